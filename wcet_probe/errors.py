@@ -1,0 +1,65 @@
+"""Errors of wcet-probe. Each is one sentence with its remedy, and ends the command with a documented exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every command."""
+
+    OK = 0
+    FAILURE = 1
+    USAGE = 2
+    OVER_BUDGET = 3
+    NO_BOUND = 4
+    CONTRADICTION = 5
+    INTERRUPTED = 130
+
+
+class WcetProbeError(Exception):
+    """Base of all errors that a user can meet; the message is one sentence with the remedy."""
+
+    exit_code = ExitCode.FAILURE
+
+
+class UsageError(WcetProbeError):
+    """Bad input: an unknown name, a bad value, a heap too small."""
+
+    exit_code = ExitCode.USAGE
+
+
+class BuildError(WcetProbeError):
+    """The image could not be compiled, linked or cached."""
+
+
+class ImageError(UsageError):
+    """A file is no usable ELF, or lacks a symbol that is needed."""
+
+
+class DecodeError(WcetProbeError):
+    """An instruction is unknown to the decoder or has no timing class."""
+
+
+class EmulationError(WcetProbeError):
+    """The engine failed, or the guest made an access that its memory map does not allow."""
+
+
+class StateError(WcetProbeError):
+    """A scenario did not reach the state that it predicted, or a heap invariant is broken."""
+
+
+class ContradictionError(WcetProbeError):
+    """Two witnesses disagree: a bug in the model or in the tool."""
+
+    exit_code = ExitCode.CONTRADICTION
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for an unknown name, with the nearest known one."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names)}."
+    return UsageError(f"unknown {kind} {name!r}: {hint}")
