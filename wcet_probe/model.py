@@ -597,3 +597,55 @@ class Measurement:
     path: tuple[int, ...]
     path_complete: bool
     result: int
+
+
+# ---------------------------------------------------------------------------------------------------------------- report
+
+
+@dataclass(frozen=True, slots=True)
+class StateCheck:
+    """One predicted fact of the heap state, and what the guest's heap showed."""
+
+    fact: str
+    predicted: int | str
+    found: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class CrossCheck:
+    """A second engine's account of the measured call; it shares no code with the first."""
+
+    engine: str
+    instructions: int
+    loads: int
+    stores: int
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All of an answer plus its provenance. Renderers only read it.
+
+    Attributes:
+        allocator: what was measured, with its parameter values.
+        target: the core, with the caches as configured for this run.
+        plan: the scenario's plan for this heap.
+        heap_bytes: size of the heap.
+        initial_cache: content of the caches before the measured call.
+        image: the binary.
+        checks: predicted state against the guest's heap, each equal.
+        measurement: the witness.
+        cross_check: the second engine's account, where it was asked for.
+        verdict: what the answer says.
+    """
+
+    allocator: Allocator
+    target: Target
+    plan: ScenarioPlan
+    heap_bytes: int
+    initial_cache: InitialCache
+    image: Image
+    checks: tuple[StateCheck, ...]
+    measurement: Measurement
+    cross_check: CrossCheck | None
+    verdict: Verdict
