@@ -498,9 +498,11 @@ class ScenarioPlan:
         state: the state that is predicted, in words, for the first screen.
         why: why the measured operation is the slowest (or fastest) from there; one sentence an entry.
         prediction: the same state as numbers, compared with the guest's heap after set-up.
+        variant: which of the scenario's candidate states this is.
     """
 
     scenario: str
+    variant: str
     trace: Trace
     measured: Operation
     initial_cache: InitialCache
@@ -612,14 +614,29 @@ class StateCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """One candidate state of a scenario, and what the measured operation cost there."""
+
+    variant: str
+    instructions: int
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
 class CrossCheck:
-    """A second engine's account of the measured call; it shares no code with the first."""
+    """A second engine's account of the measured call; it shares no code with the first, and agrees with it.
+
+    The misses and write-backs are of a second cache simulation, fed with the second engine's fetches and accesses. They
+    are None where there is no such cache, and with warm caches, whose content only the first engine knows.
+    """
 
     engine: str
     instructions: int
     loads: int
     stores: int
-    agrees: bool
+    icache_misses: int | None
+    dcache_misses: int | None
+    dcache_writebacks: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -633,6 +650,7 @@ class Report:
         heap_bytes: size of the heap.
         initial_cache: content of the caches before the measured call.
         image: the binary.
+        candidates: what was measured in each candidate state of the scenario; the plan's is the extreme one.
         checks: predicted state against the guest's heap, each equal.
         measurement: the witness.
         cross_check: the second engine's account, where it was asked for.
@@ -645,6 +663,7 @@ class Report:
     heap_bytes: int
     initial_cache: InitialCache
     image: Image
+    candidates: tuple[Candidate, ...]
     checks: tuple[StateCheck, ...]
     measurement: Measurement
     cross_check: CrossCheck | None

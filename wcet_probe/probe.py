@@ -4,8 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from wcet_probe.model import Allocator, InitialCache, Report, Target
+from wcet_probe.analyzer.concrete import interpret_call
+from wcet_probe.analyzer.lift import Lifter, code_reader
+from wcet_probe.build import build_image
+from wcet_probe.decode import decode
+from wcet_probe.emu.cache import CacheSimulation
+from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
+from wcet_probe.errors import ContradictionError, StateError, UsageError, unknown_name
+from wcet_probe.image import require_symbol
+from wcet_probe.model import (
+    Allocator,
+    Candidate,
+    CrossCheck,
+    Image,
+    InitialCache,
+    Instruction,
+    InstructionCost,
+    Measurement,
+    MemoryRange,
+    OperationKind,
+    Report,
+    ScenarioPlan,
+    StateCheck,
+    Target,
+    Verdict,
+)
+from wcet_probe.scenarios import family
+from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.timing import costs, with_timing_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +49,7 @@ class ProbeRequest:
         initial_cache: content of the caches, or None for the scenario's own.
         compiler: ``zig`` (the packaged Clang) or a command such as ``clang-19`` or ``arm-none-eabi-gcc``.
         cross_check: whether the p-code interpreter repeats the measured call.
+        cache_dir: where images are kept.
     """
 
     allocator: Allocator
@@ -31,6 +60,27 @@ class ProbeRequest:
     initial_cache: InitialCache | None
     compiler: str
     cross_check: bool
+    cache_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What all candidates of a request share."""
+
+    request: ProbeRequest
+    family: Family
+    image: Image
+    instructions: tuple[Instruction, ...]
+    costs: tuple[InstructionCost, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    plan: ScenarioPlan
+    initial_cache: InitialCache
+    checks: tuple[StateCheck, ...]
+    measurement: Measurement
+    cross_check: CrossCheck | None
 
 
 def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: None) -> Report:
@@ -43,4 +93,191 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
         StateError: the predicted state was not reached.
         ContradictionError: the second engine disagrees.
     """
-    raise NotImplementedError
+    chosen = family(request.allocator.name)
+    if request.scenario not in chosen.builders:
+        raise unknown_name(f"scenario of {request.allocator.name}", request.scenario, chosen.builders)
+    _check_heap(request)
+    line = request.target.dcache.line_bytes if request.target.dcache else None
+    plans = chosen.builders[request.scenario](HeapRequest(request.allocator, request.heap_bytes, line, request.seed))
+    progress(f"building {request.allocator.name} for {request.target.name}")
+    image = build_image(request.allocator, request.target, request.compiler, request.cache_dir)
+    instructions = with_timing_problems(decode(image), request.target)
+    bench = _Bench(request, chosen, image, instructions, costs(instructions, request.target))
+    outcomes = []
+    for number, plan in enumerate(plans, 1):
+        progress(f"state {number} of {len(plans)}: {plan.variant}")
+        outcomes.append(_run(bench, plan))
+    extreme = _extreme(outcomes, chosen.extremes[request.scenario])
+    return Report(
+        allocator=request.allocator,
+        target=request.target,
+        plan=extreme.plan,
+        heap_bytes=request.heap_bytes,
+        initial_cache=extreme.initial_cache,
+        image=image,
+        candidates=tuple(
+            Candidate(o.plan.variant, o.measurement.instructions, o.measurement.cycles) for o in outcomes
+        ),
+        checks=extreme.checks,
+        measurement=extreme.measurement,
+        cross_check=extreme.cross_check,
+        verdict=Verdict.OBSERVED,
+    )
+
+
+def _check_heap(request: ProbeRequest) -> None:
+    allocator, heap = request.allocator, request.heap_bytes
+    if heap < allocator.minimum_heap_bytes:
+        message = f"a heap of {heap} bytes is too small for {allocator.name}; give at least {allocator.minimum_heap_bytes}."
+        raise UsageError(message)
+    if heap % allocator.alignment_bytes:
+        down = heap // allocator.alignment_bytes * allocator.alignment_bytes
+        message = (
+            f"a heap of {heap} bytes is no multiple of the alignment of {allocator.name}, "
+            f"{allocator.alignment_bytes} bytes; give {down} or {down + allocator.alignment_bytes}."
+        )
+        raise UsageError(message)
+
+
+def _extreme(outcomes: list[_Outcome], extreme: Extreme) -> _Outcome:
+    """The first of the outcomes with the most, or the fewest, cycles; instructions decide between equal ones."""
+
+    def cost(outcome: _Outcome) -> tuple[int, int]:
+        return outcome.measurement.cycles, outcome.measurement.instructions
+
+    return min(outcomes, key=cost) if extreme is Extreme.FEWEST_CYCLES else max(outcomes, key=cost)
+
+
+def _run(bench: _Bench, plan: ScenarioPlan) -> _Outcome:
+    """Set up, prove the state, measure, and prove that the heap is still sound."""
+    request = bench.request
+    entry_points = request.allocator.entry_points
+    initial = request.initial_cache or plan.initial_cache
+    with Machine(bench.image, request.target, bench.instructions, bench.costs, request.heap_bytes) as machine:
+        if machine.call(entry_points["init"], machine.heap.base_address, request.heap_bytes):
+            message = f"{request.allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap."
+            raise UsageError(message)
+        replay = machine.replay_observed if initial is InitialCache.WARM else machine.replay
+        refused = replay(plan.trace)
+        if refused:
+            message = f"the heap refused {refused} allocation(s) of the set-up of {plan.scenario}; give a larger --heap."
+            raise StateError(message)
+        guest = _guest_heap(bench, machine)
+        checks = _prove(bench, guest, plan)
+        _check_invariants(bench, machine, "before the measured operation")
+        function = entry_points[plan.measured.kind]
+        arguments = _arguments(plan, machine)
+        memory = machine.memory.snapshot() if request.cross_check else {}
+        measurement = machine.measure(function, arguments, initial, lambda: _headers(bench.family, guest))
+        if plan.measured.kind is OperationKind.MALLOC and not measurement.result:
+            message = f"the measured allocation of {plan.scenario} was refused; give a larger --heap."
+            raise StateError(message)
+        _check_invariants(bench, machine, "after the measured operation")
+        cross_check = None
+        if request.cross_check:
+            cross_check = _cross_check(bench, memory, function, machine.entry_registers(arguments), measurement, initial)
+    return _Outcome(plan, initial, checks, measurement, cross_check)
+
+
+def _guest_heap(bench: _Bench, machine: Machine) -> GuestHeap:
+    return GuestHeap(
+        read_word=machine.memory.read_word,
+        slot=machine.slot,
+        symbols={name: symbol.address for name, symbol in bench.image.symbols.items()},
+        heap=machine.heap,
+        values=bench.request.allocator.values,
+    )
+
+
+def _prove(bench: _Bench, guest: GuestHeap, plan: ScenarioPlan) -> tuple[StateCheck, ...]:
+    """The plan's prediction against the guest's heap.
+
+    Raises:
+        StateError: a predicted fact does not hold.
+    """
+    found: Mapping[str, int | str] = bench.family.state(guest, plan)
+    checks = tuple(StateCheck(fact, predicted, found[fact]) for fact, predicted in plan.prediction.items())
+    for check in checks:
+        if check.predicted != check.found:
+            message = (
+                f"the state of {plan.scenario} ({plan.variant}) was not reached: {check.fact} is {check.found}, "
+                f"predicted was {check.predicted}; report this with the command line."
+            )
+            raise StateError(message)
+    return checks
+
+
+def _check_invariants(bench: _Bench, machine: Machine, when: str) -> None:
+    violated = machine.call(bench.request.allocator.entry_points["check"])
+    if violated:
+        message = (
+            f"{bench.request.allocator.name} broke heap invariant {violated} {when}; "
+            "its numbers are worthless: report this with the command line."
+        )
+        raise StateError(message)
+
+
+def _arguments(plan: ScenarioPlan, machine: Machine) -> tuple[int, ...]:
+    if plan.measured.kind is OperationKind.MALLOC:
+        return (plan.measured.size_bytes,)
+    return (machine.slot(plan.measured.slot),)
+
+
+def _headers(chosen: Family, guest: GuestHeap) -> tuple[MemoryRange, ...]:
+    return tuple(MemoryRange(block.address, block.header_bytes) for block in chosen.walk(guest))
+
+
+def _cross_check(
+    bench: _Bench,
+    memory: Mapping[int, bytes | bytearray],
+    function: str,
+    registers: Mapping[str, int],
+    measurement: Measurement,
+    initial: InitialCache,
+) -> CrossCheck:
+    """Repeat the measured call in the p-code interpreter, and its accesses in the plain cache simulation.
+
+    Raises:
+        ContradictionError: a count differs.
+    """
+    target, image = bench.request.target, bench.image
+    lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
+    second = interpret_call(
+        lifter,
+        memory,
+        registers,
+        entry_address=require_symbol(image, function).address,
+        return_address=RETURN_ADDRESS,
+        step_limit=measurement.instructions + 1,
+    )
+    comparable = initial is not InitialCache.WARM
+    icache = CacheSimulation(target.icache, initial) if target.icache and comparable else None
+    dcache = CacheSimulation(target.dcache, initial) if target.dcache and comparable else None
+    if icache:
+        for address in second.path:
+            icache.access_bytes(address, lifter.lift(address).size_bytes, is_write=False)
+    if dcache:
+        for access in second.accesses:
+            dcache.access_bytes(access.address, access.size_bytes, is_write=access.is_store)
+    check = CrossCheck(
+        engine="p-code interpreter",
+        instructions=second.instructions,
+        loads=second.loads,
+        stores=second.stores,
+        icache_misses=icache.misses if icache else None,
+        dcache_misses=dcache.misses if dcache else None,
+        dcache_writebacks=dcache.writebacks if dcache else None,
+    )
+    first = CrossCheck(
+        engine=check.engine,
+        instructions=measurement.instructions,
+        loads=measurement.loads,
+        stores=measurement.stores,
+        icache_misses=measurement.icache.misses if icache else None,
+        dcache_misses=measurement.dcache.misses if dcache else None,
+        dcache_writebacks=measurement.dcache.writebacks if dcache else None,
+    )
+    if check != first or second.result != measurement.result:
+        message = f"the two engines disagree about {function}: {first} against {check}; report this with the command line."
+        raise ContradictionError(message)
+    return check

@@ -1,0 +1,227 @@
+"""Machine code to p-code: the only file that imports pypcode, and no pypcode type leaves it.
+
+P-code is the register-transfer language of SLEIGH (Ghidra's processor descriptions; the operations are defined in
+Ghidra's "P-Code Reference Manual"). Values are unsigned integers of a width in bytes; a varnode is such a value in the
+space ``const`` (its offset is the value), ``register``, ``unique`` (temporaries of one instruction) or ``ram``.
+
+*Soundness:* SLEIGH's descriptions are taken at their word, but for the errors that are put right here (`_pointers`,
+`_literal_pair`, `_branch_if_false`); tests compare them with another engine. Code does not change while it is lifted,
+an image holds one instruction set, and no branch leads into a Thumb IT block (see `Lifter.lift`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import pypcode
+
+from wcet_probe.errors import DecodeError
+from wcet_probe.model import Isa, Segment
+
+CodeReader = Callable[[int, int], bytes]
+"""``read(address, size_bytes)``: the code bytes from ``address`` on, fewer where the code ends."""
+
+_LONGEST_BYTES = 4
+_JUMPS = frozenset({"BRANCH", "CBRANCH", "CALL"})
+_ARM_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc"}
+
+
+@dataclass(frozen=True, slots=True)
+class Varnode:
+    """A value of ``size_bytes`` bytes at ``offset`` of ``space``; in the space ``const`` the offset is the value."""
+
+    space: str
+    offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PcodeOp:
+    """One p-code operation.
+
+    Attributes:
+        opcode: name as in the reference manual (``INT_ADD``).
+        output: where the result goes, or None.
+        inputs: operands in the manual's order, without the space of ``LOAD`` and ``STORE`` (always ``ram``) and
+            without the operation's number of ``CALLOTHER``.
+        user_op: name of the operation of a ``CALLOTHER``, else empty.
+    """
+
+    opcode: str
+    output: Varnode | None
+    inputs: tuple[Varnode, ...]
+    user_op: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LiftedInstruction:
+    """A machine instruction and its p-code. A branch to a ``const`` varnode is relative to its own index in ``ops``."""
+
+    address: int
+    size_bytes: int
+    ops: tuple[PcodeOp, ...]
+
+
+def code_reader(segments: Iterable[Segment]) -> CodeReader:
+    """A reader of the executable segments of an image."""
+    parts = [(segment.address, segment.data) for segment in segments if segment.executable]
+
+    def read(address: int, size_bytes: int) -> bytes:
+        for base, data in parts:
+            if base <= address < base + len(data):
+                return data[address - base : address - base + size_bytes]
+        return b""
+
+    return read
+
+
+class Lifter:
+    """Lifts instructions of one image, each once.
+
+    Args:
+        language: SLEIGH language id, ``Target.pcode_language``.
+        isa: instruction set of the code.
+        read_code: where the code bytes come from, see `code_reader`.
+
+    Attributes:
+        isa: as given.
+        big_endian: byte order of memory, registers and temporaries.
+        registers: register by lower-case SLEIGH name; on ARM also ``r13``, ``r14``, ``r15``.
+
+    Raises:
+        DecodeError: pypcode has no such language.
+    """
+
+    def __init__(self, language: str, isa: Isa, read_code: CodeReader) -> None:
+        description = pypcode.ArchLanguage.from_id(language)
+        if description is None:
+            raise DecodeError(f"pypcode has no language {language!r}: correct pcode_language of the target.")
+        self.isa = isa
+        self.big_endian = ":BE:" in language
+        self._read_code = read_code
+        self._context = pypcode.Context(description)
+        if isa is not Isa.POWERPC:
+            self._context.setVariableDefault("TMode", int(isa is Isa.THUMB))
+        registers = {name.lower(): _varnode(register) for name, register in self._context.registers.items()}
+        if isa is not Isa.POWERPC:
+            registers |= {alias: registers[name] for alias, name in _ARM_ALIASES.items()}
+        self.registers: Mapping[str, Varnode] = registers
+        self._instructions: dict[int, LiftedInstruction] = {}
+
+    def lift(self, address: int) -> LiftedInstruction:
+        """The instruction at ``address`` (without Thumb bit).
+
+        A Thumb IT instruction is lifted together with the instructions it predicates, which thereby get their guards,
+        and all of them are remembered. A predicated instruction that is asked for before its IT instruction comes
+        without its guard: to enter an IT block by a branch is UNPREDICTABLE (ARMv7-M ARM DDI 0403E A7.3.3), so whoever
+        follows the flow of control meets the IT instruction first. Where both lifts occur, the second is an error.
+
+        Raises:
+            DecodeError: no code there, no instruction that SLEIGH knows, or an IT block that was entered by a branch.
+        """
+        if address not in self._instructions:
+            for instruction in self._translate(address, 1 + self._predicated_count(address)):
+                if self._instructions.setdefault(instruction.address, instruction) != instruction:
+                    raise DecodeError(
+                        f"the instruction at {instruction.address:#010x} was lifted without the guard of its IT "
+                        f"instruction at {address:#010x}: lift an IT block from its start."
+                    )
+        return self._instructions[address]
+
+    def _predicated_count(self, address: int) -> int:
+        """How many instructions the one at ``address`` predicates: its mask ends with the lowest set bit."""
+        low, high = self._read_code(address, 2).ljust(2, b"\0")
+        mask = low & 0xF
+        if self.isa is not Isa.THUMB or high != 0xBF or mask == 0:
+            return 0
+        return 4 - (mask & -mask).bit_length() + 1
+
+    def _translate(self, address: int, count: int) -> list[LiftedInstruction]:
+        code = self._read_code(address, count * _LONGEST_BYTES)
+        if not code:
+            raise DecodeError(f"there is no code at {address:#010x}: a jump or return address is wrong.")
+        try:
+            ops = self._context.translate(code, base_address=address, max_instructions=count).ops
+        except (pypcode.BadDataError, pypcode.UnimplError, pypcode.LowlevelError) as error:
+            raise DecodeError(f"SLEIGH cannot lift the instruction at {address:#010x}: {error}.") from error
+        lifted: list[LiftedInstruction] = []
+        body: list[PcodeOp] = []
+        for op in reversed(ops):
+            if _name(op.opcode) == "IMARK":
+                mark = op.inputs[0]
+                lifted.append(LiftedInstruction(mark.offset, mark.size, tuple(self._correct(mark.offset, body[::-1]))))
+                body.clear()
+            else:
+                body.append(_pcode_op(op))
+        if len(lifted) != count:
+            raise DecodeError(
+                f"SLEIGH cannot lift the whole IT block at {address:#010x}: only {len(lifted)} of {count}."
+            )
+        lifted.reverse()
+        return lifted
+
+    def _correct(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
+        """The p-code of the instruction at ``address`` with SLEIGH's known errors put right."""
+        if self.isa is not Isa.POWERPC:
+            return _literal_pair(_pointers(ops))
+        word = int.from_bytes(self._read_code(address, 4), "big")
+        conditional = word >> 26 in (16, 19) and word >> 23 & 0b111 == 0
+        return _branch_if_false(ops) if conditional else ops
+
+
+def _pointers(ops: list[PcodeOp]) -> list[PcodeOp]:
+    """Literal ``ldrh``, ``ldrsh``, ``ldrsb``, ``ldrd`` of ARM, where SLEIGH loads the pointer from its own value.
+
+    No instruction of these ISAs loads its pointer from memory, so a ``ram`` operand beside a LOAD is an address.
+    """
+    if not any(op.opcode in ("LOAD", "STORE") for op in ops):
+        return ops
+    return [op if op.opcode in _JUMPS else replace(op, inputs=tuple(map(_address, op.inputs))) for op in ops]
+
+
+def _address(varnode: Varnode) -> Varnode:
+    return replace(varnode, space="const") if varnode.space == "ram" else varnode
+
+
+def _literal_pair(ops: list[PcodeOp]) -> list[PcodeOp]:
+    """Literal ``ldrd`` of Thumb, where SLEIGH swaps the words: two loads of a word, as all other ``ldrd`` are."""
+    for index, op in enumerate(ops):
+        if op.inputs and op.inputs[0].space == "ram" and op.inputs[0].size_bytes == 8:
+            words = [Varnode("ram", op.inputs[0].offset + offset, 4) for offset in (0, 4)]
+            pair = zip(ops[index + 1 : index + 3], words, strict=True)
+            return ops[:index] + [PcodeOp("COPY", half.output, (word,)) for half, word in pair]
+    return ops
+
+
+def _branch_if_false(ops: list[PcodeOp]) -> list[PcodeOp]:
+    """PowerPC's ``bdnzf``, ``bdzf`` and their kin, where pypcode 3 tests for true; pypcode 4 is right."""
+    for index, op in enumerate(ops):
+        if op.opcode == "BOOL_AND":
+            bit = op.inputs[1]
+            if next(earlier.opcode for earlier in reversed(ops[:index]) if earlier.output == bit) == "INT_AND":
+                return [*ops[:index], PcodeOp("BOOL_NEGATE", bit, (bit,)), *ops[index:]]
+    return ops
+
+
+def _name(opcode: pypcode.OpCode) -> str:
+    return str(opcode).removeprefix("OpCode.")
+
+
+def _varnode(varnode: pypcode.Varnode) -> Varnode:
+    return Varnode(varnode.space.name, varnode.offset, varnode.size)
+
+
+def _pcode_op(op: pypcode.PcodeOp) -> PcodeOp:
+    """Plain form of ``op``; what pypcode gives as a space pointer or a number becomes a name or falls away."""
+    inputs = op.inputs
+    opcode = _name(op.opcode)
+    user_op = ""
+    if opcode in ("LOAD", "STORE"):
+        space = inputs.pop(0).getSpaceFromConst().name
+        if space != "ram":
+            raise DecodeError(f"p-code accesses the space {space!r}: only 'ram' is known.")
+    elif opcode == "CALLOTHER":
+        user_op = inputs.pop(0).getUserDefinedOpName()
+    output = None if op.output is None else _varnode(op.output)
+    return PcodeOp(opcode, output, tuple(map(_varnode, inputs)), user_op)

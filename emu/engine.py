@@ -1,0 +1,154 @@
+"""The emulation engine: the only file that imports Unicorn, and the place where its traps are kept shut.
+
+Engine choices, each for a reason that was reproduced:
+
+- The CPU model is set explicitly and ``UC_MODE_MCLASS`` never is: the latter silently replaces the model.
+- ARM state and PowerPC run on the virtual TLB, whose fill callback maps data without execute permission: stores then
+  stay on the engine's fast path. Thumb runs on the CPU's own TLB: a virtual-TLB miss inside an IT block corrupts the
+  block's remaining predicates.
+- No memory hook is ever installed: they are wrong inside IT blocks and blind to store-multiple on PowerPC.
+- Translations are flushed whenever hooks change: the engine does not apply a new hook to code it has translated.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterable
+
+from unicorn import Uc, UcError, arm_const, ppc_const, unicorn_const
+from unicorn.unicorn_py3.unicorn import uclib
+
+from wcet_probe.emu.memory import Region
+from wcet_probe.errors import UsageError
+from wcet_probe.model import Isa, Target
+
+_ARCHITECTURE = {
+    Isa.ARM: (unicorn_const.UC_ARCH_ARM, unicorn_const.UC_MODE_ARM),
+    Isa.THUMB: (unicorn_const.UC_ARCH_ARM, unicorn_const.UC_MODE_THUMB),
+    Isa.POWERPC: (unicorn_const.UC_ARCH_PPC, unicorn_const.UC_MODE_PPC32),
+}
+_PPC_MSR_FLOATING_POINT = 1 << 13
+
+
+class EngineFault(Exception):  # noqa: N818  (a fault of the guest, turned into an error by the machine)
+    """The engine stopped the guest: its own words for why, and the address it could not access, if it was that."""
+
+    def __init__(self, reason: str, address: int | None = None) -> None:
+        super().__init__(reason)
+        self.address = address
+
+
+class Engine:
+    """One Unicorn instance with a target's CPU model and a guest's regions mapped."""
+
+    def __init__(self, target: Target, regions: Iterable[Region], fill_callback: int, fill_user: int) -> None:
+        architecture, mode = _ARCHITECTURE[target.isa]
+        if target.big_endian:
+            mode |= unicorn_const.UC_MODE_BIG_ENDIAN
+        self._isa = target.isa
+        self._hooks: list[ctypes.c_size_t] = []
+        self._fault_address: int | None = None
+        self._uc = Uc(architecture, mode)
+        self._uc.ctl_set_cpu_model(_cpu_model(target))
+        for region in regions:
+            permissions = unicorn_const.UC_PROT_READ | (
+                unicorn_const.UC_PROT_WRITE if region.writable else unicorn_const.UC_PROT_EXEC
+            )
+            pointer = ctypes.c_char.from_buffer(region.buffer)
+            self._uc.mem_map_ptr(
+                region.pages.base_address, region.pages.size_bytes, permissions, ctypes.addressof(pointer)
+            )
+        if self._isa is not Isa.THUMB:
+            self._uc.ctl_set_tlb_mode(unicorn_const.UC_TLB_VIRTUAL)
+            self._add_hook(unicorn_const.UC_HOOK_TLB_FILL, fill_callback, fill_user)
+            self._hooks.clear()
+        invalid = unicorn_const.UC_HOOK_MEM_UNMAPPED | unicorn_const.UC_HOOK_MEM_PROT
+        self._uc.hook_add(invalid, self._note_fault)
+        if self._isa is Isa.POWERPC:
+            self._uc.reg_write(ppc_const.UC_PPC_REG_MSR, _PPC_MSR_FLOATING_POINT)
+
+    @property
+    def program_counter(self) -> int:
+        """Where the guest is."""
+        return self.read_register("pc")
+
+    def read_register(self, name: str) -> int:
+        """Value of the register ``name``."""
+        return int(self._uc.reg_read(register_id(self._isa, name))) & 0xFFFFFFFF
+
+    def write_register(self, name: str, value: int) -> None:
+        """Set the register ``name``."""
+        self._uc.reg_write(register_id(self._isa, name), value)
+
+    def set_hooks(self, block: int | None, instruction: int | None, user: int) -> None:
+        """Have the native callbacks ``block`` and ``instruction`` called, and no others; None removes."""
+        for hook in self._hooks:
+            uclib.uc_hook_del(self._uc._uch, hook)  # noqa: SLF001
+        self._hooks.clear()
+        if block is not None:
+            self._add_hook(unicorn_const.UC_HOOK_BLOCK, block, user)
+        if instruction is not None:
+            self._add_hook(unicorn_const.UC_HOOK_CODE, instruction, user)
+        self._uc.ctl_flush_tb()
+
+    def run(self, begin: int, until: int) -> None:
+        """Run from ``begin`` until control reaches ``until``.
+
+        Raises:
+            EngineFault: the guest did what the engine or the memory map does not allow.
+        """
+        self._fault_address = None
+        try:
+            self._uc.emu_start(begin | (self._isa is Isa.THUMB), until)
+        except UcError as error:
+            raise EngineFault(str(error), self._fault_address) from error
+
+    def _note_fault(self, _uc: Uc, _kind: int, address: int, _size: int, _value: int, _user: object) -> bool:
+        self._fault_address = address
+        return False
+
+    def _add_hook(self, kind: int, callback: int, user: int) -> None:
+        hook = ctypes.c_size_t()
+        status = uclib.uc_hook_add(
+            self._uc._uch,  # noqa: SLF001  (the wrapper takes Python callbacks only)
+            ctypes.byref(hook),
+            kind,
+            ctypes.c_void_p(callback),
+            ctypes.c_void_p(user),
+            ctypes.c_uint64(1),
+            ctypes.c_uint64(0),
+        )
+        if status:
+            raise EngineFault(str(UcError(status)))
+        self._hooks.append(hook)
+
+
+def register_id(isa: Isa, name: str) -> int:
+    """The engine's id of the register ``name`` (``r0`` … ``r31``, ``lr``, ``pc``, on ARM ``cpsr``)."""
+    if isa is Isa.POWERPC:
+        return int(getattr(ppc_const, "UC_PPC_REG_" + re.sub(r"^r(?=\d)", "", name).upper()))
+    return int(getattr(arm_const, "UC_ARM_REG_" + name.upper()))
+
+
+def register_read_address() -> int:
+    """Address of the engine's function that reads a register, for native callers."""
+    return _function_address("uc_reg_read")
+
+
+def stop_address() -> int:
+    """Address of the engine's function that stops a run, for native callers."""
+    return _function_address("uc_emu_stop")
+
+
+def _function_address(name: str) -> int:
+    return ctypes.cast(getattr(uclib, name), ctypes.c_void_p).value or 0
+
+
+def _cpu_model(target: Target) -> int:
+    module = ppc_const if target.isa is Isa.POWERPC else arm_const
+    model = getattr(module, target.emulator_model, None)
+    if model is None:
+        message = f"the engine has no CPU model {target.emulator_model!r}; correct emulator_model of {target.name}."
+        raise UsageError(message)
+    return int(model)

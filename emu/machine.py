@@ -1,0 +1,257 @@
+"""The machine that observes: an image loaded on a target's core, set up at full speed, one call counted exactly."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from wcet_probe.emu.engine import Engine, EngineFault, register_id
+from wcet_probe.emu.measurement import measurement
+from wcet_probe.emu.memory import GuestMemory, Region, region
+from wcet_probe.emu.native import OUTSIDE_CODE, PROBLEM_EXECUTED, RUNNING
+from wcet_probe.emu.observer import Observation, Observer
+from wcet_probe.emu.tables import code_table
+from wcet_probe.errors import EmulationError, UsageError
+from wcet_probe.image import require_symbol
+from wcet_probe.model import (
+    Image,
+    InitialCache,
+    Instruction,
+    InstructionCost,
+    Isa,
+    Measurement,
+    MemoryRange,
+    Target,
+    Trace,
+)
+
+HARNESS_ADDRESS = 0xA0000000
+"""Where the operation table and the block slots of a replay live, apart from every target's memory."""
+
+RETURN_ADDRESS = 0x1F000100
+"""What a call returns to; nothing runs there. Not the start of a page: with the virtual TLB the engine then misses it."""
+
+_HARNESS_BYTES = 64 << 20
+_OPERATION_BYTES = 16
+_OPERATIONS_AT_ONCE = 1 << 20
+_SLOTS_ADDRESS = HARNESS_ADDRESS + _OPERATION_BYTES * _OPERATIONS_AT_ONCE
+_SLOT_BYTES = 4
+_FRAME_BYTES = 16
+"""Left free above the first frame: the PowerPC ABI saves the link register in its caller's frame."""
+
+NO_METADATA: tuple[MemoryRange, ...] = ()
+
+
+class Machine:
+    """A guest: ``image`` on ``target`` with a heap of ``heap_bytes``. Use it as a context manager.
+
+    Calls and replays run without instrumentation, at the engine's full speed, unless they are observed.
+
+    Raises:
+        UsageError: the target's memory map has no room for the heap.
+    """
+
+    def __init__(
+        self,
+        image: Image,
+        target: Target,
+        instructions: Sequence[Instruction],
+        costs: Sequence[InstructionCost],
+        heap_bytes: int,
+    ) -> None:
+        self._image, self._target = image, target
+        regions = _regions(image, target, heap_bytes)
+        self.memory = GuestMemory({region.name: region for region in regions}, image.big_endian)
+        for segment in image.segments:
+            self.memory.write(segment.address, segment.data)
+        stack_pointer = "r1" if target.isa is Isa.POWERPC else "r13"
+        self._table = code_table(instructions, costs, lambda name: register_id(target.isa, name), stack_pointer)
+        harness = next((s for s in image.functions if s.name == "wp_replay"), None)
+        self._harness = MemoryRange(harness.address, harness.size_bytes) if harness else MemoryRange(0, 0)
+        self._observer = Observer(self._table, regions, target, self._harness)
+        self._engine = Engine(target, regions, self._observer.callback("tlb_fill"), self._observer.handle or 0)
+        self._stack_register = stack_pointer
+        self._stack_pointer = target.memory_map.stack.end_address - _FRAME_BYTES
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._observer.close()
+
+    @property
+    def heap(self) -> MemoryRange:
+        """The heap's bytes."""
+        return self.memory.regions["heap"].extent
+
+    def slot(self, index: int) -> int:
+        """Address of the block that a replay put into slot ``index``."""
+        return self.memory.read_word(_SLOTS_ADDRESS + _SLOT_BYTES * index)
+
+    def call(self, function: str, *arguments: int) -> int:
+        """Run ``function`` without instrumentation; its result.
+
+        Raises:
+            ImageError: the image has no such function.
+            EmulationError: the guest went astray.
+        """
+        self._engine.set_hooks(None, None, 0)
+        return self._run(function, arguments)
+
+    def replay(self, trace: Trace) -> int:
+        """Run all operations of ``trace`` without instrumentation; how many allocations were refused."""
+        self._engine.set_hooks(None, None, 0)
+        return self._replay(trace)
+
+    def replay_observed(self, trace: Trace) -> int:
+        """As ``replay``, with the caches simulated from cold: they are warm afterwards."""
+        self._observer.restart(InitialCache.COLD)
+        self._hook(instructions=True)
+        return self._replay(trace)
+
+    def replay_counted(self, trace: Trace) -> tuple[int, ...]:
+        """As ``replay``; the instructions of each operation, from the allocator's entry to its return."""
+        counts: list[int] = []
+        self._hook(instructions=False)
+        for part in _parts(trace):
+            self._observer.restart(InitialCache.COLD, operations=len(part))
+            self._replay_part(part)
+            counts.extend(self._observer.operation_instructions())
+        return tuple(counts)
+
+    def measure(
+        self,
+        function: str,
+        arguments: Sequence[int],
+        initial: InitialCache,
+        heap_metadata: Callable[[], Iterable[MemoryRange]] = lambda: NO_METADATA,
+    ) -> Measurement:
+        """Count one call of ``function``.
+
+        Parameters:
+            function: the symbol to call.
+            arguments: up to four words.
+            initial: content of the caches at entry; ``warm`` takes what ``replay_observed`` left.
+            heap_metadata: gives the headers of the heap's blocks; asked before and after the call.
+
+        Raises:
+            ImageError: the image has no such function.
+            EmulationError: the guest went astray or executed what cannot be charged; nothing of it is reported.
+        """
+        self._observer.restart(initial)
+        self._hook(instructions=True)
+        headers = list(heap_metadata())
+        result = self._run(function, arguments)
+        observation = self._observer.observation()
+        headers.extend(heap_metadata())
+        return measurement(observation, self._table, self._target, self._stack_pointer, result, headers)
+
+    def count(self, function: str, arguments: Sequence[int]) -> int:
+        """Instructions of one call of ``function``; nothing else is counted."""
+        self._observer.restart(InitialCache.COLD)
+        self._hook(instructions=False)
+        self._run(function, arguments)
+        return self._observer.observation().instructions
+
+    def observation(self) -> Observation:
+        """What has been counted since the last observed run began, up to a fault where there was one."""
+        return self._observer.observation()
+
+    def entry_registers(self, arguments: Sequence[int]) -> dict[str, int]:
+        """Registers by name as a call with ``arguments`` finds them."""
+        return_address = RETURN_ADDRESS | (self._target.isa is Isa.THUMB)
+        first = 3 if self._target.isa is Isa.POWERPC else 0
+        registers = {f"r{first + i}": argument & 0xFFFFFFFF for i, argument in enumerate(arguments)}
+        return registers | {self._stack_register: self._stack_pointer, "lr": return_address}
+
+    def _hook(self, *, instructions: bool) -> None:
+        block = self._observer.callback("block")
+        instruction = self._observer.callback("instruction") if instructions else None
+        self._engine.set_hooks(block, instruction, self._observer.handle or 0)
+
+    def _replay(self, trace: Trace) -> int:
+        return sum(self._replay_part(part) for part in _parts(trace))
+
+    def _replay_part(self, part: Trace) -> int:
+        order = ">" if self._target.big_endian else "<"
+        columns = zip(part.kinds, part.slots, part.sizes_bytes, part.cache_sets, strict=True)
+        words = [word for operation in columns for word in operation]
+        self.memory.write(HARNESS_ADDRESS, struct.pack(f"{order}{len(words)}I", *words))
+        return self._run("wp_replay", (HARNESS_ADDRESS, len(part), _SLOTS_ADDRESS))
+
+    def _run(self, function: str, arguments: Sequence[int]) -> int:
+        entry = require_symbol(self._image, function).address
+        for name, value in self.entry_registers(arguments).items():
+            self._engine.write_register(name, value)
+        try:
+            self._engine.run(entry, RETURN_ADDRESS)
+        except EngineFault as fault:
+            pc = self._engine.program_counter
+            self._observer.settle(pc)
+            raise self._stray(pc, fault.address, str(fault)) from fault
+        why, pc, address = self._observer.stopped()
+        if why != RUNNING:
+            self._observer.settle(pc)
+            raise self._stopped(why, pc, address)
+        return self._engine.read_register("r3" if self._target.isa is Isa.POWERPC else "r0")
+
+    def _stopped(self, why: int, pc: int, address: int) -> EmulationError:
+        if why == PROBLEM_EXECUTED:
+            instruction = self._table.instructions.get((pc - self._table.base_address) // 2)
+            problem = instruction.problem if instruction else "no instruction was decoded there"
+            return EmulationError(
+                f"the guest executed {pc:#010x} in {self._image.location(pc)}, which cannot be charged: {problem}."
+            )
+        if why == OUTSIDE_CODE:
+            return EmulationError(
+                f"the guest jumped to {address:#010x}, outside the image's code; check its function pointers and stack."
+            )
+        return self._stray(pc, address, "outside the guest's memory")
+
+    def _stray(self, pc: int, address: int | None, reason: str) -> EmulationError:
+        what = f"stray access to {address:#010x}" if address is not None else "fault"
+        return EmulationError(
+            f"{what} at pc {pc:#010x} in {self._image.location(pc)}: {reason}; check the call's arguments and the heap."
+        )
+
+
+def _regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...]:
+    """The guest's memory: the image's segments, stack, heap, and the harness's tables."""
+    layout = target.memory_map
+    heap = MemoryRange(layout.heap_address, heap_bytes)
+    harness = MemoryRange(HARNESS_ADDRESS, _HARNESS_BYTES)
+    code = [s for s in image.segments if s.executable]
+    static = [s for s in image.segments if not s.executable]
+    others = [layout.code, layout.data, layout.stack, harness]
+    for other in others:
+        if heap.base_address < other.end_address and other.base_address < heap.end_address:
+            room = other.base_address - heap.base_address
+            message = f"a heap of {heap_bytes} bytes does not fit into the memory of {target.name}; at most {room} do."
+            raise UsageError(message)
+    named = [("code", code, False), ("static", static, True)]
+    regions = [
+        region(name if i == 0 else f"{name}{i}", MemoryRange(s.address, s.size_bytes), writable=writable)
+        for name, segments, writable in named
+        for i, s in enumerate(segments)
+    ]
+    return (
+        *regions,
+        region("stack", layout.stack, writable=True),
+        region("heap", heap, writable=True),
+        region("operations", harness, writable=True, harness=True),
+        region("return", MemoryRange(RETURN_ADDRESS, 4), writable=False, harness=True),
+    )
+
+
+def _parts(trace: Trace) -> Iterable[Trace]:
+    """``trace`` in pieces that fit the operation table."""
+    if len(trace) and max(trace.slots, default=0) >= (_HARNESS_BYTES - _OPERATION_BYTES * _OPERATIONS_AT_ONCE) // 4:
+        message = "the trace names too many blocks; use at most 12 million slots."
+        raise UsageError(message)
+    for start in range(0, len(trace), _OPERATIONS_AT_ONCE):
+        piece = slice(start, start + _OPERATIONS_AT_ONCE)
+        yield Trace(
+            trace.kinds[piece], trace.slots[piece], trace.sizes_bytes[piece], trace.cache_sets[piece], trace.slot_count
+        )

@@ -1,0 +1,160 @@
+"""From what the native core counted to a :class:`~wcet_probe.model.Measurement`: cycles, sets, the executed path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from wcet_probe.emu.observer import Observation
+from wcet_probe.emu.tables import CodeTable
+from wcet_probe.model import CacheConfig, Control, Measurement, MemoryRange, Run, Target
+
+_WORD_BYTES = 4
+
+
+def measurement(
+    observation: Observation,
+    table: CodeTable,
+    target: Target,
+    stack_pointer: int,
+    result: int,
+    heap_metadata: Iterable[MemoryRange] = (),
+) -> Measurement:
+    """The measurement behind ``observation``.
+
+    Parameters:
+        observation: counts and marks of one call.
+        table: the code that was run.
+        target: whose memory timing is charged.
+        stack_pointer: its value at entry.
+        result: the call's return value.
+        heap_metadata: the headers of the heap's blocks, told apart from the rest of the heap.
+    """
+    touched = dict(_split_heap(observation.touched, heap_metadata))
+    stalls = stall_cycles(observation, target)
+    runs, path = executed_path(observation, table)
+    data = {name: _sets(words, target.dcache) for name, words in touched.items()}
+    return Measurement(
+        instructions=observation.instructions,
+        cycles=observation.cycles + stalls,
+        instruction_cycles=observation.cycles,
+        stall_cycles=stalls,
+        loads=observation.loads,
+        stores=observation.stores,
+        icache=observation.icache,
+        dcache=observation.dcache,
+        touched_instruction_sets=_sets(_executed_bytes(runs, table), target.icache),
+        touched_data_sets=tuple(sorted(set().union(*data.values()))),
+        touched_sets_by_region=data,
+        touched_bytes_by_region={name: _WORD_BYTES * len(words) for name, words in touched.items()},
+        stack_bytes=_stack_bytes(observation, stack_pointer),
+        runs=runs,
+        path=path,
+        path_complete=observation.path_complete,
+        result=result,
+    )
+
+
+def stall_cycles(observation: Observation, target: Target) -> int:
+    """Cycles that the core waits for memory: line fills, write-backs, single accesses.
+
+    Without a D-cache every load and store is a single access; without an I-cache fetches are part of the instruction
+    timing.
+    """
+    memory = target.memory
+    cycles = 0
+    if target.icache:
+        cycles += observation.icache.misses * memory.line_cycles(target.icache.line_bytes)
+    if target.dcache:
+        counts = observation.dcache
+        fills = counts.read_misses + (counts.write_misses if target.dcache.write_allocate else 0)
+        cycles += (fills + counts.writebacks) * memory.line_cycles(target.dcache.line_bytes)
+        cycles += counts.memory_writes * memory.single_cycles
+    else:
+        cycles += (observation.loads + observation.stores) * memory.single_cycles
+    return cycles
+
+
+def executed_path(observation: Observation, table: CodeTable) -> tuple[tuple[Run, ...], tuple[int, ...]]:
+    """Runs in order of first execution, and the path through them.
+
+    A run is cut where control came in from elsewhere or went out, not where the engine happened to end a translation.
+    """
+    starts = _run_starts(observation, table)
+    executions = list(accumulate(e - x for e, x in zip(observation.entered, observation.left, strict=True)))
+    behind = dict(pairwise(starts))
+    order: dict[int, int] = {}
+    path: list[int] = []
+    starts_of = {block: _starts_between(*block, behind) for block in set(observation.path)}
+    for block in observation.path:
+        path.extend(order.setdefault(start, len(order)) for start in starts_of[block])
+    for start in starts[:-1]:
+        if executions[start] and not observation.path_complete:
+            order.setdefault(start, len(order))
+    runs = tuple(
+        Run(
+            address=table.address(start),
+            instructions=sum(row in table.instructions for row in range(start, behind[start])),
+            executions=executions[start],
+        )
+        for start in order
+    )
+    return runs, tuple(path)
+
+
+def _run_starts(observation: Observation, table: CodeTable) -> list[int]:
+    starts = []
+    ends_here = {row + i.size_bytes // 2: i for row, i in table.instructions.items()}
+    for row, (entered, left) in enumerate(zip(observation.entered, observation.left, strict=True)):
+        if not entered and not left:
+            continue
+        before = ends_here.get(row)
+        flows_through = entered == left and before is not None and before.control is Control.NEXT
+        if not flows_through:
+            starts.append(row)
+    return starts
+
+
+def _starts_between(first: int, end: int, behind: Mapping[int, int]) -> tuple[int, ...]:
+    """The runs that start in ``[first, end)``; a block that only continues a run contributes none."""
+    return tuple(start for start in behind if first <= start < end)
+
+
+def _executed_bytes(runs: Sequence[Run], table: CodeTable) -> Iterable[int]:
+    """Halfword addresses of all executed instructions."""
+    for run in runs:
+        row, left = (run.address - table.base_address) // 2, run.instructions
+        while left:
+            instruction = table.instructions[row]
+            yield from range(instruction.address, instruction.address + instruction.size_bytes, 2)
+            row += instruction.size_bytes // 2
+            left -= 1
+
+
+def _sets(addresses: Iterable[int], cache: CacheConfig | None) -> tuple[int, ...]:
+    if cache is None:
+        return ()
+    return tuple(sorted({address // cache.line_bytes % cache.sets for address in addresses}))
+
+
+def _split_heap(
+    touched: Mapping[str, Sequence[int]], heap_metadata: Iterable[MemoryRange]
+) -> Iterable[tuple[str, Sequence[int]]]:
+    headers = {
+        word
+        for extent in heap_metadata
+        for word in range(extent.base_address & ~3, extent.end_address, _WORD_BYTES)
+    }
+    for name, words in touched.items():
+        if name == "heap":
+            yield "heap_metadata", [word for word in words if word in headers]
+            yield "heap_blocks", [word for word in words if word not in headers]
+        else:
+            yield name, words
+
+
+def _stack_bytes(observation: Observation, stack_pointer: int) -> int:
+    touched = [word for word in observation.touched["stack"] if word < stack_pointer]
+    lowest = min([stack_pointer, *touched[:1], *([observation.lowest_stack_pointer or stack_pointer])])
+    return stack_pointer - lowest

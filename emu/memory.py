@@ -1,0 +1,95 @@
+"""The guest's memory: exact ranges, shared with the engine, read and written by address."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wcet_probe.errors import EmulationError
+from wcet_probe.model import MemoryRange
+
+PAGE_BYTES = 4096
+"""Granularity at which the engine maps memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A range of guest memory with one purpose.
+
+    Attributes:
+        name: purpose: ``code``, ``static``, ``stack``, ``heap``; or what of the harness it is.
+        extent: the bytes that the guest may use.
+        writable: whether the guest may write; what it may not write it may execute.
+        harness: whether it serves the observer and not the guest's program.
+        buffer: the bytes of the pages around ``extent``, shared with the engine.
+    """
+
+    name: str
+    extent: MemoryRange
+    writable: bool
+    harness: bool
+    buffer: mmap.mmap = field(repr=False, compare=False)
+
+    @property
+    def pages(self) -> MemoryRange:
+        """The pages around ``extent``."""
+        return _pages(self.extent)
+
+
+def region(name: str, extent: MemoryRange, *, writable: bool, harness: bool = False) -> Region:
+    """A zero-filled region."""
+    return Region(name, extent, writable, harness, mmap.mmap(-1, _pages(extent).size_bytes))
+
+
+def _pages(extent: MemoryRange) -> MemoryRange:
+    first = extent.base_address // PAGE_BYTES * PAGE_BYTES
+    behind = -(-extent.end_address // PAGE_BYTES) * PAGE_BYTES
+    return MemoryRange(first, behind - first)
+
+
+@dataclass(frozen=True, slots=True)
+class GuestMemory:
+    """All regions of a guest, by name."""
+
+    regions: Mapping[str, Region]
+    big_endian: bool
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """The ``size_bytes`` bytes at ``address``.
+
+        Raises:
+            EmulationError: they are not all in one region.
+        """
+        found, start = self._find(address, size_bytes)
+        return found.buffer[start : start + size_bytes]
+
+    def write(self, address: int, data: bytes) -> None:
+        """Put ``data`` at ``address``.
+
+        Raises:
+            EmulationError: it does not fit into one region.
+        """
+        found, start = self._find(address, len(data))
+        found.buffer[start : start + len(data)] = data
+
+    def read_word(self, address: int) -> int:
+        """The 32-bit word at ``address`` in the guest's byte order."""
+        return int.from_bytes(self.read(address, 4), "big" if self.big_endian else "little")
+
+    def snapshot(self) -> dict[int, bytes | bytearray]:
+        """A copy of what the guest's program can see, by base address; ``bytes`` are read-only."""
+        copies: dict[int, bytes | bytearray] = {}
+        for region in self.regions.values():
+            if not region.harness:
+                content = self.read(region.extent.base_address, region.extent.size_bytes)
+                copies[region.extent.base_address] = bytearray(content) if region.writable else content
+        return copies
+
+    def _find(self, address: int, size_bytes: int) -> tuple[Region, int]:
+        for candidate in self.regions.values():
+            extent = candidate.extent
+            if extent.base_address <= address and address + size_bytes <= extent.end_address:
+                return candidate, address - candidate.pages.base_address
+        message = f"no memory of the guest holds {size_bytes} bytes at {address:#010x}; check addresses and heap size."
+        raise EmulationError(message)

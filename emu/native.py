@@ -1,0 +1,179 @@
+"""The native core (``emu/native/``) through ctypes: its layouts, and nothing of its meaning."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, Structure, c_bool, c_int32, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from wcet_probe.errors import WcetProbeError
+from wcet_probe.model import CacheConfig, InitialCache, Replacement
+
+_ABI_VERSION = 1
+
+REPLACEMENT = {Replacement.LRU: 0, Replacement.FIFO: 1, Replacement.PLRU: 2, Replacement.RANDOM: 3}
+CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
+
+CONDITIONAL_BRANCH, IN_IT_BLOCK, WRITES_STACK_POINTER, PROBLEM = 1, 2, 4, 8
+LOAD, STORE = 1, 2
+RUNNING, STRAY_ACCESS, PROBLEM_EXECUTED, OUTSIDE_CODE = range(4)
+
+
+class CacheLayout(Structure):
+    """``struct wp_cache_config``."""
+
+    _fields_ = [
+        (name, c_uint32)
+        for name in ("sets", "ways", "line_bytes", "replacement", "write_back", "write_allocate", "seed")
+    ]
+
+
+class CacheCountsLayout(Structure):
+    """``struct wp_cache_counts``."""
+
+    _fields_ = [
+        (name, c_uint64)
+        for name in ("read_hits", "read_misses", "write_hits", "write_misses", "writebacks", "memory_writes")
+    ]
+
+
+class AccessLayout(Structure):
+    """``struct wp_access``."""
+
+    _fields_ = [
+        ("displacement", c_uint32),
+        ("align_mask", c_uint32),
+        ("base", c_int32),
+        ("index", c_int32),
+        ("count", c_uint16),
+        ("kind", c_uint8),
+        ("bytes_each", c_uint8),
+        ("subtract_index", c_uint8),
+        ("shift", c_uint8),
+        ("shift_bits", c_uint8),
+        ("unused", c_uint8),
+    ]
+
+
+class InstructionLayout(Structure):
+    """``struct wp_instruction``."""
+
+    _fields_ = [
+        ("instructions_before", c_uint32),
+        ("cycles_before", c_uint32),
+        ("executed_cycles", c_uint32),
+        ("skipped_cycles", c_uint32),
+        ("taken_cycles", c_uint32),
+        ("first_access", c_uint32),
+        ("size_bytes", c_uint8),
+        ("flags", c_uint8),
+        ("condition", c_uint8),
+        ("access_count", c_uint8),
+        ("previous_bytes", c_uint8),
+        ("unused", c_uint8 * 3),
+    ]
+
+
+class RangeLayout(Structure):
+    """``struct wp_range``."""
+
+    _fields_ = [(name, c_uint32) for name in ("base", "bytes", "writable", "touched_word")]
+
+
+class SetupLayout(Structure):
+    """``struct wp_setup``."""
+
+    _fields_ = [
+        ("read_register", c_void_p),
+        ("stop_engine", c_void_p),
+        ("instructions", POINTER(InstructionLayout)),
+        ("accesses", POINTER(AccessLayout)),
+        ("ranges", POINTER(RangeLayout)),
+        ("touched", POINTER(c_uint32)),
+        ("entered", POINTER(c_uint32)),
+        ("left", POINTER(c_uint32)),
+        ("path", POINTER(c_uint32)),
+        ("code_base", c_uint32),
+        ("code_bytes", c_uint32),
+        ("range_count", c_uint32),
+        ("path_capacity", c_uint32),
+        ("harness_base", c_uint32),
+        ("harness_bytes", c_uint32),
+        ("stack_pointer", c_int32),
+        ("flags_register", c_int32),
+    ]
+
+
+class CountsLayout(Structure):
+    """``struct wp_counts``."""
+
+    _fields_ = [
+        ("instructions", c_uint64),
+        ("cycles", c_uint64),
+        ("loads", c_uint64),
+        ("stores", c_uint64),
+        ("path_length", c_uint64),
+        ("operations", c_uint64),
+        ("lowest_stack_pointer", c_uint32),
+        ("stop", c_uint32),
+        ("stop_pc", c_uint32),
+        ("stop_address", c_uint32),
+    ]
+
+
+@cache
+def load() -> ctypes.CDLL:
+    """The native core.
+
+    Raises:
+        WcetProbeError: it was not built, or is of another version than this package.
+    """
+    spec = find_spec("wcet_probe.emu")
+    homes = [Path(home) for home in (spec.submodule_search_locations or ())] if spec else []
+    found = [home / "_native.so" for home in homes if (home / "_native.so").is_file()]
+    if not found:
+        message = "the native core is missing; install the package again so that it is built."
+        raise WcetProbeError(message)
+    library = ctypes.CDLL(str(found[0]))
+    if library.wp_abi_version() != _ABI_VERSION:
+        message = "the native core is of another version; install the package again so that it is rebuilt."
+        raise WcetProbeError(message)
+    library.wp_observer_open.restype = c_void_p
+    library.wp_cache_replay.restype = c_bool
+    for name, arguments in {
+        "wp_observer_open": [POINTER(SetupLayout), POINTER(CacheLayout), POINTER(CacheLayout)],
+        "wp_observer_close": [c_void_p],
+        "wp_observer_fill_caches": [c_void_p, c_uint32],
+        "wp_observer_restart": [c_void_p],
+        "wp_observer_record_operations": [c_void_p, POINTER(c_uint32), c_uint32],
+        "wp_observer_settle": [c_void_p, c_uint32],
+        "wp_observer_counts": [c_void_p, *map(POINTER, (CountsLayout, CacheCountsLayout, CacheCountsLayout))],
+        "wp_cache_replay": [
+            POINTER(CacheLayout),
+            c_uint32,
+            POINTER(c_uint32),
+            POINTER(c_uint8),
+            c_uint64,
+            POINTER(c_uint8),
+            POINTER(CacheCountsLayout),
+        ],
+    }.items():
+        getattr(library, name).argtypes = arguments
+    return library
+
+
+def cache_layout(config: CacheConfig | None) -> CacheLayout | None:
+    """``config`` as the native core takes it; None stays None."""
+    if config is None:
+        return None
+    return CacheLayout(
+        config.sets,
+        config.ways,
+        config.line_bytes,
+        REPLACEMENT[config.replacement],
+        config.write_back,
+        config.write_allocate,
+        config.seed,
+    )

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The hot loop: what one emulated call executes, fetches and accesses, counted in the engine's callbacks.
+ *
+ * Two callbacks do all of it. The block callback counts instructions, cycles and fetches from tables made by the decoder:
+ * it is told of every translation block before it runs. The instruction callback computes the effective addresses of
+ * loads and stores from the registers, because the engine's own memory hooks are wrong inside Thumb IT blocks and blind
+ * to store-multiple on PowerPC. The engine calls it for each instruction but the skipped ones of an IT block; an A32
+ * instruction whose condition fails is recognised here from the flags.
+ *
+ * The engine is not linked: its two functions that are needed come as pointers.
+ */
+#include "cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(_WIN32)
+#define WP_EXPORT __declspec(dllexport)
+#else
+#define WP_EXPORT __attribute__((visibility("default")))
+#endif
+
+typedef struct uc_struct uc_engine;
+typedef int (*wp_register_read)(uc_engine *engine, int id, void *value);
+typedef int (*wp_engine_stop)(uc_engine *engine);
+
+enum { WP_CONDITIONAL_BRANCH = 1, WP_IN_IT_BLOCK = 2, WP_WRITES_STACK_POINTER = 4, WP_PROBLEM = 8 };
+enum { WP_LOAD = 1, WP_STORE = 2 };
+enum { WP_LSL, WP_LSR, WP_ASR, WP_ROR, WP_RRX };
+enum { WP_ALWAYS = 14 };
+enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE };
+
+struct wp_access {
+    uint32_t displacement, align_mask;
+    int32_t base, index; /* the engine's register ids; 0: none */
+    uint16_t count;
+    uint8_t kind, bytes_each, subtract_index, shift, shift_bits, unused;
+};
+
+/* Row i of the instruction table speaks of the halfword at code_base + 2 i. */
+struct wp_instruction {
+    uint32_t instructions_before, cycles_before; /* of all rows below: a block's sum is a difference */
+    uint32_t executed_cycles, skipped_cycles, taken_cycles;
+    uint32_t first_access;
+    uint8_t size_bytes; /* 0: no instruction starts here */
+    uint8_t flags, condition, access_count;
+    uint8_t previous_bytes; /* size of the instruction that ends here, 0 if none does */
+    uint8_t unused[3];
+};
+
+struct wp_range {
+    uint32_t base, bytes, writable;
+    uint32_t touched_word; /* where the range's bits start in the touched bitmap, in 32-bit words of it */
+};
+
+struct wp_setup {
+    wp_register_read read_register;
+    wp_engine_stop stop_engine;
+    const struct wp_instruction *instructions;
+    const struct wp_access *accesses;
+    const struct wp_range *ranges;
+    uint32_t *touched;         /* one bit a word of each range: 32-bit word i, bit j: word 32 i + j */
+    uint32_t *entered, *left;  /* a row each of the instruction table, and one more: blocks that start, end there */
+    uint32_t *path;            /* pairs: first row, row behind the last */
+    uint32_t code_base, code_bytes, range_count, path_capacity, harness_base, harness_bytes;
+    int32_t stack_pointer, flags_register; /* the engine's register ids; flags 0: none */
+};
+
+struct wp_counts {
+    uint64_t instructions, cycles, loads, stores, path_length, operations;
+    uint32_t lowest_stack_pointer;
+    uint32_t stop, stop_pc, stop_address; /* why the observer stopped the engine, and where */
+};
+
+struct wp_observer {
+    struct wp_setup setup;
+    struct wp_counts counts;
+    struct wp_cache icache, dcache;
+    bool has_icache, has_dcache, stack_pointer_pending;
+    uint32_t branch_behind, branch_cycles; /* a conditional branch that has just run: taken unless control goes on here */
+    uint32_t block_row, block_behind;      /* rows of the block under way */
+    uint32_t last_range;
+    uint32_t *operation_instructions; /* replay: instructions of each operation */
+    uint32_t operation_capacity;
+    uint64_t operation_start;
+    bool in_operation;
+};
+
+WP_EXPORT uint32_t wp_abi_version(void) { return 1; }
+
+/* Caches may be NULL for a core without. Returns NULL when memory runs out. */
+WP_EXPORT struct wp_observer *wp_observer_open(const struct wp_setup *setup, const struct wp_cache_config *icache,
+                                               const struct wp_cache_config *dcache)
+{
+    struct wp_observer *const observer = calloc(1, sizeof *observer);
+    if (!observer)
+        return NULL;
+    observer->setup = *setup;
+    observer->has_icache = icache && wp_cache_open(&observer->icache, icache);
+    observer->has_dcache = dcache && wp_cache_open(&observer->dcache, dcache);
+    if ((icache && !observer->has_icache) || (dcache && !observer->has_dcache)) {
+        wp_cache_close(&observer->icache);
+        wp_cache_close(&observer->dcache);
+        free(observer);
+        return NULL;
+    }
+    observer->counts.lowest_stack_pointer = UINT32_MAX;
+    return observer;
+}
+
+WP_EXPORT void wp_observer_close(struct wp_observer *observer)
+{
+    wp_cache_close(&observer->icache);
+    wp_cache_close(&observer->dcache);
+    free(observer);
+}
+
+WP_EXPORT void wp_observer_fill_caches(struct wp_observer *observer, uint32_t content)
+{
+    if (observer->has_icache)
+        wp_cache_fill(&observer->icache, (enum wp_initial)content);
+    if (observer->has_dcache)
+        wp_cache_fill(&observer->dcache, (enum wp_initial)content);
+}
+
+/* Forget all counts and marks; what the caches hold stays. */
+WP_EXPORT void wp_observer_restart(struct wp_observer *observer)
+{
+    const struct wp_setup *const setup = &observer->setup;
+    const uint32_t rows = setup->code_bytes / 2 + 1;
+    observer->counts = (struct wp_counts){.lowest_stack_pointer = UINT32_MAX};
+    observer->icache.counts = observer->dcache.counts = (struct wp_cache_counts){0};
+    observer->branch_behind = observer->branch_cycles = 0;
+    observer->block_row = observer->block_behind = 0;
+    observer->stack_pointer_pending = observer->in_operation = false;
+    memset(setup->entered, 0, sizeof *setup->entered * rows);
+    memset(setup->left, 0, sizeof *setup->left * rows);
+    for (uint32_t i = 0; i < setup->range_count; i++) {
+        const uint32_t bits = setup->ranges[i].bytes / 4;
+        memset(setup->touched + setup->ranges[i].touched_word, 0, bits / 32 * 4 + 4);
+    }
+}
+
+WP_EXPORT void wp_observer_counts(const struct wp_observer *observer, struct wp_counts *counts,
+                                  struct wp_cache_counts *icache, struct wp_cache_counts *dcache)
+{
+    *counts = observer->counts;
+    *icache = observer->icache.counts;
+    *dcache = observer->dcache.counts;
+}
+
+/* From the next restart on, keep the instructions of each replayed operation: those outside the harness. */
+WP_EXPORT void wp_observer_record_operations(struct wp_observer *observer, uint32_t *instructions, uint32_t capacity)
+{
+    observer->operation_instructions = instructions;
+    observer->operation_capacity = capacity;
+}
+
+static void stop(struct wp_observer *observer, uc_engine *engine, enum wp_stop why, uint32_t pc, uint32_t address)
+{
+    if (observer->counts.stop != WP_RUNNING)
+        return;
+    observer->counts.stop = why;
+    observer->counts.stop_pc = pc;
+    observer->counts.stop_address = address;
+    observer->setup.stop_engine(engine);
+}
+
+/* The engine left the block under way at pc, which has not run: take back what was counted of it from there. */
+WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc)
+{
+    const uint32_t row = (pc - observer->setup.code_base) / 2;
+    if (row < observer->block_row || row >= observer->block_behind)
+        return;
+    const struct wp_instruction *const table = observer->setup.instructions;
+    const uint32_t behind = observer->block_behind;
+    observer->counts.instructions -= table[behind].instructions_before - table[row].instructions_before;
+    observer->counts.cycles -= table[behind].cycles_before - table[row].cycles_before;
+    observer->setup.left[behind]--;
+    observer->setup.left[row]++;
+    observer->block_behind = row;
+    if (observer->counts.path_length <= observer->setup.path_capacity)
+        observer->setup.path[2 * observer->counts.path_length - 1] = row;
+}
+
+/* One fetch per instruction and line: an instruction that straddles a line is fetched from both. */
+static void fetch_block(struct wp_observer *observer, uint32_t first, uint32_t behind)
+{
+    const struct wp_instruction *const table = observer->setup.instructions;
+    struct wp_cache *const icache = &observer->icache;
+    const uint32_t base = observer->setup.code_base;
+    for (uint32_t row = first; row < behind;) {
+        const uint32_t line = (base + 2 * row) >> icache->line_shift;
+        uint32_t next = (((line + 1) << icache->line_shift) - base) / 2;
+        if (next > behind)
+            next = behind;
+        uint32_t fetches = table[next].instructions_before - table[row].instructions_before;
+        if (row > first && !table[row].previous_bytes) /* none ends here: one straddles the boundary */
+            fetches++;
+        wp_cache_access(icache, line, false);
+        icache->counts.read_hits += fetches - 1; /* the line is the newest now: further fetches change nothing */
+        row = next;
+    }
+}
+
+static void count_operation(struct wp_observer *observer, uint32_t address)
+{
+    const struct wp_setup *const setup = &observer->setup;
+    struct wp_counts *const counts = &observer->counts;
+    const bool in_harness = address - setup->harness_base < setup->harness_bytes;
+    if (in_harness && observer->in_operation) {
+        if (counts->operations < observer->operation_capacity)
+            observer->operation_instructions[counts->operations] =
+                (uint32_t)(counts->instructions - observer->operation_start);
+        counts->operations++;
+        observer->in_operation = false;
+    } else if (!in_harness && !observer->in_operation) {
+        observer->operation_start = counts->instructions;
+        observer->in_operation = true;
+    }
+}
+
+/* Engine callback: a translation block is about to run. */
+WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t size_bytes, void *user)
+{
+    struct wp_observer *const observer = user;
+    const struct wp_setup *const setup = &observer->setup;
+    struct wp_counts *const counts = &observer->counts;
+    const uint32_t offset = (uint32_t)address - setup->code_base;
+    if (offset >= setup->code_bytes || size_bytes > setup->code_bytes - offset) {
+        stop(observer, engine, WP_OUTSIDE_CODE, (uint32_t)address, (uint32_t)address);
+        return;
+    }
+    if (observer->operation_capacity)
+        count_operation(observer, (uint32_t)address);
+    const uint32_t first = offset / 2, behind = (offset + size_bytes) / 2;
+    const struct wp_instruction *const table = setup->instructions;
+    counts->instructions += table[behind].instructions_before - table[first].instructions_before;
+    counts->cycles += table[behind].cycles_before - table[first].cycles_before;
+    if (observer->branch_cycles && observer->branch_behind != first)
+        counts->cycles += observer->branch_cycles;
+    const struct wp_instruction *const last = &table[behind - table[behind].previous_bytes / 2];
+    observer->branch_cycles = last->flags & WP_CONDITIONAL_BRANCH ? last->taken_cycles : 0;
+    observer->branch_behind = behind;
+    observer->block_row = first;
+    observer->block_behind = behind;
+    setup->entered[first]++;
+    setup->left[behind]++;
+    if (counts->path_length++ < setup->path_capacity) {
+        setup->path[2 * counts->path_length - 2] = first;
+        setup->path[2 * counts->path_length - 1] = behind;
+    }
+    if (observer->has_icache)
+        fetch_block(observer, first, behind);
+}
+
+static uint32_t read_register(const struct wp_observer *observer, uc_engine *engine, int32_t id)
+{
+    uint32_t value = 0;
+    observer->setup.read_register(engine, id, &value);
+    return value;
+}
+
+/* ARM condition codes on the flags N, Z, C, V (ARM ARM DDI 0100I, A3.2). */
+static bool condition_holds(uint32_t flags, uint32_t condition)
+{
+    const bool n = flags >> 31 & 1, z = flags >> 30 & 1, c = flags >> 29 & 1, v = flags >> 28 & 1;
+    bool holds = true;
+    switch (condition >> 1) {
+    case 0: holds = z; break;
+    case 1: holds = c; break;
+    case 2: holds = n; break;
+    case 3: holds = v; break;
+    case 4: holds = c && !z; break;
+    case 5: holds = n == v; break;
+    case 6: holds = n == v && !z; break;
+    default: return true;
+    }
+    return condition & 1 ? !holds : holds;
+}
+
+static uint32_t shifted(uint32_t value, uint32_t shift, uint32_t bits, bool carry)
+{
+    switch (shift) {
+    case WP_LSR: return bits < 32 ? value >> bits : 0;
+    case WP_ASR: return (uint32_t)((int32_t)value >> (bits < 32 ? bits : 31));
+    case WP_ROR: return bits ? value >> bits | value << (32 - bits) : value;
+    case WP_RRX: return value >> 1 | (uint32_t)carry << 31;
+    default: return value << bits;
+    }
+}
+
+static uint32_t effective_address(const struct wp_observer *observer, uc_engine *engine, const struct wp_access *access)
+{
+    uint32_t address = access->displacement;
+    if (access->base)
+        address += read_register(observer, engine, access->base);
+    if (access->index) {
+        const bool carry =
+            access->shift == WP_RRX && read_register(observer, engine, observer->setup.flags_register) >> 29 & 1;
+        const uint32_t index =
+            shifted(read_register(observer, engine, access->index), access->shift, access->shift_bits, carry);
+        address += access->subtract_index ? 0u - index : index;
+    }
+    return address & access->align_mask;
+}
+
+static bool mark_touched(struct wp_observer *observer, uint32_t address, uint32_t bytes, bool is_write)
+{
+    const struct wp_setup *const setup = &observer->setup;
+    const struct wp_range *range = &setup->ranges[observer->last_range];
+    if (address - range->base >= range->bytes) {
+        uint32_t i = 0;
+        while (i < setup->range_count && address - setup->ranges[i].base >= setup->ranges[i].bytes)
+            i++;
+        if (i == setup->range_count)
+            return false;
+        observer->last_range = i;
+        range = &setup->ranges[i];
+    }
+    if (bytes > range->bytes - (address - range->base) || (is_write && !range->writable))
+        return false;
+    for (uint32_t word = (address - range->base) / 4; word <= (address - range->base + bytes - 1) / 4; word++)
+        setup->touched[range->touched_word + word / 32] |= 1u << (word % 32);
+    return true;
+}
+
+static void access_data(struct wp_observer *observer, uc_engine *engine, uint32_t pc, uint32_t address, uint32_t bytes,
+                        bool is_write)
+{
+    if (!mark_touched(observer, address, bytes, is_write)) {
+        stop(observer, engine, WP_STRAY_ACCESS, pc, address);
+        return;
+    }
+    observer->counts.loads += !is_write;
+    observer->counts.stores += is_write;
+    if (!observer->has_dcache)
+        return;
+    const uint32_t shift = observer->dcache.line_shift;
+    for (uint32_t line = address >> shift; line <= (address + bytes - 1) >> shift; line++)
+        wp_cache_access(&observer->dcache, line, is_write);
+}
+
+/* Engine callback: an instruction is about to run. */
+WP_EXPORT void wp_observer_instruction(uc_engine *engine, uint64_t address, uint32_t size_bytes, void *user)
+{
+    struct wp_observer *const observer = user;
+    const struct wp_setup *const setup = &observer->setup;
+    const uint32_t pc = (uint32_t)address, offset = pc - setup->code_base;
+    (void)size_bytes;
+    if (offset >= setup->code_bytes)
+        return; /* the block callback has stopped the engine */
+    const struct wp_instruction *const instruction = &setup->instructions[offset / 2];
+    if (observer->stack_pointer_pending) {
+        const uint32_t stack_pointer = read_register(observer, engine, setup->stack_pointer);
+        if (stack_pointer < observer->counts.lowest_stack_pointer)
+            observer->counts.lowest_stack_pointer = stack_pointer;
+    }
+    observer->stack_pointer_pending = instruction->flags & WP_WRITES_STACK_POINTER;
+    if (instruction->flags & WP_PROBLEM || !instruction->size_bytes) {
+        stop(observer, engine, WP_PROBLEM_EXECUTED, pc, pc);
+        return;
+    }
+    if (instruction->condition != WP_ALWAYS) {
+        if (!condition_holds(read_register(observer, engine, setup->flags_register), instruction->condition))
+            return;
+        observer->counts.cycles += instruction->executed_cycles - instruction->skipped_cycles;
+    } else if (instruction->flags & WP_IN_IT_BLOCK) {
+        observer->counts.cycles += instruction->executed_cycles - instruction->skipped_cycles;
+    }
+    for (uint32_t i = 0; i < instruction->access_count; i++) {
+        const struct wp_access *const access = &setup->accesses[instruction->first_access + i];
+        uint32_t at = effective_address(observer, engine, access);
+        for (uint32_t n = 0; n < access->count; n++, at += access->bytes_each) {
+            if (access->kind & WP_LOAD)
+                access_data(observer, engine, pc, at, access->bytes_each, false);
+            if (access->kind & WP_STORE)
+                access_data(observer, engine, pc, at, access->bytes_each, true);
+        }
+    }
+}
+
+struct uc_tlb_entry_layout {
+    uint64_t physical_address;
+    uint32_t permissions; /* 1 read, 2 write, 4 execute */
+};
+
+/* Engine callback, virtual-TLB mode: which page may be used how. Data pages without execute permission keep the engine's
+ * stores on its fast path. */
+WP_EXPORT bool wp_observer_tlb_fill(uc_engine *engine, uint64_t address, int kind, struct uc_tlb_entry_layout *entry,
+                                    void *user)
+{
+    const struct wp_observer *const observer = user;
+    (void)engine;
+    (void)kind;
+    for (uint32_t i = 0; i < observer->setup.range_count; i++) {
+        const struct wp_range *const range = &observer->setup.ranges[i];
+        const uint64_t first = range->base & ~UINT64_C(0xFFF);
+        const uint64_t behind = (range->base + (uint64_t)range->bytes + 0xFFF) & ~UINT64_C(0xFFF);
+        if (address >= first && address < behind) {
+            entry->physical_address = address; /* the engine takes the page: 1 KiB on ARM, 4 KiB on PowerPC */
+            entry->permissions = range->writable ? 3 : 5;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Replay a trace of accesses on one cache: lines of `bytes` bytes at `addresses`, written where `writes` is set. */
+WP_EXPORT bool wp_cache_replay(const struct wp_cache_config *config, uint32_t content, const uint32_t *addresses,
+                               const uint8_t *writes, uint64_t count, uint8_t *hits, struct wp_cache_counts *counts)
+{
+    struct wp_cache cache;
+    if (!wp_cache_open(&cache, config))
+        return false;
+    wp_cache_fill(&cache, (enum wp_initial)content);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t before = cache.counts.read_hits + cache.counts.write_hits;
+        wp_cache_access(&cache, addresses[i] >> cache.line_shift, writes[i]);
+        hits[i] = cache.counts.read_hits + cache.counts.write_hits != before;
+    }
+    *counts = cache.counts;
+    wp_cache_close(&cache);
+    return true;
+}

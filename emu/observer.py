@@ -1,0 +1,178 @@
+"""One observer of the native core: its tables kept alive, its counts and marks read out as plain values."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from wcet_probe.emu import native
+from wcet_probe.emu.engine import register_id, register_read_address, stop_address
+from wcet_probe.emu.memory import Region
+from wcet_probe.emu.tables import CodeTable
+from wcet_probe.errors import WcetProbeError
+from wcet_probe.model import CacheConfig, CacheCounts, InitialCache, Isa, MemoryRange, Target
+
+PATH_CAPACITY = 1 << 20
+"""Blocks of an executed path that are kept in order; counts are never cut."""
+
+_WORD_BYTES = 4
+_WORD_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What the native core counted, as plain values.
+
+    Attributes:
+        instructions, cycles, loads, stores: as in ``Measurement``; ``cycles`` are instruction cycles only.
+        icache, dcache: counts of the caches.
+        lowest_stack_pointer: lowest value of the stack pointer behind an instruction that wrote it, or None.
+        entered, left: how often a block started at, and ended before, each row of the code table.
+        path: executed blocks as pairs of rows, first and behind, in order.
+        path_complete: False where ``path`` was cut.
+        touched: accessed words, by region name.
+    """
+
+    instructions: int
+    cycles: int
+    loads: int
+    stores: int
+    icache: CacheCounts
+    dcache: CacheCounts
+    lowest_stack_pointer: int | None
+    entered: tuple[int, ...]
+    left: tuple[int, ...]
+    path: tuple[tuple[int, int], ...]
+    path_complete: bool
+    touched: dict[str, tuple[int, ...]]
+
+
+class Observer:
+    """A native observer for one guest. ``close`` it, or use the machine's context manager."""
+
+    def __init__(self, table: CodeTable, regions: Iterable[Region], target: Target, harness: MemoryRange) -> None:
+        self._library = native.load()
+        self._regions = tuple(regions)
+        self._target, self._table = target, table
+        self._ranges, words = self._layout()
+        self._touched = (ctypes.c_uint32 * words)()
+        self._entered = (ctypes.c_uint32 * table.row_count)()
+        self._left = (ctypes.c_uint32 * table.row_count)()
+        self._path = (ctypes.c_uint32 * (2 * PATH_CAPACITY))()
+        self._operations = (ctypes.c_uint32 * 0)()
+        stack_pointer = "r1" if target.isa is Isa.POWERPC else "r13"
+        setup = native.SetupLayout(
+            read_register=register_read_address(),
+            stop_engine=stop_address(),
+            instructions=table.rows,
+            accesses=table.accesses,
+            ranges=self._ranges,
+            touched=self._touched,
+            entered=self._entered,
+            left=self._left,
+            path=self._path,
+            code_base=table.base_address,
+            code_bytes=table.size_bytes,
+            range_count=len(self._regions),
+            path_capacity=PATH_CAPACITY,
+            harness_base=harness.base_address,
+            harness_bytes=harness.size_bytes,
+            stack_pointer=register_id(target.isa, stack_pointer),
+            flags_register=register_id(target.isa, "cpsr") if target.isa is Isa.ARM else 0,
+        )
+        self.handle = self._library.wp_observer_open(
+            ctypes.byref(setup), native.cache_layout(target.icache), native.cache_layout(target.dcache)
+        )
+        if not self.handle:
+            message = "the native core ran out of memory; choose smaller caches."
+            raise WcetProbeError(message)
+
+    def callback(self, name: str) -> int:
+        """Address of the engine callback ``name`` (``block``, ``instruction``, ``tlb_fill``)."""
+        return ctypes.cast(getattr(self._library, f"wp_observer_{name}"), ctypes.c_void_p).value or 0
+
+    def restart(self, initial: InitialCache, operations: int = 0) -> None:
+        """Forget all counts; fill the caches as ``initial`` says; record ``operations`` operations of a replay."""
+        self._operations = (ctypes.c_uint32 * operations)()
+        self._library.wp_observer_record_operations(self.handle, self._operations, operations)
+        if initial is not InitialCache.WARM:
+            self._library.wp_observer_fill_caches(self.handle, native.CONTENT[initial])
+        self._library.wp_observer_restart(self.handle)
+
+    def settle(self, program_counter: int) -> None:
+        """The engine left a block in the middle: take back what was counted of it from ``program_counter`` on."""
+        self._library.wp_observer_settle(self.handle, program_counter)
+
+    def operation_instructions(self) -> tuple[int, ...]:
+        """Instructions of each operation of the replay that ``restart`` announced."""
+        return tuple(self._operations)
+
+    def observation(self) -> Observation:
+        """All that was counted since the last restart."""
+        counts = native.CountsLayout()
+        icache, dcache = native.CacheCountsLayout(), native.CacheCountsLayout()
+        self._library.wp_observer_counts(self.handle, counts, icache, dcache)
+        blocks = min(counts.path_length, PATH_CAPACITY)
+        rows = iter(self._path[: 2 * blocks])
+        lowest = counts.lowest_stack_pointer
+        return Observation(
+            instructions=counts.instructions,
+            cycles=counts.cycles,
+            loads=counts.loads,
+            stores=counts.stores,
+            icache=_counts(icache, self._target.icache),
+            dcache=_counts(dcache, self._target.dcache),
+            lowest_stack_pointer=None if lowest == 0xFFFFFFFF else lowest,
+            entered=tuple(self._entered),
+            left=tuple(self._left),
+            path=tuple(zip(rows, rows, strict=True)),
+            path_complete=counts.path_length <= PATH_CAPACITY,
+            touched={
+                region.name: tuple(self._touched_words(region, row))
+                for region, row in zip(self._regions, self._ranges, strict=True)
+                if not region.harness
+            },
+        )
+
+    def stopped(self) -> tuple[int, int, int]:
+        """Why the core stopped the engine (``native.RUNNING`` where it did not), at which pc, for which address."""
+        counts = native.CountsLayout()
+        self._library.wp_observer_counts(self.handle, counts, native.CacheCountsLayout(), native.CacheCountsLayout())
+        return counts.stop, counts.stop_pc, counts.stop_address
+
+    def close(self) -> None:
+        """Give the native observer back."""
+        if self.handle:
+            self._library.wp_observer_close(self.handle)
+            self.handle = None
+
+    def _layout(self) -> tuple[ctypes.Array[native.RangeLayout], int]:
+        """The regions for the native core, and how many 32-bit words their touched bits take."""
+        rows, words = [], 0
+        for region in self._regions:
+            extent = region.extent
+            rows.append(native.RangeLayout(extent.base_address, extent.size_bytes, region.writable, words))
+            words += extent.size_bytes // _WORD_BYTES // _WORD_BITS + 1
+        return (native.RangeLayout * len(rows))(*rows), words
+
+    def _touched_words(self, region: Region, row: native.RangeLayout) -> Iterator[int]:
+        base = region.extent.base_address
+        count = region.extent.size_bytes // _WORD_BYTES // _WORD_BITS + 1
+        for word, bits in enumerate(self._touched[row.touched_word : row.touched_word + count]):
+            if bits:
+                for bit in range(_WORD_BITS):
+                    if bits >> bit & 1:
+                        yield base + _WORD_BYTES * (_WORD_BITS * word + bit)
+
+
+def _counts(layout: native.CacheCountsLayout, config: CacheConfig | None) -> CacheCounts:
+    return CacheCounts(
+        present=config is not None,
+        read_hits=layout.read_hits,
+        read_misses=layout.read_misses,
+        write_hits=layout.write_hits,
+        write_misses=layout.write_misses,
+        writebacks=layout.writebacks,
+        memory_writes=layout.memory_writes,
+    )

@@ -1,0 +1,130 @@
+"""Tables for the native core: what each instruction costs, where it accesses memory, in the core's layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.emu.native import (
+    CONDITIONAL_BRANCH,
+    IN_IT_BLOCK,
+    LOAD,
+    PROBLEM,
+    STORE,
+    WRITES_STACK_POINTER,
+    AccessLayout,
+    InstructionLayout,
+)
+from wcet_probe.model import Access, AccessKind, Control, Instruction, InstructionCost, Shift
+
+_KIND = {AccessKind.LOAD: LOAD, AccessKind.STORE: STORE, AccessKind.LOAD_STORE: LOAD | STORE}
+_SHIFT = {Shift.LSL: 0, Shift.LSR: 1, Shift.ASR: 2, Shift.ROR: 3, Shift.RRX: 4}
+_ALWAYS = 14
+
+HALFWORD_BYTES = 2
+"""A row of the table speaks of one halfword of code."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTable:
+    """Decoded code in the native core's layout.
+
+    Attributes:
+        base_address: address of row 0.
+        size_bytes: extent of the code; there are ``size_bytes / 2 + 1`` rows.
+        instructions: the instruction of each row that one starts at.
+        rows: the table of the native core.
+        accesses: its access descriptors.
+    """
+
+    base_address: int
+    size_bytes: int
+    instructions: dict[int, Instruction]
+    rows: object
+    accesses: object
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows, the one behind the last halfword included."""
+        return self.size_bytes // HALFWORD_BYTES + 1
+
+    def address(self, row: int) -> int:
+        """Address that ``row`` speaks of."""
+        return self.base_address + HALFWORD_BYTES * row
+
+
+def code_table(
+    instructions: Sequence[Instruction],
+    costs: Sequence[InstructionCost],
+    register_id: Callable[[str], int],
+    stack_pointer: str,
+) -> CodeTable:
+    """The table of ``instructions``, each at ``costs``.
+
+    Parameters:
+        instructions: in address order.
+        costs: cycles of each.
+        register_id: the engine's id of a register by name.
+        stack_pointer: name of the stack pointer.
+    """
+    base = instructions[0].address
+    size_bytes = instructions[-1].address + instructions[-1].size_bytes - base
+    rows = (InstructionLayout * (size_bytes // HALFWORD_BYTES + 1))()
+    descriptors: list[AccessLayout] = []
+    by_row: dict[int, Instruction] = {}
+    for instruction, cost in zip(instructions, costs, strict=True):
+        start = (instruction.address - base) // HALFWORD_BYTES
+        by_row[start] = instruction
+        row = rows[start]
+        row.executed_cycles, row.skipped_cycles, row.taken_cycles = (
+            cost.executed_cycles,
+            cost.skipped_cycles,
+            cost.taken_cycles,
+        )
+        row.size_bytes = instruction.size_bytes
+        row.flags = _flags(instruction, stack_pointer)
+        row.condition = instruction.condition
+        row.first_access, row.access_count = len(descriptors), len(instruction.accesses)
+        descriptors.extend(_descriptor(access, register_id) for access in instruction.accesses)
+        rows[start + instruction.size_bytes // HALFWORD_BYTES].previous_bytes = instruction.size_bytes
+    _sum_up(rows)
+    return CodeTable(base, size_bytes, by_row, rows, (AccessLayout * max(1, len(descriptors)))(*descriptors))
+
+
+def _sum_up(rows: Sequence[InstructionLayout]) -> None:
+    """Running sums: an instruction counts from the row behind its first; a predicated one is charged as skipped."""
+    instructions = cycles = 0
+    for row in rows:
+        row.instructions_before, row.cycles_before = instructions, cycles
+        if row.size_bytes:
+            predicated = row.condition != _ALWAYS or row.flags & IN_IT_BLOCK
+            instructions += 1
+            cycles += row.skipped_cycles if predicated else row.executed_cycles
+
+
+def _flags(instruction: Instruction, stack_pointer: str) -> int:
+    flags = 0
+    if instruction.control is Control.CONDITIONAL_BRANCH:
+        flags |= CONDITIONAL_BRANCH
+    if instruction.in_it_block:
+        flags |= IN_IT_BLOCK
+    if stack_pointer in instruction.writes:
+        flags |= WRITES_STACK_POINTER
+    if instruction.problem:
+        flags |= PROBLEM
+    return flags
+
+
+def _descriptor(access: Access, register_id: Callable[[str], int]) -> AccessLayout:
+    return AccessLayout(
+        displacement=access.displacement & 0xFFFFFFFF,
+        align_mask=access.align_mask,
+        base=register_id(access.base) if access.base else 0,
+        index=register_id(access.index) if access.index else 0,
+        count=access.count,
+        kind=_KIND[access.kind],
+        bytes_each=access.bytes_each,
+        subtract_index=access.subtract_index,
+        shift=_SHIFT[access.shift],
+        shift_bits=access.shift_bits,
+    )

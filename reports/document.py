@@ -1,0 +1,140 @@
+"""The JSON documents: integers, units in the names, no absolute path, no wall clock.
+
+Each document names its ``format`` and ``version``; a key that is added later does not change the version.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from wcet_probe import __version__
+from wcet_probe.model import Allocator, CacheConfig, CacheCounts, Image, Measurement, Report, Run, Target
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Document = dict[str, object]
+
+
+def document(report: Report) -> Document:
+    """The document ``wcet-probe-result`` of one answer."""
+    return {
+        "format": "wcet-probe-result",
+        "version": 1,
+        "tool": {"name": "wcet-probe", "version": __version__},
+        "allocator": report.allocator.name,
+        "target": report.target.name,
+        "scenario": report.plan.scenario,
+        "heap_bytes": report.heap_bytes,
+        "image": {"sha256": report.image.sha256, "compiler": report.image.compiler, "flags": plain(report.image.flags)},
+        "parameters": plain(report.allocator.values),
+        "initial_cache": plain(report.initial_cache),
+        "measured_operation": plain(report.plan.measured),
+        "state": {
+            "variant": report.plan.variant,
+            "description": report.plan.state,
+            "why": plain(report.plan.why),
+            "checks": plain(report.checks),
+            "candidates": plain(report.candidates),
+        },
+        **_hardware(report.target),
+        "observed": _observed(report.measurement, report.image),
+        "cross_check": plain(report.cross_check),
+        "bound": None,
+        "verdict": plain(report.verdict),
+    }
+
+
+def results_document(reports: Iterable[Report]) -> Document:
+    """The document ``wcet-probe-results`` of several answers, in their order."""
+    return {"format": "wcet-probe-results", "version": 1, "results": [document(report) for report in reports]}
+
+
+def target_document(target: Target) -> Document:
+    """The document ``wcet-probe-target``: every number with its source and basis."""
+    rest = {key: value for key, value in _record(target).items() if key not in ("icache", "dcache")}
+    return {"format": "wcet-probe-target", "version": 1, **rest, **_hardware(target)}
+
+
+def allocator_document(allocator: Allocator) -> Document:
+    """The document ``wcet-probe-allocator``: the manifest; of the sources only the file names."""
+    sources = [name for name, _ in allocator.sources]
+    return {"format": "wcet-probe-allocator", "version": 1, **_record(allocator), "sources": sources}
+
+
+def scenario_document(name: str, description: str, allocators: Iterable[str]) -> Document:
+    """The document ``wcet-probe-scenario``: what it is, and the allocators that offer it."""
+    return {
+        "format": "wcet-probe-scenario",
+        "version": 1,
+        "name": name,
+        "description": description,
+        "allocators": list(allocators),
+    }
+
+
+def dumps(doc: object) -> str:
+    """``doc`` as text: sorted keys, two blanks of indentation, characters as they are, a newline at the end."""
+    return json.dumps(doc, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+
+
+def plain(value: object) -> object:
+    """``value`` in the types of JSON: a dataclass becomes an object of its fields, an enumeration its value."""
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return _record(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def _record(value: DataclassInstance) -> Document:
+    return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+
+
+def _hardware(target: Target) -> Document:
+    caches = {"icache": _cache(target.icache), "dcache": _cache(target.dcache)}
+    return {"caches": caches, "memory": plain(target.memory)}
+
+
+def _cache(cache: CacheConfig | None) -> Document | None:
+    return {**_record(cache), "size_bytes": cache.size_bytes} if cache else None
+
+
+def _observed(measurement: Measurement, image: Image) -> Document:
+    """The counts under their own names, but sets as sorted lists, and the runs with their place in the source."""
+    counts = _record(measurement)
+    sets = {
+        "instruction": sorted(measurement.touched_instruction_sets),
+        "data": sorted(measurement.touched_data_sets),
+    }
+    del counts["touched_instruction_sets"], counts["touched_data_sets"]
+    return {
+        **counts,
+        "icache": _counts(measurement.icache),
+        "dcache": _counts(measurement.dcache),
+        "touched_sets": sets,
+        "touched_sets_by_region": {name: sorted(found) for name, found in measurement.touched_sets_by_region.items()},
+        "runs": [_run(run, image) for run in measurement.runs],
+    }
+
+
+def _counts(counts: CacheCounts) -> Document:
+    return {**_record(counts), "hits": counts.hits, "misses": counts.misses}
+
+
+def _run(run: Run, image: Image) -> Document:
+    function = image.function_at(run.address)
+    return {
+        **_record(run),
+        "address": f"{run.address:#010x}",
+        "function": function.name if function else None,
+        "location": image.location(run.address),
+    }

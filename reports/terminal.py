@@ -1,0 +1,336 @@
+"""What a person reads on a terminal: one screen an answer, and pages of what there is.
+
+Renderers only read their values and print to the console that they are given. Colour never carries meaning alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from wcet_probe.model import (
+    Allocator,
+    CacheConfig,
+    CacheCounts,
+    MemoryRange,
+    OperationKind,
+    Report,
+    Sourced,
+    Target,
+    Timing,
+    Verdict,
+)
+from wcet_probe.reports.layout import glyphs, paragraph, strip, strip_columns, table
+from wcet_probe.sizes import format_size
+
+_WIDEST = 100
+_SHA256_SHOWN = 16
+_FUNCTIONS_SHOWN = 5
+_VERDICTS = {
+    Verdict.OBSERVED: "a witness, a lower bound of the WCET; no upper bound was asked for.",
+    Verdict.BOUNDED: "a witness below, a proven upper bound above.",
+    Verdict.UNBOUNDED: "a witness; no upper bound was established.",
+    Verdict.OVER_BUDGET: "the upper bound is above the budget.",
+    Verdict.CONTRADICTED: "observation and proof contradict each other; the model or the tool has a bug.",
+}
+_Line = str | Text
+
+
+def render(report: Report, console: Console) -> None:
+    """Print ``report`` on one screen: the answer, the state, the counts, the touched sets, the image."""
+    _print(console, _screen(report, _width(console), glyphs(console.encoding)))
+
+
+def render_comparison(reports: Sequence[Report], console: Console) -> None:
+    """Print one aligned table with a row for each of ``reports``."""
+    titles = ("allocator", "target", "heap", "instruc-\ntions", "cycles", "I\nmisses", "D\nmisses", "sets\nI + D")
+    render_table((*titles, "stack\nbytes"), map(_comparison, reports), console)
+
+
+def render_target(target: Target, console: Console) -> None:
+    """Print every number of ``target`` with its source and basis, and the choices of its model."""
+    _print(console, _target_page(target, _width(console)))
+
+
+def render_allocator(allocator: Allocator, console: Console) -> None:
+    """Print the manifest of ``allocator``: what it is, its parameters, entry points, claims and literature."""
+    _print(console, _allocator_page(allocator, _width(console)))
+
+
+def render_scenario(name: str, description: str, allocators: Iterable[str], console: Console) -> None:
+    """Print what scenario ``name`` is, and the ``allocators`` that offer it."""
+    _print(console, [_heading(name)])
+    _print(console, paragraph("", description, _width(console)))
+    _print(console, paragraph("Offered by", ", ".join(allocators), _width(console)))
+
+
+def render_table(header: Sequence[str], rows: Iterable[Sequence[object]], console: Console) -> None:
+    """Print ``rows`` in aligned columns under the titles of ``header``."""
+    _print(console, table(rows, header))
+
+
+def _print(console: Console, lines: Iterable[_Line]) -> None:
+    for line in lines:
+        console.print(Text(line) if isinstance(line, str) else line, soft_wrap=True)
+
+
+def _width(console: Console) -> int:
+    return min(console.width, _WIDEST)
+
+
+def _heading(text: str) -> Text:
+    return Text(text, style="bold")
+
+
+# ---------------------------------------------------------------------------------------------------------- one answer
+
+
+def _screen(report: Report, width: int, characters: str) -> Iterator[_Line]:
+    counts, plan, target = report.measurement, report.plan, report.target
+    cached = bool(target.icache or target.dcache)
+    entry = f", caches {report.initial_cache.value} at entry" if cached else ", no caches"
+    values = "".join(f" {name}={value}" for name, value in report.allocator.values.items())
+    yield _heading(
+        f"{report.allocator.name} on {target.name}: {counts.instructions:,} instructions, {counts.cycles:,} cycles"
+    )
+    yield f"{plan.scenario}, heap {format_size(report.heap_bytes)}{entry}"
+    yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}"
+    yield ""
+    yield from paragraph("State", plan.state, width)
+    for label, reason in zip(("Why", *[""] * len(plan.why)), plan.why, strict=False):
+        yield from paragraph(label, reason, width)
+    if len(report.candidates) > 1:
+        yield from paragraph("Compared", _candidates(report), width)
+    yield from paragraph("Proved", _proved(report), width)
+    yield from paragraph("Measured", f"{_call(report)} = {counts.result:#010x}", width)
+    if report.cross_check:
+        yield from paragraph("Repeated", _cross_check(report), width)
+    yield ""
+    yield _heading("Counted")
+    yield from table(_counted(report))
+    yield ""
+    yield from paragraph("Executed", _by_function(report), width)
+    if cached:
+        yield ""
+        yield from _touched(report, width, characters)
+    yield ""
+    yield from paragraph("Image", f"sha256 {report.image.sha256[:_SHA256_SHOWN]}, {report.image.compiler}", width)
+    if values:
+        yield from paragraph("", f"with{values}", width)
+
+
+def _candidates(report: Report) -> str:
+    cycles = [candidate.cycles for candidate in report.candidates]
+    spread = f"{min(cycles):,} to {max(cycles):,} cycles"
+    return f"{len(cycles)} candidate states, {spread}; this one is: {report.plan.variant}"
+
+
+def _proved(report: Report) -> str:
+    if not report.checks:
+        return "nothing: the scenario predicts no fact of its state"
+    facts = ", ".join(f"{check.fact} {check.found}" for check in report.checks)
+    return f"in the guest's heap, as predicted: {facts}"
+
+
+def _call(report: Report) -> str:
+    operation = report.plan.measured
+    if operation.kind is OperationKind.FREE:
+        return f"free(block {operation.slot})"
+    return f"malloc({operation.size_bytes})"
+
+
+def _cross_check(report: Report) -> str:
+    check = report.cross_check
+    if check is None:
+        return ""
+    counts = f"{check.instructions:,} instructions, {check.loads:,} loads, {check.stores:,} stores"
+    return f"by {check.engine}: {counts}; {'the same' if check.agrees else 'NOT the same'}"
+
+
+def _counted(report: Report) -> list[tuple[str, int | str, str]]:
+    counts = report.measurement
+    cycles = f"{counts.instruction_cycles:,} by the timing table, {counts.stall_cycles:,} waiting for memory"
+    return [
+        ("instructions", counts.instructions, ""),
+        ("cycles", counts.cycles, cycles),
+        ("data accesses", counts.loads + counts.stores, f"{counts.loads:,} loads, {counts.stores:,} stores"),
+        ("stack bytes", counts.stack_bytes, "deepest extent below the caller's stack pointer"),
+        ("I-cache accesses", *_accesses(counts.icache)),
+        ("D-cache accesses", *_accesses(counts.dcache)),
+    ]
+
+
+def _accesses(counts: CacheCounts) -> tuple[int | str, str]:
+    if not counts.present:
+        return "-", "no such cache"
+    text = f"{counts.hits:,} hits, {counts.misses:,} misses"
+    if counts.writebacks or counts.write_hits or counts.write_misses:
+        text += f", {counts.writebacks:,} write-backs, {counts.memory_writes:,} single writes"
+    return counts.hits + counts.misses, text
+
+
+def _by_function(report: Report) -> str:
+    """The functions with the most instructions, and the rest as one number."""
+    by_name: Counter[str] = Counter()
+    for run in report.measurement.runs:
+        function = report.image.function_at(run.address)
+        by_name[function.name if function else f"{run.address:#010x}"] += run.instructions * run.executions
+    ranked = sorted(by_name.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{name} {count:,}" for name, count in ranked[:_FUNCTIONS_SHOWN]]
+    if rest := ranked[_FUNCTIONS_SHOWN:]:
+        shown.append(f"{len(rest)} more functions {sum(count for _, count in rest):,}")
+    return f"instructions by function: {', '.join(shown)}"
+
+
+def _touched(report: Report, width: int, characters: str) -> Iterator[_Line]:
+    counts = report.measurement
+    strips = []
+    if cache := report.target.icache:
+        strips.append(("I-cache", counts.touched_instruction_sets, cache.sets))
+    if cache := report.target.dcache:
+        strips.append(("D-cache", counts.touched_data_sets, cache.sets))
+        regions = counts.touched_sets_by_region.items()
+        strips += [(f" {name.replace('_', ' ')}", sets, cache.sets) for name, sets in regions if sets]
+    names = max(len(name) for name, _, _ in strips)
+    numbers = max(len(str(len(sets))) for _, sets, _ in strips)
+    caches = ", ".join(f"{name} {sets} sets" for name, _, sets in strips if not name.startswith(" "))
+    yield _heading(f"Touched cache sets ({caches})")
+    for name, touched, sets in strips:
+        columns = strip_columns(sets, width - names - numbers - 4)
+        yield f"  {name:<{names}} {len(touched):>{numbers}} {strip(touched, sets, columns, characters)}"
+    none, some, every = tuple(characters)
+    yield f"  from set 0 on; {every} all, {some} some, {none} none of the sets of a place are touched"
+
+
+def _comparison(report: Report) -> tuple[object, ...]:
+    counts = report.measurement
+    sets = f"{len(counts.touched_instruction_sets)} + {len(counts.touched_data_sets)}"
+    cached = counts.icache.present or counts.dcache.present
+    return (
+        report.allocator.name,
+        report.target.name,
+        format_size(report.heap_bytes),
+        counts.instructions,
+        counts.cycles,
+        counts.icache.misses if counts.icache.present else "-",
+        counts.dcache.misses if counts.dcache.present else "-",
+        sets if cached else "-",
+        counts.stack_bytes,
+    )
+
+
+# ------------------------------------------------------------------------------------------------- targets, allocators
+
+
+class _Sources(dict[str, int]):
+    """Numbers for texts, in order of first use."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = len(self) + 1
+        return self[text]
+
+
+def _target_page(target: Target, width: int) -> Iterator[_Line]:
+    sources = _Sources()
+    timings = {**target.timing, "(condition fails)": target.condition_failed}
+    yield _heading(f"{target.name}: {target.title}")
+    yield from table(_identity(target))
+    yield _heading("\nCycles of an instruction")
+    yield from table(
+        [_timing(name, timing, sources) for name, timing in timings.items()],
+        ("class", "each", "per\nregister", "load-\nuse", "branch\ntaken", "basis", "source"),
+    )
+    yield _heading("\nCaches")
+    yield from table(
+        [_cache("instruction", target.icache, sources), _cache("data", target.dcache, sources)],
+        ("cache", "size", "sets", "ways", "line", "policy", "writes", "basis", "source"),
+    )
+    yield _heading("\nMemory behind the caches")
+    yield from table(
+        [
+            _number("bytes of a beat", target.memory.beat_bytes, sources),
+            _number("cycles of the first beat", target.memory.first_beat_cycles, sources),
+            _number("cycles of each further beat", target.memory.next_beat_cycles, sources),
+        ],
+        ("what", "value", "basis", "source"),
+    )
+    yield from _items("Modelling choices", (("-", choice) for choice in target.modelling_choices), width)
+    yield from _items("Notes", ((name, timing.note) for name, timing in timings.items() if timing.note), width)
+    yield from _items("Sources", ((f"[{number}]", text) for text, number in sources.items()), width)
+
+
+def _identity(target: Target) -> Iterator[tuple[str, str]]:
+    places = target.memory_map
+    yield "instruction set", f"{target.isa.value}, {'big' if target.big_endian else 'little'}-endian"
+    yield "engine model", target.emulator_model
+    yield "p-code language", target.pcode_language
+    for family, flags in target.compiler_flags.items():
+        yield f"{family} flags", " ".join(flags)
+    yield "gcc prefix", target.gcc_prefix
+    yield "linker emulation", target.linker_emulation
+    for name, place in (("code", places.code), ("static data", places.data), ("stack", places.stack)):
+        yield name, _range(place)
+    yield "heap", f"from {places.heap_address:#010x}"
+
+
+def _range(place: MemoryRange) -> str:
+    return f"{place.base_address:#010x} to {place.end_address - 1:#010x}, {format_size(place.size_bytes)}"
+
+
+def _timing(name: str, timing: Timing, sources: _Sources) -> tuple[object, ...]:
+    added = (timing.per_register_cycles, timing.load_use_cycles, timing.taken_cycles)
+    return name, timing.cycles, *added, timing.basis.value, f"[{sources[timing.source]}]"
+
+
+def _cache(name: str, cache: CacheConfig | None, sources: _Sources) -> tuple[object, ...]:
+    if cache is None:
+        return name, "none", *("-",) * 7
+    policy = cache.replacement.value
+    writes = f"{'back' if cache.write_back else 'through'}{', allocate' if cache.write_allocate else ''}"
+    if name == "instruction":
+        writes = "-"
+    geometry = (format_size(cache.size_bytes), cache.sets, cache.ways, cache.line_bytes)
+    return name, *geometry, policy, writes, cache.basis.value, f"[{sources[cache.source]}]"
+
+
+def _number(what: str, number: Sourced, sources: _Sources) -> tuple[object, ...]:
+    return what, number.value, number.basis.value, f"[{sources[number.source]}]"
+
+
+def _items(title: str, items: Iterable[tuple[str, str]], width: int) -> Iterator[_Line]:
+    """A section of labelled paragraphs; nothing where there is none."""
+    pairs = list(items)
+    if pairs:
+        yield _heading(f"\n{title}")
+    labels = max((len(label) for label, _ in pairs), default=0) + 2
+    for label, text in pairs:
+        yield from paragraph(f"  {label:<{labels - 2}}", text, width, labels)
+
+
+def _allocator_page(allocator: Allocator, width: int) -> Iterator[_Line]:
+    yield _heading(f"{allocator.name}: {allocator.title}")
+    yield from paragraph("", allocator.summary, width, 1)
+    yield ""
+    yield from table(
+        [
+            ("alignment", format_size(allocator.alignment_bytes)),
+            ("minimum heap", format_size(allocator.minimum_heap_bytes)),
+            *((role, f"{symbol}()") for role, symbol in allocator.entry_points.items()),
+        ]
+    )
+    if allocator.parameters:
+        yield _heading("\nParameters")
+        yield from table(
+            [
+                (p.name, allocator.values.get(p.name, p.default), p.default, ", ".join(map(str, p.choices)), p.macro)
+                for p in allocator.parameters
+            ],
+            ("name", "value", "default", "choices", "macro"),
+        )
+    yield from _items("Meaning", ((p.name, p.description) for p in allocator.parameters), width)
+    claims = ((name, f"{c.claim} [{c.source}]") for name, c in allocator.complexity.items())
+    yield from _items("Claimed complexity", claims, width)
+    yield from _items("Literature", (("-", text) for text in allocator.literature), width)

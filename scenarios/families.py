@@ -1,0 +1,69 @@
+"""What a family of scenarios offers to the probe, and what it may see of the guest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from wcet_probe.model import Allocator, Block, MemoryRange, ScenarioPlan
+
+
+class Extreme(StrEnum):
+    """Which of a scenario's candidate states is the answer."""
+
+    MOST_CYCLES = "most cycles"
+    FEWEST_CYCLES = "fewest cycles"
+
+
+@dataclass(frozen=True, slots=True)
+class HeapRequest:
+    """For which heap a scenario is built.
+
+    Attributes:
+        allocator: with its parameter values.
+        heap_bytes: size of the heap.
+        data_line_bytes: line size of the D-cache, None without one: states may differ in how blocks lie across lines.
+        seed: seed of a random workload.
+    """
+
+    allocator: Allocator
+    heap_bytes: int
+    data_line_bytes: int | None
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class GuestHeap:
+    """A guest's heap as a scenario reads it to prove its state.
+
+    Attributes:
+        read_word: the 32-bit word at an address.
+        slot: the address that a block of the trace was allocated at, by slot.
+        symbols: addresses of the image's symbols.
+        heap: the arena.
+        values: build parameters of the allocator.
+    """
+
+    read_word: Callable[[int], int]
+    slot: Callable[[int], int]
+    symbols: Mapping[str, int]
+    heap: MemoryRange
+    values: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The scenarios of one allocator.
+
+    Attributes:
+        builders: candidate plans of a heap, by scenario name; at least one each.
+        extremes: which candidate is the answer, by scenario name.
+        walk: the blocks of a heap, in address order.
+        state: facts of a guest's heap with the names that the predictions use; given the plan that is to be proved.
+    """
+
+    builders: Mapping[str, Callable[[HeapRequest], tuple[ScenarioPlan, ...]]]
+    extremes: Mapping[str, Extreme]
+    walk: Callable[[GuestHeap], tuple[Block, ...]]
+    state: Callable[[GuestHeap, ScenarioPlan], Mapping[str, int | str]]

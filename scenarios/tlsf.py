@@ -1,0 +1,332 @@
+"""Worst, best and random states of TLSF.
+
+The cost of TLSF depends on a dozen two-way decisions and not on the heap's size: so the worst state is a combination of
+decisions. What instructions leave open (is a push onto an empty list dearer than onto one with a block? across how many
+cache lines do the touched words lie?) is decided by measuring every candidate.
+
+Sources: C06 §3 and §4, M06 §4.2 (the bands of figure 3), H11 §III.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from wcet_probe.errors import UsageError
+from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.tlsf_heap import HEADER_BYTES, MINIMUM_BLOCK_BYTES, Classes, Layout, lists, walk
+from wcet_probe.scenarios.traces import TraceBuilder
+
+_RANDOM_OPERATIONS = 2000
+_RANDOM_LIVE_BLOCKS = 200
+
+_WHY_WORST_ALLOC = (
+    "The request is at least the small-block limit and off a class boundary: it is rounded, a logarithm finds its row.",
+    "No list from its class to the end of its row holds a block: the first-level bitmap is searched too.",
+    "The block found is alone in its list and its row: both bits are cleared.",
+    "The block is larger: it is split, and the rest, above the limit as well, is mapped to its class and inserted.",
+)
+_WHY_WORST_FREE = (
+    "Both neighbours are free: two blocks leave their lists and two merges are made.",
+    "Each neighbour is alone in its list and its row, the rows differ: both bits of both rows are cleared.",
+    "All sizes are at least the small-block limit: three logarithms map them to their classes.",
+    "The merged block is inserted into a third row.",
+)
+
+
+def _classes(request: HeapRequest) -> Classes:
+    return Classes(request.allocator.values["sl-bits"])
+
+
+def _offsets(request: HeapRequest) -> tuple[int, ...]:
+    """Offsets of a block's header in a cache line that are worth telling apart: aligned, and split behind the header."""
+    line = request.data_line_bytes
+    return (0,) if line is None or line <= HEADER_BYTES else (0, line - HEADER_BYTES)
+
+
+def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    return tuple(_candidates_alloc(request))
+
+
+def _candidates_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
+    classes = _classes(request)
+    # The top of the request's row: with its header it spans whole cache lines, so the rest's header lies as the block's.
+    cut = classes.row_start(2) - HEADER_BYTES
+    for offset in _offsets(request):
+        yield _alloc_plan(request, "one free block", offset, cut=cut, found=None, twin=None)
+        # A found block just above a power of two: its row, the request's and the rest's are far apart in the bitmaps.
+        for row in _found_rows(request):
+            found = classes.row_start(row)
+            yield _alloc_plan(request, f"found block in row {row}", offset, cut=cut, found=found, twin=None)
+        # The rest goes to a list that holds a block already; that list must lie below the request's class.
+        large, rest = classes.row_start(3) - classes.width(classes.row_start(2)), classes.small_limit + 8
+        found = large + HEADER_BYTES + rest
+        yield _alloc_plan(request, "rest joins a list", offset, cut=large, found=found, twin=rest)
+
+
+def _found_rows(request: HeapRequest) -> tuple[int, ...]:
+    """The last row whose least block fits into the heap, if it lies above the request's."""
+    classes, row = _classes(request), 1
+    while classes.row_start(row + 1) + 256 <= request.heap_bytes:
+        row += 1
+    return (row,) if row > 2 else ()  # noqa: PLR2004  (the request is in row 1; row 2 is the smallest state)
+
+
+def _alloc_plan(
+    request: HeapRequest, variant: str, offset: int, *, cut: int, found: int | None, twin: int | None
+) -> ScenarioPlan:
+    """One candidate: a block of ``found`` bytes (the rest of the heap if None), of which ``cut`` are taken.
+
+    ``twin`` is the size of a free block in the list that the rest will join.
+    """
+    classes = _classes(request)
+    layout = Layout(classes, request.heap_bytes)
+    if twin is not None:
+        layout.free(twin)
+        layout.fence()
+    if request.data_line_bytes:
+        layout.fence_until(offset, request.data_line_bytes)
+    found_at = layout.position_bytes
+    if found is None:
+        found = layout.room_bytes - HEADER_BYTES
+    else:
+        layout.free(found)
+        layout.fence(layout.room_bytes)
+    size = cut - classes.width(cut) + 1
+    rest = found - cut - HEADER_BYTES
+    _require(request, rest >= classes.small_limit and classes.of(cut)[0] < classes.of(found)[0])
+    row, rest_row = classes.of(found)[0], classes.of(rest)[0]
+    return ScenarioPlan(
+        scenario="worst-alloc",
+        variant=f"{variant}, header at byte {offset} of its line" if request.data_line_bytes else variant,
+        trace=layout.trace(),
+        measured=Operation(OperationKind.MALLOC, 0, size),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"one block of {found} bytes is free above the request's row ({row} against {classes.of(cut)[0]}); malloc({size}) "
+            f"takes {cut} bytes of it and puts {rest} back into row {rest_row}"
+        ),
+        why=_WHY_WORST_ALLOC,
+        prediction={
+            "free blocks": 1 + (twin is not None),
+            "free blocks the request's class or above": 1,
+            "free blocks in the request's row from its class on": 0,
+            "free blocks in the row of the found block": 1,
+            "address of the found block": found_at + HEADER_BYTES,
+            "other blocks in the list of the rest": int(twin is not None),
+        },
+    )
+
+
+def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    classes = _classes(request)
+    plans = []
+    for offset in _offsets(request):
+        for joins in (False, True):
+            low, high, own = classes.row_start(1) + 8, classes.row_start(2) + 16, classes.row_start(1)
+            plans.append(_free_plan(request, offset, low, high, own, joins=joins))
+            plans.append(_free_plan(request, offset, high, low, own, joins=joins))
+    return tuple(plans)
+
+
+def _free_plan(
+    request: HeapRequest, offset: int, before: int, after: int, own: int, *, joins: bool
+) -> ScenarioPlan:
+    classes = _classes(request)
+    merged = before + own + after + 2 * HEADER_BYTES
+    layout = Layout(classes, request.heap_bytes)
+    if joins:
+        layout.free(merged)
+        layout.fence()
+    if request.data_line_bytes:
+        layout.fence_until(offset, request.data_line_bytes)
+    layout.free(before)
+    slot = layout.used(own)
+    layout.free(after)
+    layout.fence(layout.room_bytes)
+    rows = [classes.of(size)[0] for size in (before, after, merged)]
+    _require(request, len(set(rows)) == len(rows))
+    how = "a list that holds one block" if joins else "an empty list"
+    variant = f"left neighbour in row {rows[0]}, merged block into {how}"
+    return ScenarioPlan(
+        scenario="worst-free",
+        variant=f"{variant}, header at byte {offset} of its line" if request.data_line_bytes else variant,
+        trace=layout.trace(),
+        measured=Operation(OperationKind.FREE, slot),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"a used block of {own} bytes between free ones of {before} and {after} bytes, each alone in its row "
+            f"({rows[0]} and {rows[1]}); free merges all into {merged} bytes of row {rows[2]}"
+        ),
+        why=_WHY_WORST_FREE,
+        prediction={
+            "free blocks": 2 + joins,
+            "free blocks in the row of the left neighbour": 1,
+            "free blocks in the row of the right neighbour": 1,
+            "blocks in the list of the merged block": int(joins),
+            "bytes of the left neighbour": before,
+            "bytes of the right neighbour": after,
+        },
+    )
+
+
+def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    plans = []
+    for blocks in (1, 2):
+        layout = Layout(_classes(request), request.heap_bytes)
+        for _ in range(blocks):
+            layout.free(HEADER_BYTES)
+            layout.fence()
+        how = "is its only one" if blocks == 1 else "is followed by another"
+        plans.append(
+            ScenarioPlan(
+                scenario="best-alloc",
+                variant=f"the block found {how}",
+                trace=layout.trace(),
+                measured=Operation(OperationKind.MALLOC, 0, HEADER_BYTES),
+                initial_cache=InitialCache.WARM,
+                state=f"the list of the smallest class holds {blocks} block(s); malloc({HEADER_BYTES}) takes the first whole",
+                why=(
+                    "The request is below the small-block limit: no rounding, no logarithm.",
+                    "The list of its own class holds a block: one bitmap search. The block fits exactly: no split.",
+                ),
+                prediction={"free blocks": blocks + 1, "blocks in the smallest class": blocks},
+            )
+        )
+    return tuple(plans)
+
+
+def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    plans = []
+    for others in (0, 1):
+        layout = Layout(_classes(request), request.heap_bytes)
+        if others:
+            layout.free(HEADER_BYTES)
+        layout.fence()
+        slot = layout.used(HEADER_BYTES)
+        layout.fence()
+        how = "an empty list" if not others else "a list that holds one block"
+        plans.append(
+            ScenarioPlan(
+                scenario="best-free",
+                variant=f"into {how}",
+                trace=layout.trace(),
+                measured=Operation(OperationKind.FREE, slot),
+                initial_cache=InitialCache.WARM,
+                state=f"a used block of {HEADER_BYTES} bytes between used ones; free puts it into {how}",
+                why=("No neighbour is free: nothing is merged.", "The size is below the small-block limit: no logarithm."),
+                prediction={"free blocks": 1 + others, "blocks in the smallest class": others},
+            )
+        )
+    return tuple(plans)
+
+
+def _random(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    """A seeded workload: allocations of log-uniform sizes, deallocations of random blocks; then one more allocation."""
+    draw = random.Random(request.seed)  # noqa: S311  (a workload, no secret)
+    builder, live = TraceBuilder(), list[int]()
+    largest = max(MINIMUM_BLOCK_BYTES, (request.heap_bytes - 2 * HEADER_BYTES) // (4 * _RANDOM_LIVE_BLOCKS))
+    blocks = min(_RANDOM_LIVE_BLOCKS, request.heap_bytes // 64)
+    for _ in range(_RANDOM_OPERATIONS):
+        if live and (len(live) >= blocks or draw.random() < 0.4):  # noqa: PLR2004  (more allocations than deallocations)
+            builder.free(live.pop(draw.randrange(len(live))))
+        else:
+            live.append(builder.malloc(_log_uniform(draw, largest)))
+    size = _log_uniform(draw, largest)
+    return (
+        ScenarioPlan(
+            scenario="random",
+            variant=f"seed {request.seed}",
+            trace=builder.trace(),
+            measured=Operation(OperationKind.MALLOC, 0, size),
+            initial_cache=InitialCache.WARM,
+            state=f"{len(live)} blocks live after {_RANDOM_OPERATIONS} operations on sizes up to {largest} bytes; malloc({size})",
+            why=("Nothing: this is an arbitrary state, for contrast.",),
+            prediction={"used blocks": len(live)},
+        ),
+    )
+
+
+def _log_uniform(draw: random.Random, largest: int) -> int:
+    return draw.randrange(1, 1 + (1 << draw.randrange(1, max(2, largest.bit_length()))))
+
+
+def _require(request: HeapRequest, holds: bool) -> None:  # noqa: FBT001  (an assertion with the heap's name)
+    if not holds:
+        message = f"a heap of {request.heap_bytes} bytes cannot hold the scenario's state; give a larger --heap."
+        raise UsageError(message)
+
+
+def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+    """Facts of the guest's heap: from its blocks where a fact speaks of blocks, from the lists where of lists."""
+    classes = Classes(guest.values["sl-bits"])
+    blocks, lengths = walk(guest), lists(guest)
+    facts: dict[str, int | str] = {
+        "free blocks": sum(block.free for block in blocks),
+        "used blocks": sum(not block.free for block in blocks),
+        "blocks in the smallest class": lengths.get(classes.of(HEADER_BYTES), 0),
+    }
+    return facts | (_alloc_facts if plan.scenario == "worst-alloc" else _free_facts)(guest, plan)
+
+
+def _alloc_facts(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+    classes, lengths = Classes(guest.values["sl-bits"]), lists(guest)
+    size = -(-plan.measured.size_bytes // 8) * 8
+    cut = -(-size // classes.width(size)) * classes.width(size)
+    at_or_above = {c: n for c, n in lengths.items() if c >= classes.of(cut)}
+    found_class = min(at_or_above)
+    found = next(b for b in walk(guest) if b.free and classes.of(b.size_bytes - HEADER_BYTES) == found_class)
+    rest = found.size_bytes - HEADER_BYTES - cut - HEADER_BYTES
+    return {
+        "free blocks the request's class or above": sum(at_or_above.values()),
+        "free blocks in the request's row from its class on": sum(
+            n for c, n in at_or_above.items() if c[0] == classes.of(cut)[0]
+        ),
+        "free blocks in the row of the found block": sum(n for c, n in lengths.items() if c[0] == found_class[0]),
+        "address of the found block": found.address + HEADER_BYTES - guest.heap.base_address,
+        "other blocks in the list of the rest": lengths.get(classes.of(rest), 0) - (classes.of(rest) == found_class),
+    }
+
+
+def _free_facts(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+    if plan.scenario != "worst-free":
+        return {}
+    classes, lengths, blocks = Classes(guest.values["sl-bits"]), lists(guest), walk(guest)
+    sizes = [block.size_bytes - HEADER_BYTES for block in blocks]
+    own = guest.slot(plan.measured.slot) - HEADER_BYTES
+    at = next(i for i, block in enumerate(blocks) if block.address == own)
+    rows = [classes.of(sizes[i])[0] for i in (at - 1, at + 1)]
+    in_row = [sum(n for c, n in lengths.items() if c[0] == row) for row in rows]
+    return {
+        "free blocks in the row of the left neighbour": in_row[0],
+        "free blocks in the row of the right neighbour": in_row[1],
+        "blocks in the list of the merged block": lengths.get(classes.of(sum(sizes[at - 1 : at + 2]) + 16), 0),
+        "bytes of the left neighbour": sizes[at - 1],
+        "bytes of the right neighbour": sizes[at + 1],
+    }
+
+
+FAMILY = Family(
+    builders=MappingProxyType(
+        {
+            "worst-alloc": _worst_alloc,
+            "worst-free": _worst_free,
+            "best-alloc": _best_alloc,
+            "best-free": _best_free,
+            "random": _random,
+        }
+    ),
+    extremes=MappingProxyType(
+        {
+            "worst-alloc": Extreme.MOST_CYCLES,
+            "worst-free": Extreme.MOST_CYCLES,
+            "best-alloc": Extreme.FEWEST_CYCLES,
+            "best-free": Extreme.FEWEST_CYCLES,
+            "random": Extreme.MOST_CYCLES,
+        }
+    ),
+    walk=walk,
+    state=_state,
+)

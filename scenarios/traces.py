@@ -1,0 +1,36 @@
+"""Building traces operation by operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from wcet_probe.model import Operation, OperationKind, Trace
+
+
+@dataclass(slots=True)
+class TraceBuilder:
+    """Collects operations; ``malloc`` hands out slots."""
+
+    operations: list[Operation] = field(default_factory=list)
+    slot_count: int = 0
+
+    def malloc(self, size_bytes: int) -> int:
+        """Append an allocation; the slot of its block."""
+        slot = self.slot_count
+        self.slot_count += 1
+        self.operations.append(Operation(OperationKind.MALLOC, slot, size_bytes))
+        return slot
+
+    def free(self, slot: int) -> None:
+        """Append the deallocation of the block in ``slot``."""
+        self.operations.append(Operation(OperationKind.FREE, slot))
+
+    def trace(self) -> Trace:
+        """All operations so far, as columns."""
+        return Trace(
+            kinds=tuple(int(o.kind is OperationKind.FREE) for o in self.operations),
+            slots=tuple(o.slot for o in self.operations),
+            sizes_bytes=tuple(o.size_bytes for o in self.operations),
+            cache_sets=tuple(o.cache_set for o in self.operations),
+            slot_count=self.slot_count,
+        )

@@ -1,0 +1,250 @@
+"""A synthetic world for the command line: one allocator, two targets, and a probe that answers at once."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from wcet_probe import catalog, probe, scenarios
+from wcet_probe.cli import main
+from wcet_probe.errors import unknown_name
+from wcet_probe.model import (
+    Allocator,
+    Basis,
+    CacheConfig,
+    CacheCounts,
+    Candidate,
+    Complexity,
+    Image,
+    InitialCache,
+    Isa,
+    LineTable,
+    Measurement,
+    MemoryMap,
+    MemoryRange,
+    MemoryTiming,
+    Operation,
+    OperationKind,
+    Parameter,
+    Replacement,
+    Report,
+    Run,
+    ScenarioPlan,
+    Sourced,
+    StateCheck,
+    Symbol,
+    Target,
+    Timing,
+    Trace,
+    Verdict,
+)
+
+GOLDEN = Path(__file__).parent / "golden"
+SCENARIOS = ("worst-alloc", "worst-free")
+
+CACHE = CacheConfig(
+    sets=128,
+    ways=4,
+    line_bytes=32,
+    replacement=Replacement.LRU,
+    write_back=True,
+    write_allocate=True,
+    seed=0,
+    basis=Basis.MANUAL,
+    source="Toy manual, table 5, p. 12",
+)
+CACHED = Target(
+    name="toy-cached",
+    title="A toy core with caches",
+    isa=Isa.POWERPC,
+    big_endian=True,
+    emulator_model="UC_TOY",
+    pcode_language="Toy:BE:32:default",
+    compiler_flags={"clang": ("--target=powerpc-none-eabi", "-mcpu=603e"), "gcc": ("-mcpu=603e",)},
+    gcc_prefix="powerpc-linux-gnu-",
+    linker_emulation="elf32ppc",
+    timing={
+        "integer": Timing(1, 0, 0, 0, Basis.MANUAL, "Toy manual, table 1, p. 3"),
+        "load_multiple": Timing(2, 1, 1, 0, Basis.ASSUMED, "Toy manual, table 2, p. 4", "2 to 3 cycles; 2 is taken"),
+    },
+    condition_failed=Timing(1, 0, 0, 0, Basis.MANUAL, "Toy manual, table 1, p. 3"),
+    icache=replace(CACHE, write_back=False, write_allocate=False),
+    dcache=CACHE,
+    memory=MemoryTiming(
+        Sourced(8, Basis.MANUAL, "Toy manual, table 6, p. 13"),
+        Sourced(24, Basis.ASSUMED, "a board of the time"),
+        Sourced(3, Basis.MEASURED, "on the bench"),
+    ),
+    memory_map=MemoryMap(
+        MemoryRange(0x10000, 0x10000), MemoryRange(0x40000, 0x10000), MemoryRange(0x60000, 0x1000), 0x10000000
+    ),
+    modelling_choices=("Cycles add up, one instruction after another, and memory stalls overlap nothing of them.",),
+)
+PLAIN = replace(CACHED, name="toy-plain", title="A toy core without caches", icache=None, dcache=None)
+TARGETS = {target.name: target for target in (CACHED, PLAIN)}
+ALLOCATOR = Allocator(
+    name="toyfit",
+    title="Toy fit",
+    summary="An allocator that is made for tests and gives nobody any memory.",
+    sources=(("toyfit.h", "/* header */"), ("toyfit.c", "/* source */")),
+    entry_points={"init": "toyfit_init", "malloc": "toyfit_malloc", "free": "toyfit_free", "check": "toyfit_check"},
+    alignment_bytes=8,
+    minimum_heap_bytes=1024,
+    parameters=(Parameter("bits", "TOYFIT_BITS", 5, (4, 5), "second-level bits"),),
+    values={"bits": 5},
+    complexity={"malloc": Complexity("O(1)", "C06 table 1"), "free": Complexity("O(n)", "C06 table 1")},
+    literature=("C06: a paper",),
+)
+IMAGE = Image(
+    elf=b"",
+    sha256="0123456789abcdef" * 4,
+    isa=Isa.POWERPC,
+    big_endian=True,
+    segments=(),
+    symbols={},
+    functions=(Symbol("toyfit_malloc", 0x10000, 0x100, True), Symbol("map_size", 0x10100, 0x40, True)),
+    code=(),
+    lines=LineTable((0x10000, 0x10100, 0x10140), ("toyfit.c", "toyfit.c", ""), (12, 40, 0)),
+    compiler="clang version 22.1.8 [ziglang 0.17.0]",
+    flags=("-O2", "-std=c11"),
+)
+PLAN = ScenarioPlan(
+    scenario="worst-alloc",
+    variant="one free block",
+    trace=Trace((), (), (), (), 0),
+    measured=Operation(OperationKind.MALLOC, 0, 497),
+    initial_cache=InitialCache.DIRTY,
+    state="one block of 4194288 bytes is free above the request's row; malloc(497) takes it",
+    why=(
+        "No list from its class to the end of its row holds a block: the first-level bitmap is searched too.",
+        "The block is larger: it is split, and the rest is inserted.",
+    ),
+    prediction={"free blocks": 1},
+)
+COUNTS = Measurement(
+    instructions=123,
+    cycles=1321,
+    instruction_cycles=133,
+    stall_cycles=1188,
+    loads=10,
+    stores=12,
+    icache=CacheCounts(True, 105, 18, 0, 0, 0, 0),
+    dcache=CacheCounts(True, 4, 6, 9, 3, 9, 0),
+    touched_instruction_sets=tuple(range(16, 34)),
+    touched_data_sets=(0, 1, 5, 17, 60, 61, 127),
+    touched_sets_by_region={"static": (0, 1, 60, 61), "heap_metadata": (5, 17), "heap_blocks": (127,), "stack": ()},
+    touched_bytes_by_region={"static": 40, "heap_metadata": 16, "heap_blocks": 8, "stack": 0},
+    stack_bytes=16,
+    runs=(Run(0x10000, 25, 1), Run(0x10100, 49, 2)),
+    path=(0, 1, 1),
+    path_complete=True,
+    result=0x10000020,
+)
+NO_CACHE = CacheCounts(False, 0, 0, 0, 0, 0, 0)
+UNCACHED_COUNTS = replace(
+    COUNTS,
+    cycles=154,
+    instruction_cycles=154,
+    stall_cycles=0,
+    icache=NO_CACHE,
+    dcache=NO_CACHE,
+    touched_instruction_sets=(),
+    touched_data_sets=(),
+    touched_sets_by_region={},
+)
+CANDIDATES = (Candidate("one free block", 123, 1321), Candidate("rest joins a list", 120, 1178))
+
+
+def answer(request, progress=lambda _: None):
+    """What the probe would answer, from the fixed counts above."""
+    if request.scenario not in SCENARIOS:
+        raise unknown_name(f"scenario of {request.allocator.name}", request.scenario, SCENARIOS)
+    progress("measuring")
+    return Report(
+        allocator=request.allocator,
+        target=request.target,
+        plan=replace(PLAN, scenario=request.scenario),
+        heap_bytes=request.heap_bytes,
+        initial_cache=request.initial_cache or PLAN.initial_cache,
+        image=IMAGE,
+        candidates=CANDIDATES,
+        checks=(StateCheck("free blocks", 1, 1),),
+        measurement=COUNTS if request.target.icache or request.target.dcache else UNCACHED_COUNTS,
+        cross_check=None,
+        verdict=Verdict.OBSERVED,
+    )
+
+
+class World:
+    """Runs the command line in the synthetic world and keeps the requests that reach the probe."""
+
+    def __init__(self, monkeypatch, capsys):
+        self.requests = []
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def observe(self, request, progress=lambda _: None):
+        self.requests.append(request)
+        return answer(request, progress)
+
+    def fail_with(self, error):
+        def observe(request, progress):
+            raise error
+
+        self._monkeypatch.setattr(probe, "observe", observe)
+
+    def run(self, *arguments):
+        """Exit code, stdout, stderr."""
+        code = main(arguments)
+        streams = self._capsys.readouterr()
+        return code, streams.out, streams.err
+
+
+def _load_allocator(name, values={}):  # noqa: B006  (never changed)
+    if name != ALLOCATOR.name:
+        raise unknown_name("allocator", name, [ALLOCATOR.name])
+    for key in values:
+        if key not in ALLOCATOR.values:
+            raise unknown_name(f"parameter of {name}", key, ALLOCATOR.values)
+    return replace(ALLOCATOR, values={**ALLOCATOR.values, **values})
+
+
+def _load_target(name):
+    if name not in TARGETS:
+        raise unknown_name("target", name, TARGETS)
+    return TARGETS[name]
+
+
+@pytest.fixture
+def world(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WCET_PROBE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(catalog, "allocator_names", lambda: (ALLOCATOR.name,))
+    monkeypatch.setattr(catalog, "load_allocator", _load_allocator)
+    monkeypatch.setattr(catalog, "target_names", lambda: tuple(TARGETS))
+    monkeypatch.setattr(catalog, "load_target", _load_target)
+    monkeypatch.setattr(scenarios, "scenario_names", lambda _: SCENARIOS)
+    monkeypatch.setattr(scenarios, "describe", lambda name: f"what {name} is")
+    result = World(monkeypatch, capsys)
+    monkeypatch.setattr(probe, "observe", result.observe)
+    return result
+
+
+@pytest.fixture
+def report(world):
+    """The report of one run on the target with caches."""
+    world.run("toyfit", "--target", "toy-cached")
+    return answer(world.requests[-1])
+
+
+@pytest.fixture
+def golden():
+    """Compares a text with a golden file; WCET_PROBE_UPDATE_GOLDEN=1 writes it instead."""
+
+    def compare(name, text):
+        file = GOLDEN / name
+        if os.environ.get("WCET_PROBE_UPDATE_GOLDEN") == "1":
+            file.write_text(text, "utf-8")
+        assert text == file.read_text("utf-8")
+
+    return compare

@@ -1,0 +1,123 @@
+"""Bad input and bad luck: one sentence with the remedy on stderr, nothing on stdout, the documented exit code."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+from wcet_probe.errors import BuildError, ContradictionError, UsageError
+
+RUN = ("toyfit", "--target", "toy-cached")
+
+BAD_INPUT = [
+    (("toyfti",), "unknown allocator or command 'toyfti': did you mean 'toyfit'?"),
+    (("lst",), "unknown allocator or command 'lst': did you mean 'list'?"),
+    (("budgeted:toyfit",), "unknown allocator 'budgeted:toyfit': did you mean 'toyfit'?"),
+    (("toyfit", "--target", "toy-cashed"), "unknown target 'toy-cashed': did you mean 'toy-cached'?"),
+    ((*RUN, "--scenario", "worst-aloc"), "unknown scenario of toyfit 'worst-aloc': did you mean 'worst-alloc'?"),
+    ((*RUN, "--scenaro", "x"), "unknown option '--scenaro': did you mean '--scenario'?"),
+    (("--heap", "4M", "toyfit"), "option --heap goes behind an allocator: wcet-probe tlsf --heap …"),
+    (("--versio",), "unknown option '--versio': did you mean '--version'?"),
+    ((*RUN, "--param", "bit=4"), "unknown parameter of toyfit 'bit': did you mean 'bits'?"),
+    ((*RUN, "--param", "bits"), "parameter 'bits' is not NAME=NUMBER: see wcet-probe show ALLOCATOR for both."),
+    ((*RUN, "--initial-cache", "dirt"), "unknown initial cache 'dirt': did you mean 'dirty'?"),
+    ((*RUN, "--cache", "ways=3,policy=plr"), "unknown cache policy 'plr': did you mean 'plru'?"),
+    ((*RUN, "--cache", "sise=4K"), "unknown cache setting 'sise': did you mean 'size'?"),
+    ((*RUN, "--heap", "4 apples"), "'4 apples' is no size in bytes: write it like 4096, 4K, 4KiB or 4MiB."),
+    ((*RUN, "--heap", "4GiB"), "size '4GiB' does not fit into 32-bit addresses: it must be below 4 GiB."),
+    (("list", "target"), "unknown kind 'target': did you mean 'targets'?"),
+    (("list",), "missing argument 'allocators|scenarios|targets'; see wcet-probe list --help."),
+    (("show", "toyfot"), "unknown name 'toyfot': did you mean 'toyfit'?"),
+    (("show", "targt", "toy-plain"), "unknown kind 'targt': did you mean 'target'?"),
+    (("show", "target", "toyfit"), "unknown target 'toyfit': did you mean 'toy-plain'?"),
+    (("show",), "show needs one name, of an allocator, a scenario or a target: see wcet-probe show --help."),
+    (("toyfit", "more"), "got unexpected extra argument (more); see wcet-probe toyfit --help."),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), BAD_INPUT, ids=[" ".join(case[0]) for case in BAD_INPUT])
+def test_bad_input(world, arguments, sentence):
+    assert world.run(*arguments) == (2, "", f"wcet-probe: {sentence}\n")
+
+
+def test_seed_out_of_range(world):
+    code, out, err = world.run(*RUN, "--seed", "-1")
+    assert (code, out) == (2, "")
+    assert err.startswith("wcet-probe: invalid value for '--seed'")
+    assert err.endswith("; see wcet-probe toyfit --help.\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (UsageError("the heap is too small; give at least 1 KiB."), 2, "the heap is too small; give at least 1 KiB."),
+        (BuildError("no compiler; use --cc zig."), 1, "no compiler; use --cc zig."),
+        (ContradictionError("the engines disagree."), 5, "the engines disagree."),
+        (KeyboardInterrupt(), 130, "interrupted; nothing was written."),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/full"),
+            1,
+            "No space left on device (/full); free some space, or choose another cache folder with "
+            "WCET_PROBE_CACHE_DIR.",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only file system", "/cdrom"),
+            1,
+            "Read-only file system (/cdrom); check the place and its permissions, or choose another cache folder with "
+            "WCET_PROBE_CACHE_DIR.",
+        ),
+        (
+            ZeroDivisionError("division by zero"),
+            1,
+            "a bug of wcet-probe (ZeroDivisionError: division by zero); run again with -v for the traceback, "
+            "and report it.",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_bad_luck(world, monkeypatch, error, code, sentence):
+    monkeypatch.setattr("wcet_probe.cli.streams.close_quietly", lambda: None)
+    world.fail_with(error)
+    found, out, err = world.run(*RUN)
+    assert (found, out) == (code, "")
+    assert err.strip() == f"wcet-probe: {sentence}"
+
+
+def test_one_failure_of_several_prints_no_result(world, monkeypatch):
+    from wcet_probe import probe
+
+    def observe(request, progress):
+        if request.heap_bytes == 8:
+            raise UsageError("a heap of 8 bytes is too small.")
+        return world.observe(request, progress)
+
+    monkeypatch.setattr(probe, "observe", observe)
+    assert world.run(*RUN, "--heap", "4M", "--heap", "8")[:2] == (2, "")
+
+
+def test_traceback_only_when_asked_for(world):
+    world.fail_with(ZeroDivisionError("division by zero"))
+    assert "Traceback" not in world.run(*RUN)[2]
+    assert "Traceback" in world.run(*RUN, "-v")[2]
+
+
+def _shell(command):
+    program = "from wcet_probe.cli import main; import sys; sys.exit(main())"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    line = command.replace("wcet-probe", f'"{sys.executable}" -c "{program}"')
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=environment)
+
+
+def test_broken_pipe_is_quiet():
+    done = _shell("(sleep 1; wcet-probe show cortex-m4 --json; echo $? >&2) | true")
+    assert done.stderr == "1\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110  (a device)
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_full_disk_is_one_sentence(option):
+    done = _shell(f"wcet-probe list targets {option} >/dev/full")
+    assert done.returncode == 1
+    assert done.stderr.startswith("wcet-probe: No space left on device; free some space")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,56 @@
+"""What the import contracts cannot express."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("wcet_probe", "analyzer", "emu", "reports", "scenarios")
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The top-level names of the modules that the file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            yield str(node.module).split(".")[0]
+
+
+def importers(module: str) -> set[str]:
+    files = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+    return {str(path.relative_to(ROOT)) for path in files if module in imported(path)}
+
+
+@pytest.mark.parametrize(
+    ("module", "file"),
+    [
+        ("capstone", "wcet_probe/decode.py"),
+        ("elftools", "wcet_probe/image.py"),
+        ("platformdirs", "wcet_probe/config.py"),
+        ("pypcode", "analyzer/lift.py"),
+        ("unicorn", "emu/engine.py"),
+    ],
+)
+def test_an_engine_is_imported_by_one_file_only(module, file):
+    assert importers(module) == {file}
+
+
+def test_no_solver_yet():
+    assert importers("highspy") == set()
+
+
+@pytest.mark.parametrize("file", ["wcet_probe/errors.py", "wcet_probe/model.py"])
+def test_the_ground_floor_uses_the_standard_library_only(file):
+    foreign = set(imported(ROOT / file)) - sys.stdlib_module_names - {"wcet_probe"}
+    assert not foreign
+
+
+def test_imports_are_found_wherever_they_stand(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("import a.b\nfrom c.d import e\ndef f():\n    if f:\n        import g\n")
+    assert list(imported(path)) == ["a", "c", "g"]

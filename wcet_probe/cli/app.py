@@ -1,0 +1,137 @@
+"""``wcet-probe``: the group of its commands, and how every error becomes one sentence and an exit code."""
+
+# ruff: noqa: PLC0415  (heavy modules are imported by the command that needs them)
+
+from __future__ import annotations
+
+import errno
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from wcet_probe import __version__
+from wcet_probe.cli import streams
+from wcet_probe.cli.doctor import doctor
+from wcet_probe.cli.names import list_names, show
+from wcet_probe.cli.run import run
+from wcet_probe.errors import ExitCode, UsageError, WcetProbeError, unknown_name
+
+EPILOG = """\b
+Examples:
+  wcet-probe tlsf --scenario worst-alloc
+  wcet-probe tlsf --target mpc603e --heap 64K --heap 4M --json
+
+\b
+Exit codes:
+  0  bounded and within budget, or observed where no bound was asked for
+  1  failure of a build, an engine, a file        2  bad usage or input
+  3  over budget or worse than the baseline       4  no bound established
+  5  observation and proof contradict each other  130  interrupted
+"""
+
+
+class Commands(click.Group):
+    """The commands, and every allocator's name as one more."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command ``cmd_name``, or the run of the allocator of that name."""
+        if command := super().get_command(ctx, cmd_name):
+            return command
+        from wcet_probe.catalog import allocator_names
+
+        if cmd_name.partition(":")[0] in (names := {*allocator_names()}) or ":" in cmd_name:
+            return run
+        raise unknown_name("allocator or command", cmd_name, names | {*self.commands})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        """The commands in the order of their registration."""
+        return list(self.commands)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        """What stands behind ``wcet-probe`` on the help page."""
+        return ["ALLOCATOR [OPTIONS] | COMMAND [ARGS]..."]
+
+
+@click.group(
+    cls=Commands, epilog=EPILOG, context_settings={"terminal_width": 80, "help_option_names": ["-h", "--help"]}
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def commands() -> None:
+    """How long can a call of a memory allocator take, at worst?
+
+    Builds ALLOCATOR for an embedded core, brings its heap into the state in which the call is slowest, proves that
+    state in the guest's memory, and counts the one call: instructions, cycles, touched cache sets.
+
+    'wcet-probe ALLOCATOR --help' tells the options of a run; 'wcet-probe list allocators' the names.
+    """
+
+
+for command in (list_names, show, doctor):
+    commands.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``wcet-probe`` with ``arguments``, by default those of the process, and return its exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        code = commands.main(words, prog_name="wcet-probe", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return ExitCode.USAGE
+    except BrokenPipeError:
+        streams.close_quietly()
+        return ExitCode.FAILURE
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (nobody is shown a traceback unasked)
+        if isinstance(error, OSError):
+            streams.close_quietly()
+        message, code = explain(error)
+        if "-v" in words or "--verbose" in words:
+            click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        click.echo(f"wcet-probe: {message}", err=True)
+    return code or ExitCode.OK
+
+
+def explain(error: BaseException) -> tuple[str, ExitCode]:
+    """The sentence for ``error``, with its remedy, and the exit code."""
+    match error:
+        case WcetProbeError():
+            return str(error), error.exit_code
+        case click.NoSuchOption():
+            return str(_unknown_option(error)), ExitCode.USAGE
+        case click.ClickException():
+            return _usage(error), ExitCode.USAGE
+        case KeyboardInterrupt() | click.Abort():
+            return "interrupted; nothing was written.", ExitCode.INTERRUPTED
+        case OSError():
+            return _system(error), ExitCode.FAILURE
+        case _:
+            bug = f"{type(error).__name__}: {error}"
+            return f"a bug of wcet-probe ({bug}); run again with -v for the traceback, and report it.", ExitCode.FAILURE
+
+
+def _unknown_option(error: click.NoSuchOption) -> UsageError:
+    context = error.ctx
+    if context is None:
+        return UsageError(error.format_message())
+    if context.command is commands and error.option_name in _options(run, context):
+        return UsageError(f"option {error.option_name} goes behind an allocator: wcet-probe tlsf {error.option_name} …")
+    return unknown_name("option", error.option_name, _options(context.command, context))
+
+
+def _options(command: click.Command, context: click.Context) -> set[str]:
+    return {name for option in command.get_params(context) if isinstance(option, click.Option) for name in option.opts}
+
+
+def _usage(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    text = " ".join(error.format_message().split()).rstrip(".")
+    return f"{text[:1].lower()}{text[1:]}; see {context.command_path if context else 'wcet-probe'} --help."
+
+
+def _system(error: OSError) -> str:
+    place = f" ({error.filename})" if error.filename else ""
+    remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check the place and its permissions"
+    return f"{error.strerror or error}{place}; {remedy}, or choose another cache folder with WCET_PROBE_CACHE_DIR."

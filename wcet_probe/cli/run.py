@@ -1,0 +1,147 @@
+"""``wcet-probe ALLOCATOR``: one answer for each combination of target and heap."""
+
+# ruff: noqa: PLC0415  (engines are imported when they are needed: `wcet-probe tlsf --help` starts in a blink)
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wcet_probe.cache_option import apply_cache_option
+from wcet_probe.cli import streams
+from wcet_probe.config import cache_dir, load_config
+from wcet_probe.errors import ExitCode, UsageError, unknown_name
+from wcet_probe.model import InitialCache, Report, Verdict
+from wcet_probe.sizes import format_size, parse_size
+
+if TYPE_CHECKING:
+    from wcet_probe.probe import ProbeRequest
+
+DEFAULT_SCENARIO = "worst-alloc"
+DEFAULT_TARGET = "cortex-m4"
+DEFAULT_HEAP_BYTES = 4 << 20
+DEFAULT_COMPILER = "zig"
+
+_EXIT_CODES = {
+    Verdict.OBSERVED: ExitCode.OK,
+    Verdict.BOUNDED: ExitCode.OK,
+    Verdict.OVER_BUDGET: ExitCode.OVER_BUDGET,
+    Verdict.UNBOUNDED: ExitCode.NO_BOUND,
+    Verdict.CONTRADICTED: ExitCode.CONTRADICTION,
+}
+EPILOG = """\b
+Caches: --cache [i:|d:|both:]KEY=VALUE[,KEY=VALUE...] or --cache [i:|d:]none
+  size=16KiB sets=128 ways=4 line=32   size = sets x ways x line: three fix the
+                    fourth; of what is not given, the target's line, then ways,
+                    then size are kept. A new cache needs size, ways and line.
+  policy=lru|fifo|plru|random  seed=N
+  write=back|through  allocate=yes|no  (data cache only)
+
+\b
+Examples:
+  wcet-probe tlsf --scenario worst-free --heap 64K --heap 4M
+  wcet-probe tlsf --target mpc603e --cache d:size=8K,policy=fifo --json
+
+\b
+Exit codes: 0 answered, 1 failure, 2 bad usage or input, 3 over budget,
+  4 no bound established, 5 contradiction, 130 interrupted
+"""
+
+
+def _initial_cache(name: str) -> InitialCache:
+    known = {content.value: content for content in InitialCache}
+    if name not in known:
+        raise unknown_name("initial cache", name, known)
+    return known[name]
+
+
+def _value(text: str) -> tuple[str, int]:
+    name, _, value = text.partition("=")
+    try:
+        return name, int(value)
+    except ValueError:
+        raise UsageError(f"parameter {text!r} is not NAME=NUMBER: see wcet-probe show ALLOCATOR for both.") from None
+
+
+@click.command(epilog=EPILOG)
+@click.option("--scenario", default=DEFAULT_SCENARIO, show_default=True, metavar="NAME", help="State and call.")
+@click.option("--target", "targets", multiple=True, metavar="NAME", help="Core; repeatable.  [default: cortex-m4]")
+@click.option("--heap", "heaps", multiple=True, type=parse_size, metavar="SIZE", help="Repeatable.  [default: 4MiB]")
+@click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, see below; repeatable.")
+@click.option("--param", "values", multiple=True, type=_value, metavar="NAME=N", help="Build parameter; repeatable.")
+@click.option("--initial-cache", type=_initial_cache, metavar="cold|warm|dirty", help="Caches at entry of the call.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of scenario random.")
+@click.option("--cc", "compiler", metavar="COMMAND", help="zig, the packaged one, or e.g. clang-19.  [default: zig]")
+@click.option("--cross-check", is_flag=True, help="Repeat the call in a second, independent engine.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    *,
+    scenario: str,
+    targets: tuple[str, ...],
+    heaps: tuple[int, ...],
+    caches: tuple[str, ...],
+    values: tuple[tuple[str, int], ...],
+    initial_cache: InitialCache | None,
+    seed: int,
+    compiler: str | None,
+    cross_check: bool,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+) -> int:
+    """Reach the heap state of a scenario, prove it, and count the one call from there.
+
+    Several targets or heaps give one answer for each combination, in one table.
+    """
+    from wcet_probe import probe
+    from wcet_probe.catalog import load_allocator, load_target
+
+    config = load_config(Path.cwd())
+    allocator = load_allocator(ctx.info_name or "", dict(values))
+    names = targets or (config.target or DEFAULT_TARGET,)
+    cores = [reduce(apply_cache_option, caches, load_target(name)) for name in dict.fromkeys(names)]
+    sizes = dict.fromkeys(heaps or (config.heap_bytes or DEFAULT_HEAP_BYTES,))
+    reports = []
+    with streams.progress(quiet=quiet, verbose=verbose) as tell:
+        for core, heap_bytes in product(cores, sizes):
+            request = probe.ProbeRequest(
+                allocator=allocator,
+                target=core,
+                scenario=scenario,
+                heap_bytes=heap_bytes,
+                seed=seed,
+                initial_cache=initial_cache,
+                compiler=compiler or config.cc or DEFAULT_COMPILER,
+                cross_check=cross_check,
+                cache_dir=cache_dir(config),
+            )
+            reports.append(probe.observe(request, partial(_tell_about, tell, request)))
+    _print(reports, as_json=as_json)
+    return max(_EXIT_CODES[report.verdict] for report in reports)
+
+
+def _tell_about(tell: Callable[[str], None], request: ProbeRequest, text: str) -> None:
+    tell(f"{request.allocator.name} on {request.target.name}, heap {format_size(request.heap_bytes)}: {text}")
+
+
+def _print(reports: Sequence[Report], *, as_json: bool) -> None:
+    if as_json:
+        from wcet_probe.reports.document import document, results_document
+
+        streams.print_json(document(reports[0]) if len(reports) == 1 else results_document(reports))
+    else:
+        from wcet_probe.reports.terminal import render, render_comparison
+
+        if len(reports) == 1:
+            render(reports[0], streams.result_console())
+        else:
+            render_comparison(reports, streams.result_console())

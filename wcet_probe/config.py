@@ -1,0 +1,84 @@
+"""Configuration: ``wcet-probe.toml``, or ``[tool.wcet-probe]`` of ``pyproject.toml``, of the nearest folder upwards.
+
+Keys: ``cc`` (compiler command), ``cache-dir`` (relative to the file), ``target``, ``heap`` (``4194304`` or ``"4MiB"``).
+An option of the command line goes before the environment, and the environment before the file.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from wcet_probe.errors import UsageError, unknown_name
+from wcet_probe.sizes import parse_size
+
+CACHE_DIR_VARIABLE = "WCET_PROBE_CACHE_DIR"
+
+_KEYS = ("cc", "cache-dir", "target", "heap")
+_PLACES: tuple[tuple[str, tuple[str, ...]], ...] = (("wcet-probe.toml", ()), ("pyproject.toml", ("tool", "wcet-probe")))
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the configuration file says; None where it says nothing."""
+
+    cc: str | None = None
+    cache_dir: Path | None = None
+    target: str | None = None
+    heap_bytes: int | None = None
+
+
+def load_config(start: Path) -> Config:
+    """The configuration of the nearest file that has one, from folder ``start`` upwards; empty where none has.
+
+    Raises:
+        UsageError: the file is no TOML, or has an unknown key or a bad value.
+    """
+    for folder in (start, *start.parents):
+        for name, keys in _PLACES:
+            table = _table(folder / name, keys)
+            if table is not None:
+                return _config(table, folder / name)
+    return Config()
+
+
+def cache_dir(config: Config) -> Path:
+    """Folder for built images: ``WCET_PROBE_CACHE_DIR``, else the configured one, else the user's cache folder."""
+    if variable := os.environ.get(CACHE_DIR_VARIABLE):
+        return Path(variable).expanduser().absolute()
+    return config.cache_dir or user_cache_path("wcet-probe", appauthor=False)
+
+
+def _table(file: Path, keys: tuple[str, ...]) -> object:
+    """The table under ``keys`` in ``file``, or None where the file or the table does not exist."""
+    if not file.is_file():
+        return None
+    try:
+        table: object = tomllib.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{file} is no valid TOML: {error}.") from error
+    for key in keys:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table
+
+
+def _config(table: object, file: Path) -> Config:
+    if not isinstance(table, dict):
+        raise UsageError(f"{file}: tool.wcet-probe must be a table.")
+    for key, value in table.items():
+        if key not in _KEYS:
+            raise unknown_name(f"key in {file}", key, _KEYS)
+        if not ((isinstance(value, str) and value) or (key == "heap" and type(value) is int)):
+            raise UsageError(f"{file}: {key} must be a text in quotation marks, not {value!r}.")
+    folder = table.get("cache-dir")
+    heap = table.get("heap")
+    return Config(
+        cc=table.get("cc"),
+        cache_dir=None if folder is None else file.parent / Path(folder).expanduser(),
+        target=table.get("target"),
+        heap_bytes=None if heap is None else parse_size(str(heap)),
+    )

@@ -1,0 +1,167 @@
+"""Reading a linked ELF into an :class:`~wcet_probe.model.Image`, through pyelftools."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from elftools.common.exceptions import DWARFError, ELFError
+from elftools.construct import ConstructError
+from elftools.dwarf.compileunit import CompileUnit
+from elftools.dwarf.dwarfinfo import DWARFInfo
+from elftools.elf.constants import P_FLAGS, SH_FLAGS
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section, SymbolTableSection
+
+from wcet_probe.errors import ImageError, unknown_name
+from wcet_probe.model import Image, Isa, LineTable, MemoryRange, Segment, Symbol
+
+_MACHINES = {"EM_ARM": (Isa.ARM, Isa.THUMB), "EM_PPC": (Isa.POWERPC,)}
+_MAPPING = {"$a": Isa.ARM, "$t": Isa.THUMB, "$d": None}
+
+
+def read_image(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...] = ()) -> Image:
+    """Read the ELF file ``elf``, linked for ``isa``.
+
+    Parameters:
+        elf: the bytes of an executable, 32-bit ELF.
+        isa: the target's instruction set.
+        compiler: identity of the compiler, for the record.
+        flags: the compiler's flags, for the record.
+
+    Raises:
+        ImageError: no ELF, damaged, not an executable, or for another instruction set.
+    """
+    try:
+        return _read(elf, isa, compiler, flags)
+    except (ELFError, DWARFError, ConstructError, ValueError, KeyError, IndexError, AssertionError, EOFError) as error:
+        message = f"the file is no usable ELF ({error or type(error).__name__}); link it again as a 32-bit executable."
+        raise ImageError(message) from error
+
+
+def require_symbol(image: Image, name: str) -> Symbol:
+    """The symbol ``name`` of ``image``.
+
+    Raises:
+        ImageError: the image has no such symbol.
+    """
+    if name not in image.symbols:
+        raise ImageError(str(unknown_name("symbol of the image", name, image.symbols)))
+    return image.symbols[name]
+
+
+def _read(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...]) -> Image:
+    file = ELFFile(io.BytesIO(elf))
+    machine = file["e_machine"]
+    if isa not in _MACHINES.get(machine, ()):
+        message = f"the ELF is for {machine}, the target executes {isa}; choose a target of the file's instruction set."
+        raise ImageError(message)
+    if file.elfclass != 32 or file["e_type"] != "ET_EXEC":  # noqa: PLR2004  (an ELF class is its number of bits)
+        message = "the ELF is no linked 32-bit executable; link it with fixed addresses."
+        raise ImageError(message)
+    table = file.get_section_by_name(".symtab")
+    if not isinstance(table, SymbolTableSection):
+        message = "the ELF has no symbol table; link it without --strip."
+        raise ImageError(message)
+    symbols, mapping = _symbols(table, file)
+    functions = sorted({s.address: s for s in symbols.values() if s.is_function}.values(), key=lambda s: s.address)
+    return Image(
+        elf=elf,
+        sha256=hashlib.sha256(elf).hexdigest(),
+        isa=isa,
+        big_endian=not file.little_endian,
+        segments=tuple(_segments(file)),
+        symbols=symbols,
+        functions=tuple(functions),
+        code=tuple(_code_ranges(file, isa, mapping)),
+        lines=_line_table(file),
+        compiler=compiler,
+        flags=flags,
+    )
+
+
+def _segments(file: ELFFile) -> Iterator[Segment]:
+    for segment in file.iter_segments("PT_LOAD"):
+        if segment["p_memsz"]:
+            yield Segment(
+                address=segment["p_vaddr"],
+                data=segment.data(),
+                size_bytes=segment["p_memsz"],
+                writable=bool(segment["p_flags"] & P_FLAGS.PF_W),
+                executable=bool(segment["p_flags"] & P_FLAGS.PF_X),
+            )
+
+
+def _symbols(table: SymbolTableSection, file: ELFFile) -> tuple[dict[str, Symbol], list[tuple[int, Isa | None]]]:
+    """Functions and objects by name, and the ARM mapping symbols (AAELF32 §5.5.5) in address order."""
+    symbols: dict[str, Symbol] = {}
+    mapping: list[tuple[int, Isa | None]] = []
+    thumb_bit = ~1 if file["e_machine"] == "EM_ARM" else ~0
+    for entry in table.iter_symbols():
+        kind, name, address = entry["st_info"]["type"], entry.name, entry["st_value"]
+        if name[:2] in _MAPPING and name[2:3] in {"", "."}:
+            mapping.append((address, _MAPPING[name[:2]]))
+        elif name and entry["st_shndx"] != "SHN_UNDEF" and kind in {"STT_FUNC", "STT_OBJECT", "STT_NOTYPE"}:
+            is_function = kind == "STT_FUNC"
+            symbols[name] = Symbol(name, address & thumb_bit if is_function else address, entry["st_size"], is_function)
+    return symbols, sorted(mapping, key=lambda item: item[0])
+
+
+def _code_ranges(file: ELFFile, isa: Isa, mapping: list[tuple[int, Isa | None]]) -> Iterator[MemoryRange]:
+    """The instructions of each executable section; literal pools and jump tables between them are left out."""
+    for section in file.iter_sections():
+        if not section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR or not section["sh_size"]:
+            continue
+        start, end = section["sh_addr"], section["sh_addr"] + section["sh_size"]
+        marks = _marks(section, mapping) if mapping else [(start, isa)]
+        for (begin, content), (stop, _) in pairwise([*marks, (end, None)]):
+            if content is not None and content is not isa:
+                message = f"the code at {begin:#010x} is {content}, the target executes {isa}: mixed code has no model."
+                raise ImageError(message)
+            if content is not None and begin < stop:
+                yield MemoryRange(begin, stop - begin)
+
+
+def _marks(section: Section, mapping: list[tuple[int, Isa | None]]) -> list[tuple[int, Isa | None]]:
+    first = bisect_left(mapping, section["sh_addr"], key=lambda item: item[0])
+    last = bisect_left(mapping, section["sh_addr"] + section["sh_size"], key=lambda item: item[0])
+    return mapping[first:last]
+
+
+def _line_table(file: ELFFile) -> LineTable:
+    if not file.has_dwarf_info():
+        return LineTable()
+    rows: dict[int, tuple[str, int]] = {}
+    dwarf = file.get_dwarf_info()
+    for unit in dwarf.iter_CUs():
+        for begin, end, name, line in _line_rows(dwarf, unit):
+            rows[begin] = (name, line)
+            rows.setdefault(end, ("", 0))
+    addresses = sorted(rows)
+    return LineTable(
+        addresses=tuple(addresses),
+        files=tuple(rows[address][0] for address in addresses),
+        lines=tuple(rows[address][1] for address in addresses),
+    )
+
+
+def _line_rows(dwarf: DWARFInfo, unit: CompileUnit) -> Iterator[tuple[int, int, str, int]]:
+    """``(begin, end, file name, line)`` of each row of the unit's line program (DWARF 4 and 5, §6.2)."""
+    program = dwarf.line_program_for_CU(unit)
+    if program is None:
+        return
+    first_file = 0 if program.header.version >= 5 else 1  # noqa: PLR2004  (DWARF 5 counts files from 0)
+    names = [_text(entry.name) for entry in program.header.file_entry]
+    states = [entry.state for entry in program.get_entries() if entry.state is not None]
+    for row, following in pairwise(states):
+        if not row.end_sequence and row.address < following.address:
+            name = names[row.file - first_file] if 0 <= row.file - first_file < len(names) else "?"
+            yield row.address, following.address, PurePosixPath(name).name, row.line
+
+
+def _text(name: bytes | str) -> str:
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else name

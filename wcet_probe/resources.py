@@ -1,0 +1,11 @@
+"""Where the package's data lives: allocators, targets, guest code."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+
+def folder(name: str) -> Traversable:
+    """The package's data folder ``name`` (``allocators``, ``targets``, ``guest``)."""
+    return files("wcet_probe") / "guest" if name == "guest" else files(f"wcet_probe.{name}")

@@ -1,0 +1,225 @@
+"""Reading a core's description, ``targets/NAME.toml``, into a :class:`~wcet_probe.model.Target`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from itertools import combinations
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from wcet_probe.errors import UsageError, unknown_name
+from wcet_probe.model import (
+    Basis,
+    CacheConfig,
+    Isa,
+    MemoryMap,
+    MemoryRange,
+    MemoryTiming,
+    Replacement,
+    Sourced,
+    Target,
+    Timing,
+)
+
+GRANULE_BYTES = 64 * 1024
+"""The memory map's ranges start and end at multiples of this."""
+
+_Value = TypeVar("_Value")
+_Name = TypeVar("_Name", bound=StrEnum)
+
+
+def parse_target(name: str, text: str) -> Target:
+    """The target that the file ``targets/NAME.toml`` with the content ``text`` describes.
+
+    Parameters:
+        name: the target's name, the file's name without ``.toml``.
+        text: the file's content; ``targets/README.md`` describes its keys.
+
+    Raises:
+        UsageError: no TOML, a key is missing, unknown or has a bad value; the message names file, key and remedy.
+    """
+    file = f"targets/{name}.toml"
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file} is no TOML ({error}); correct it.") from error
+    table = _Table(file, "", document)
+    target = Target(
+        name=name,
+        title=table.text("title"),
+        isa=table.choice("isa", Isa),
+        big_endian=table.truth("big_endian"),
+        emulator_model=table.text("emulator_model"),
+        pcode_language=table.text("pcode_language"),
+        compiler_flags=table.table("compiler_flags").each(lambda flags, family: flags.texts(family)),
+        gcc_prefix=table.text("gcc_prefix"),
+        linker_emulation=table.text("linker_emulation"),
+        timing=table.table("timing").each(lambda timing, timing_class: _timing(timing.table(timing_class))),
+        condition_failed=_timing(table.table("condition_failed")),
+        icache=_cache(table.table("icache"), data=False) if "icache" in document else None,
+        dcache=_cache(table.table("dcache"), data=True) if "dcache" in document else None,
+        memory=_memory(table.table("memory")),
+        memory_map=_memory_map(table.table("memory_map")),
+        modelling_choices=table.texts("modelling_choices"),
+    )
+    table.finish("icache", "dcache")
+    return target
+
+
+class _Table:
+    """A TOML table that remembers which keys were read, so that the others can be named."""
+
+    def __init__(self, file: str, path: str, content: Mapping[str, Any]) -> None:
+        self._file, self._path, self._content = file, path, content
+        self._read: set[str] = set()
+
+    def error(self, key: str, remedy: str) -> UsageError:
+        """The error for ``key``, with what to do."""
+        return UsageError(f"{self._file}: key {self._path}{key}: {remedy}{'' if remedy.endswith(('.', '?')) else '.'}")
+
+    def value(self, key: str, kind: type[_Value], remedy: str, default: _Value | None = None) -> _Value:
+        """The value of ``key``, which must be of type ``kind`` (a bool is no int)."""
+        self._read.add(key)
+        if key not in self._content:
+            if default is not None:
+                return default
+            raise self.error(key, f"is missing; {remedy}")
+        value = self._content[key]
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self.error(key, f"cannot be {value!r}; {remedy}")
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A text that is not empty."""
+        remedy = "give a text that is not empty"
+        text = self.value(key, str, remedy, default)
+        if not text and default is None:
+            raise self.error(key, f"is empty; {remedy}")
+        return text
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """An array of texts, at least one."""
+        remedy = "give an array of texts, at least one"
+        texts = self.value(key, list, remedy)
+        if not texts or not all(isinstance(text, str) and text for text in texts):
+            raise self.error(key, f"cannot be {texts!r}; {remedy}")
+        return tuple(texts)
+
+    def truth(self, key: str) -> bool:
+        """A boolean."""
+        return self.value(key, bool, "give true or false")
+
+    def number(self, key: str, minimum: int = 0, default: int | None = None) -> int:
+        """A whole number of at least ``minimum``."""
+        remedy = f"give a whole number of at least {minimum}"
+        number = self.value(key, int, remedy, default)
+        if number < minimum:
+            raise self.error(key, f"cannot be {number}; {remedy}")
+        return number
+
+    def power_of_two(self, key: str, minimum: int = 1) -> int:
+        """A power of two."""
+        number = self.number(key, minimum)
+        if number & (number - 1):
+            raise self.error(key, f"cannot be {number}; give a power of two, such as {1 << number.bit_length()}")
+        return number
+
+    def choice(self, key: str, names: type[_Name]) -> _Name:
+        """One of ``names``."""
+        text = self.text(key)
+        if text not in list(names):
+            raise self.error(key, str(unknown_name("value", text, (name.value for name in names))))
+        return names(text)
+
+    def table(self, key: str) -> _Table:
+        """A table within this one."""
+        content = self.value(key, dict, f"give a table [{self._path}{key}]")
+        return _Table(self._file, f"{self._path}{key}.", content)
+
+    def each(self, read: Callable[[_Table, str], _Value]) -> Mapping[str, _Value]:
+        """What ``read`` makes of each key; at least one key is needed."""
+        if not self._content:
+            raise self.error("*", "is empty; give at least one entry")
+        return MappingProxyType({key: read(self, key) for key in self._content})
+
+    def finish(self, *optional: str) -> None:
+        """Refuse keys that nobody read."""
+        for key in self._content:
+            if key not in self._read:
+                raise self.error(key, str(unknown_name("key", key, {*self._read, *optional})))
+
+
+def _sourced(table: _Table, minimum: int = 0) -> Sourced:
+    sourced = Sourced(table.number("value", minimum), table.choice("basis", Basis), table.text("source"))
+    table.finish()
+    return sourced
+
+
+def _timing(table: _Table) -> Timing:
+    timing = Timing(
+        cycles=table.number("cycles"),
+        per_register_cycles=table.number("per_register_cycles", default=0),
+        load_use_cycles=table.number("load_use_cycles", default=0),
+        taken_cycles=table.number("taken_cycles", default=0),
+        basis=table.choice("basis", Basis),
+        source=table.text("source"),
+        note=table.text("note", default=""),
+    )
+    table.finish()
+    return timing
+
+
+def _cache(table: _Table, *, data: bool) -> CacheConfig:
+    """A cache; only the data cache has write policies, only ``random`` replacement has a seed."""
+    replacement = table.choice("replacement", Replacement)
+    plru = replacement is Replacement.PLRU
+    cache = CacheConfig(
+        sets=table.power_of_two("sets"),
+        ways=table.power_of_two("ways") if plru else table.number("ways", 1),
+        line_bytes=table.power_of_two("line_bytes", 4),
+        replacement=replacement,
+        write_back=data and table.truth("write_back"),
+        write_allocate=data and table.truth("write_allocate"),
+        seed=table.number("seed") if replacement is Replacement.RANDOM else 0,
+        basis=table.choice("basis", Basis),
+        source=table.text("source"),
+    )
+    table.finish()
+    return cache
+
+
+def _memory(table: _Table) -> MemoryTiming:
+    beats = table.table("beat_bytes")
+    beats.power_of_two("value")
+    memory = MemoryTiming(
+        beat_bytes=_sourced(beats, 1),
+        first_beat_cycles=_sourced(table.table("first_beat_cycles")),
+        next_beat_cycles=_sourced(table.table("next_beat_cycles")),
+    )
+    table.finish()
+    return memory
+
+
+def _memory_map(table: _Table) -> MemoryMap:
+    """The map; its ranges are aligned, lie below 4 GiB, leave the heap's start free and do not overlap."""
+    ranges = {key: _range(table.table(key)) for key in ("code", "data", "stack")}
+    heap_address = table.number("heap_address")
+    if heap_address % GRANULE_BYTES:
+        raise table.error("heap_address", f"cannot be {heap_address:#x}; give a multiple of {GRANULE_BYTES:#x}")
+    placed = {**ranges, "heap_address": MemoryRange(heap_address, GRANULE_BYTES)}
+    for (first, one), (second, other) in combinations(placed.items(), 2):
+        if one.base_address < other.end_address and other.base_address < one.end_address:
+            raise table.error(second, f"overlaps {first}; move one of them")
+    table.finish()
+    return MemoryMap(**ranges, heap_address=heap_address)
+
+
+def _range(table: _Table) -> MemoryRange:
+    found = MemoryRange(table.number("base_address"), table.number("size_bytes", 1))
+    for key, value in (("base_address", found.base_address), ("size_bytes", found.size_bytes)):
+        if value % GRANULE_BYTES or found.end_address > 1 << 32:
+            raise table.error(key, f"cannot be {value:#x}; give a multiple of {GRANULE_BYTES:#x} within 32 bits")
+    table.finish()
+    return found

@@ -1,0 +1,111 @@
+"""Which cross compiler builds an image: the packaged Clang, or one that the user names."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from wcet_probe.errors import BuildError
+from wcet_probe.model import Isa, Target
+
+PACKAGED = "zig"
+"""Name of the packaged compiler: the Clang and lld inside the ``ziglang`` package."""
+
+_GCC_MACHINES = {Isa.ARM: "arm", Isa.THUMB: "arm", Isa.POWERPC: "powerpc"}
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler and its linker.
+
+    Attributes:
+        family: ``clang`` or ``gcc``: which of a target's flags fit.
+        identity: what the compiler says it is; part of every result.
+        compile: start of the command line that compiles one file.
+        link: start of the command line that links objects.
+        libraries: end of the command line that links objects.
+    """
+
+    family: str
+    identity: str
+    compile: tuple[str, ...]
+    link: tuple[str, ...]
+    libraries: tuple[str, ...] = ()
+
+
+def find_toolchain(command: str, target: Target) -> Toolchain:
+    """The toolchain behind ``command``: ``zig`` for the packaged one, else a Clang or a GCC cross compiler.
+
+    Raises:
+        BuildError: the command is not there, is no known compiler, or builds for another instruction set.
+    """
+    if command == PACKAGED:
+        return _packaged(target.linker_emulation)
+    path = shutil.which(command)
+    if path is None:
+        message = f"compiler {command!r} was not found; install it, or use the packaged one with --cc {PACKAGED}."
+        raise BuildError(message)
+    banner = _run(path, "--version").splitlines()[0]
+    if "clang" in banner:
+        return Toolchain("clang", banner, (path,), (_linker_of(path), "-m", target.linker_emulation))
+    machine = _run(path, "-dumpmachine").strip()
+    if not machine.startswith(_GCC_MACHINES[target.isa]):
+        message = (
+            f"compiler {command!r} builds for {machine!r}, not for {target.name}; name a Clang, "
+            f"or {target.gcc_prefix}gcc, or use --cc {PACKAGED}."
+        )
+        raise BuildError(message)
+    return Toolchain("gcc", f"{banner} [{machine}]", (path,), (path, "-nostdlib", "-static"), ("-lgcc",))
+
+
+def packaged_program() -> Path:
+    """The program of the ``ziglang`` package.
+
+    Raises:
+        BuildError: the package is not installed.
+    """
+    spec = find_spec("ziglang")
+    if spec is None or spec.origin is None:
+        message = "the packaged compiler is missing; install the package ziglang, or name a compiler with --cc."
+        raise BuildError(message)
+    return Path(spec.origin).with_name("zig")
+
+
+def _packaged(linker_emulation: str) -> Toolchain:
+    program = packaged_program()
+    banner = _run(str(program), "clang", "--version").splitlines()[0]
+    include = program.with_name("lib") / "include"
+    return Toolchain(
+        family="clang",
+        identity=f"{banner} [ziglang {version('ziglang')}]",
+        compile=(str(program), "clang", "-nostdinc", "-isystem", str(include)),
+        link=(str(program), "ld.lld", "-m", linker_emulation),
+    )
+
+
+def _linker_of(clang: str) -> str:
+    """lld of the same version as ``clang``: ``clang-19`` comes with ``ld.lld-19``."""
+    suffix = re.search(r"-\d+$", clang)
+    for name in ([f"ld.lld{suffix[0]}"] if suffix else []) + ["ld.lld"]:
+        for place in (str(Path(clang).parent), None):
+            found = shutil.which(name, path=place)
+            if found:
+                return found
+    message = f"the linker ld.lld of {Path(clang).name} was not found; install lld, or use --cc {PACKAGED}."
+    raise BuildError(message)
+
+
+@cache
+def _run(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)  # noqa: S603
+    except (OSError, subprocess.SubprocessError) as error:
+        message = f"compiler {command[0]!r} does not run ({error}); use --cc {PACKAGED}."
+        raise BuildError(message) from error
+    return done.stdout
