@@ -89,12 +89,12 @@ $(VENV)/.created:
 	@touch $@
 
 $(VENV)/.runtime: $(VENV)/.created requirements/runtime.txt
-	@echo "installing the locked packages, the cross compiler among them: about 190 MB to download, 700 MB on disk" >&2
+	@echo "installing the locked packages, the cross compiler among them: about 160 MB to download, 630 MB on disk" >&2
 	@$(INSTALL) -r requirements/runtime.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements/dev.txt
-	@echo "installing what tests and checks need: about 40 MB to download" >&2
+	@echo "installing what tests and checks need: about 30 MB to download" >&2
 	@$(INSTALL) -r requirements/dev.txt
 	@touch $@
 

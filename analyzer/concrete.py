@@ -124,7 +124,8 @@ def interpret_call(
     while pc != return_address:
         if len(path) == step_limit:
             raise EmulationError(
-                f"the call at {entry_address:#010x} did not return within {step_limit} instructions: it hangs or the limit is low."
+                f"the call at {entry_address:#010x} did not return within {step_limit} instructions: "
+                "it hangs, or the limit is too low."
             )
         step = steps.get(pc)
         if step is None:
@@ -255,7 +256,7 @@ class _Machine:
         return jump
 
     def _indirect_jump(self, target: Callable[[], int], end: int) -> Callable[[], int]:
-        mask = ~(self._isa is Isa.THUMB)
+        mask = -2 if self._isa is Isa.THUMB else -1
 
         def jump() -> int:
             self.next_pc = target() & mask

@@ -107,6 +107,7 @@ class Lifter:
         if isa is not Isa.POWERPC:
             registers |= {alias: registers[name] for alias, name in _ARM_ALIASES.items()}
         self.registers: Mapping[str, Varnode] = registers
+        self._flags = registers["xer" if isa is Isa.POWERPC else "cpsr"]
         self._instructions: dict[int, LiftedInstruction] = {}
 
     def lift(self, address: int) -> LiftedInstruction:
@@ -162,7 +163,12 @@ class Lifter:
         return lifted
 
     def _correct(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
-        """The p-code of the instruction at ``address`` with SLEIGH's known errors put right."""
+        """The p-code of the instruction at ``address`` with SLEIGH's known errors put right, or refused."""
+        if any(self._flags in (op.output, *op.inputs) for op in ops):
+            raise DecodeError(
+                f"the instruction at {address:#010x} accesses the flags as a whole (mtxer, mfxer, msr), which SLEIGH "
+                "keeps apart from the single flags: avoid it in measured code."
+            )
         if self.isa is not Isa.POWERPC:
             return _literal_pair(_pointers(ops))
         word = int.from_bytes(self._read_code(address, 4), "big")

@@ -48,6 +48,7 @@ class Engine:
             mode |= unicorn_const.UC_MODE_BIG_ENDIAN
         self._isa = target.isa
         self._hooks: list[ctypes.c_size_t] = []
+        self._installed: tuple[int | None, int | None, int] = (None, None, 0)
         self._fault_address: int | None = None
         self._uc = Uc(architecture, mode)
         self._uc.ctl_set_cpu_model(_cpu_model(target))
@@ -83,6 +84,9 @@ class Engine:
 
     def set_hooks(self, block: int | None, instruction: int | None, user: int) -> None:
         """Have the native callbacks ``block`` and ``instruction`` called, and no others; None removes."""
+        if (block, instruction, user) == self._installed:
+            return
+        self._installed = (block, instruction, user)
         for hook in self._hooks:
             uclib.uc_hook_del(self._uc._uch, hook)  # noqa: SLF001
         self._hooks.clear()

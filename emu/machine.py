@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import struct
+import sys
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
@@ -105,10 +106,13 @@ class Machine:
         self._engine.set_hooks(None, None, 0)
         return self._replay(trace)
 
-    def replay_observed(self, trace: Trace) -> int:
-        """As ``replay``, with the caches simulated from cold: they are warm afterwards."""
+    def replay_observed(self, trace: Trace, *, data: bool = True) -> int:
+        """As ``replay``, with the caches simulated from cold: they are warm afterwards.
+
+        Without ``data`` instructions and fetches are observed, loads and stores are not.
+        """
         self._observer.restart(InitialCache.COLD)
-        self._hook(instructions=True)
+        self._hook(instructions=data)
         return self._replay(trace)
 
     def replay_counted(self, trace: Trace) -> tuple[int, ...]:
@@ -175,10 +179,12 @@ class Machine:
         return sum(self._replay_part(part) for part in _parts(trace))
 
     def _replay_part(self, part: Trace) -> int:
-        order = ">" if self._target.big_endian else "<"
-        columns = zip(part.kinds, part.slots, part.sizes_bytes, part.cache_sets, strict=True)
-        words = [word for operation in columns for word in operation]
-        self.memory.write(HARNESS_ADDRESS, struct.pack(f"{order}{len(words)}I", *words))
+        table = array("I", bytes(_OPERATION_BYTES * len(part)))
+        for column, values in enumerate((part.kinds, part.slots, part.sizes_bytes, part.cache_sets)):
+            table[column::4] = array("I", values)
+        if self._target.big_endian != (sys.byteorder == "big"):
+            table.byteswap()
+        self.memory.write(HARNESS_ADDRESS, table.tobytes())
         return self._run("wp_replay", (HARNESS_ADDRESS, len(part), _SLOTS_ADDRESS))
 
     def _run(self, function: str, arguments: Sequence[int]) -> int:

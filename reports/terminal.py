@@ -15,6 +15,7 @@ from wcet_probe.model import (
     Allocator,
     CacheConfig,
     CacheCounts,
+    CrossCheck,
     MemoryRange,
     OperationKind,
     Report,
@@ -27,7 +28,8 @@ from wcet_probe.reports.layout import glyphs, paragraph, strip, strip_columns, t
 from wcet_probe.sizes import format_size
 
 _WIDEST = 100
-_SHA256_SHOWN = 16
+_DIGITS_SHOWN = 16
+_FACTS_SHOWN = 3
 _FUNCTIONS_SHOWN = 5
 _VERDICTS = {
     Verdict.OBSERVED: "a witness, a lower bound of the WCET; no upper bound was asked for.",
@@ -36,6 +38,7 @@ _VERDICTS = {
     Verdict.OVER_BUDGET: "the upper bound is above the budget.",
     Verdict.CONTRADICTED: "observation and proof contradict each other; the model or the tool has a bug.",
 }
+_IDENTITY_WIDTH = 18
 _Line = str | Text
 
 
@@ -100,24 +103,24 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[_Line]:
     yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}"
     yield ""
     yield from paragraph("State", plan.state, width)
-    for label, reason in zip(("Why", *[""] * len(plan.why)), plan.why, strict=False):
-        yield from paragraph(label, reason, width)
+    for number, reason in enumerate(plan.why):
+        yield from paragraph("" if number else "Why", reason, width)
     if len(report.candidates) > 1:
         yield from paragraph("Compared", _candidates(report), width)
     yield from paragraph("Proved", _proved(report), width)
     yield from paragraph("Measured", f"{_call(report)} = {counts.result:#010x}", width)
     if report.cross_check:
-        yield from paragraph("Repeated", _cross_check(report), width)
+        yield from paragraph("Repeated", _cross_check(report.cross_check), width)
     yield ""
     yield _heading("Counted")
     yield from table(_counted(report))
-    yield ""
-    yield from paragraph("Executed", _by_function(report), width)
+    if by_function := _by_function(report):
+        yield from paragraph("", by_function, width, 1)
     if cached:
         yield ""
         yield from _touched(report, width, characters)
     yield ""
-    yield from paragraph("Image", f"sha256 {report.image.sha256[:_SHA256_SHOWN]}, {report.image.compiler}", width)
+    yield from paragraph("Image", f"sha256 {report.image.sha256[:_DIGITS_SHOWN]}, {report.image.compiler}", width)
     if values:
         yield from paragraph("", f"with{values}", width)
 
@@ -131,8 +134,10 @@ def _candidates(report: Report) -> str:
 def _proved(report: Report) -> str:
     if not report.checks:
         return "nothing: the scenario predicts no fact of its state"
-    facts = ", ".join(f"{check.fact} {check.found}" for check in report.checks)
-    return f"in the guest's heap, as predicted: {facts}"
+    facts = [f"{check.fact} {check.found}" for check in report.checks[:_FACTS_SHOWN]]
+    if more := len(report.checks) - len(facts):
+        facts.append(f"{more} more")
+    return f"in the guest's heap, as predicted: {', '.join(facts)}"
 
 
 def _call(report: Report) -> str:
@@ -142,38 +147,40 @@ def _call(report: Report) -> str:
     return f"malloc({operation.size_bytes})"
 
 
-def _cross_check(report: Report) -> str:
-    check = report.cross_check
-    if check is None:
-        return ""
-    counts = f"{check.instructions:,} instructions, {check.loads:,} loads, {check.stores:,} stores"
-    return f"by {check.engine}: {counts}; {'the same' if check.agrees else 'NOT the same'}"
+def _cross_check(check: CrossCheck) -> str:
+    counts = [
+        (check.instructions, "instructions"),
+        (check.loads, "loads"),
+        (check.stores, "stores"),
+        (check.icache_misses, "I-cache misses"),
+        (check.dcache_misses, "D-cache misses"),
+        (check.dcache_writebacks, "write-backs"),
+    ]
+    return f"by {check.engine}, the same: {', '.join(f'{n:,} {what}' for n, what in counts if n is not None)}"
 
 
 def _counted(report: Report) -> list[tuple[str, int | str, str]]:
     counts = report.measurement
     cycles = f"{counts.instruction_cycles:,} by the timing table, {counts.stall_cycles:,} waiting for memory"
+    writes = f", {counts.dcache.writebacks:,} write-backs, {counts.dcache.memory_writes:,} single writes"
     return [
         ("instructions", counts.instructions, ""),
         ("cycles", counts.cycles, cycles),
         ("data accesses", counts.loads + counts.stores, f"{counts.loads:,} loads, {counts.stores:,} stores"),
         ("stack bytes", counts.stack_bytes, "deepest extent below the caller's stack pointer"),
-        ("I-cache accesses", *_accesses(counts.icache)),
-        ("D-cache accesses", *_accesses(counts.dcache)),
+        ("I-cache accesses", *_accesses(counts.icache, "")),
+        ("D-cache accesses", *_accesses(counts.dcache, writes)),
     ]
 
 
-def _accesses(counts: CacheCounts) -> tuple[int | str, str]:
+def _accesses(counts: CacheCounts, writes: str) -> tuple[int | str, str]:
     if not counts.present:
         return "-", "no such cache"
-    text = f"{counts.hits:,} hits, {counts.misses:,} misses"
-    if counts.writebacks or counts.write_hits or counts.write_misses:
-        text += f", {counts.writebacks:,} write-backs, {counts.memory_writes:,} single writes"
-    return counts.hits + counts.misses, text
+    return counts.hits + counts.misses, f"{counts.hits:,} hits, {counts.misses:,} misses{writes}"
 
 
 def _by_function(report: Report) -> str:
-    """The functions with the most instructions, and the rest as one number."""
+    """The functions with the most instructions, and the rest as one number; nothing where there is but one."""
     by_name: Counter[str] = Counter()
     for run in report.measurement.runs:
         function = report.image.function_at(run.address)
@@ -182,7 +189,7 @@ def _by_function(report: Report) -> str:
     shown = [f"{name} {count:,}" for name, count in ranked[:_FUNCTIONS_SHOWN]]
     if rest := ranked[_FUNCTIONS_SHOWN:]:
         shown.append(f"{len(rest)} more functions {sum(count for _, count in rest):,}")
-    return f"instructions by function: {', '.join(shown)}"
+    return f"instructions of {', '.join(shown)}" if len(ranked) > 1 else ""
 
 
 def _touched(report: Report, width: int, characters: str) -> Iterator[_Line]:
@@ -237,7 +244,8 @@ def _target_page(target: Target, width: int) -> Iterator[_Line]:
     sources = _Sources()
     timings = {**target.timing, "(condition fails)": target.condition_failed}
     yield _heading(f"{target.name}: {target.title}")
-    yield from table(_identity(target))
+    for name, value in _identity(target):
+        yield from paragraph(f"  {name}", value, width, _IDENTITY_WIDTH)
     yield _heading("\nCycles of an instruction")
     yield from table(
         [_timing(name, timing, sources) for name, timing in timings.items()],

@@ -67,11 +67,11 @@ def _candidates_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
 
 
 def _found_rows(request: HeapRequest) -> tuple[int, ...]:
-    """The last row whose least block fits into the heap, if it lies above the request's."""
+    """The last row, from the fourth on, whose least block fits into the heap with room to spare."""
     classes, row = _classes(request), 1
-    while classes.row_start(row + 1) + 256 <= request.heap_bytes:
+    while classes.row_start(row + 1) + 4 * classes.small_limit <= request.heap_bytes:
         row += 1
-    return (row,) if row > 2 else ()  # noqa: PLR2004  (the request is in row 1; row 2 is the smallest state)
+    return (row,) if row > 3 else ()  # noqa: PLR2004  (the rows below are those of the other candidates)
 
 
 def _alloc_plan(
@@ -122,13 +122,18 @@ def _alloc_plan(
 
 def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     classes = _classes(request)
-    plans = []
-    for offset in _offsets(request):
-        for joins in (False, True):
-            low, high, own = classes.row_start(1) + 8, classes.row_start(2) + 16, classes.row_start(1)
-            plans.append(_free_plan(request, offset, low, high, own, joins=joins))
-            plans.append(_free_plan(request, offset, high, low, own, joins=joins))
-    return tuple(plans)
+    # Sizes that span whole cache lines with their headers: all headers then lie alike across lines.
+    low, high = classes.row_start(1) + 24, classes.row_start(2) + 24
+    pairs = [(low, high), (high, low)]
+    # A right neighbour that ends just below a power of two: its row, the left's and the merged block's are far apart.
+    pairs += [(low, classes.row_start(row) - HEADER_BYTES) for row in _found_rows(request)]
+    return tuple(
+        _free_plan(request, offset, before, after, low, joins=joins)
+        for offset in _offsets(request)
+        for joins in (False, True)
+        for before, after in pairs
+        if not joins or before + after < request.heap_bytes // 4
+    )
 
 
 def _free_plan(
@@ -149,7 +154,7 @@ def _free_plan(
     rows = [classes.of(size)[0] for size in (before, after, merged)]
     _require(request, len(set(rows)) == len(rows))
     how = "a list that holds one block" if joins else "an empty list"
-    variant = f"left neighbour in row {rows[0]}, merged block into {how}"
+    variant = f"neighbours in rows {rows[0]} and {rows[1]}, merged block into {how}"
     return ScenarioPlan(
         scenario="worst-free",
         variant=f"{variant}, header at byte {offset} of its line" if request.data_line_bytes else variant,

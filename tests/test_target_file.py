@@ -1,5 +1,6 @@
 """The files of targets/: that they load, say where each number is from, and that a bad one is refused by name."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_every_timing_class_is_there_or_deliberately_absent(name):
 def test_the_memory_map_has_gaps_and_room_for_a_large_heap(name):
     memory_map = TARGETS[name].memory_map
     ranges = sorted((memory_map.code, memory_map.data, memory_map.stack), key=lambda one: one.base_address)
-    for below, above in zip(ranges, ranges[1:], strict=False):
+    for below, above in pairwise(ranges):
         assert below.end_address + GRANULE_BYTES <= above.base_address
     heap_end = memory_map.heap_address + 64 * 1024 * 1024
     assert heap_end <= 0xE0000000
@@ -74,39 +75,38 @@ def test_cache_geometry():
 
 
 @pytest.mark.parametrize(
-    ("name", "timing_class", "cycles", "per_register", "load_use", "taken"),
+    ("name", "timing_class", "numbers"),
     [
-        ("cortex-m4", "alu", 1, 0, 0, 0),
-        ("cortex-m4", "divide", 12, 0, 0, 0),
-        ("cortex-m4", "load_word", 2, 0, 0, 0),
-        ("cortex-m4", "load_multiple", 1, 1, 0, 0),
-        ("cortex-m4", "load_multiple_pc", 4, 1, 0, 0),
-        ("cortex-m4", "branch", 4, 0, 0, 0),
-        ("cortex-m4", "branch_conditional", 1, 0, 0, 3),
-        ("cortex-m4", "table_branch", 6, 0, 0, 0),
-        ("cortex-m4", "multiply_long", 1, 0, 0, 0),
-        ("arm926ej-s", "alu_shift_by_register", 2, 0, 0, 0),
-        ("arm926ej-s", "load_word", 1, 0, 1, 0),
-        ("arm926ej-s", "load_word_scaled", 2, 0, 1, 0),
-        ("arm926ej-s", "load_narrow", 2, 0, 1, 0),
-        ("arm926ej-s", "load_pc", 5, 0, 0, 0),
-        ("arm926ej-s", "load_pc_scaled", 6, 0, 0, 0),
-        ("arm926ej-s", "load_double", 2, 0, 1, 0),
-        ("arm926ej-s", "load_multiple", 0, 1, 1, 0),
-        ("arm926ej-s", "load_one_multiple", 2, 0, 0, 0),
-        ("arm926ej-s", "load_multiple_pc", 4, 1, 0, 0),
-        ("arm926ej-s", "branch_conditional", 1, 0, 0, 2),
-        ("mpc603e", "integer", 1, 0, 0, 0),
-        ("mpc603e", "load", 1, 0, 1, 0),
-        ("mpc603e", "multiply_high_unsigned", 6, 0, 0, 0),
-        ("mpc603e", "divide", 37, 0, 0, 0),
-        ("mpc603e", "cache_zero", 10, 0, 0, 0),
+        ("cortex-m4", "alu", (1, 0, 0, 0)),
+        ("cortex-m4", "divide", (12, 0, 0, 0)),
+        ("cortex-m4", "load_word", (2, 0, 0, 0)),
+        ("cortex-m4", "load_multiple", (1, 1, 0, 0)),
+        ("cortex-m4", "load_multiple_pc", (4, 1, 0, 0)),
+        ("cortex-m4", "branch", (4, 0, 0, 0)),
+        ("cortex-m4", "branch_conditional", (1, 0, 0, 3)),
+        ("cortex-m4", "table_branch", (6, 0, 0, 0)),
+        ("cortex-m4", "multiply_long", (1, 0, 0, 0)),
+        ("arm926ej-s", "alu_shift_by_register", (2, 0, 0, 0)),
+        ("arm926ej-s", "load_word", (1, 0, 1, 0)),
+        ("arm926ej-s", "load_word_scaled", (2, 0, 1, 0)),
+        ("arm926ej-s", "load_narrow", (2, 0, 1, 0)),
+        ("arm926ej-s", "load_pc", (5, 0, 0, 0)),
+        ("arm926ej-s", "load_pc_scaled", (6, 0, 0, 0)),
+        ("arm926ej-s", "load_double", (2, 0, 1, 0)),
+        ("arm926ej-s", "load_multiple", (0, 1, 1, 0)),
+        ("arm926ej-s", "load_one_multiple", (2, 0, 0, 0)),
+        ("arm926ej-s", "load_multiple_pc", (4, 1, 0, 0)),
+        ("arm926ej-s", "branch_conditional", (1, 0, 0, 2)),
+        ("mpc603e", "integer", (1, 0, 0, 0)),
+        ("mpc603e", "load", (1, 0, 1, 0)),
+        ("mpc603e", "multiply_high_unsigned", (6, 0, 0, 0)),
+        ("mpc603e", "divide", (37, 0, 0, 0)),
+        ("mpc603e", "cache_zero", (10, 0, 0, 0)),
     ],
 )
-def test_timing_numbers(name, timing_class, cycles, per_register, load_use, taken):
+def test_timing_numbers(name, timing_class, numbers):
     row = TARGETS[name].timing[timing_class]
-    numbers = (row.cycles, row.per_register_cycles, row.load_use_cycles, row.taken_cycles)
-    assert numbers == (cycles, per_register, load_use, taken)
+    assert (row.cycles, row.per_register_cycles, row.load_use_cycles, row.taken_cycles) == numbers
 
 
 @pytest.mark.parametrize(

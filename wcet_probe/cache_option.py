@@ -22,7 +22,11 @@ from wcet_probe.sizes import format_size, parse_size
 
 _CACHES = {"i": ("icache",), "d": ("dcache",), "both": ("icache", "dcache")}
 _TITLES = {"icache": "instruction cache", "dcache": "data cache"}
-_WORDS = {"policy": tuple(policy.value for policy in Replacement), "write": ("back", "through"), "allocate": ("yes", "no")}
+_WORDS = {
+    "policy": tuple(policy.value for policy in Replacement),
+    "write": ("back", "through"),
+    "allocate": ("yes", "no"),
+}
 _DATA_ONLY = frozenset({"write", "allocate"})
 _KEYS = ("size", "sets", "ways", "line", "policy", "write", "allocate", "seed")
 _KEPT = ("line", "ways", "size")

@@ -46,7 +46,7 @@ _NAMES = {
     "branch_indirect": "bx",
     "table_branch": "tbb tbh",
     "it": "it",
-    "hint": "nop yield sev hint pld pldw pli dbg",
+    "hint": "nop yield sev pld pldw pli dbg",
     "wait": "wfe wfi",
     "interrupt_mask": "cps",
     "status_read": "mrs",
@@ -58,6 +58,7 @@ _NAMES = {
     "coprocessor": "cdp cdp2 mcr mcr2 mcrr mcrr2 mrc mrc2 mrrc mrrc2",
 }
 _CLASS_OF = {name: timing_class for timing_class, names in _NAMES.items() for name in names.split()}
+_HINTS = ("nop", "yield", "wfe", "wfi", "sev")
 _COMPARES = frozenset({"cmn", "cmp", "teq", "tst"})
 _UPDATES_DESTINATION = frozenset({"movt", "bfc", "bfi", "smlal", "umlal", "umaal", "smlalbb", "smlalbt", "smlaltb",
                                   "smlaltt", "smlald", "smlaldx", "smlsld", "smlsldx"})  # fmt: skip
@@ -74,7 +75,8 @@ _CONTROL = {
 }  # fmt: skip
 _DIRECT = (Control.BRANCH, Control.CONDITIONAL_BRANCH, Control.CALL)
 _WITHOUT_RESULT = frozenset({"branch_indirect", "call", "compare_branch", "status_write", "coprocessor", "hint",
-                             "supervisor_call"})  # fmt: skip
+                             "supervisor_call", "table_branch", "store", "store_scaled", "store_double",
+                             "store_multiple", "store_one_multiple"})  # fmt: skip
 _SCALABLE = frozenset({"load_word", "load_narrow", "load_pc", "store"})
 _MEMORY = ("load", "store", "swap", "table")
 TIMING_CLASSES = frozenset(_NAMES).union(_VARIANTS)
@@ -120,8 +122,7 @@ def _condition(record: Record) -> int:
 
 def _timing_class(record: Record, condition: int, accesses: tuple[Access, ...]) -> str:
     """The class of the mnemonic, refined by what the cycle tables tell apart."""
-    mnemonic = record.text.split()[0].split(".")[0] if record.name == "hint" else _mnemonic(record)
-    timing_class = _CLASS_OF.get(mnemonic, "unknown")
+    timing_class = _CLASS_OF.get(_mnemonic(record), "unknown")
     match timing_class:
         case "alu" if record.name not in _COMPARES and _PC in record.operands[:1]:
             timing_class = "alu_to_pc"
@@ -142,7 +143,10 @@ def _timing_class(record: Record, condition: int, accesses: tuple[Access, ...]) 
 
 
 def _mnemonic(record: Record) -> str:
-    """The mnemonic; PUSH and POP of one register may be encoded as STR and LDR."""
+    """The mnemonic; hints have a number, PUSH and POP of one register may be encoded as STR and LDR."""
+    if record.name == "hint":
+        number = record.bits(7, 4) if record.size_bytes == 2 else record.bits(7, 0)
+        return _HINTS[number] if number < len(_HINTS) else "hint"
     single = _a32(record, 0b010) or (record.isa is Isa.THUMB and record.bits(31, 25) == 0b1111100)
     return {"pop": "ldr", "push": "str"}.get(record.name, record.name) if single else record.name
 
@@ -168,13 +172,18 @@ def _written_base(record: Record, accesses: tuple[Access, ...]) -> frozenset[str
 
 
 def _reads(record: Record, timing_class: str, accesses: tuple[Access, ...]) -> frozenset[str]:
-    """All that the disassembler knows, the registers of addresses, and all operands behind the results."""
-    if accesses:
-        return record.reads.union(name for access in accesses for name in (access.base, access.index) if name)
-    results = 2 if timing_class.startswith("multiply_long") else 1
+    """All that the disassembler knows, the registers of addresses, and all operands that are more than results."""
+    addresses = frozenset(name for access in accesses for name in (access.base, access.index) if name)
+    return record.reads | addresses | frozenset(record.operands[_result_count(record, timing_class) :])
+
+
+def _result_count(record: Record, timing_class: str) -> int:
+    """Number of leading operands that the instruction only writes; a load multiple's base is left to its access."""
+    if timing_class.startswith("load") and "multiple" in timing_class:
+        return len(record.operands)
     if record.name in _COMPARES | _UPDATES_DESTINATION or timing_class in _WITHOUT_RESULT:
-        results = 0
-    return record.reads | frozenset(record.operands[results:])
+        return 0
+    return 2 if timing_class.startswith(("multiply_long", "load_double")) else 1
 
 
 def _reasons(record: Record, timing_class: str, accesses: tuple[Access, ...]) -> Iterator[str]:

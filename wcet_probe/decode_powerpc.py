@@ -1,7 +1,8 @@
 """Meaning of a PowerPC instruction, read from its encoding (PowerPC UISA/VEA, 32-bit implementations).
 
 The disassembler gives the text and the word that this is an instruction; opcodes, registers and addresses are read
-from the encoding, whose few formats put each field at one place.
+from the encoding, whose few formats put each field at one place. Forms with OE set, which compilers do not emit, are
+unknown to Capstone and hence refused.
 """
 
 from __future__ import annotations
@@ -72,20 +73,18 @@ _SUBTRACT_ADD = {8: "ab", 10: "ab", 40: "ab", 104: "a", 136: "ab", 138: "ab", 20
                  266: "ab"}  # fmt: skip
 _LOGICAL = {24: "db", 26: "d", 28: "db", 60: "db", 124: "db", 284: "db", 316: "db", 412: "db", 444: "db", 476: "db",
             536: "db", 792: "db", 824: "d", 922: "d", 954: "d"}  # fmt: skip
-_OVERFLOW = 512
 _EXTENDED: dict[int, _Plain | _Memory] = {
-    **{code + bit: _Plain("integer", fields, "d") for code, fields in _SUBTRACT_ADD.items() for bit in (0, _OVERFLOW)},
+    **{code: _Plain("integer", fields, "d") for code, fields in _SUBTRACT_ADD.items()},
     **{code: _Plain("integer", fields, "a") for code, fields in _LOGICAL.items()},
-    **dict.fromkeys((235, 235 + _OVERFLOW), _Plain("multiply_low", "ab", "d")),
+    235: _Plain("multiply_low", "ab", "d"),
     75: _Plain("multiply_high", "ab", "d"),
     11: _Plain("multiply_high_unsigned", "ab", "d"),
-    **dict.fromkeys((459, 491, 459 + _OVERFLOW, 491 + _OVERFLOW), _Plain("divide", "ab", "d")),
+    **dict.fromkeys((459, 491), _Plain("divide", "ab", "d")),
     0: _Plain("compare", "ab"),
     32: _Plain("compare", "ab"),
     4: _Plain("trap", "ab"),
     19: _Plain("move_from_condition", "", "d"),
     144: _Plain("move_to_condition", "d"),
-    512: _Plain("move_to_condition"),
     83: _Plain("move_from_machine_state", "", "d"),
     146: _Plain("move_to_machine_state", "d"),
     339: _Plain("move_from_special", "", "d"),

@@ -14,7 +14,7 @@ import pytest
 import unicorn
 import ziglang
 from elftools.elf.elffile import ELFFile
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from unicorn import arm_const, ppc_const
 
@@ -242,7 +242,6 @@ words = st.one_of(st.integers(0, 40), st.integers(0, 0xFFFFFFFF), st.sampled_fro
 
 
 @pytest.mark.parametrize(("target", "name"), FUNCTIONS)
-@settings(derandomize=True, deadline=None, max_examples=40, database=None)
 @given(a=words, b=words, data=st.binary(min_size=DATA_BYTES, max_size=DATA_BYTES))
 def test_interpreter_agrees_with_unicorn(target, name, a, b, data):
     ours, theirs = interpret(target, name, a, b, data), emulate(target, name, a, b, data)
@@ -382,7 +381,6 @@ def test_jump_to_nowhere():
 
 @pytest.mark.parametrize("opcode", ["INT_DIV", "INT_SDIV", "INT_REM", "INT_SREM"])
 @given(a=words, b=words)
-@settings(derandomize=True, deadline=None, max_examples=30, database=None)
 def test_division_truncates(opcode, a, b):
     function = operation(opcode, (4, 4), 4)
     x, y = (signed(32, a), signed(32, b)) if "_S" in opcode else (a, b)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from wcet_probe import catalog, probe, scenarios
 from wcet_probe.cli import main
 from wcet_probe.errors import unknown_name
@@ -188,7 +189,7 @@ class World:
         return answer(request, progress)
 
     def fail_with(self, error):
-        def observe(request, progress):
+        def observe(*_):
             raise error
 
         self._monkeypatch.setattr(probe, "observe", observe)

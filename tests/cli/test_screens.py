@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
+
 from wcet_probe.model import CrossCheck
 from wcet_probe.reports.terminal import render
 
@@ -28,7 +29,7 @@ def test_one_answer_without_caches(world, golden):
 
 def test_one_answer_fits_on_80_by_40(report, golden):
     stream = io.StringIO()
-    cross_check = CrossCheck("p-code interpreter", 123, 10, 12, agrees=True)
+    cross_check = CrossCheck("p-code interpreter", 123, 10, 12, 18, 9, 9)
     render(replace(report, cross_check=cross_check), Console(file=stream, width=80))
     lines = stream.getvalue().splitlines()
     assert len(lines) <= 40

@@ -16,6 +16,7 @@ from wcet_probe.cli import streams
 from wcet_probe.cli.doctor import doctor
 from wcet_probe.cli.names import list_names, show
 from wcet_probe.cli.run import run
+from wcet_probe.config import CACHE_DIR_VARIABLE
 from wcet_probe.errors import ExitCode, UsageError, WcetProbeError, unknown_name
 
 EPILOG = """\b
@@ -43,6 +44,8 @@ class Commands(click.Group):
 
         if cmd_name.partition(":")[0] in (names := {*allocator_names()}) or ":" in cmd_name:
             return run
+        if ctx.resilient_parsing:
+            return None
         raise unknown_name("allocator or command", cmd_name, names | {*self.commands})
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
@@ -132,6 +135,7 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _system(error: OSError) -> str:
-    place = f" ({error.filename})" if error.filename else ""
-    remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check the place and its permissions"
-    return f"{error.strerror or error}{place}; {remedy}, or choose another cache folder with WCET_PROBE_CACHE_DIR."
+    if not error.filename:
+        return f"{error.strerror or error}; check the place that the output goes to, and its free space."
+    remedy = "free some space" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "check its permissions"
+    return f"{error.strerror} ({error.filename}); {remedy}, or choose another cache folder with {CACHE_DIR_VARIABLE}."

@@ -22,7 +22,7 @@ def result_console() -> Console:
     """A console on stdout: as wide as the terminal, or 100 characters where it is none; no markup."""
     from rich.console import Console
 
-    if sys.stdout.encoding.lower() not in ("utf-8", "utf8"):
+    if (sys.stdout.encoding or "utf-8").lower() != "utf-8":
         with suppress(AttributeError):
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     width = None if sys.stdout.isatty() else _PIPED_WIDTH
@@ -52,7 +52,7 @@ def progress(*, quiet: bool, verbose: bool) -> Iterator[Callable[[str], None]]:
         from rich.text import Text
 
         with Console(stderr=True).status("") as status:
-            yield lambda text: status.update(Text(text))
+            yield lambda text: status.update(Text(text, overflow="ellipsis", no_wrap=True))
 
 
 def close_quietly() -> None:

@@ -13,8 +13,7 @@ F s_rotate
 F s_carry
   addc 6, 3, 4; adde 7, 3, 3; subfc 8, 3, 4; subfe 9, 7, 6; addic. 10, 9, -5; addme 7, 7; subfze 8, 8; subfic 11, 4, 77
   subfme 9, 9; addze. 10, 10; bso 1f; add 6, 6, 7
-1: neg 7, 8; xor 6, 6, 9; add 6, 6, 10; xor 6, 6, 11; add 6, 6, 7; mfcr 7; mfxer 8; rlwinm 8, 8, 3, 31, 31; add 3, 6, 7
-  add 3, 3, 8; blr
+1: neg 7, 8; xor 6, 6, 9; add 6, 6, 10; xor 6, 6, 11; add 6, 6, 7; mfcr 7; add 3, 6, 7; addze 3, 3; blr
 F s_condition
   cmpw 0, 3, 4; cmplw 1, 3, 4; cmpwi 7, 3, -7; crand 20, 1, 5; cror 21, 28, 4; crnor 22, 0, 6; crxor 23, 20, 21; creqv 24, 22, 2
   mfcr 6; mcrf 5, 1; li 7, 0; bgt 7, 1f; addi 7, 7, 1
