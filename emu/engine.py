@@ -6,7 +6,8 @@ Engine choices, each for a reason that was reproduced:
 - ARM state and PowerPC run on the virtual TLB, whose fill callback maps data without execute permission: stores then
   stay on the engine's fast path. Thumb runs on the CPU's own TLB: a virtual-TLB miss inside an IT block corrupts the
   block's remaining predicates.
-- No memory hook is ever installed: they are wrong inside IT blocks and blind to store-multiple on PowerPC.
+- No memory hook is ever installed, not even for faults: they are wrong inside IT blocks, blind to store-multiple on
+  PowerPC, and the mere presence of a fault hook halves the engine's speed.
 - Translations are flushed whenever hooks change: the engine does not apply a new hook to code it has translated.
 """
 
@@ -19,7 +20,7 @@ from collections.abc import Iterable
 from unicorn import Uc, UcError, arm_const, ppc_const, unicorn_const
 from unicorn.unicorn_py3.unicorn import uclib
 
-from wcet_probe.emu.memory import Region
+from wcet_probe.emu.memory import PAGE_BYTES, Region
 from wcet_probe.errors import UsageError
 from wcet_probe.model import Isa, Target
 
@@ -29,14 +30,11 @@ _ARCHITECTURE = {
     Isa.POWERPC: (unicorn_const.UC_ARCH_PPC, unicorn_const.UC_MODE_PPC32),
 }
 _PPC_MSR_FLOATING_POINT = 1 << 13
+_XPSR_THUMB = 1 << 24
 
 
 class EngineFault(Exception):  # noqa: N818  (a fault of the guest, turned into an error by the machine)
-    """The engine stopped the guest: its own words for why, and the address it could not access, if it was that."""
-
-    def __init__(self, reason: str, address: int | None = None) -> None:
-        super().__init__(reason)
-        self.address = address
+    """The engine stopped the guest: its own words for why."""
 
 
 class Engine:
@@ -49,9 +47,10 @@ class Engine:
         self._isa = target.isa
         self._hooks: list[ctypes.c_size_t] = []
         self._installed: tuple[int | None, int | None, int] = (None, None, 0)
-        self._fault_address: int | None = None
         self._uc = Uc(architecture, mode)
         self._uc.ctl_set_cpu_model(_cpu_model(target))
+        if self._isa is not Isa.POWERPC:  # which has pages of 4 KiB anyway
+            self._uc.ctl_set_page_size(PAGE_BYTES)
         for region in regions:
             permissions = unicorn_const.UC_PROT_READ | (
                 unicorn_const.UC_PROT_WRITE if region.writable else unicorn_const.UC_PROT_EXEC
@@ -64,8 +63,6 @@ class Engine:
             self._uc.ctl_set_tlb_mode(unicorn_const.UC_TLB_VIRTUAL)
             self._add_hook(unicorn_const.UC_HOOK_TLB_FILL, fill_callback, fill_user)
             self._hooks.clear()
-        invalid = unicorn_const.UC_HOOK_MEM_UNMAPPED | unicorn_const.UC_HOOK_MEM_PROT
-        self._uc.hook_add(invalid, self._note_fault)
         if self._isa is Isa.POWERPC:
             self._uc.reg_write(ppc_const.UC_PPC_REG_MSR, _PPC_MSR_FLOATING_POINT)
 
@@ -102,15 +99,12 @@ class Engine:
         Raises:
             EngineFault: the guest did what the engine or the memory map does not allow.
         """
-        self._fault_address = None
+        if self._isa is Isa.THUMB:  # a fault inside an IT block left its predicates behind
+            self.write_register("xpsr", _XPSR_THUMB)
         try:
             self._uc.emu_start(begin | (self._isa is Isa.THUMB), until)
         except UcError as error:
-            raise EngineFault(str(error), self._fault_address) from error
-
-    def _note_fault(self, _uc: Uc, _kind: int, address: int, _size: int, _value: int, _user: object) -> bool:
-        self._fault_address = address
-        return False
+            raise EngineFault(str(error)) from error
 
     def _add_hook(self, kind: int, callback: int, user: int) -> None:
         hook = ctypes.c_size_t()

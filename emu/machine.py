@@ -14,9 +14,11 @@ from wcet_probe.emu.memory import GuestMemory, Region, region
 from wcet_probe.emu.native import OUTSIDE_CODE, PROBLEM_EXECUTED, RUNNING
 from wcet_probe.emu.observer import Observation, Observer
 from wcet_probe.emu.tables import code_table
-from wcet_probe.errors import EmulationError, UsageError
+from wcet_probe.effective_address import evaluate
+from wcet_probe.errors import EmulationError, ImageError, UsageError
 from wcet_probe.image import require_symbol
 from wcet_probe.model import (
+    AccessKind,
     Image,
     InitialCache,
     Instruction,
@@ -31,14 +33,18 @@ from wcet_probe.model import (
 HARNESS_ADDRESS = 0xA0000000
 """Where the operation table and the block slots of a replay live, apart from every target's memory."""
 
-RETURN_ADDRESS = 0x1F000100
-"""What a call returns to; nothing runs there. Not the start of a page: with the virtual TLB the engine then misses it."""
+RETURN_ADDRESS = 0x9F000100
+"""What a call returns to; nothing runs there, and no heap reaches it.
+
+Not the start of a page: with the virtual TLB the engine then misses it.
+"""
 
 _HARNESS_BYTES = 64 << 20
 _OPERATION_BYTES = 16
 _OPERATIONS_AT_ONCE = 1 << 20
 _SLOTS_ADDRESS = HARNESS_ADDRESS + _OPERATION_BYTES * _OPERATIONS_AT_ONCE
 _SLOT_BYTES = 4
+_MOST_ARGUMENTS = 4
 _FRAME_BYTES = 16
 """Left free above the first frame: the PowerPC ABI saves the link register in its caller's frame."""
 
@@ -73,6 +79,7 @@ class Machine:
         self._harness = MemoryRange(harness.address, harness.size_bytes) if harness else MemoryRange(0, 0)
         self._observer = Observer(self._table, regions, target, self._harness)
         self._engine = Engine(target, regions, self._observer.callback("tlb_fill"), self._observer.handle or 0)
+        self._observed = False
         self._stack_register = stack_pointer
         self._stack_pointer = target.memory_map.stack.end_address - _FRAME_BYTES
 
@@ -98,12 +105,12 @@ class Machine:
             ImageError: the image has no such function.
             EmulationError: the guest went astray.
         """
-        self._engine.set_hooks(None, None, 0)
+        self._unhook()
         return self._run(function, arguments)
 
     def replay(self, trace: Trace) -> int:
         """Run all operations of ``trace`` without instrumentation; how many allocations were refused."""
-        self._engine.set_hooks(None, None, 0)
+        self._unhook()
         return self._replay(trace)
 
     def replay_observed(self, trace: Trace, *, data: bool = True) -> int:
@@ -165,6 +172,9 @@ class Machine:
 
     def entry_registers(self, arguments: Sequence[int]) -> dict[str, int]:
         """Registers by name as a call with ``arguments`` finds them."""
+        if len(arguments) > _MOST_ARGUMENTS:
+            message = f"a call takes at most {_MOST_ARGUMENTS} words, not {len(arguments)}; pass a pointer to more."
+            raise UsageError(message)
         return_address = RETURN_ADDRESS | (self._target.isa is Isa.THUMB)
         first = 3 if self._target.isa is Isa.POWERPC else 0
         registers = {f"r{first + i}": argument & 0xFFFFFFFF for i, argument in enumerate(arguments)}
@@ -174,6 +184,11 @@ class Machine:
         block = self._observer.callback("block")
         instruction = self._observer.callback("instruction") if instructions else None
         self._engine.set_hooks(block, instruction, self._observer.handle or 0)
+        self._observed = True
+
+    def _unhook(self) -> None:
+        self._engine.set_hooks(None, None, 0)
+        self._observed = False
 
     def _replay(self, trace: Trace) -> int:
         return sum(self._replay_part(part) for part in _parts(trace))
@@ -188,33 +203,75 @@ class Machine:
         return self._run("wp_replay", (HARNESS_ADDRESS, len(part), _SLOTS_ADDRESS))
 
     def _run(self, function: str, arguments: Sequence[int]) -> int:
-        entry = require_symbol(self._image, function).address
+        if self._observer.handle is None:
+            message = f"{function} was called on a machine that is closed; call it inside the machine's with block."
+            raise UsageError(message)
+        symbol = require_symbol(self._image, function)
+        if not any(symbol.address in code for code in self._image.code):
+            message = f"{function} is no function of the image; name one of its functions."
+            raise ImageError(message)
         for name, value in self.entry_registers(arguments).items():
             self._engine.write_register(name, value)
         try:
-            self._engine.run(entry, RETURN_ADDRESS)
+            self._engine.run(symbol.address, RETURN_ADDRESS)
         except EngineFault as fault:
-            pc = self._engine.program_counter
-            self._observer.settle(pc)
-            raise self._stray(pc, fault.address, str(fault)) from fault
-        why, pc, address = self._observer.stopped()
+            self._check_stop()
+            pc = self._culprit(self._engine.program_counter)
+            if self._observed:
+                self._observer.settle(pc)
+            if not any(pc in code for code in self._image.code):
+                raise self._outside(pc) from fault
+            raise self._stray(pc, self._inaccessible(pc), str(fault)) from fault
+        self._check_stop()
+        if self._observed:
+            self._observer.finish()
+        return self._engine.read_register("r3" if self._target.isa is Isa.POWERPC else "r0")
+
+    def _check_stop(self) -> None:
+        """Raise what the observer stopped the engine for; an earlier run's stop is not this run's."""
+        why, pc, address = self._observer.stopped() if self._observed else (RUNNING, 0, 0)
         if why != RUNNING:
             self._observer.settle(pc)
             raise self._stopped(why, pc, address)
-        return self._engine.read_register("r3" if self._target.isa is Isa.POWERPC else "r0")
+
+    def _culprit(self, pc: int) -> int:
+        """The instruction that faulted: an exception leaves the program counter behind the one that raised it."""
+        row = (pc - self._table.base_address) // 2
+        here = self._table.instructions.get(row)
+        if here is None or not here.problem:
+            for size_bytes in (2, 4):
+                before = self._table.instructions.get(row - size_bytes // 2)
+                if before and before.size_bytes == size_bytes and before.problem:
+                    return before.address
+        return pc
+
+    def _inaccessible(self, pc: int) -> int | None:
+        """The address that the instruction at ``pc`` would access and must not, or None where it is another fault."""
+        instruction = self._table.instructions.get((pc - self._table.base_address) // 2)
+        for access in instruction.accesses if instruction else ():
+            registers = {name: self._engine.read_register(name) for name in (access.base, access.index) if name}
+            for address, size_bytes in evaluate(access, registers):
+                if not self.memory.allows(address, size_bytes, is_write=access.kind is not AccessKind.LOAD):
+                    return address
+        return None
 
     def _stopped(self, why: int, pc: int, address: int) -> EmulationError:
         if why == PROBLEM_EXECUTED:
             instruction = self._table.instructions.get((pc - self._table.base_address) // 2)
-            problem = instruction.problem if instruction else "no instruction was decoded there"
+            problem = instruction.problem if instruction else None
+            problem = (problem or "no instruction was decoded there").removesuffix(".")
             return EmulationError(
                 f"the guest executed {pc:#010x} in {self._image.location(pc)}, which cannot be charged: {problem}."
             )
         if why == OUTSIDE_CODE:
-            return EmulationError(
-                f"the guest jumped to {address:#010x}, outside the image's code; check its function pointers and stack."
-            )
+            return self._outside(address)
         return self._stray(pc, address, "outside the guest's memory")
+
+    @staticmethod
+    def _outside(address: int) -> EmulationError:
+        return EmulationError(
+            f"the guest jumped to {address:#010x}, outside the image's code; check its function pointers and stack."
+        )
 
     def _stray(self, pc: int, address: int | None, reason: str) -> EmulationError:
         what = f"stray access to {address:#010x}" if address is not None else "fault"
@@ -230,7 +287,8 @@ def _regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...
     harness = MemoryRange(HARNESS_ADDRESS, _HARNESS_BYTES)
     code = [s for s in image.segments if s.executable]
     static = [s for s in image.segments if not s.executable]
-    others = [layout.code, layout.data, layout.stack, harness]
+    returning = MemoryRange(RETURN_ADDRESS, 4)
+    others = [layout.code, layout.data, layout.stack, harness, returning]
     for other in others:
         if heap.base_address < other.end_address and other.base_address < heap.end_address:
             room = other.base_address - heap.base_address
@@ -247,7 +305,7 @@ def _regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...
         region("stack", layout.stack, writable=True),
         region("heap", heap, writable=True),
         region("operations", harness, writable=True, harness=True),
-        region("return", MemoryRange(RETURN_ADDRESS, 4), writable=False, harness=True),
+        region("return", returning, writable=False, harness=True),
     )
 
 

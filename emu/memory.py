@@ -77,6 +77,15 @@ class GuestMemory:
         """The 32-bit word at ``address`` in the guest's byte order."""
         return int.from_bytes(self.read(address, 4), "big" if self.big_endian else "little")
 
+    def allows(self, address: int, size_bytes: int, *, is_write: bool) -> bool:
+        """Whether the guest may read, or write, ``size_bytes`` bytes at ``address``."""
+        return any(
+            region.extent.base_address <= address
+            and address + size_bytes <= region.extent.end_address
+            and (region.writable or not is_write)
+            for region in self.regions.values()
+        )
+
     def snapshot(self) -> dict[int, bytes | bytearray]:
         """A copy of what the guest's program can see, by base address; ``bytes`` are read-only."""
         copies: dict[int, bytes | bytearray] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from wcet_probe.errors import WcetProbeError
 from wcet_probe.model import CacheConfig, InitialCache, Replacement
 
-_ABI_VERSION = 1
+_ABI_VERSION = 2
 
 REPLACEMENT = {Replacement.LRU: 0, Replacement.FIFO: 1, Replacement.PLRU: 2, Replacement.RANDOM: 3}
 CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
@@ -72,7 +72,8 @@ class InstructionLayout(Structure):
         ("condition", c_uint8),
         ("access_count", c_uint8),
         ("previous_bytes", c_uint8),
-        ("unused", c_uint8 * 3),
+        ("quiet", c_uint8),
+        ("unused", c_uint8 * 2),
     ]
 
 
@@ -149,6 +150,7 @@ def load() -> ctypes.CDLL:
         "wp_observer_restart": [c_void_p],
         "wp_observer_record_operations": [c_void_p, POINTER(c_uint32), c_uint32],
         "wp_observer_settle": [c_void_p, c_uint32],
+        "wp_observer_finish": [c_void_p],
         "wp_observer_counts": [c_void_p, *map(POINTER, (CountsLayout, CacheCountsLayout, CacheCountsLayout))],
         "wp_cache_replay": [
             POINTER(CacheLayout),

@@ -104,6 +104,10 @@ class Observer:
         """The engine left a block in the middle: take back what was counted of it from ``program_counter`` on."""
         self._library.wp_observer_settle(self.handle, program_counter)
 
+    def finish(self) -> None:
+        """The call has returned."""
+        self._library.wp_observer_finish(self.handle)
+
     def operation_instructions(self) -> tuple[int, ...]:
         """Instructions of each operation of the replay that ``restart`` announced."""
         return tuple(self._operations)

@@ -84,6 +84,7 @@ def code_table(
         row.size_bytes = instruction.size_bytes
         row.flags = _flags(instruction, stack_pointer)
         row.condition = instruction.condition
+        row.quiet = not (row.flags & ~CONDITIONAL_BRANCH or instruction.accesses or instruction.condition != _ALWAYS)
         row.first_access, row.access_count = len(descriptors), len(instruction.accesses)
         descriptors.extend(_descriptor(access, register_id) for access in instruction.accesses)
         rows[start + instruction.size_bytes // HALFWORD_BYTES].previous_bytes = instruction.size_bytes

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from types import MappingProxyType
 
-from wcet_probe.errors import unknown_name
-from wcet_probe.scenarios import tlsf
+from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.scenarios.families import Family
 
 DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
@@ -16,11 +17,11 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         "best-alloc": "the successful allocation that costs least, for contrast",
         "best-free": "the deallocation that costs least, for contrast",
         "random": "an allocation after a seeded random workload, for contrast",
+        "worst-failing-alloc": "the refused allocation that costs most",
+        "paper-alloc": "the allocation that the literature calls worst, where another one is",
+        "paper-free": "the deallocation that the literature calls worst, where another one is",
     }
 )
-
-_FAMILIES: Mapping[str, Family] = MappingProxyType({"tlsf": tlsf.FAMILY})
-
 
 def scenario_names(allocator_name: str) -> tuple[str, ...]:
     """Names of the scenarios of an allocator."""
@@ -39,11 +40,14 @@ def describe(scenario_name: str) -> str:
 
 
 def family(allocator_name: str) -> Family:
-    """The scenarios of an allocator.
+    """The scenarios of an allocator: the ``FAMILY`` of the module named after it.
 
     Raises:
         UsageError: the allocator has none.
     """
-    if allocator_name not in _FAMILIES:
-        raise unknown_name("allocator with scenarios", allocator_name, _FAMILIES)
-    return _FAMILIES[allocator_name]
+    module = f"wcet_probe.scenarios.{allocator_name.replace('-', '_')}"
+    if find_spec(module) is None:
+        message = f"allocator {allocator_name!r} has no scenarios; choose another, or add {module}."
+        raise UsageError(message)
+    found: Family = import_module(module).FAMILY
+    return found

@@ -38,13 +38,15 @@ class GuestHeap:
     """A guest's heap as a scenario reads it to prove its state.
 
     Attributes:
-        read_word: the 32-bit word at an address.
+        read: bytes at an address: many at once are faster than word by word.
+        read_word: the 32-bit word at an address, in the guest's byte order.
         slot: the address that a block of the trace was allocated at, by slot.
         symbols: addresses of the image's symbols.
         heap: the arena.
         values: build parameters of the allocator.
     """
 
+    read: Callable[[int, int], bytes]
     read_word: Callable[[int], int]
     slot: Callable[[int], int]
     symbols: Mapping[str, int]

@@ -9,18 +9,14 @@ Sources: C06 §3 and §4, M06 §4.2 (the bands of figure 3), H11 §III.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from wcet_probe.errors import UsageError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
-from wcet_probe.scenarios.tlsf_heap import HEADER_BYTES, MINIMUM_BLOCK_BYTES, Classes, Layout, lists, walk
-from wcet_probe.scenarios.traces import TraceBuilder
-
-_RANDOM_OPERATIONS = 2000
-_RANDOM_LIVE_BLOCKS = 200
+from wcet_probe.scenarios.random_workload import random_plans
+from wcet_probe.scenarios.tlsf_heap import HEADER_BYTES, Classes, Layout, lists, walk
 
 _WHY_WORST_ALLOC = (
     "The request is at least the small-block limit and off a class boundary: it is rounded, a logarithm finds its row.",
@@ -228,36 +224,6 @@ def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     return tuple(plans)
 
 
-def _random(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    """A seeded workload: allocations of log-uniform sizes, deallocations of random blocks; then one more allocation."""
-    draw = random.Random(request.seed)  # noqa: S311  (a workload, no secret)
-    builder, live = TraceBuilder(), list[int]()
-    largest = max(MINIMUM_BLOCK_BYTES, (request.heap_bytes - 2 * HEADER_BYTES) // (4 * _RANDOM_LIVE_BLOCKS))
-    blocks = min(_RANDOM_LIVE_BLOCKS, request.heap_bytes // 64)
-    for _ in range(_RANDOM_OPERATIONS):
-        if live and (len(live) >= blocks or draw.random() < 0.4):  # noqa: PLR2004  (more allocations than deallocations)
-            builder.free(live.pop(draw.randrange(len(live))))
-        else:
-            live.append(builder.malloc(_log_uniform(draw, largest)))
-    size = _log_uniform(draw, largest)
-    return (
-        ScenarioPlan(
-            scenario="random",
-            variant=f"seed {request.seed}",
-            trace=builder.trace(),
-            measured=Operation(OperationKind.MALLOC, 0, size),
-            initial_cache=InitialCache.WARM,
-            state=f"{len(live)} blocks live after {_RANDOM_OPERATIONS} operations on sizes up to {largest} bytes; malloc({size})",
-            why=("Nothing: this is an arbitrary state, for contrast.",),
-            prediction={"used blocks": len(live)},
-        ),
-    )
-
-
-def _log_uniform(draw: random.Random, largest: int) -> int:
-    return draw.randrange(1, 1 + (1 << draw.randrange(1, max(2, largest.bit_length()))))
-
-
 def _require(request: HeapRequest, holds: bool) -> None:  # noqa: FBT001  (an assertion with the heap's name)
     if not holds:
         message = f"a heap of {request.heap_bytes} bytes cannot hold the scenario's state; give a larger --heap."
@@ -320,7 +286,7 @@ FAMILY = Family(
             "worst-free": _worst_free,
             "best-alloc": _best_alloc,
             "best-free": _best_free,
-            "random": _random,
+            "random": random_plans,
         }
     ),
     extremes=MappingProxyType(

@@ -89,7 +89,8 @@ def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: 
 def _flags(allocator: Allocator, target: Target, toolchain: Toolchain) -> tuple[str, ...]:
     parameters = tuple(f"-D{p.macro}={allocator.values[p.name]}" for p in allocator.parameters)
     entries = (f"-DWP_MALLOC={allocator.entry_points['malloc']}", f"-DWP_FREE={allocator.entry_points['free']}")
-    return (*target.compiler_flags[toolchain.family], *COMMON_FLAGS, *parameters, *entries)
+    cache_set = ("-DWP_TAKES_CACHE_SET",) if allocator.takes_cache_set else ()
+    return (*target.compiler_flags[toolchain.family], *COMMON_FLAGS, *parameters, *entries, *cache_set)
 
 
 def _guest_sources() -> tuple[tuple[str, str], ...]:

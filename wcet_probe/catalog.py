@@ -31,16 +31,22 @@ def load_allocator(name: str, values: Mapping[str, int] = _NO_VALUES) -> Allocat
     home = folder("allocators") / name
     manifest = tomllib.loads((home / "manifest.toml").read_text("utf-8"))
     parameters = tuple(_parameter(entry) for entry in manifest.get("parameters", ()))
+    common = folder("allocators") / "common"
     return Allocator(
         name=manifest["name"],
         title=manifest["title"],
         summary=manifest["summary"],
-        sources=tuple((file, (home / file).read_text("utf-8")) for file in manifest["headers"] + manifest["sources"]),
+        sources=(
+            *((file, (common / file).read_text("utf-8")) for file in manifest.get("common", ())),
+            *((file, (home / file).read_text("utf-8")) for file in manifest["headers"] + manifest["sources"]),
+        ),
         entry_points=MappingProxyType(manifest["entry_points"]),
         alignment_bytes=manifest["alignment_bytes"],
         minimum_heap_bytes=manifest["minimum_heap_bytes"],
         parameters=parameters,
         values=_chosen(name, parameters, values),
+        presets=MappingProxyType(manifest.get("presets", {})),
+        takes_cache_set=manifest.get("takes_cache_set", False),
         complexity=MappingProxyType({operation: Complexity(**c) for operation, c in manifest["complexity"].items()}),
         literature=tuple(manifest["literature"]),
     )

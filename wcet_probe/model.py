@@ -238,6 +238,8 @@ class Allocator:
         minimum_heap_bytes: smallest heap that ``init`` accepts.
         parameters: build parameters with their values' choices.
         values: the value of each parameter in this build.
+        presets: named sets of parameter values, a paper's for instance.
+        takes_cache_set: whether malloc takes the cache set of the block as a second argument.
         complexity: claimed complexity by operation (``malloc``, ``free``).
         literature: the papers and sections that the code is written from.
     """
@@ -251,6 +253,8 @@ class Allocator:
     minimum_heap_bytes: int
     parameters: tuple[Parameter, ...]
     values: Mapping[str, int]
+    presets: Mapping[str, Mapping[str, int]]
+    takes_cache_set: bool
     complexity: Mapping[str, Complexity]
     literature: tuple[str, ...]
 
@@ -499,6 +503,9 @@ class ScenarioPlan:
         why: why the measured operation is the slowest (or fastest) from there; one sentence an entry.
         prediction: the same state as numbers, compared with the guest's heap after set-up.
         variant: which of the scenario's candidate states this is.
+        driver: what the cost grows with, as a closed form in words: ``nodes visited = floor(H / 2M)``; empty if constant.
+        driver_value: its value for this heap.
+        refused: whether the measured allocation is to be refused.
     """
 
     scenario: str
@@ -509,6 +516,9 @@ class ScenarioPlan:
     state: str
     why: tuple[str, ...]
     prediction: Mapping[str, int | str]
+    driver: str = ""
+    driver_value: int | None = None
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,8 +172,9 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_check: bool) -> _Outcome:
         arguments = _arguments(plan, machine)
         memory = machine.memory.snapshot() if cross_check else {}
         measurement = machine.measure(function, arguments, initial, lambda: _headers(bench.family, guest))
-        if plan.measured.kind is OperationKind.MALLOC and not measurement.result:
-            message = f"the measured allocation of {plan.scenario} was refused; give a larger --heap."
+        if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:
+            what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
+            message = f"the measured allocation of {plan.scenario} was {what}."
             raise StateError(message)
         _check_invariants(bench, machine, "after the measured operation")
         if not cross_check:
@@ -186,6 +187,7 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_check: bool) -> _Outcome:
 
 def _guest_heap(bench: _Bench, machine: Machine) -> GuestHeap:
     return GuestHeap(
+        read=machine.memory.read,
         read_word=machine.memory.read_word,
         slot=machine.slot,
         symbols={name: symbol.address for name, symbol in bench.image.symbols.items()},
@@ -224,7 +226,7 @@ def _check_invariants(bench: _Bench, machine: Machine, when: str) -> None:
 
 def _arguments(plan: ScenarioPlan, machine: Machine) -> tuple[int, ...]:
     if plan.measured.kind is OperationKind.MALLOC:
-        return (plan.measured.size_bytes,)
+        return (plan.measured.size_bytes, plan.measured.cache_set)
     return (machine.slot(plan.measured.slot),)
 
 

@@ -66,7 +66,8 @@ static uint32_t next_random(struct wp_cache *cache)
 /* LRU keeps a set ordered by recency of use, FIFO by age of the fill: the newest first, the victim last. */
 static void move_to_front(uint32_t *set, uint32_t from, uint32_t stored)
 {
-    memmove(set + 1, set, sizeof *set * from);
+    for (; from > 0; from--) /* a handful of words: no call of memmove */
+        set[from] = set[from - 1];
     set[0] = stored;
 }
 

@@ -29,6 +29,7 @@ enum { WP_CONDITIONAL_BRANCH = 1, WP_IN_IT_BLOCK = 2, WP_WRITES_STACK_POINTER = 
 enum { WP_LOAD = 1, WP_STORE = 2 };
 enum { WP_LSL, WP_LSR, WP_ASR, WP_ROR, WP_RRX };
 enum { WP_ALWAYS = 14 };
+enum { WP_PAGE_SHIFT = 12, WP_PAGES = 1 << 20 };
 enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE };
 
 struct wp_access {
@@ -46,7 +47,8 @@ struct wp_instruction {
     uint8_t size_bytes; /* 0: no instruction starts here */
     uint8_t flags, condition, access_count;
     uint8_t previous_bytes; /* size of the instruction that ends here, 0 if none does */
-    uint8_t unused[3];
+    uint8_t quiet;          /* all that it costs is in the sums: nothing to do when it runs */
+    uint8_t unused[2];
 };
 
 struct wp_range {
@@ -80,14 +82,24 @@ struct wp_observer {
     bool has_icache, has_dcache, stack_pointer_pending;
     uint32_t branch_behind, branch_cycles; /* a conditional branch that has just run: taken unless control goes on here */
     uint32_t block_row, block_behind;      /* rows of the block under way */
-    uint32_t last_range;
     uint32_t *operation_instructions; /* replay: instructions of each operation */
     uint32_t operation_capacity;
     uint64_t operation_start;
     bool in_operation;
+    uint8_t *range_of_page; /* 1 + index of the range that holds some of a 4 KiB page, 0: none; no two share one */
 };
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 1; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 2; }
+
+static uint32_t page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
+
+WP_EXPORT void wp_observer_close(struct wp_observer *observer)
+{
+    wp_cache_close(&observer->icache);
+    wp_cache_close(&observer->dcache);
+    free(observer->range_of_page);
+    free(observer);
+}
 
 /* Caches may be NULL for a core without. Returns NULL when memory runs out. */
 WP_EXPORT struct wp_observer *wp_observer_open(const struct wp_setup *setup, const struct wp_cache_config *icache,
@@ -97,23 +109,20 @@ WP_EXPORT struct wp_observer *wp_observer_open(const struct wp_setup *setup, con
     if (!observer)
         return NULL;
     observer->setup = *setup;
+    observer->range_of_page = calloc(WP_PAGES, 1);
     observer->has_icache = icache && wp_cache_open(&observer->icache, icache);
     observer->has_dcache = dcache && wp_cache_open(&observer->dcache, dcache);
-    if ((icache && !observer->has_icache) || (dcache && !observer->has_dcache)) {
-        wp_cache_close(&observer->icache);
-        wp_cache_close(&observer->dcache);
-        free(observer);
+    if (!observer->range_of_page || (icache && !observer->has_icache) || (dcache && !observer->has_dcache)) {
+        wp_observer_close(observer);
         return NULL;
+    }
+    for (uint32_t i = 0; i < setup->range_count; i++) {
+        const struct wp_range *const range = &setup->ranges[i];
+        for (uint32_t page = page_of(range->base); page <= page_of(range->base + range->bytes - 1); page++)
+            observer->range_of_page[page] = (uint8_t)(i + 1);
     }
     observer->counts.lowest_stack_pointer = UINT32_MAX;
     return observer;
-}
-
-WP_EXPORT void wp_observer_close(struct wp_observer *observer)
-{
-    wp_cache_close(&observer->icache);
-    wp_cache_close(&observer->dcache);
-    free(observer);
 }
 
 WP_EXPORT void wp_observer_fill_caches(struct wp_observer *observer, uint32_t content)
@@ -167,6 +176,15 @@ static void stop(struct wp_observer *observer, uc_engine *engine, enum wp_stop w
     observer->setup.stop_engine(engine);
 }
 
+/* The engine does not heed a stop inside an IT block, and may run on: it is told again, and nothing more is counted. */
+static bool has_stopped(const struct wp_observer *observer, uc_engine *engine)
+{
+    if (observer->counts.stop == WP_RUNNING)
+        return false;
+    observer->setup.stop_engine(engine);
+    return true;
+}
+
 /* The engine left the block under way at pc, which has not run: take back what was counted of it from there. */
 WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc)
 {
@@ -182,6 +200,13 @@ WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc)
     observer->block_behind = row;
     if (observer->counts.path_length <= observer->setup.path_capacity)
         observer->setup.path[2 * observer->counts.path_length - 1] = row;
+}
+
+/* The call has returned: had its last instruction been a conditional branch, that was taken. */
+WP_EXPORT void wp_observer_finish(struct wp_observer *observer)
+{
+    observer->counts.cycles += observer->branch_cycles;
+    observer->branch_cycles = 0;
 }
 
 /* One fetch per instruction and line: an instruction that straddles a line is fetched from both. */
@@ -228,6 +253,8 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
     const struct wp_setup *const setup = &observer->setup;
     struct wp_counts *const counts = &observer->counts;
     const uint32_t offset = (uint32_t)address - setup->code_base;
+    if (has_stopped(observer, engine))
+        return;
     if (offset >= setup->code_bytes || size_bytes > setup->code_bytes - offset) {
         stop(observer, engine, WP_OUTSIDE_CODE, (uint32_t)address, (uint32_t)address);
         return;
@@ -309,19 +336,14 @@ static uint32_t effective_address(const struct wp_observer *observer, uc_engine 
 static bool mark_touched(struct wp_observer *observer, uint32_t address, uint32_t bytes, bool is_write)
 {
     const struct wp_setup *const setup = &observer->setup;
-    const struct wp_range *range = &setup->ranges[observer->last_range];
-    if (address - range->base >= range->bytes) {
-        uint32_t i = 0;
-        while (i < setup->range_count && address - setup->ranges[i].base >= setup->ranges[i].bytes)
-            i++;
-        if (i == setup->range_count)
-            return false;
-        observer->last_range = i;
-        range = &setup->ranges[i];
-    }
-    if (bytes > range->bytes - (address - range->base) || (is_write && !range->writable))
+    const uint32_t known = observer->range_of_page[page_of(address)];
+    if (!known)
         return false;
-    for (uint32_t word = (address - range->base) / 4; word <= (address - range->base + bytes - 1) / 4; word++)
+    const struct wp_range *const range = &setup->ranges[known - 1];
+    const uint32_t offset = address - range->base;
+    if (offset >= range->bytes || bytes > range->bytes - offset || (is_write && !range->writable))
+        return false;
+    for (uint32_t word = offset / 4; word <= (offset + bytes - 1) / 4; word++)
         setup->touched[range->touched_word + word / 32] |= 1u << (word % 32);
     return true;
 }
@@ -329,6 +351,8 @@ static bool mark_touched(struct wp_observer *observer, uint32_t address, uint32_
 static void access_data(struct wp_observer *observer, uc_engine *engine, uint32_t pc, uint32_t address, uint32_t bytes,
                         bool is_write)
 {
+    if (observer->counts.stop != WP_RUNNING)
+        return;
     if (!mark_touched(observer, address, bytes, is_write)) {
         stop(observer, engine, WP_STRAY_ACCESS, pc, address);
         return;
@@ -349,9 +373,11 @@ WP_EXPORT void wp_observer_instruction(uc_engine *engine, uint64_t address, uint
     const struct wp_setup *const setup = &observer->setup;
     const uint32_t pc = (uint32_t)address, offset = pc - setup->code_base;
     (void)size_bytes;
-    if (offset >= setup->code_bytes)
-        return; /* the block callback has stopped the engine */
+    if (has_stopped(observer, engine))
+        return;
     const struct wp_instruction *const instruction = &setup->instructions[offset / 2];
+    if (instruction->quiet && !observer->stack_pointer_pending)
+        return;
     if (observer->stack_pointer_pending) {
         const uint32_t stack_pointer = read_register(observer, engine, setup->stack_pointer);
         if (stack_pointer < observer->counts.lowest_stack_pointer)
@@ -365,9 +391,9 @@ WP_EXPORT void wp_observer_instruction(uc_engine *engine, uint64_t address, uint
     if (instruction->condition != WP_ALWAYS) {
         if (!condition_holds(read_register(observer, engine, setup->flags_register), instruction->condition))
             return;
-        observer->counts.cycles += instruction->executed_cycles - instruction->skipped_cycles;
+        observer->counts.cycles += (uint64_t)instruction->executed_cycles - instruction->skipped_cycles;
     } else if (instruction->flags & WP_IN_IT_BLOCK) {
-        observer->counts.cycles += instruction->executed_cycles - instruction->skipped_cycles;
+        observer->counts.cycles += (uint64_t)instruction->executed_cycles - instruction->skipped_cycles;
     }
     for (uint32_t i = 0; i < instruction->access_count; i++) {
         const struct wp_access *const access = &setup->accesses[instruction->first_access + i];
@@ -394,17 +420,12 @@ WP_EXPORT bool wp_observer_tlb_fill(uc_engine *engine, uint64_t address, int kin
     const struct wp_observer *const observer = user;
     (void)engine;
     (void)kind;
-    for (uint32_t i = 0; i < observer->setup.range_count; i++) {
-        const struct wp_range *const range = &observer->setup.ranges[i];
-        const uint64_t first = range->base & ~UINT64_C(0xFFF);
-        const uint64_t behind = (range->base + (uint64_t)range->bytes + 0xFFF) & ~UINT64_C(0xFFF);
-        if (address >= first && address < behind) {
-            entry->physical_address = address; /* the engine takes the page: 1 KiB on ARM, 4 KiB on PowerPC */
-            entry->permissions = range->writable ? 3 : 5;
-            return true;
-        }
-    }
-    return false;
+    const uint32_t known = address <= UINT32_MAX ? observer->range_of_page[page_of((uint32_t)address)] : 0;
+    if (!known)
+        return false;
+    entry->physical_address = address; /* the engine takes the page of it */
+    entry->permissions = observer->setup.ranges[known - 1].writable ? 3 : 5;
+    return true;
 }
 
 /* Replay a trace of accesses on one cache: lines of `bytes` bytes at `addresses`, written where `writes` is set. */

@@ -93,6 +93,8 @@ ALLOCATOR = Allocator(
     minimum_heap_bytes=1024,
     parameters=(Parameter("bits", "TOYFIT_BITS", 5, (4, 5), "second-level bits"),),
     values={"bits": 5},
+    presets={},
+    takes_cache_set=False,
     complexity={"malloc": Complexity("O(1)", "C06 table 1"), "free": Complexity("O(n)", "C06 table 1")},
     literature=("C06: a paper",),
 )

@@ -22,7 +22,7 @@ def stated(name: str) -> str:
     classifiers = [
         text.split(" :: ")[-1] for text in metadata.get_all("Classifier", []) if text.startswith("License ::")
     ]
-    text = metadata["License-Expression"] or metadata["License"]
+    text = metadata.get("License-Expression") or metadata.get("License")
     return " / ".join(text.split(" :: ")[-1] for text in classifiers) if text is None or "\n" in text else text
 
 

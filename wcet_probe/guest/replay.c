@@ -7,7 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef WP_TAKES_CACHE_SET
+void *WP_MALLOC(size_t bytes, unsigned cache_set);
+#define ALLOCATE(operation) WP_MALLOC((operation)->size_bytes, (operation)->cache_set)
+#else
 void *WP_MALLOC(size_t bytes);
+#define ALLOCATE(operation) WP_MALLOC((operation)->size_bytes)
+#endif
 void WP_FREE(void *block);
 
 struct wp_operation {
@@ -23,7 +29,7 @@ wp_replay(const struct wp_operation *operation, uint32_t count, void **slots)
     uint32_t refused = 0;
     for (uint32_t i = 0; i < count; i++, operation++) {
         if (operation->kind == 0) {
-            void *const block = WP_MALLOC(operation->size_bytes);
+            void *const block = ALLOCATE(operation);
             slots[operation->slot] = block;
             refused += block == NULL;
         } else {

@@ -1,0 +1,132 @@
+"""Images of a few functions, machines on them, and TLSF's own images: built once each, by the packaged compiler."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+
+from wcet_probe import build
+from wcet_probe.build import build_image
+from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.decode import decode
+from wcet_probe.emu.machine import Machine
+from wcet_probe.image import read_image
+from wcet_probe.model import (
+    Allocator,
+    Basis,
+    CacheConfig,
+    Image,
+    Instruction,
+    InstructionCost,
+    Replacement,
+    Target,
+    Trace,
+)
+from wcet_probe.timing import costs, with_timing_problems
+from wcet_probe.toolchain import PACKAGED, find_toolchain
+
+TARGETS = ("cortex-m4", "arm926ej-s", "mpc603e")
+DEFAULTS: Mapping[str, int] = MappingProxyType({"sl-bits": 5, "bit-search": 0})
+CHOICES = tuple({"sl-bits": sl, "bit-search": search} for sl in (4, 5) for search in (0, 1))
+
+_FOLDER = TemporaryDirectory(prefix="wcet-probe-tests-", ignore_cleanup_errors=True)
+
+
+@dataclass(frozen=True)
+class Guest:
+    """An image on a target, decoded and charged."""
+
+    image: Image
+    target: Target
+    instructions: tuple[Instruction, ...]
+    costs: tuple[InstructionCost, ...]
+
+    def machine(self, heap_bytes: int = 4096) -> Machine:
+        return Machine(self.image, self.target, self.instructions, self.costs, heap_bytes)
+
+    def address(self, symbol: str) -> int:
+        return self.image.symbols[symbol].address
+
+
+def cache_config(
+    sets: int = 4,
+    ways: int = 2,
+    line_bytes: int = 16,
+    replacement: Replacement = Replacement.LRU,
+    *,
+    write_back: bool = True,
+    write_allocate: bool = True,
+    seed: int = 0,
+) -> CacheConfig:
+    return CacheConfig(sets, ways, line_bytes, replacement, write_back, write_allocate, seed, Basis.ASSUMED, "a test")
+
+
+def assembler(functions: Mapping[str, str], target: Target) -> str:
+    """An assembler file with each of ``functions``: bodies by name."""
+    head = ".syntax unified\n" if target.isa != "powerpc" else ""
+    head += ".thumb\n" if target.isa == "thumb" else ""
+    mark = ".thumb_func\n" if target.isa == "thumb" else ""
+    return f"{head}.text\n" + "".join(
+        f".balign 4\n.globl {name}\n.type {name}, %function\n{mark}{name}:\n{textwrap.dedent(body)}\n"
+        f".size {name}, . - {name}\n"
+        for name, body in functions.items()
+    ).replace("%", "@" if target.isa == "powerpc" else "%")
+
+
+def image_of(source: str, target: Target, suffix: str = ".s") -> Image:
+    """The image of one file, C or assembler, built as the package builds an allocator."""
+    toolchain = find_toolchain(PACKAGED, target)
+    flags = target.compiler_flags[toolchain.family]
+    with TemporaryDirectory(dir=_FOLDER.name) as name:
+        here, unit = Path(name), f"guest{suffix}"
+        (here / unit).write_text(source, "utf-8")
+        layout = target.memory_map
+        (here / "image.ld").write_text(build._LINKER_SCRIPT.format(code=layout.code, data=layout.data), "utf-8")
+        language = build.COMMON_FLAGS if suffix == ".c" else ("-g",)
+        build._call([*toolchain.compile, *flags, *language, "-c", unit, "-o", "guest.o"], here)
+        build._call([*toolchain.link, "-T", "image.ld", "guest.o", "-o", "image.elf"], here)
+        return read_image((here / "image.elf").read_bytes(), target.isa, toolchain.identity, flags)
+
+
+def guest_on(image: Image, target: Target) -> Guest:
+    instructions = with_timing_problems(decode(image), target)
+    return Guest(image, target, instructions, costs(instructions, target))
+
+
+def guest_of(source: str, target: Target, suffix: str = ".s") -> Guest:
+    return guest_on(image_of(source, target, suffix), target)
+
+
+def machine_of(source: str, target: Target, suffix: str = ".s", heap_bytes: int = 4096) -> Machine:
+    return guest_of(source, target, suffix).machine(heap_bytes)
+
+
+def tlsf(values: Mapping[str, int] = DEFAULTS) -> Allocator:
+    return load_allocator("tlsf", values)
+
+
+def images_dir() -> Path:
+    """A folder for built images that all tests of this process share."""
+    return Path(_FOLDER.name)
+
+
+def tlsf_guest(target_name: str, values: Mapping[str, int] = DEFAULTS) -> Guest:
+    return _tlsf_guest(target_name, tuple(sorted(values.items())))
+
+
+@cache
+def _tlsf_guest(target_name: str, values: tuple[tuple[str, int], ...]) -> Guest:
+    target = load_target(target_name)
+    return guest_on(build_image(tlsf(dict(values)), target, PACKAGED, images_dir()), target)
+
+
+def trace_of(operations: Iterable[tuple[int, int, int]]) -> Trace:
+    """A trace of ``(kind, slot, size)``; kind 0 allocates, 1 frees."""
+    rows = tuple(operations)
+    columns = tuple(zip(*rows, strict=True)) if rows else ((), (), ())
+    return Trace(*columns, (0,) * len(rows), 1 + max(columns[1], default=-1))
