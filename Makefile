@@ -7,6 +7,7 @@ SHELL := /bin/sh
 PYTHON ?= python3
 UPGRADE ?=
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -59,8 +60,8 @@ wheel: $(VENV)/.dev ## build the wheel into dist/
 	@$(PIP) wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 
-bench: $(VENV)/.dev $(VENV)/.package ## measure the speed of the emulator
-	@$(BIN)/python bench/run.py
+bench: $(VENV)/.dev $(VENV)/.package ## measure the speed of the emulator (BENCH_ARGS=… adds options)
+	@$(BIN)/python bench/emulation.py $(BENCH_ARGS)
 
 lock: $(VENV)/.created ## write requirements/*.txt anew from pyproject.toml (UPGRADE=1: newest versions)
 	@$(INSTALL) -r requirements/lock.txt

@@ -41,7 +41,8 @@ _NO_EFFECT = frozenset(
         "dataCacheBlockTouchForStore",
     }
 )
-"""Operations of ``CALLOTHER`` that change neither registers nor memory; all but these and ``setISAMode`` are errors."""
+"""Operations of ``CALLOTHER`` that change neither registers nor memory; known besides are ``setISAMode`` and those of
+``ssat`` and ``usat``."""
 
 
 class DataAccess(NamedTuple):
@@ -265,7 +266,7 @@ class _Machine:
         return jump
 
     def _check_instruction_set(self) -> None:
-        if self.read_register("isamodeswitch") != (self._isa is Isa.THUMB):
+        if self.read_register("tb") != (self._isa is Isa.THUMB):
             raise EmulationError(
                 f"the branch at {self.pc:#010x} changes between ARM and Thumb: build the image for one of them."
             )

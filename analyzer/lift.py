@@ -6,7 +6,8 @@ space ``const`` (its offset is the value), ``register``, ``unique`` (temporaries
 
 *Soundness:* SLEIGH's descriptions are taken at their word, but for the errors that are put right here (`_pointers`,
 `_literal_pair`, `_branch_if_false`); tests compare them with another engine. Code does not change while it is lifted,
-an image holds one instruction set, and no branch leads into a Thumb IT block (see `Lifter.lift`).
+an image holds one instruction set, no branch leads into a Thumb IT block (see `Lifter.lift`), and system registers are
+storage: what they do to the core is not part of p-code.
 """
 
 from __future__ import annotations
@@ -172,8 +173,9 @@ class Lifter:
         if self.isa is not Isa.POWERPC:
             return _literal_pair(_pointers(ops))
         word = int.from_bytes(self._read_code(address, 4), "big")
-        conditional = word >> 26 in (16, 19) and word >> 23 & 0b111 == 0
-        return _branch_if_false(ops) if conditional else ops
+        to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
+        decrement_and_if_false = word >> 23 & 0b111 == 0
+        return _branch_if_false(ops) if (to_address or to_link_register) and decrement_and_if_false else ops
 
 
 def _pointers(ops: list[PcodeOp]) -> list[PcodeOp]:

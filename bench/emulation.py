@@ -1,7 +1,7 @@
 """Speed of the observing machine: guest instructions per second, as ratios to the bare engine in the same run.
 
-One fixed workload per target: a seeded replay of malloc and free on TLSF, at least 10^8 guest instructions. All modes of
-a target run in turn, round after round, on the same machine object or its twin; the median of the rounds counts.
+One fixed workload per target: a seeded replay of malloc and free on TLSF, at least 10^8 guest instructions. All modes
+of a target run in turn, round after round, on the same machine object or its twin; the median of the rounds counts.
 
 Run it with ``make bench``; options: ``--target``, ``--rounds``, ``--operations``.
 """
@@ -40,7 +40,7 @@ def workload(operations: int) -> Trace:
     live: list[int] = []
     spare = list(range(LIVE_BLOCKS))
     for _ in range(operations):
-        if spare and (not live or draw.random() < 0.5):  # noqa: PLR2004
+        if spare and (not live or draw.random() < 0.5):
             slot = spare.pop()
             live.append(slot)
             kinds.append(0)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
+from wcet_probe.effective_address import evaluate
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
 from wcet_probe.emu.measurement import measurement
 from wcet_probe.emu.memory import GuestMemory, Region, region
 from wcet_probe.emu.native import OUTSIDE_CODE, PROBLEM_EXECUTED, RUNNING
 from wcet_probe.emu.observer import Observation, Observer
 from wcet_probe.emu.tables import code_table
-from wcet_probe.effective_address import evaluate
 from wcet_probe.errors import EmulationError, ImageError, UsageError
 from wcet_probe.image import require_symbol
 from wcet_probe.model import (
@@ -78,7 +78,7 @@ class Machine:
         harness = next((s for s in image.functions if s.name == "wp_replay"), None)
         self._harness = MemoryRange(harness.address, harness.size_bytes) if harness else MemoryRange(0, 0)
         self._observer = Observer(self._table, regions, target, self._harness)
-        self._engine = Engine(target, regions, self._observer.callback("tlb_fill"), self._observer.handle or 0)
+        self._engine = Engine(target, regions, self._observer.callback("tlb_fill"), self._observer.handle)
         self._observed = False
         self._stack_register = stack_pointer
         self._stack_pointer = target.memory_map.stack.end_address - _FRAME_BYTES
@@ -86,7 +86,9 @@ class Machine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._observer.close()
 
     @property
@@ -183,11 +185,11 @@ class Machine:
     def _hook(self, *, instructions: bool) -> None:
         block = self._observer.callback("block")
         instruction = self._observer.callback("instruction") if instructions else None
-        self._engine.set_hooks(block, instruction, self._observer.handle or 0)
+        self._engine.set_hooks(block, instruction, self._observer.handle)
         self._observed = True
 
     def _unhook(self) -> None:
-        self._engine.set_hooks(None, None, 0)
+        self._engine.set_hooks(None, None, self._observer.handle)
         self._observed = False
 
     def _replay(self, trace: Trace) -> int:
@@ -203,9 +205,6 @@ class Machine:
         return self._run("wp_replay", (HARNESS_ADDRESS, len(part), _SLOTS_ADDRESS))
 
     def _run(self, function: str, arguments: Sequence[int]) -> int:
-        if self._observer.handle is None:
-            message = f"{function} was called on a machine that is closed; call it inside the machine's with block."
-            raise UsageError(message)
         symbol = require_symbol(self._image, function)
         if not any(symbol.address in code for code in self._image.code):
             message = f"{function} is no function of the image; name one of its functions."

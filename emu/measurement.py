@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from wcet_probe.emu.observer import Observation
@@ -142,9 +141,7 @@ def _split_heap(
     touched: Mapping[str, Sequence[int]], heap_metadata: Iterable[MemoryRange]
 ) -> Iterable[tuple[str, Sequence[int]]]:
     headers = {
-        word
-        for extent in heap_metadata
-        for word in range(extent.base_address & ~3, extent.end_address, _WORD_BYTES)
+        word for extent in heap_metadata for word in range(extent.base_address & ~3, extent.end_address, _WORD_BYTES)
     }
     for name, words in touched.items():
         if name == "heap":

@@ -10,7 +10,7 @@ from wcet_probe.emu import native
 from wcet_probe.emu.engine import register_id, register_read_address, stop_address
 from wcet_probe.emu.memory import Region
 from wcet_probe.emu.tables import CodeTable
-from wcet_probe.errors import WcetProbeError
+from wcet_probe.errors import UsageError, WcetProbeError
 from wcet_probe.model import CacheConfig, CacheCounts, InitialCache, Isa, MemoryRange, Target
 
 PATH_CAPACITY = 1 << 20
@@ -81,12 +81,20 @@ class Observer:
             stack_pointer=register_id(target.isa, stack_pointer),
             flags_register=register_id(target.isa, "cpsr") if target.isa is Isa.ARM else 0,
         )
-        self.handle = self._library.wp_observer_open(
+        self._handle: int | None = self._library.wp_observer_open(
             ctypes.byref(setup), native.cache_layout(target.icache), native.cache_layout(target.dcache)
         )
-        if not self.handle:
+        if not self._handle:
             message = "the native core ran out of memory; choose smaller caches."
             raise WcetProbeError(message)
+
+    @property
+    def handle(self) -> int:
+        """The native observer."""
+        if self._handle is None:
+            message = "the machine is closed; use it inside its with block."
+            raise UsageError(message)
+        return self._handle
 
     def callback(self, name: str) -> int:
         """Address of the engine callback ``name`` (``block``, ``instruction``, ``tlb_fill``)."""
@@ -147,9 +155,9 @@ class Observer:
 
     def close(self) -> None:
         """Give the native observer back."""
-        if self.handle:
-            self._library.wp_observer_close(self.handle)
-            self.handle = None
+        if self._handle:
+            self._library.wp_observer_close(self._handle)
+            self._handle = None
 
     def _layout(self) -> tuple[ctypes.Array[native.RangeLayout], int]:
         """The regions for the native core, and how many 32-bit words their touched bits take."""

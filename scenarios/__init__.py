@@ -23,6 +23,7 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+
 def scenario_names(allocator_name: str) -> tuple[str, ...]:
     """Names of the scenarios of an allocator."""
     return tuple(family(allocator_name).builders)

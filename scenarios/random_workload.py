@@ -1,4 +1,4 @@
-"""A seeded random workload, the same for every allocator: an arbitrary state, for contrast with the constructed ones."""
+"""A seeded random workload, the same for every allocator: an arbitrary state, for contrast."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def random_plans(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             trace=builder.trace(),
             measured=Operation(OperationKind.MALLOC, 0, size),
             initial_cache=InitialCache.WARM,
-            state=f"{len(live)} blocks live after {_OPERATIONS} operations on sizes up to {largest} bytes; malloc({size})",
+            state=f"{len(live)} blocks live after {_OPERATIONS} operations, sizes up to {largest} bytes; malloc({size})",
             why=("Nothing: this is an arbitrary state, for contrast.",),
             prediction={"used blocks": len(live)},
         ),

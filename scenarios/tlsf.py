@@ -37,7 +37,7 @@ def _classes(request: HeapRequest) -> Classes:
 
 
 def _offsets(request: HeapRequest) -> tuple[int, ...]:
-    """Offsets of a block's header in a cache line that are worth telling apart: aligned, and split behind the header."""
+    """Offsets of a block's header in a cache line worth telling apart: aligned, and split behind the header."""
     line = request.data_line_bytes
     return (0,) if line is None or line <= HEADER_BYTES else (0, line - HEADER_BYTES)
 
@@ -48,7 +48,7 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 def _candidates_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
     classes = _classes(request)
-    # The top of the request's row: with its header it spans whole cache lines, so the rest's header lies as the block's.
+    # The top of the request's row: with its header it spans whole cache lines; the rest's header lies as the block's.
     cut = classes.row_start(2) - HEADER_BYTES
     for offset in _offsets(request):
         yield _alloc_plan(request, "one free block", offset, cut=cut, found=None, twin=None)
@@ -67,7 +67,7 @@ def _found_rows(request: HeapRequest) -> tuple[int, ...]:
     classes, row = _classes(request), 1
     while classes.row_start(row + 1) + 4 * classes.small_limit <= request.heap_bytes:
         row += 1
-    return (row,) if row > 3 else ()  # noqa: PLR2004  (the rows below are those of the other candidates)
+    return (row,) if row > 3 else ()
 
 
 def _alloc_plan(
@@ -101,8 +101,8 @@ def _alloc_plan(
         measured=Operation(OperationKind.MALLOC, 0, size),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"one block of {found} bytes is free above the request's row ({row} against {classes.of(cut)[0]}); malloc({size}) "
-            f"takes {cut} bytes of it and puts {rest} back into row {rest_row}"
+            f"one block of {found} bytes is free above the request's row ({row} against {classes.of(cut)[0]}); "
+            f"malloc({size}) takes {cut} bytes of it and puts {rest} back into row {rest_row}"
         ),
         why=_WHY_WORST_ALLOC,
         prediction={
@@ -132,9 +132,7 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     )
 
 
-def _free_plan(
-    request: HeapRequest, offset: int, before: int, after: int, own: int, *, joins: bool
-) -> ScenarioPlan:
+def _free_plan(request: HeapRequest, offset: int, before: int, after: int, own: int, *, joins: bool) -> ScenarioPlan:
     classes = _classes(request)
     merged = before + own + after + 2 * HEADER_BYTES
     layout = Layout(classes, request.heap_bytes)
@@ -188,7 +186,7 @@ def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
                 trace=layout.trace(),
                 measured=Operation(OperationKind.MALLOC, 0, HEADER_BYTES),
                 initial_cache=InitialCache.WARM,
-                state=f"the list of the smallest class holds {blocks} block(s); malloc({HEADER_BYTES}) takes the first whole",
+                state=f"the list of the smallest class holds {blocks} block(s); malloc({HEADER_BYTES}) takes the first",
                 why=(
                     "The request is below the small-block limit: no rounding, no logarithm.",
                     "The list of its own class holds a block: one bitmap search. The block fits exactly: no split.",
@@ -217,7 +215,10 @@ def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
                 measured=Operation(OperationKind.FREE, slot),
                 initial_cache=InitialCache.WARM,
                 state=f"a used block of {HEADER_BYTES} bytes between used ones; free puts it into {how}",
-                why=("No neighbour is free: nothing is merged.", "The size is below the small-block limit: no logarithm."),
+                why=(
+                    "No neighbour is free: nothing is merged.",
+                    "The size is below the small-block limit: no logarithm.",
+                ),
                 prediction={"free blocks": 1 + others, "blocks in the smallest class": others},
             )
         )

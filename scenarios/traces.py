@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from wcet_probe.model import Operation, OperationKind, Trace
@@ -27,10 +28,15 @@ class TraceBuilder:
 
     def trace(self) -> Trace:
         """All operations so far, as columns."""
-        return Trace(
-            kinds=tuple(int(o.kind is OperationKind.FREE) for o in self.operations),
-            slots=tuple(o.slot for o in self.operations),
-            sizes_bytes=tuple(o.size_bytes for o in self.operations),
-            cache_sets=tuple(o.cache_set for o in self.operations),
-            slot_count=self.slot_count,
-        )
+        return trace_of(self.operations, self.slot_count)
+
+
+def trace_of(operations: Sequence[Operation], slot_count: int) -> Trace:
+    """``operations`` as columns."""
+    return Trace(
+        kinds=tuple(int(o.kind is OperationKind.FREE) for o in operations),
+        slots=tuple(o.slot for o in operations),
+        sizes_bytes=tuple(o.size_bytes for o in operations),
+        cache_sets=tuple(o.cache_set for o in operations),
+        slot_count=slot_count,
+    )

@@ -247,7 +247,7 @@ def check(root: Path, run: Run) -> list[Problem]:
     allocators = sorted(manifest.parent.name for manifest in root.glob("allocators/*/manifest.toml"))
     known = known_options(run).union(*(known_options(run, f"wcet-probe {name}") for name in allocators))
     paths = {path for pattern in DOCUMENTS for path in root.glob(pattern) if path.is_file()}
-    paths = {path for path in paths if path.relative_to(root).parts[0] not in GENERATED}
+    paths = {path for path in paths if not re.match(rf"\.|({'|'.join(GENERATED)})/", str(path.relative_to(root)))}
     problems = list[Problem]()
     for path in sorted(paths):
         document = split(path)

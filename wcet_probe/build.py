@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -27,7 +26,7 @@ COMMON_FLAGS = (
     "-fno-asynchronous-unwind-tables",
     "-fno-pic",
 )
-"""Flags for both compiler families. ``-fno-builtin`` keeps a byte loop from becoming a call of the function it is in."""
+"""Flags for both compiler families. ``-fno-builtin`` keeps a byte loop from becoming a call of its own function."""
 
 _FAMILY_FLAGS = {
     # No path of the machine in the debug information.
@@ -119,12 +118,12 @@ def _keep(
             _call([*toolchain.compile, *flags, *family, "-c", unit, "-o", f"{unit}.o"], here)
         objects = [f"{unit}.o" for unit in units]
         _call([*toolchain.link, "-T", "image.ld", *objects, *toolchain.libraries, "-o", "image.elf"], here)
-        os.replace(here / "image.elf", kept)
+        (here / "image.elf").replace(kept)
         return kept.read_bytes()
 
 
 def _call(command: list[str], here: Path) -> None:
-    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
     if done.returncode:
         problems = [line for line in done.stderr.splitlines() if "error" in line] or [f"exit status {done.returncode}"]
         tool = Path(command[0]).name

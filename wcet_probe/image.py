@@ -39,7 +39,9 @@ def read_image(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...] = ())
     try:
         return _read(elf, isa, compiler, flags)
     except (ELFError, DWARFError, ConstructError, ValueError, KeyError, IndexError, AssertionError, EOFError) as error:
-        message = f"the file is no usable ELF ({error or type(error).__name__}); link it again as a 32-bit executable."
+        message = (
+            f"the file is no usable ELF ({str(error) or type(error).__name__}); link it again as a 32-bit executable."
+        )
         raise ImageError(message) from error
 
 
@@ -60,7 +62,7 @@ def _read(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...]) -> Image:
     if isa not in _MACHINES.get(machine, ()):
         message = f"the ELF is for {machine}, the target executes {isa}; choose a target of the file's instruction set."
         raise ImageError(message)
-    if file.elfclass != 32 or file["e_type"] != "ET_EXEC":  # noqa: PLR2004  (an ELF class is its number of bits)
+    if file.elfclass != 32 or file["e_type"] != "ET_EXEC":
         message = "the ELF is no linked 32-bit executable; link it with fixed addresses."
         raise ImageError(message)
     table = file.get_section_by_name(".symtab")
@@ -154,7 +156,7 @@ def _line_rows(dwarf: DWARFInfo, unit: CompileUnit) -> Iterator[tuple[int, int, 
     program = dwarf.line_program_for_CU(unit)
     if program is None:
         return
-    first_file = 0 if program.header.version >= 5 else 1  # noqa: PLR2004  (DWARF 5 counts files from 0)
+    first_file = 0 if program.header.version >= 5 else 1
     names = [_text(entry.name) for entry in program.header.file_entry]
     states = [entry.state for entry in program.get_entries() if entry.state is not None]
     for row, following in pairwise(states):

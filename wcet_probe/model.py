@@ -59,7 +59,7 @@ class Verdict(StrEnum):
     CONTRADICTED = "CONTRADICTED"
 
 
-# ---------------------------------------------------------------------------------------------------------------- target
+# --------------------------------------------------------------------------------------------------------------- target
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class Target:
     modelling_choices: tuple[str, ...]
 
 
-# ------------------------------------------------------------------------------------------------------------- allocator
+# ------------------------------------------------------------------------------------------------------------ allocator
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ class Allocator:
     literature: tuple[str, ...]
 
 
-# ----------------------------------------------------------------------------------------------------------------- image
+# ---------------------------------------------------------------------------------------------------------------- image
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,7 +503,7 @@ class ScenarioPlan:
         why: why the measured operation is the slowest (or fastest) from there; one sentence an entry.
         prediction: the same state as numbers, compared with the guest's heap after set-up.
         variant: which of the scenario's candidate states this is.
-        driver: what the cost grows with, as a closed form in words: ``nodes visited = floor(H / 2M)``; empty if constant.
+        driver: what the cost grows with, as a closed form: ``nodes visited = floor(H / 2M)``; empty if constant.
         driver_value: its value for this heap.
         refused: whether the measured allocation is to be refused.
     """
@@ -531,7 +531,7 @@ class Block:
     free: bool
 
 
-# ----------------------------------------------------------------------------------------------------------- measurement
+# ---------------------------------------------------------------------------------------------------------- measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -611,7 +611,7 @@ class Measurement:
     result: int
 
 
-# ---------------------------------------------------------------------------------------------------------------- report
+# --------------------------------------------------------------------------------------------------------------- report
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One answer: build the image, bring the heap into the scenario's state, prove that state, measure the one operation."""
+"""One answer: build the image, bring the heap into the scenario's state, prove it, measure the one operation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pathlib import Path
 
 from wcet_probe.analyzer.concrete import interpret_call
 from wcet_probe.analyzer.lift import Lifter, code_reader
-from wcet_probe.build import build_image
-from wcet_probe.decode import decode
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
 from wcet_probe.errors import ContradictionError, StateError, UsageError, unknown_name
@@ -18,10 +16,7 @@ from wcet_probe.model import (
     Allocator,
     Candidate,
     CrossCheck,
-    Image,
     InitialCache,
-    Instruction,
-    InstructionCost,
     Measurement,
     MemoryRange,
     OperationKind,
@@ -31,9 +26,9 @@ from wcet_probe.model import (
     Target,
     Verdict,
 )
+from wcet_probe.program import Program, load_program
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
-from wcet_probe.timing import costs, with_timing_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +64,7 @@ class _Bench:
 
     request: ProbeRequest
     family: Family
-    image: Image
-    instructions: tuple[Instruction, ...]
-    costs: tuple[InstructionCost, ...]
+    program: Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +93,8 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     line = request.target.dcache.line_bytes if request.target.dcache else None
     plans = chosen.builders[request.scenario](HeapRequest(request.allocator, request.heap_bytes, line, request.seed))
     progress(f"building {request.allocator.name} for {request.target.name}")
-    image = build_image(request.allocator, request.target, request.compiler, request.cache_dir)
-    instructions = with_timing_problems(decode(image), request.target)
-    bench = _Bench(request, chosen, image, instructions, costs(instructions, request.target))
+    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
+    bench = _Bench(request, chosen, program)
     outcomes = []
     for number, plan in enumerate(plans, 1):
         progress(f"state {number} of {len(plans)}: {plan.variant}")
@@ -117,10 +109,8 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
         plan=extreme.plan,
         heap_bytes=request.heap_bytes,
         initial_cache=extreme.initial_cache,
-        image=image,
-        candidates=tuple(
-            Candidate(o.plan.variant, o.measurement.instructions, o.measurement.cycles) for o in outcomes
-        ),
+        image=program.image,
+        candidates=tuple(Candidate(o.plan.variant, o.measurement.instructions, o.measurement.cycles) for o in outcomes),
         checks=extreme.checks,
         measurement=extreme.measurement,
         cross_check=extreme.cross_check,
@@ -131,7 +121,9 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
 def _check_heap(request: ProbeRequest) -> None:
     allocator, heap = request.allocator, request.heap_bytes
     if heap < allocator.minimum_heap_bytes:
-        message = f"a heap of {heap} bytes is too small for {allocator.name}; give at least {allocator.minimum_heap_bytes}."
+        message = (
+            f"a heap of {heap} bytes is too small for {allocator.name}; give at least {allocator.minimum_heap_bytes}."
+        )
         raise UsageError(message)
     if heap % allocator.alignment_bytes:
         down = heap // allocator.alignment_bytes * allocator.alignment_bytes
@@ -156,14 +148,17 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_check: bool) -> _Outcome:
     request = bench.request
     entry_points = request.allocator.entry_points
     initial = request.initial_cache or plan.initial_cache
-    with Machine(bench.image, request.target, bench.instructions, bench.costs, request.heap_bytes) as machine:
+    program = bench.program
+    with Machine(program.image, program.target, program.instructions, program.costs, request.heap_bytes) as machine:
         if machine.call(entry_points["init"], machine.heap.base_address, request.heap_bytes):
             message = f"{request.allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap."
             raise UsageError(message)
         replay = machine.replay_observed if initial is InitialCache.WARM else machine.replay
         refused = replay(plan.trace)
         if refused:
-            message = f"the heap refused {refused} allocation(s) of the set-up of {plan.scenario}; give a larger --heap."
+            message = (
+                f"the heap refused {refused} allocation(s) of the set-up of {plan.scenario}; give a larger --heap."
+            )
             raise StateError(message)
         guest = _guest_heap(bench, machine)
         checks = _prove(bench, guest, plan)
@@ -190,7 +185,7 @@ def _guest_heap(bench: _Bench, machine: Machine) -> GuestHeap:
         read=machine.memory.read,
         read_word=machine.memory.read_word,
         slot=machine.slot,
-        symbols={name: symbol.address for name, symbol in bench.image.symbols.items()},
+        symbols={name: symbol.address for name, symbol in bench.program.image.symbols.items()},
         heap=machine.heap,
         values=bench.request.allocator.values,
     )
@@ -247,7 +242,7 @@ def _cross_check(
     Raises:
         ContradictionError: a count differs.
     """
-    target, image = bench.request.target, bench.image
+    target, image = bench.request.target, bench.program.image
     lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
     second = interpret_call(
         lifter,
@@ -285,6 +280,8 @@ def _cross_check(
         dcache_writebacks=measurement.dcache.writebacks if dcache else None,
     )
     if check != first or second.result != measurement.result:
-        message = f"the two engines disagree about {function}: {first} against {check}; report this with the command line."
+        message = (
+            f"the two engines disagree about {function}: {first} against {check}; report this with the command line."
+        )
         raise ContradictionError(message)
     return check

@@ -104,7 +104,7 @@ def _linker_of(clang: str) -> str:
 @cache
 def _run(*command: str) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
         message = f"compiler {command[0]!r} does not run ({error}); use --cc {PACKAGED}."
         raise BuildError(message) from error

@@ -128,7 +128,7 @@ def test_decrement_and_branch_if_false(word, negated):  # bdnzf eq, bdzf eq, bdn
     assert (producers[-1] in ("BOOL_NEGATE", "INT_EQUAL")) == negated or producers[-1] == "INT_EQUAL"
 
 
-@pytest.mark.parametrize("lifted", [powerpc(0x7C6102A6), powerpc(0x7C6103A6), arm(0xE128F000)])
-def test_flags_as_a_whole_are_refused(lifted):  # mfxer r3, mtxer r3, msr cpsr_f, r0
+@pytest.mark.parametrize(("machine", "word"), [(powerpc, 0x7C6102A6), (powerpc, 0x7C6103A6), (arm, 0xE128F000)])
+def test_flags_as_a_whole_are_refused(machine, word):  # mfxer r3, mtxer r3, msr cpsr_f, r0
     with pytest.raises(DecodeError, match="0x00001000 accesses the flags as a whole"):
-        lifted.lift(BASE)
+        machine(word).lift(BASE)

@@ -15,7 +15,7 @@ F s_carry
   subfme 9, 9; addze. 10, 10; bso 1f; add 6, 6, 7
 1: neg 7, 8; xor 6, 6, 9; add 6, 6, 10; xor 6, 6, 11; add 6, 6, 7; mfcr 7; add 3, 6, 7; addze 3, 3; blr
 F s_condition
-  cmpw 0, 3, 4; cmplw 1, 3, 4; cmpwi 7, 3, -7; crand 20, 1, 5; cror 21, 28, 4; crnor 22, 0, 6; crxor 23, 20, 21; creqv 24, 22, 2
+  cmpw 0, 3, 4; cmplw 1, 3, 4; cmpwi 7, 3, -7; crand 20, 1, 5; crand 2, 1, 5; crandc 3, 0, 6; cror 21, 28, 4; crnor 22, 0, 6; crxor 23, 20, 21; creqv 24, 22, 2
   mfcr 6; mcrf 5, 1; li 7, 0; bgt 7, 1f; addi 7, 7, 1
 1: bne 1, 2f; addi 7, 7, 2
 2: bt 23, 3f; addi 7, 7, 4
@@ -24,7 +24,8 @@ F s_condition
 5: mfcr 8; add 3, 6, 7; xor 3, 3, 8; beqlr 1; addi 3, 3, 1; bgtlr 0; addi 3, 3, 1; blr
 F s_loop
   clrlwi 6, 3, 28; addi 6, 6, 1; mtctr 6; addi 5, 5, -1; li 7, 0
-1: lbzu 8, 1(5); add 7, 7, 8; cmpwi 8, 5; bdnzf 2, 1b; mfctr 8; add 3, 7, 8; blr
+1: lbzu 8, 1(5); add 7, 7, 8; cmpwi 8, 5; bdnzf 2, 1b; mfctr 8; add 3, 7, 8; cmpwi 4, 9; bdnzflr 2; addi 3, 3, 1; bdzflr 1; addi 3, 3, 1; bdnztlr 0
+  addi 3, 3, 1; blr
 F s_jump
   mflr 0; stwu 1, -16(1); stw 0, 20(1); bl 1f
 1: mflr 6; clrlwi 7, 3, 30; slwi 7, 7, 3; addi 6, 6, 2f - 1b; add 6, 6, 7; mtctr 6; bctr
