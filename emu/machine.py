@@ -159,7 +159,14 @@ class Machine:
         result = self._run(function, arguments)
         observation = self._observer.observation()
         headers.extend(heap_metadata())
-        return measurement(observation, self._table, self._target, self._stack_pointer, result, headers)
+        return measurement(
+            observation,
+            self._table,
+            self._target,
+            stack_pointer=self._stack_pointer,
+            result=result,
+            heap_metadata=headers,
+        )
 
     def count(self, function: str, arguments: Sequence[int]) -> int:
         """Instructions of one call of ``function``; nothing else is counted."""
@@ -234,20 +241,35 @@ class Machine:
             raise self._stopped(why, pc, address)
 
     def _culprit(self, pc: int) -> int:
-        """The instruction that faulted: an exception leaves the program counter behind the one that raised it."""
-        row = (pc - self._table.base_address) // 2
-        here = self._table.instructions.get(row)
-        if here is None or not here.problem:
-            for size_bytes in (2, 4):
-                before = self._table.instructions.get(row - size_bytes // 2)
-                if before and before.size_bytes == size_bytes and before.problem:
-                    return before.address
-        return pc
+        """The instruction that faulted, where the engine stopped at ``pc``.
+
+        An exception leaves the program counter behind the instruction that raised it, and a store that fails inside an
+        IT block leaves it behind the block.
+        """
+        if self._inaccessible(pc) is not None:
+            return pc
+        behind = self._instruction(pc)
+        before = self._before(pc)
+        if before and before.problem and not (behind and behind.problem):
+            return before.address
+        suspects = []
+        while before and before.in_it_block:
+            suspects.append(before.address)
+            before = self._before(before.address)
+        return next((address for address in reversed(suspects) if self._inaccessible(address) is not None), pc)
+
+    def _instruction(self, address: int) -> Instruction | None:
+        return self._table.instructions.get((address - self._table.base_address) // 2)
+
+    def _before(self, address: int) -> Instruction | None:
+        """The instruction that ends at ``address``."""
+        found = (self._instruction(address - size_bytes) for size_bytes in (2, 4))
+        return next((one for one in found if one and one.address + one.size_bytes == address), None)
 
     def _inaccessible(self, pc: int) -> int | None:
         """The address that the instruction at ``pc`` would access and must not, or None where it is another fault."""
-        instruction = self._table.instructions.get((pc - self._table.base_address) // 2)
-        for access in instruction.accesses if instruction else ():
+        instruction = self._instruction(pc)
+        for access in instruction.accesses if instruction and not instruction.problem else ():
             registers = {name: self._engine.read_register(name) for name in (access.base, access.index) if name}
             for address, size_bytes in evaluate(access, registers):
                 if not self.memory.allows(address, size_bytes, is_write=access.kind is not AccessKind.LOAD):
@@ -256,7 +278,7 @@ class Machine:
 
     def _stopped(self, why: int, pc: int, address: int) -> EmulationError:
         if why == PROBLEM_EXECUTED:
-            instruction = self._table.instructions.get((pc - self._table.base_address) // 2)
+            instruction = self._instruction(pc)
             problem = instruction.problem if instruction else None
             problem = (problem or "no instruction was decoded there").removesuffix(".")
             return EmulationError(
@@ -287,7 +309,7 @@ def _regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...
     code = [s for s in image.segments if s.executable]
     static = [s for s in image.segments if not s.executable]
     returning = MemoryRange(RETURN_ADDRESS, 4)
-    others = [layout.code, layout.data, layout.stack, harness, returning]
+    others = [layout.code, layout.data, layout.stack, returning, harness]
     for other in others:
         if heap.base_address < other.end_address and other.base_address < heap.end_address:
             room = other.base_address - heap.base_address

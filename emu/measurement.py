@@ -16,6 +16,7 @@ def measurement(
     observation: Observation,
     table: CodeTable,
     target: Target,
+    *,
     stack_pointer: int,
     result: int,
     heap_metadata: Iterable[MemoryRange] = (),

@@ -13,7 +13,7 @@ from wcet_probe.emu.tables import CodeTable
 from wcet_probe.errors import UsageError, WcetProbeError
 from wcet_probe.model import CacheConfig, CacheCounts, InitialCache, Isa, MemoryRange, Target
 
-PATH_CAPACITY = 1 << 20
+PATH_CAPACITY = 1 << 16
 """Blocks of an executed path that are kept in order; counts are never cut."""
 
 _WORD_BYTES = 4

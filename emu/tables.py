@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.emu.native import (
@@ -92,7 +92,7 @@ def code_table(
     return CodeTable(base, size_bytes, by_row, rows, (AccessLayout * max(1, len(descriptors)))(*descriptors))
 
 
-def _sum_up(rows: Sequence[InstructionLayout]) -> None:
+def _sum_up(rows: Iterable[InstructionLayout]) -> None:
     """Running sums: an instruction counts from the row behind its first; a predicated one is charged as skipped."""
     instructions = cycles = 0
     for row in rows:

@@ -40,6 +40,8 @@ def document(report: Report) -> Document:
             "why": plain(report.plan.why),
             "checks": plain(report.checks),
             "candidates": plain(report.candidates),
+            "driver": report.plan.driver or None,
+            "driver_value": report.plan.driver_value,
         },
         **_hardware(report.target),
         "observed": _observed(report.measurement, report.image),

@@ -32,7 +32,7 @@ _DIGITS_SHOWN = 16
 _FACTS_SHOWN = 3
 _FUNCTIONS_SHOWN = 5
 _VERDICTS = {
-    Verdict.OBSERVED: "a witness, a lower bound of the WCET; no upper bound was asked for.",
+    Verdict.OBSERVED: "a witness, a lower bound of the WCET; there is no upper bound yet.",
     Verdict.BOUNDED: "a witness below, a proven upper bound above.",
     Verdict.UNBOUNDED: "a witness; no upper bound was established.",
     Verdict.OVER_BUDGET: "the upper bound is above the budget.",
@@ -108,7 +108,9 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[_Line]:
     if len(report.candidates) > 1:
         yield from paragraph("Compared", _candidates(report), width)
     yield from paragraph("Proved", _proved(report), width)
-    yield from paragraph("Measured", f"{_call(report)} = {counts.result:#010x}", width)
+    if plan.driver:
+        yield from paragraph("Grows with", f"{plan.driver} = {plan.driver_value:,}", width)
+    yield from paragraph("Measured", _call(report), width)
     if report.cross_check:
         yield from paragraph("Repeated", _cross_check(report.cross_check), width)
     yield ""
@@ -144,7 +146,8 @@ def _call(report: Report) -> str:
     operation = report.plan.measured
     if operation.kind is OperationKind.FREE:
         return f"free(block {operation.slot})"
-    return f"malloc({operation.size_bytes})"
+    cache_set = f", set {operation.cache_set}" if report.allocator.takes_cache_set else ""
+    return f"malloc({operation.size_bytes}{cache_set}) = {report.measurement.result:#010x}"
 
 
 def _cross_check(check: CrossCheck) -> str:

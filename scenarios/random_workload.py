@@ -36,7 +36,7 @@ def random_plans(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             trace=builder.trace(),
             measured=Operation(OperationKind.MALLOC, 0, size),
             initial_cache=InitialCache.WARM,
-            state=f"{len(live)} blocks live after {_OPERATIONS} operations, sizes up to {largest} bytes; malloc({size})",
+            state=f"{len(live)} blocks live after {_OPERATIONS} operations of up to {largest} bytes; malloc({size})",
             why=("Nothing: this is an arbitrary state, for contrast.",),
             prediction={"used blocks": len(live)},
         ),

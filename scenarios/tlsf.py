@@ -240,10 +240,14 @@ def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
         "used blocks": sum(not block.free for block in blocks),
         "blocks in the smallest class": lengths.get(classes.of(HEADER_BYTES), 0),
     }
-    return facts | (_alloc_facts if plan.scenario == "worst-alloc" else _free_facts)(guest, plan)
+    if plan.scenario == "worst-alloc":
+        facts |= _alloc_facts(guest, plan)
+    if plan.scenario == "worst-free":
+        facts |= _free_facts(guest, plan)
+    return facts
 
 
-def _alloc_facts(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+def _alloc_facts(guest: GuestHeap, plan: ScenarioPlan) -> dict[str, int | str]:
     classes, lengths = Classes(guest.values["sl-bits"]), lists(guest)
     size = -(-plan.measured.size_bytes // 8) * 8
     cut = -(-size // classes.width(size)) * classes.width(size)
@@ -262,9 +266,7 @@ def _alloc_facts(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str
     }
 
 
-def _free_facts(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
-    if plan.scenario != "worst-free":
-        return {}
+def _free_facts(guest: GuestHeap, plan: ScenarioPlan) -> dict[str, int | str]:
     classes, lengths, blocks = Classes(guest.values["sl-bits"]), lists(guest), walk(guest)
     sizes = [block.size_bytes - HEADER_BYTES for block in blocks]
     own = guest.slot(plan.measured.slot) - HEADER_BYTES

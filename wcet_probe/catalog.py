@@ -20,17 +20,18 @@ def allocator_names() -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in folder("allocators").iterdir() if (entry / "manifest.toml").is_file()))
 
 
-def load_allocator(name: str, values: Mapping[str, int] = _NO_VALUES) -> Allocator:
-    """The allocator ``name``, its build parameters set to ``values`` (by parameter name) or their defaults.
+def load_allocator(name: str, values: Mapping[str, int] = _NO_VALUES, preset: str | None = None) -> Allocator:
+    """The allocator ``name``, its build parameters set to ``values``, else to those of ``preset``, else to defaults.
 
     Raises:
-        UsageError: no such allocator or parameter, or a value that is none of the parameter's choices.
+        UsageError: no such allocator, preset or parameter, or a value that is none of the parameter's choices.
     """
     if name not in allocator_names():
         raise unknown_name("allocator", name, allocator_names())
     home = folder("allocators") / name
     manifest = tomllib.loads((home / "manifest.toml").read_text("utf-8"))
     parameters = tuple(_parameter(entry) for entry in manifest.get("parameters", ()))
+    presets = manifest.get("presets", {})
     common = folder("allocators") / "common"
     return Allocator(
         name=manifest["name"],
@@ -44,8 +45,8 @@ def load_allocator(name: str, values: Mapping[str, int] = _NO_VALUES) -> Allocat
         alignment_bytes=manifest["alignment_bytes"],
         minimum_heap_bytes=manifest["minimum_heap_bytes"],
         parameters=parameters,
-        values=_chosen(name, parameters, values),
-        presets=MappingProxyType(manifest.get("presets", {})),
+        values=_chosen(name, parameters, {**_preset(name, preset, presets), **values}),
+        presets=MappingProxyType(presets),
         takes_cache_set=manifest.get("takes_cache_set", False),
         complexity=MappingProxyType({operation: Complexity(**c) for operation, c in manifest["complexity"].items()}),
         literature=tuple(manifest["literature"]),
@@ -81,6 +82,17 @@ def _parameter(entry: Mapping[str, Any]) -> Parameter:
         choices=tuple(entry["choices"]),
         description=entry["description"],
     )
+
+
+def _preset(allocator: str, preset: str | None, presets: Mapping[str, Mapping[str, int]]) -> Mapping[str, int]:
+    if preset is None:
+        return _NO_VALUES
+    if preset not in presets:
+        if not presets:
+            message = f"{allocator} has no presets; choose values with --param."
+            raise UsageError(message)
+        raise unknown_name(f"preset of {allocator}", preset, presets)
+    return presets[preset]
 
 
 def _chosen(allocator: str, parameters: tuple[Parameter, ...], values: Mapping[str, int]) -> Mapping[str, int]:

@@ -68,6 +68,16 @@ class _Bench:
 
 
 @dataclass(frozen=True, slots=True)
+class _Call:
+    """The measured call, as a second engine can repeat it."""
+
+    function: str
+    registers: Mapping[str, int]
+    memory: Mapping[int, bytes | bytearray]
+    initial_cache: InitialCache
+
+
+@dataclass(frozen=True, slots=True)
 class _Outcome:
     plan: ScenarioPlan
     initial_cache: InitialCache
@@ -146,15 +156,9 @@ def _extreme(outcomes: list[_Outcome], extreme: Extreme) -> _Outcome:
 def _run(bench: _Bench, plan: ScenarioPlan, *, cross_check: bool) -> _Outcome:
     """Set up, prove the state, measure, and prove that the heap is still sound."""
     request = bench.request
-    entry_points = request.allocator.entry_points
     initial = request.initial_cache or plan.initial_cache
-    program = bench.program
-    with Machine(program.image, program.target, program.instructions, program.costs, request.heap_bytes) as machine:
-        if machine.call(entry_points["init"], machine.heap.base_address, request.heap_bytes):
-            message = f"{request.allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap."
-            raise UsageError(message)
-        replay = machine.replay_observed if initial is InitialCache.WARM else machine.replay
-        refused = replay(plan.trace)
+    with _machine(bench) as machine:
+        refused = _set_up(bench, machine, plan, initial)
         if refused:
             message = (
                 f"the heap refused {refused} allocation(s) of the set-up of {plan.scenario}; give a larger --heap."
@@ -163,21 +167,59 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_check: bool) -> _Outcome:
         guest = _guest_heap(bench, machine)
         checks = _prove(bench, guest, plan)
         _check_invariants(bench, machine, "before the measured operation")
-        function = entry_points[plan.measured.kind]
+        function = request.allocator.entry_points[plan.measured.kind]
         arguments = _arguments(plan, machine)
         memory = machine.memory.snapshot() if cross_check else {}
+        call = _Call(function, machine.entry_registers(arguments), memory, initial)
         measurement = machine.measure(function, arguments, initial, lambda: _headers(bench.family, guest))
         if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:
             what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
             message = f"the measured allocation of {plan.scenario} was {what}."
             raise StateError(message)
         _check_invariants(bench, machine, "after the measured operation")
-        if not cross_check:
-            return _Outcome(plan, initial, checks, measurement, None)
-        registers = machine.entry_registers(arguments)
-    return _Outcome(
-        plan, initial, checks, measurement, _cross_check(bench, memory, function, registers, measurement, initial)
-    )
+    second = _cross_check(bench.program, call, measurement) if cross_check else None
+    return _Outcome(plan, initial, checks, measurement, second)
+
+
+def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measurement | None, int, str]:
+    """Measure the operation of ``plan``, which may be made for another allocator, after its set-up.
+
+    Nothing is proved of the state: another allocator makes its own of the operations.
+
+    Returns:
+        the measurement, or None where there is no block to free; how many allocations of the set-up were refused; and
+        what is to be said about it.
+
+    Raises:
+        WcetProbeError: as ``observe``, but never about the state.
+    """
+    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
+    bench = _Bench(request, family(request.allocator.name), program)
+    initial = request.initial_cache or plan.initial_cache
+    with _machine(bench) as machine:
+        refused = _set_up(bench, machine, plan, initial)
+        arguments = _arguments(plan, machine)
+        if plan.measured.kind is OperationKind.FREE and not arguments[0]:
+            return None, refused, "the block to be freed was refused"
+        function = request.allocator.entry_points[plan.measured.kind]
+        measurement = machine.measure(function, arguments, initial)
+        _check_invariants(bench, machine, "after the measured operation")
+    served = plan.measured.kind is OperationKind.FREE or measurement.result
+    return measurement, refused, "" if served else "the measured allocation was refused"
+
+
+def _machine(bench: _Bench) -> Machine:
+    program = bench.program
+    return Machine(program.image, program.target, program.instructions, program.costs, bench.request.heap_bytes)
+
+
+def _set_up(bench: _Bench, machine: Machine, plan: ScenarioPlan, initial: InitialCache) -> int:
+    """Initialise the heap and replay the set-up; how many allocations were refused."""
+    request = bench.request
+    if machine.call(request.allocator.entry_points["init"], machine.heap.base_address, request.heap_bytes):
+        message = f"{request.allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap."
+        raise UsageError(message)
+    return (machine.replay_observed if initial is InitialCache.WARM else machine.replay)(plan.trace)
 
 
 def _guest_heap(bench: _Bench, machine: Machine) -> GuestHeap:
@@ -229,32 +271,25 @@ def _headers(chosen: Family, guest: GuestHeap) -> tuple[MemoryRange, ...]:
     return tuple(MemoryRange(block.address, block.header_bytes) for block in chosen.walk(guest))
 
 
-def _cross_check(
-    bench: _Bench,
-    memory: Mapping[int, bytes | bytearray],
-    function: str,
-    registers: Mapping[str, int],
-    measurement: Measurement,
-    initial: InitialCache,
-) -> CrossCheck:
+def _cross_check(program: Program, call: _Call, measurement: Measurement) -> CrossCheck:
     """Repeat the measured call in the p-code interpreter, and its accesses in the plain cache simulation.
 
     Raises:
         ContradictionError: a count differs.
     """
-    target, image = bench.request.target, bench.program.image
+    target, image = program.target, program.image
     lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
     second = interpret_call(
         lifter,
-        memory,
-        registers,
-        entry_address=require_symbol(image, function).address,
+        call.memory,
+        call.registers,
+        entry_address=require_symbol(image, call.function).address,
         return_address=RETURN_ADDRESS,
         step_limit=measurement.instructions + 1,
     )
-    comparable = initial is not InitialCache.WARM
-    icache = CacheSimulation(target.icache, initial) if target.icache and comparable else None
-    dcache = CacheSimulation(target.dcache, initial) if target.dcache and comparable else None
+    comparable = call.initial_cache is not InitialCache.WARM
+    icache = CacheSimulation(target.icache, call.initial_cache) if target.icache and comparable else None
+    dcache = CacheSimulation(target.dcache, call.initial_cache) if target.dcache and comparable else None
     if icache:
         for address in second.path:
             icache.access_bytes(address, lifter.lift(address).size_bytes, is_write=False)
@@ -281,7 +316,8 @@ def _cross_check(
     )
     if check != first or second.result != measurement.result:
         message = (
-            f"the two engines disagree about {function}: {first} against {check}; report this with the command line."
+            f"the two engines disagree about {call.function}: {first} against {check}; "
+            "report this with the command line."
         )
         raise ContradictionError(message)
     return check

@@ -1,8 +1,8 @@
 """Looking for a state worse than the constructed one: seeded random and hill-climbing search over operation sequences.
 
 The search knows nothing of the allocator. It mutates a sequence of allocations and deallocations on a small heap and
-keeps what makes the dearest single operation dearer, in instructions. A search that beats the scenario's state shows that the
-scenario is not the worst; a search that does not is evidence, never a proof.
+keeps what makes the dearest single operation dearer, in instructions. A search that beats the scenario's state shows
+that the scenario is not the worst; a search that does not is evidence, never a proof.
 """
 
 from __future__ import annotations

@@ -175,7 +175,9 @@ FUNCTIONS: Mapping[str, Mapping[str, str]] = {
             ldr r2, [r0, r12, lsr #32]
             ldr r2, [r0, r12, asr #32]
             subs r3, r3, r3
-            mov r12, #8
+            add r12, r0, #0x80000000
+            ldr r2, [r12, -r1, rrx]!
+            adds r3, r3, #0
             ldr r2, [r0, -r1, rrx]!
             ldr r2, [r0, #-4]!
             strb r2, [r0], r1

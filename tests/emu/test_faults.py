@@ -103,7 +103,7 @@ def test_a_stray_access_in_an_it_block_ends_the_count_there():
 
 @pytest.mark.parametrize("function", ["it_stray", "it_stray_skips"])
 def test_predicates_of_a_fault_in_an_it_block_do_not_cling_to_the_next_call(mode, function):
-    for stray in (OUTSIDE, 0x60000000 + 4096):
+    for stray in (OUTSIDE, 0x60001000):
         with guest("cortex-m4").machine() as machine:
             failing(machine, mode, function, 1, stray)
             assert machine.call("plain", 0) == 7
@@ -256,7 +256,7 @@ def test_host_accesses_outside_of_the_guests_memory(target):
                 machine.memory.read_word(address)
 
 
-@pytest.mark.parametrize("heap_bytes", [1 << 31, 0xF0000000])
+@pytest.mark.parametrize("heap_bytes", [0xA0000000, 0xF0000000])
 def test_a_heap_that_does_not_fit(target, heap_bytes):
     with pytest.raises(UsageError, match=r"does not fit into the memory of .*; at most \d+ do\."):
         guest(target).machine(heap_bytes)

@@ -16,6 +16,7 @@ from wcet_probe.cli import streams
 from wcet_probe.cli.doctor import doctor
 from wcet_probe.cli.names import list_names, show
 from wcet_probe.cli.run import run
+from wcet_probe.cli.studies import growth, matrix, search
 from wcet_probe.config import CACHE_DIR_VARIABLE
 from wcet_probe.errors import ExitCode, UsageError, WcetProbeError, unknown_name
 
@@ -71,7 +72,7 @@ def commands() -> None:
     """
 
 
-for command in (list_names, show, doctor):
+for command in (list_names, show, growth, matrix, search, doctor):
     commands.add_command(command)
 
 

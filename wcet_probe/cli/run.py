@@ -60,7 +60,8 @@ def _initial_cache(name: str) -> InitialCache:
     return known[name]
 
 
-def _value(text: str) -> tuple[str, int]:
+def parameter_value(text: str) -> tuple[str, int]:
+    """Name and value of a build parameter, from ``NAME=NUMBER``."""
     name, _, value = text.partition("=")
     try:
         return name, int(value)
@@ -73,7 +74,10 @@ def _value(text: str) -> tuple[str, int]:
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Core; repeatable.  [default: cortex-m4]")
 @click.option("--heap", "heaps", multiple=True, type=parse_size, metavar="SIZE", help="Repeatable.  [default: 4MiB]")
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, see below; repeatable.")
-@click.option("--param", "values", multiple=True, type=_value, metavar="NAME=N", help="Build parameter; repeatable.")
+@click.option(
+    "--param", "values", multiple=True, type=parameter_value, metavar="NAME=N", help="Build parameter; repeatable."
+)
+@click.option("--preset", metavar="NAME", help="Parameter values of the literature, such as p02.")
 @click.option("--initial-cache", type=_initial_cache, metavar="cold|warm|dirty", help="Caches at entry of the call.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of scenario random.")
 @click.option("--cc", "compiler", metavar="COMMAND", help="zig, the packaged one, or e.g. clang-19.  [default: zig]")
@@ -90,6 +94,7 @@ def run(
     heaps: tuple[int, ...],
     caches: tuple[str, ...],
     values: tuple[tuple[str, int], ...],
+    preset: str | None,
     initial_cache: InitialCache | None,
     seed: int,
     compiler: str | None,
@@ -106,7 +111,7 @@ def run(
     from wcet_probe.catalog import load_allocator, load_target
 
     config = load_config(Path.cwd())
-    allocator = load_allocator(ctx.info_name or "", dict(values))
+    allocator = load_allocator(ctx.info_name or "", dict(values), preset)
     names = targets or (config.target or DEFAULT_TARGET,)
     cores = [reduce(apply_cache_option, caches, load_target(name)) for name in dict.fromkeys(names)]
     sizes = dict.fromkeys(heaps or (config.heap_bytes or DEFAULT_HEAP_BYTES,))

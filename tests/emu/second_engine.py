@@ -1,0 +1,163 @@
+"""The p-code interpreter as a second opinion on a measurement: every count, the path, the memory, the caches, the cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from unicorn import arm_const, unicorn_const
+
+from tests.support import Guest
+from wcet_probe.analyzer.concrete import Interpretation, interpret_call
+from wcet_probe.analyzer.lift import Lifter, code_reader
+from wcet_probe.emu.cache import CacheSimulation
+from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
+from wcet_probe.model import CacheConfig, CacheCounts, Control, InitialCache, Instruction, Isa, Measurement, Target
+
+STEP_LIMIT = 100_000
+ALWAYS = 14
+Memory = Mapping[int, bytes | bytearray]
+
+
+@cache
+def lifter(language: str, isa: Isa, segments: tuple[object, ...]) -> Lifter:
+    return Lifter(language, isa, code_reader(segments))
+
+
+def interpret(guest: Guest, memory: Memory, registers: Mapping[str, int], function: str) -> Interpretation:
+    return interpret_call(
+        lifter(guest.target.pcode_language, guest.target.isa, guest.image.segments),
+        memory,
+        registers,
+        entry_address=guest.address(function),
+        return_address=RETURN_ADDRESS,
+        step_limit=STEP_LIMIT,
+    )
+
+
+def registers_of(machine: Machine, isa: Isa) -> dict[str, int]:
+    """What an earlier call left in the registers."""
+    return {name: machine._engine.read_register(name) for name in (f"r{n}" for n in range(32 if isa is Isa.POWERPC else 13))}
+
+
+@dataclass(frozen=True)
+class Caches:
+    """Two plain cache simulations, fed with what the second engine fetched and accessed."""
+
+    icache: CacheSimulation | None
+    dcache: CacheSimulation | None
+
+    @classmethod
+    def of(cls, target: Target, initial: InitialCache) -> Caches:
+        def simulation(config: CacheConfig | None) -> CacheSimulation | None:
+            return CacheSimulation(config, initial) if config else None
+
+        return cls(simulation(target.icache), simulation(target.dcache))
+
+    def feed(self, guest: Guest, second: Interpretation) -> None:
+        sizes = {i.address: i.size_bytes for i in guest.instructions}
+        if self.icache:
+            for address in second.path:
+                self.icache.access_bytes(address, sizes[address], is_write=False)
+        if self.dcache:
+            for access in second.accesses:
+                self.dcache.access_bytes(access.address, access.size_bytes, is_write=access.is_store)
+
+
+def counts_of(simulation: CacheSimulation | None) -> CacheCounts:
+    names = ("read_hits", "read_misses", "write_hits", "write_misses", "writebacks", "memory_writes")
+    return CacheCounts(simulation is not None, *(getattr(simulation, name, 0) for name in names))
+
+
+def expanded_path(guest: Guest, measurement: Measurement) -> tuple[int, ...]:
+    """The measurement's path, instruction by instruction."""
+    following = {i.address: i.address + i.size_bytes for i in guest.instructions}
+
+    def addresses() -> Iterator[int]:
+        for index in measurement.path:
+            address = measurement.runs[index].address
+            for _ in range(measurement.runs[index].instructions):
+                yield address
+                address = following[address]
+
+    return tuple(addresses())
+
+
+def assert_agree(
+    guest: Guest, machine: Machine, function: str, arguments: tuple[int, ...], initial: InitialCache
+) -> tuple[Measurement, Interpretation]:
+    """Measure the call, repeat it in the interpreter from the same state, and compare all that both know."""
+    memory = machine.memory.snapshot()
+    registers = registers_of(machine, guest.target.isa) | machine.entry_registers(arguments)
+    measurement = machine.measure(function, arguments, initial)
+    second = interpret(guest, memory, registers, function)
+    assert (measurement.instructions, measurement.loads, measurement.stores, measurement.result) == (
+        second.instructions,
+        second.loads,
+        second.stores,
+        second.result,
+    )
+    assert measurement.path_complete
+    assert expanded_path(guest, measurement) == second.path
+    assert machine.memory.snapshot() == second.memory
+    words = {w for a in second.accesses for w in range(a.address & ~3, a.address + a.size_bytes, 4)}
+    assert sum(measurement.touched_bytes_by_region.values()) == 4 * len(words)
+    caches = Caches.of(guest.target, initial)
+    caches.feed(guest, second)
+    assert measurement.icache == counts_of(caches.icache)
+    assert measurement.dcache == counts_of(caches.dcache)
+    assert set(measurement.touched_instruction_sets) == (caches.icache.touched_sets if caches.icache else set())
+    assert set(measurement.touched_data_sets) == (caches.dcache.touched_sets if caches.dcache else set())
+    return measurement, second
+
+
+# ------------------------------------------------------------------------------------------------------------- cycles
+
+
+def traced_call(machine: Machine, isa: Isa, function: str, arguments: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Run the call with a plain hook: address and flags of each instruction that the engine announces."""
+    seen: list[tuple[int, int]] = []
+    engine = machine._engine._uc
+    machine._unhook()
+    engine.ctl_flush_tb()
+
+    def note(_engine: object, address: int, _size: int, _user: object) -> None:
+        seen.append((address, engine.reg_read(arm_const.UC_ARM_REG_CPSR) if isa is Isa.ARM else 0))
+
+    hook = engine.hook_add(unicorn_const.UC_HOOK_CODE, note)
+    machine.call(function, *arguments)
+    engine.hook_del(hook)
+    engine.ctl_flush_tb()
+    return seen
+
+
+def cycles_of(guest: Guest, path: tuple[int, ...], seen: list[tuple[int, int]]) -> int:
+    """Cycles by the timing table: each instruction of the path as executed or skipped, each branch as taken or not."""
+    by_address = {i.address: (i, c) for i, c in zip(guest.instructions, guest.costs, strict=True)}
+    announced = iter([*seen, (None, 0)])
+    address_at, flags = next(announced)
+    cycles = 0
+    for address, following in zip(path, (*path[1:], RETURN_ADDRESS), strict=True):
+        instruction, cost = by_address[address]
+        is_announced = address_at == address
+        executes = is_announced and (instruction.condition == ALWAYS or holds(flags, instruction.condition))
+        if is_announced:
+            address_at, flags = next(announced)
+        assert executes or is_predicated(instruction)
+        cycles += cost.executed_cycles if executes else cost.skipped_cycles
+        if instruction.control is Control.CONDITIONAL_BRANCH and following != address + instruction.size_bytes:
+            cycles += cost.taken_cycles
+    assert address_at is None
+    return cycles
+
+
+def is_predicated(instruction: Instruction) -> bool:
+    return instruction.in_it_block or instruction.condition != ALWAYS
+
+
+def holds(flags: int, condition: int) -> bool:
+    """ARM ARM DDI 0100I, table A3-1."""
+    n, z, c, v = (bool(flags >> bit & 1) for bit in (31, 30, 29, 28))
+    table = [z, not z, c, not c, n, not n, v, not v, c and not z, not c or z, n == v, n != v]
+    return [*table, not z and n == v, z or n != v][condition]

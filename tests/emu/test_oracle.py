@@ -1,0 +1,150 @@
+"""The oracle: a measurement against a second engine that shares no code with it, on TLSF and on hand-written code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.emu.guests import ALL, HEAP, IDS, arguments_in, guest
+from tests.emu.second_engine import (
+    Caches,
+    assert_agree,
+    counts_of,
+    cycles_of,
+    interpret,
+    traced_call,
+)
+from tests.support import TARGETS, cache_config, guest_on, images_dir, tlsf, tlsf_guest
+from wcet_probe.catalog import load_target
+from wcet_probe.emu.machine import RETURN_ADDRESS
+from wcet_probe.model import CacheConfig, InitialCache, Isa, OperationKind, Replacement, Target
+from wcet_probe.probe import ProbeRequest, observe
+
+COLD, DIRTY = InitialCache.COLD, InitialCache.DIRTY
+HEAP_BYTES = 4096
+CONTENT = bytes(16) + bytes(i * 37 & 0xFF for i in range(240))
+
+CACHES: dict[str, tuple[CacheConfig | None, CacheConfig | None]] = {
+    "small lru": (cache_config(4, 2, 16), cache_config(4, 2, 16)),
+    "fifo, write-through": (
+        cache_config(8, 3, 8, Replacement.FIFO),
+        cache_config(2, 3, 8, Replacement.FIFO, write_back=False, write_allocate=True),
+    ),
+    "plru, around": (
+        cache_config(4, 4, 32, Replacement.PLRU),
+        cache_config(2, 4, 32, Replacement.PLRU, write_allocate=False),
+    ),
+    "random": (
+        cache_config(4, 3, 16, Replacement.RANDOM, seed=5),
+        cache_config(4, 5, 16, Replacement.RANDOM, seed=6, write_back=False, write_allocate=False),
+    ),
+    "lines of a word": (cache_config(16, 2, 4), cache_config(8, 1, 4)),
+    "instructions only": (cache_config(2, 1, 64), None),
+    "data only": (None, cache_config(1, 8, 64)),
+}
+
+
+def with_caches(target: Target, name: str) -> Target:
+    icache, dcache = CACHES[name]
+    return replace(target, icache=replace(icache, write_back=False) if icache else None, dcache=dcache)
+
+
+KNOWN = [pair for pair in zip(ALL, IDS, strict=True) if pair[0][1].function != "zero"]
+"""The interpreter knows no ``dcbz``; that is counted by hand alone."""
+
+
+@pytest.mark.parametrize(("target", "case"), [pair for pair, _ in KNOWN], ids=[name for _, name in KNOWN])
+@pytest.mark.parametrize("caches", CACHES)
+def test_hand_written_functions(target, case, caches):
+    cached = guest_on(guest(target).image, with_caches(load_target(target), caches))
+    with cached.machine() as machine, cached.machine() as traced:
+        for each in (machine, traced):
+            each.memory.write(each.heap.base_address, CONTENT)
+        arguments = arguments_in(machine, case.arguments)
+        measurement, second = assert_agree(cached, machine, case.function, arguments, COLD)
+        seen = traced_call(traced, cached.target.isa, case.function, arguments)
+        assert measurement.instruction_cycles == cycles_of(cached, second.path, seen)
+
+
+@pytest.mark.parametrize("unaligned", range(4))
+def test_addressing_modes_of_a32(unaligned):
+    with guest("arm926ej-s").machine() as machine:
+        arguments = arguments_in(machine, (HEAP + 64 + 4 * unaligned, 8))
+        assert_agree(guest("arm926ej-s"), machine, "forms", arguments, COLD)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(data=st.data())
+@settings(max_examples=15)
+def test_random_operations_on_tlsf(target, data):
+    """Each operation of a random sequence, from the state that all before it left."""
+    caches = data.draw(st.sampled_from([*CACHES, "own"]))
+    initial = data.draw(st.sampled_from((COLD, DIRTY)))
+    built = tlsf_guest(target, {"sl-bits": data.draw(st.sampled_from((4, 5))), "bit-search": data.draw(st.integers(0, 1))})
+    used = built if caches == "own" else guest_on(built.image, with_caches(built.target, caches))
+    sizes = st.integers(1, 300) | st.sampled_from((0, 8, 256, 257, 1000, 2000, HEAP_BYTES, 1 << 31))
+    operations = data.draw(st.lists(st.one_of(sizes, st.integers(-8, -1)), min_size=1, max_size=10))
+    with used.machine(HEAP_BYTES) as machine, used.machine(HEAP_BYTES) as traced:
+        start = (machine.heap.base_address, HEAP_BYTES)
+        assert machine.call("tlsf_init", *start) == traced.call("tlsf_init", *start) == 0
+        live: list[int] = []
+        for operation in operations:
+            function, argument = ("tlsf_malloc", operation)
+            if operation < 0:
+                function, argument = "tlsf_free", live.pop(operation % len(live)) if live else 0
+            measurement, second = assert_agree(used, machine, function, (argument,), initial)
+            seen = traced_call(traced, used.target.isa, function, (argument,))
+            assert measurement.instruction_cycles == cycles_of(used, second.path, seen)
+            if operation >= 0 and measurement.result:
+                live.append(measurement.result)
+            assert machine.call("tlsf_check") == 0
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free"])
+def test_everything_from_init_on_in_the_interpreter_alone(target, scenario):
+    """No state comes from the first engine: the second starts with the ELF's segments and an empty heap."""
+    request = ProbeRequest(
+        tlsf(), load_target(target), scenario, HEAP_BYTES, 0, None, "zig", cross_check=False, cache_dir=images_dir()
+    )
+    report = observe(request)
+    used = guest_on(report.image, report.target)
+    layout = report.target.memory_map
+    memory: dict[int, bytes | bytearray] = {
+        s.address: bytearray(s.data.ljust(s.size_bytes, b"\0")) if s.writable else s.data for s in report.image.segments
+    }
+    memory[layout.stack.base_address] = bytearray(layout.stack.size_bytes)
+    memory[layout.heap_address] = bytearray(HEAP_BYTES)
+    powerpc = report.target.isa is Isa.POWERPC
+    first, stack = (3, "r1") if powerpc else (0, "r13")
+
+    def call(function: str, *arguments: int):
+        nonlocal memory
+        registers = {f"r{first + i}": argument for i, argument in enumerate(arguments)}
+        registers |= {stack: layout.stack.end_address - 16, "lr": RETURN_ADDRESS}
+        done = interpret(used, memory, registers, function)
+        memory = {base: bytearray(done.memory[base]) if isinstance(old, bytearray) else old for base, old in memory.items()}
+        return done
+
+    assert call("tlsf_init", layout.heap_address, HEAP_BYTES).result == 0
+    blocks = {}
+    for i in range(len(report.plan.trace)):
+        operation = report.plan.trace[i]
+        if operation.kind is OperationKind.MALLOC:
+            blocks[operation.slot] = call("tlsf_malloc", operation.size_bytes).result
+            assert blocks[operation.slot]
+        else:
+            call("tlsf_free", blocks.pop(operation.slot))
+    measured = report.plan.measured
+    allocates = measured.kind is OperationKind.MALLOC
+    argument = measured.size_bytes if allocates else blocks[measured.slot]
+    second = call("tlsf_malloc" if allocates else "tlsf_free", argument)
+    witness = report.measurement
+    assert (witness.instructions, witness.loads, witness.stores) == (second.instructions, second.loads, second.stores)
+    assert not allocates or witness.result == second.result
+    caches = Caches.of(report.target, report.initial_cache)
+    caches.feed(used, second)
+    assert (witness.icache, witness.dcache) == (counts_of(caches.icache), counts_of(caches.dcache))

@@ -1,0 +1,148 @@
+"""``wcet-probe growth``, ``matrix`` and ``search``: one question asked many times."""
+
+# ruff: noqa: PLC0415  (engines are imported when they are needed)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wcet_probe.cli import streams
+from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, DEFAULT_TARGET, parameter_value
+from wcet_probe.config import cache_dir, load_config
+from wcet_probe.errors import ExitCode, unknown_name
+from wcet_probe.model import OperationKind
+from wcet_probe.sizes import parse_size
+
+if TYPE_CHECKING:
+    from wcet_probe.probe import ProbeRequest
+
+_COMMON = (
+    click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]"),
+    click.option("--cc", "compiler", metavar="COMMAND", help="Compiler.  [default: zig]"),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    click.option("-q", "--quiet", is_flag=True, help="Show no progress."),
+    click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error."),
+)
+_PARAMETERS = (
+    click.option("--param", "values", multiple=True, type=parameter_value, metavar="NAME=N", help="Build parameter."),
+    click.option("--preset", metavar="NAME", help="Parameter values of the literature, such as p02."),
+)
+
+
+def _options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed([option for group in groups for option in group]):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+@click.command()
+@click.argument("allocator", metavar="ALLOCATOR")
+@click.option("--scenario", default="worst-alloc", show_default=True, metavar="NAME", help="State and call.")
+@click.option("--heap", "heaps", multiple=True, type=parse_size, metavar="SIZE", help="Repeatable.  [16KiB … 4MiB]")
+@_options(_COMMON, _PARAMETERS)
+def growth(*, allocator: str, scenario: str, heaps: tuple[int, ...], **common: Any) -> int:  # noqa: ANN401
+    """Run the worst state over heap sizes, and hold its growth against the claimed complexity."""
+    from wcet_probe.reports.studies import growth_document, render_growth
+    from wcet_probe.sweep import DEFAULT_HEAPS_BYTES, grow
+
+    request = _request(allocator, scenario, DEFAULT_HEAP_BYTES, common)
+    with streams.progress(quiet=common["quiet"], verbose=common["verbose"]) as tell:
+        found = grow(request, heaps or DEFAULT_HEAPS_BYTES, tell)
+    if common["as_json"]:
+        streams.print_json(growth_document(request, found))
+    else:
+        render_growth(request, found, streams.result_console())
+    return ExitCode.OK
+
+
+@click.command()
+@click.option("--allocator", "names", multiple=True, metavar="NAME", help="Repeatable.  [default: all]")
+@click.option("--scenario", default="worst-alloc", show_default=True, metavar="NAME", help="State and call.")
+@click.option("--heap", "heap_bytes", type=parse_size, default="4MiB", show_default=True, metavar="SIZE")
+@_options(_COMMON)
+def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: Any) -> int:  # noqa: ANN401
+    """Measure each allocator in its own worst state and in those of the others."""
+    from wcet_probe.catalog import allocator_names
+    from wcet_probe.reports.studies import matrix_document, render_matrix
+    from wcet_probe.sweep import matrix as measure
+
+    requests = [_request(name, scenario, heap_bytes, common) for name in names or allocator_names()]
+    with streams.progress(quiet=common["quiet"], verbose=common["verbose"]) as tell:
+        cells = measure(requests, tell)
+    if common["as_json"]:
+        streams.print_json(matrix_document(requests[0], cells))
+    else:
+        render_matrix(requests[0], cells, streams.result_console())
+    return ExitCode.OK
+
+
+@click.command()
+@click.argument("allocator", metavar="ALLOCATOR")
+@click.option("--operation", default="malloc", show_default=True, metavar="malloc|free", help="What becomes dear.")
+@click.option("--heap", "heap_bytes", type=parse_size, default="4KiB", show_default=True, metavar="SIZE")
+@click.option("--evaluations", default=2000, show_default=True, metavar="N", help="Sequences to run.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of the search.")
+@_options(_COMMON, _PARAMETERS)
+def search(
+    *,
+    allocator: str,
+    operation: str,
+    heap_bytes: int,
+    evaluations: int,
+    seed: int,
+    **common: Any,  # noqa: ANN401
+) -> int:
+    """Look for a sequence of operations that is dearer than the constructed worst state.
+
+    Exit code 5 if one is found.
+    """
+    from wcet_probe.reports.studies import render_search, search_document
+    from wcet_probe.search import SearchRequest
+    from wcet_probe.search import search as look
+
+    kinds = {kind.value: kind for kind in OperationKind}
+    if operation not in kinds:
+        raise unknown_name("operation", operation, kinds)
+    asked = _request(allocator, "worst-alloc", heap_bytes, common)
+    request = SearchRequest(
+        allocator=asked.allocator,
+        target=asked.target,
+        kind=kinds[operation],
+        heap_bytes=heap_bytes,
+        evaluations=evaluations,
+        seed=seed,
+        compiler=asked.compiler,
+        cache_dir=asked.cache_dir,
+    )
+    with streams.progress(quiet=common["quiet"], verbose=common["verbose"]) as tell:
+        result = look(request, tell)
+    if common["as_json"]:
+        streams.print_json(search_document(result))
+    else:
+        render_search(result, streams.result_console())
+    return ExitCode.CONTRADICTION if result.beaten else ExitCode.OK
+
+
+def _request(allocator: str, scenario: str, heap_bytes: int, common: dict[str, Any]) -> ProbeRequest:
+    from wcet_probe.catalog import load_allocator, load_target
+    from wcet_probe.probe import ProbeRequest
+
+    config = load_config(Path.cwd())
+    return ProbeRequest(
+        allocator=load_allocator(allocator, dict(common.get("values", ())), common.get("preset")),
+        target=load_target(common["target"] or config.target or DEFAULT_TARGET),
+        scenario=scenario,
+        heap_bytes=heap_bytes,
+        seed=0,
+        initial_cache=None,
+        compiler=common["compiler"] or config.cc or DEFAULT_COMPILER,
+        cross_check=False,
+        cache_dir=cache_dir(config),
+    )
