@@ -50,7 +50,7 @@ def growth_document(request: ProbeRequest, found: Growth) -> Document:
 
 
 def render_matrix(request: ProbeRequest, cells: Sequence[Cell], console: Console) -> None:
-    """Print a table of instructions and one of cycles: a row an allocator, a column a state; brackets on the diagonal."""
+    """Print instructions and cycles: a row an allocator, a column a state; the diagonal in brackets."""
     names = list(dict.fromkeys(cell.allocator for cell in cells))
     by_place = {(cell.allocator, cell.state_of): cell for cell in cells}
     heap = format_size(request.heap_bytes)
@@ -89,8 +89,8 @@ def render_search(result: SearchResult, console: Console) -> None:
     request = result.request
     verdict = "BEATEN: the scenario is not the worst" if result.beaten else "not beaten"
     console.print(
-        f"{request.allocator.name} on {request.target.name}, {request.kind.value}, heap {format_size(request.heap_bytes)}: "
-        f"{verdict}",
+        f"{request.allocator.name} on {request.target.name}, {request.kind.value}, "
+        f"heap {format_size(request.heap_bytes)}: {verdict}",
         soft_wrap=True,
     )
     rows = [

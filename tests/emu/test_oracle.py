@@ -52,8 +52,8 @@ def with_caches(target: Target, name: str) -> Target:
     return replace(target, icache=replace(icache, write_back=False) if icache else None, dcache=dcache)
 
 
-KNOWN = [pair for pair in zip(ALL, IDS, strict=True) if pair[0][1].function != "zero"]
-"""The interpreter knows no ``dcbz``; that is counted by hand alone."""
+KNOWN = [pair for pair in zip(ALL, IDS, strict=True) if pair[0][1].function not in {"zero", "string"}]
+"""The interpreter knows no ``dcbz``, and takes a load or store string for one access: these are counted by hand alone."""
 
 
 @pytest.mark.parametrize(("target", "case"), [pair for pair, _ in KNOWN], ids=[name for _, name in KNOWN])
