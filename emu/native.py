@@ -11,7 +11,7 @@ from pathlib import Path
 from wcet_probe.errors import WcetProbeError
 from wcet_probe.model import CacheConfig, InitialCache, Replacement
 
-_ABI_VERSION = 2
+_ABI_VERSION = 3
 
 REPLACEMENT = {Replacement.LRU: 0, Replacement.FIFO: 1, Replacement.PLRU: 2, Replacement.RANDOM: 3}
 CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
@@ -72,8 +72,7 @@ class InstructionLayout(Structure):
         ("condition", c_uint8),
         ("access_count", c_uint8),
         ("previous_bytes", c_uint8),
-        ("quiet", c_uint8),
-        ("unused", c_uint8 * 2),
+        ("unused", c_uint8 * 3),
     ]
 
 
@@ -90,6 +89,7 @@ class SetupLayout(Structure):
         ("read_register", c_void_p),
         ("stop_engine", c_void_p),
         ("instructions", POINTER(InstructionLayout)),
+        ("quiet", POINTER(c_uint8)),
         ("accesses", POINTER(AccessLayout)),
         ("ranges", POINTER(RangeLayout)),
         ("touched", POINTER(c_uint32)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wcet_probe.emu import native
 from wcet_probe.emu.engine import register_id, register_read_address, stop_address
@@ -66,6 +66,7 @@ class Observer:
             read_register=register_read_address(),
             stop_engine=stop_address(),
             instructions=table.rows,
+            quiet=table.quiet,
             accesses=table.accesses,
             ranges=self._ranges,
             touched=self._touched,
@@ -82,7 +83,7 @@ class Observer:
             flags_register=register_id(target.isa, "cpsr") if target.isa is Isa.ARM else 0,
         )
         self._handle: int | None = self._library.wp_observer_open(
-            ctypes.byref(setup), native.cache_layout(target.icache), native.cache_layout(target.dcache)
+            ctypes.byref(setup), native.cache_layout(_never_written(target.icache)), native.cache_layout(target.dcache)
         )
         if not self._handle:
             message = "the native core ran out of memory; choose smaller caches."
@@ -176,6 +177,11 @@ class Observer:
                 for bit in range(_WORD_BITS):
                     if bits >> bit & 1:
                         yield base + _WORD_BYTES * (_WORD_BITS * word + bit)
+
+
+def _never_written(icache: CacheConfig | None) -> CacheConfig | None:
+    """An instruction cache has nothing to write back, whatever its configuration says."""
+    return replace(icache, write_back=False) if icache else None
 
 
 def _counts(layout: native.CacheCountsLayout, config: CacheConfig | None) -> CacheCounts:

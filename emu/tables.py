@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -34,13 +35,15 @@ class CodeTable:
         size_bytes: extent of the code; there are ``size_bytes / 2 + 1`` rows.
         instructions: the instruction of each row that one starts at.
         rows: the table of the native core.
-        accesses: its access descriptors.
+        quiet: for each row, 1 where nothing is to be done when the instruction runs.
+        accesses: the access descriptors.
     """
 
     base_address: int
     size_bytes: int
     instructions: dict[int, Instruction]
     rows: object
+    quiet: object
     accesses: object
 
     @property
@@ -70,6 +73,7 @@ def code_table(
     base = instructions[0].address
     size_bytes = instructions[-1].address + instructions[-1].size_bytes - base
     rows = (InstructionLayout * (size_bytes // HALFWORD_BYTES + 1))()
+    quiet = (ctypes.c_uint8 * len(rows))()
     descriptors: list[AccessLayout] = []
     by_row: dict[int, Instruction] = {}
     for instruction, cost in zip(instructions, costs, strict=True):
@@ -84,12 +88,12 @@ def code_table(
         row.size_bytes = instruction.size_bytes
         row.flags = _flags(instruction, stack_pointer)
         row.condition = instruction.condition
-        row.quiet = not (row.flags & ~CONDITIONAL_BRANCH or instruction.accesses or instruction.condition != _ALWAYS)
+        quiet[start] = not (row.flags & ~CONDITIONAL_BRANCH or instruction.accesses or instruction.condition != _ALWAYS)
         row.first_access, row.access_count = len(descriptors), len(instruction.accesses)
         descriptors.extend(_descriptor(access, register_id) for access in instruction.accesses)
         rows[start + instruction.size_bytes // HALFWORD_BYTES].previous_bytes = instruction.size_bytes
     _sum_up(rows)
-    return CodeTable(base, size_bytes, by_row, rows, (AccessLayout * max(1, len(descriptors)))(*descriptors))
+    return CodeTable(base, size_bytes, by_row, rows, quiet, (AccessLayout * max(1, len(descriptors)))(*descriptors))
 
 
 def _sum_up(rows: Iterable[InstructionLayout]) -> None:

@@ -5,8 +5,6 @@
 #define ALIGNMENT BTREE_BEST_FIT_ALIGNMENT_BYTES
 #define LEAST BTREE_BEST_FIT_LEAST
 #define MEMBER BTREE_BEST_FIT_MEMBER
-/* Bytes of an arena must also keep the upper fence aligned behind blocks that start a word into it. */
-#define UNIT (ALIGNMENT > BT_OVERHEAD ? ALIGNMENT : BT_OVERHEAD)
 
 _Static_assert(BTREE_BEST_FIT_ALIGNMENT == 4 || BTREE_BEST_FIT_ALIGNMENT == 8, "the alignment is 4 or 8");
 _Static_assert(BTREE_BEST_FIT_MINIMUM >= 16, "the least block holds two tags and two links");
@@ -198,7 +196,7 @@ static inline void cut(struct bt_block *block, size_t size)
 
 int btree_best_fit_init(void *arena, size_t bytes)
 {
-    if (arena == NULL || (uintptr_t)arena % ALIGNMENT != 0 || bytes % UNIT != 0)
+    if (arena == NULL || (((uintptr_t)arena | bytes) & (ALIGNMENT - 1)) != 0)
         return -1;
     if (bytes < BTREE_BEST_FIT_LEAST_HEAP || bytes > BTREE_BEST_FIT_MOST_HEAP)
         return -1;

@@ -47,7 +47,7 @@
     BT_SCALED(BTREE_BEST_FIT_SPLIT > BTREE_BEST_FIT_MINIMUM ? BTREE_BEST_FIT_SPLIT : BTREE_BEST_FIT_MINIMUM)
 
 #define BTREE_BEST_FIT_LEAST_HEAP (BTREE_BEST_FIT_LEAST + BT_OVERHEAD)
-#define BTREE_BEST_FIT_MOST_HEAP ((size_t)1 << 30)
+#define BTREE_BEST_FIT_MOST_HEAP ((size_t)1 << 28)
 
 /* -------------------------------------------------------------------------------------------------- data structures */
 
@@ -82,8 +82,7 @@ extern struct btree_best_fit_control btree_best_fit_control;
  * Makes the arena the heap: one free block. Blocks of an earlier heap are forgotten.
  *
  * Returns 0, or nonzero iff arena is NULL or not a multiple of the alignment, or bytes is not a multiple of the
- * alignment (of two words, if that is more), below BTREE_BEST_FIT_LEAST_HEAP or above BTREE_BEST_FIT_MOST_HEAP; then
- * nothing has changed.
+ * alignment, below BTREE_BEST_FIT_LEAST_HEAP or above BTREE_BEST_FIT_MOST_HEAP; then nothing has changed.
  * Time: O(1).
  */
 int btree_best_fit_init(void *arena, size_t bytes);

@@ -85,18 +85,19 @@ static void forget_all_lists(void)
 /* Cuts the heap into its roots, largest first. */
 static void make_roots(size_t bytes)
 {
+    size_t order = BUDDY_BINARY_ORDERS - 1;
     size_t offset = 0;
 
-    for (size_t order = BUDDY_BINARY_ORDERS; order-- > 0;) {
-        if ((bytes & bytes_of(order)) == 0)
-            continue;
-        if (offset == 0) {
-            buddy_binary_control.orders = order + 1;
-            buddy_binary_control.largest_request = bytes_of(order) - BUDDY_BINARY_HEADER_BYTES;
+    while (bytes_of(order) > bytes)
+        order--;
+    buddy_binary_control.orders = order + 1;
+    buddy_binary_control.largest_request = bytes_of(order) - BUDDY_BINARY_HEADER_BYTES;
+    do {
+        if ((bytes & bytes_of(order)) != 0) {
+            push(block_at(offset), order);
+            offset += bytes_of(order);
         }
-        push(block_at(offset), order);
-        offset += bytes_of(order);
-    }
+    } while (order-- > 0);
     buddy_binary_control.bytes = offset;
 }
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A stored line is its number below 2^30, these marks above. */
-#define WP_LINE_DIRTY 0x80000000u
 #define WP_LINE_ALIEN 0x40000000u /* data of nobody: never hit */
 #define WP_LINE_INVALID 0x7FFFFFFFu
 
@@ -126,7 +124,7 @@ static void hit(struct wp_cache *cache, uint32_t index, uint32_t way, uint32_t s
         plru_touch(cache->tree + index * cache->tree_words, cache->config.ways, way);
 }
 
-void wp_cache_access(struct wp_cache *cache, uint32_t line, bool is_write)
+void wp_cache_access_any(struct wp_cache *cache, uint32_t line, bool is_write)
 {
     const bool write_back = cache->config.write_back;
     const uint32_t index = line & cache->set_mask;

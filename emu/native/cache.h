@@ -42,7 +42,20 @@ bool wp_cache_open(struct wp_cache *cache, const struct wp_cache_config *config)
 void wp_cache_close(struct wp_cache *cache);
 void wp_cache_fill(struct wp_cache *cache, enum wp_initial content);
 
-/* One access to the line with this number (address >> line_shift). */
-void wp_cache_access(struct wp_cache *cache, uint32_t line, bool is_write);
+/* A stored line is its number below 2^30, marks above: this one, and those in cache.c. */
+#define WP_LINE_DIRTY 0x80000000u
+
+void wp_cache_access_any(struct wp_cache *cache, uint32_t line, bool is_write);
+
+/* One access to the line with this number (address >> line_shift). A read of the line that its set holds first is a hit
+ * that changes nothing, under LRU and FIFO: most accesses end here. */
+static inline void wp_cache_access(struct wp_cache *cache, uint32_t line, bool is_write)
+{
+    const uint32_t first = cache->lines[(line & cache->set_mask) * cache->config.ways];
+    if (!is_write && (first & ~WP_LINE_DIRTY) == line && cache->config.replacement <= WP_FIFO)
+        cache->counts.read_hits++;
+    else
+        wp_cache_access_any(cache, line, is_write);
+}
 
 #endif

@@ -47,8 +47,7 @@ struct wp_instruction {
     uint8_t size_bytes; /* 0: no instruction starts here */
     uint8_t flags, condition, access_count;
     uint8_t previous_bytes; /* size of the instruction that ends here, 0 if none does */
-    uint8_t quiet;          /* all that it costs is in the sums: nothing to do when it runs */
-    uint8_t unused[2];
+    uint8_t unused[3];
 };
 
 struct wp_range {
@@ -60,6 +59,7 @@ struct wp_setup {
     wp_register_read read_register;
     wp_engine_stop stop_engine;
     const struct wp_instruction *instructions;
+    const uint8_t *quiet; /* a row each: 1 where all that an instruction costs is in the sums */
     const struct wp_access *accesses;
     const struct wp_range *ranges;
     uint32_t *touched;         /* one bit a word of each range: 32-bit word i, bit j: word 32 i + j */
@@ -89,7 +89,7 @@ struct wp_observer {
     uint8_t *range_of_page; /* 1 + index of the range that holds some of a 4 KiB page, 0: none; no two share one */
 };
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 2; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 3; }
 
 static uint32_t page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
 
@@ -366,18 +366,15 @@ static void access_data(struct wp_observer *observer, uc_engine *engine, uint32_
         wp_cache_access(&observer->dcache, line, is_write);
 }
 
-/* Engine callback: an instruction is about to run. */
-WP_EXPORT void wp_observer_instruction(uc_engine *engine, uint64_t address, uint32_t size_bytes, void *user)
+/* Kept out of its only caller, which has nothing to do for most instructions and need then save no register. */
+#if defined(__GNUC__)
+__attribute__((noinline))
+#endif
+static void
+observe_instruction(struct wp_observer *observer, uc_engine *engine, uint32_t pc)
 {
-    struct wp_observer *const observer = user;
     const struct wp_setup *const setup = &observer->setup;
-    const uint32_t pc = (uint32_t)address, offset = pc - setup->code_base;
-    (void)size_bytes;
-    if (has_stopped(observer, engine))
-        return;
-    const struct wp_instruction *const instruction = &setup->instructions[offset / 2];
-    if (instruction->quiet && !observer->stack_pointer_pending)
-        return;
+    const struct wp_instruction *const instruction = &setup->instructions[(pc - setup->code_base) / 2];
     if (observer->stack_pointer_pending) {
         const uint32_t stack_pointer = read_register(observer, engine, setup->stack_pointer);
         if (stack_pointer < observer->counts.lowest_stack_pointer)
@@ -405,6 +402,18 @@ WP_EXPORT void wp_observer_instruction(uc_engine *engine, uint64_t address, uint
                 access_data(observer, engine, pc, at, access->bytes_each, true);
         }
     }
+}
+
+/* Engine callback: an instruction is about to run. */
+WP_EXPORT void wp_observer_instruction(uc_engine *engine, uint64_t address, uint32_t size_bytes, void *user)
+{
+    struct wp_observer *const observer = user;
+    const uint32_t pc = (uint32_t)address;
+    (void)size_bytes;
+    if (has_stopped(observer, engine))
+        return;
+    if (observer->stack_pointer_pending || !observer->setup.quiet[(pc - observer->setup.code_base) / 2])
+        observe_instruction(observer, engine, pc);
 }
 
 struct uc_tlb_entry_layout {

@@ -82,8 +82,8 @@ class Session:
 
 
 def sizes(heap_bytes: int) -> st.SearchStrategy[int]:
-    edges = [0, 1, 7, 8, 9, 127, 128, 129, 135, 255, 256, 257, 263, 264, 511, 512, 513, heap_bytes - 24, heap_bytes - 16,
-             heap_bytes, MAXIMUM_HEAP - 1, MAXIMUM_HEAP, 1 << 31, 0xFFFFFFF8, 0xFFFFFFFF]  # fmt: skip
+    edges = [0, 1, 7, 8, 9, 127, 128, 129, 135, 255, 256, 257, 263, 264, 511, 512, 513,
+             heap_bytes - 24, heap_bytes - 16, heap_bytes, MAXIMUM_HEAP - 1, MAXIMUM_HEAP, 1 << 31, 0xFFFFFFF8, 0xFFFFFFFF]  # fmt: skip
     return st.one_of(st.integers(1, 700), st.integers(1, max(1, heap_bytes // 2)), st.sampled_from(edges))
 
 
@@ -148,7 +148,9 @@ def test_freeing_null_does_nothing(session):
     assert session.live.keys() == {block}
 
 
-@pytest.mark.parametrize(("where", "heap_bytes"), [(0, 4096), (4, 4096), (8, 4092), (8, 16), (8, 0), (8, (1 << 28) + 8)])
+@pytest.mark.parametrize(
+    ("where", "heap_bytes"), [(0, 4096), (4, 4096), (8, 4092), (8, 16), (8, 0), (8, (1 << 28) + 8)]
+)
 def test_an_arena_that_is_refused_leaves_the_heap_as_it_was(session, where, heap_bytes):
     block = session.malloc(40)
     arena = session.base + where if where else 0

@@ -1,4 +1,4 @@
-"""The p-code interpreter as a second opinion on a measurement: every count, the path, the memory, the caches, the cycles."""
+"""The p-code interpreter as a second opinion on a measurement: counts, path, memory, caches, cycles."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def interpret(guest: Guest, memory: Memory, registers: Mapping[str, int], functi
 
 def registers_of(machine: Machine, isa: Isa) -> dict[str, int]:
     """What an earlier call left in the registers."""
-    return {name: machine._engine.read_register(name) for name in (f"r{n}" for n in range(32 if isa is Isa.POWERPC else 13))}
+    names = [f"r{n}" for n in range(32 if isa is Isa.POWERPC else 13)]
+    return {name: machine._engine.read_register(name) for name in names}
 
 
 @dataclass(frozen=True)

@@ -168,8 +168,9 @@ WRITES = [
 
 @pytest.mark.parametrize("replay", [native_replay, plain_replay])
 @pytest.mark.parametrize("replacement", [Replacement.LRU, Replacement.FIFO, Replacement.PLRU])
-@pytest.mark.parametrize(("text", "write_back", "allocate", "initial", "writebacks", "memory_writes"), WRITES)
-def test_writes_worked_by_hand(replay, replacement, text, write_back, allocate, initial, writebacks, memory_writes):
+@pytest.mark.parametrize("case", WRITES)
+def test_writes_worked_by_hand(replay, replacement, case):
+    text, write_back, allocate, initial, writebacks, memory_writes = case
     config = cache_config(1, 2, 16, replacement, write_back=write_back, write_allocate=allocate)
     counts = replay(config, initial, letters(text)).counts
     assert (counts["writebacks"], counts["memory_writes"]) == (writebacks, memory_writes)

@@ -194,9 +194,17 @@ def test_cold_warm_and_dirty_caches(target):
     assert cold.dcache.writebacks == 0
     assert dirty.dcache.writebacks == dirty.dcache.misses
     assert dirty.icache.writebacks == 0
-    fills = dirty.icache.misses * cached.memory.line_cycles(32) + 2 * dirty.dcache.misses * cached.memory.line_cycles(16)
+    memory = cached.memory
+    fills = dirty.icache.misses * memory.line_cycles(32) + 2 * dirty.dcache.misses * memory.line_cycles(16)
     assert dirty.stall_cycles == fills
     assert dirty.cycles == dirty.instruction_cycles + fills
+
+
+def test_an_instruction_cache_has_nothing_to_write_back():
+    cached = replace(load_target("mpc603e"), icache=cache_config(2, 2, 16, write_back=True))
+    with guest_on(guest("mpc603e").image, cached).machine() as machine:
+        counts = machine.measure("nested", (), DIRTY).icache
+    assert (counts.misses > 0, counts.writebacks) == (True, 0)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -214,7 +222,7 @@ def test_without_caches_each_access_goes_to_memory(target):
 def test_each_instruction_is_fetched_once_from_each_line_it_lies_in(line_bytes):
     """A wide Thumb instruction can straddle a line."""
     nop, wide = "nop", "movw r1, #1234"
-    body = "\n".join((nop, nop, nop, wide, wide, nop, nop, nop, wide, "bx lr"))
+    body = "\n".join([*[nop] * 3, *[wide] * 2, *[nop] * 3, wide, "bx lr"])
     target = replace(
         load_target("cortex-m4"), icache=replace(cache_config(64, 1, line_bytes), write_back=False), dcache=None
     )
@@ -246,7 +254,8 @@ def test_write_through_and_no_allocation():
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_replay_counts_each_operation_as_measuring_it_alone_does(target):
-    operations = [(0, 0, 100), (0, 1, 1), (0, 2, 0), (1, 0, 0), (0, 0, 1 << 30), (1, 2, 0), (0, 3, 700), (1, 1, 0), (1, 3, 0)]
+    allocate = [(0, 0, 100), (0, 1, 1), (0, 2, 0), (1, 0, 0), (0, 0, 1 << 30)]
+    operations = [*allocate, (1, 2, 0), (0, 3, 700), (1, 1, 0), (1, 3, 0)]
     counted = tlsf_guest(target)
     with counted.machine() as machine:
         machine.call("tlsf_init", machine.heap.base_address, 4096)

@@ -17,7 +17,7 @@ from tests.emu.second_engine import (
     interpret,
     traced_call,
 )
-from tests.support import TARGETS, cache_config, guest_on, images_dir, tlsf, tlsf_guest
+from tests.support import TARGETS, assembler, cache_config, guest_of, guest_on, images_dir, tlsf, tlsf_guest
 from wcet_probe.catalog import load_target
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.model import CacheConfig, InitialCache, Isa, OperationKind, Replacement, Target
@@ -25,6 +25,7 @@ from wcet_probe.probe import ProbeRequest, observe
 
 COLD, DIRTY = InitialCache.COLD, InitialCache.DIRTY
 HEAP_BYTES = 4096
+TARGET = {name: load_target(name) for name in TARGETS}
 CONTENT = bytes(16) + bytes(i * 37 & 0xFF for i in range(240))
 
 CACHES: dict[str, tuple[CacheConfig | None, CacheConfig | None]] = {
@@ -53,7 +54,7 @@ def with_caches(target: Target, name: str) -> Target:
 
 
 KNOWN = [pair for pair in zip(ALL, IDS, strict=True) if pair[0][1].function not in {"zero", "string"}]
-"""The interpreter knows no ``dcbz``, and takes a load or store string for one access: these are counted by hand alone."""
+"""The interpreter knows no ``dcbz`` and takes a load or store string for one access: both are counted by hand alone."""
 
 
 @pytest.mark.parametrize(("target", "case"), [pair for pair, _ in KNOWN], ids=[name for _, name in KNOWN])
@@ -67,6 +68,35 @@ def test_hand_written_functions(target, case, caches):
         measurement, second = assert_agree(cached, machine, case.function, arguments, COLD)
         seen = traced_call(traced, cached.target.isa, case.function, arguments)
         assert measurement.instruction_cycles == cycles_of(cached, second.path, seen)
+
+
+IT_BLOCKS = "itete eq\nldreq r2, [r1]\nstrne.w r2, [r1]\nstreq r2, [r1, #4]\nldrne.w r3, [r1, #4]\n"
+CONDITIONALS = "ldreq r2, [r1]\nstrne r2, [r1]\nldmeq r1, {r2, r3}\nldrne r3, [r1, #4]!\n"
+LOADS = "lwz 5, 0(4)\nstw 5, 4(4)\nstmw 30, 8(4)\nlmw 30, 8(4)\n"
+REPEATED = {
+    "cortex-m4": ("cmp r0, #0\n", IT_BLOCKS, "bx lr"),
+    "arm926ej-s": ("cmp r0, #0\n", CONDITIONALS, "bx lr"),
+    "mpc603e": ("cmpwi 3, 0\n", LOADS, "blr"),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("argument", [0, 1])
+@pytest.mark.parametrize(("skipped_bytes", "times"), [(4096 - 2 * n, 3) for n in range(2, 12, 2)] + [(0, 400)])
+def test_code_that_the_engine_translates_in_pieces(target, argument, skipped_bytes, times):
+    """Code across a page, in the middle of an IT block or of an instruction, and blocks longer than a translation."""
+    first, again, last = REPEATED[target]
+    skipped_bytes = skipped_bytes + 2 * (target == "cortex-m4") if skipped_bytes else 0
+    source = assembler({"f": f"b 1f\n.balign 4096\n.space {skipped_bytes}\n1: {first}{again * times}{last}"}, TARGET[target])
+    used = guest_of(source.replace("b 1f", "b.w 1f" if target == "cortex-m4" else "b 1f"), with_caches(TARGET[target], "small lru"))
+    with used.machine() as machine, used.machine() as traced:
+        arguments = (argument, machine.heap.base_address) if target != "mpc603e" else (argument, machine.heap.base_address)
+        measurement, second = assert_agree(used, machine, "f", arguments, COLD)
+        assert measurement.instructions == 3 + times * (5 if target == "cortex-m4" else 4)
+        seen = traced_call(traced, used.target.isa, "f", arguments)
+        assert measurement.instruction_cycles == cycles_of(used, second.path, seen)
+        machine.call("f", *arguments)
+        assert machine.count("f", arguments) == measurement.instructions
 
 
 @pytest.mark.parametrize("unaligned", range(4))
@@ -83,7 +113,9 @@ def test_random_operations_on_tlsf(target, data):
     """Each operation of a random sequence, from the state that all before it left."""
     caches = data.draw(st.sampled_from([*CACHES, "own"]))
     initial = data.draw(st.sampled_from((COLD, DIRTY)))
-    built = tlsf_guest(target, {"sl-bits": data.draw(st.sampled_from((4, 5))), "bit-search": data.draw(st.integers(0, 1))})
+    built = tlsf_guest(
+        target, {"sl-bits": data.draw(st.sampled_from((4, 5))), "bit-search": data.draw(st.integers(0, 1))}
+    )
     used = built if caches == "own" else guest_on(built.image, with_caches(built.target, caches))
     sizes = st.integers(1, 300) | st.sampled_from((0, 8, 256, 257, 1000, 2000, HEAP_BYTES, 1 << 31))
     operations = data.draw(st.lists(st.one_of(sizes, st.integers(-8, -1)), min_size=1, max_size=10))
@@ -126,7 +158,9 @@ def test_everything_from_init_on_in_the_interpreter_alone(target, scenario):
         registers = {f"r{first + i}": argument for i, argument in enumerate(arguments)}
         registers |= {stack: layout.stack.end_address - 16, "lr": RETURN_ADDRESS}
         done = interpret(used, memory, registers, function)
-        memory = {base: bytearray(done.memory[base]) if isinstance(old, bytearray) else old for base, old in memory.items()}
+        memory = {
+            base: bytearray(done.memory[base]) if isinstance(old, bytearray) else old for base, old in memory.items()
+        }
         return done
 
     assert call("tlsf_init", layout.heap_address, HEAP_BYTES).result == 0

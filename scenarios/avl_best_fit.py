@@ -1,0 +1,467 @@
+"""Worst, best and random states of best fit over an AVL tree.
+
+An allocation is a search, a removal and, where the block found is larger, an insertion of what is left; a deallocation is
+two removals and an insertion at most. Each goes down the tree and up again. The way is longest in the sparsest tree of a
+height: one subtree of every node is a level lower than the other, a Fibonacci tree. In it a removal on the lower side
+unbalances every node above: each is rotated, and what the rotations leave behind along the way is balanced, so that the
+insertion that follows goes down twice as many nodes and changes every one of them on its way up.
+
+The state is built level by level: free blocks enter the tree in breadth-first order, with used ones (fences) between
+them, and no rotation ever happens while it is set up.
+
+Sources: C06 table 1 (1.44 log2 is the height of such a tree); the state itself is not in the papers.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from wcet_probe.errors import UsageError
+from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.random_workload import random_plans
+
+HEADER_BYTES = 8
+_USED, _BALANCED, _TALLER = 0, 1, 2
+_STATE_MASK = 3
+
+_DRIVER = "tree height = largest h with F(h + 2) - 1 <= floor((H - c) / 2M), F Fibonacci's numbers, c a constant"
+
+_WHY_WORST_ALLOC = (
+    "The tree is the sparsest of its height: no heap of this size holds a higher one in blocks of the least size.",
+    "The block found is the only one that fits and the last of the lower side at every node: removing it unbalances "
+    "every node on the way, and each is rotated.",
+    "The block is larger than the request: what is left is inserted where the rotations have left every node balanced, "
+    "so that all of them change on the way up.",
+)
+_WHY_WORST_FREE = (
+    "Both neighbours are free: two blocks leave the tree, one enters it.",
+    "The neighbours are in different subtrees of the root, each the last of the lower side at every node: both removals "
+    "rotate each node on their way, and neither mends the other's.",
+    "The merged block is the largest: it goes down the way that the first removal has balanced, and changes every node.",
+)
+_WHY_FAILING = ("Every free block is too small: the way goes right to the end of the longest path, and finds nothing.",)
+
+
+# ----------------------------------------------------------------------------------------------------- shapes of trees
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A binary tree without keys; subtrees are shared."""
+
+    left: Shape | None
+    right: Shape | None
+    size: int
+
+
+def _joined(left: Shape | None, right: Shape | None) -> Shape:
+    return Shape(left, right, 1 + _size(left) + _size(right))
+
+
+def _size(shape: Shape | None) -> int:
+    return shape.size if shape else 0
+
+
+@cache
+def sparse(height: int) -> Shape | None:
+    """The AVL tree of ``height`` with fewest nodes; right subtrees are the taller ones."""
+    return _joined(sparse(height - 2), sparse(height - 1)) if height > 0 else None
+
+
+@cache
+def _outward(height: int) -> Shape | None:
+    """As ``sparse``, but the root's left subtree is the taller one: a single rotation brings it up."""
+    return _joined(sparse(height - 1), sparse(height - 2)) if height > 0 else None
+
+
+def spine(height: int, kind: str) -> Shape | None:
+    """A sparsest AVL tree whose path to its last node is of ``kind``.
+
+    ``double`` and ``single``: it always goes to the lower side, and the last node's removal rotates every node on the
+    path twice or once. ``long``: it always goes to the taller side, and the removal rotates nothing.
+    """
+    if height <= 0:
+        return None
+    if kind == "long":
+        return _joined(sparse(height - 2), spine(height - 1, kind))
+    return _joined(sparse(height - 1) if kind == "double" else _outward(height - 1), spine(height - 2, kind))
+
+
+def sparsest_nodes(height: int) -> int:
+    """Nodes of the sparsest AVL tree of ``height``: F(height + 2) - 1."""
+    return _size(sparse(height))
+
+
+def _level_order(shape: Shape) -> Iterator[int]:
+    """In-order positions of the nodes, level by level."""
+    level = [(shape, 0)]
+    while level:
+        below = []
+        for node, first in level:
+            left, right = node.left, node.right
+            at = first + (left.size if left else 0)
+            yield at
+            if left:
+                below.append((left, first))
+            if right:
+                below.append((right, at + 1))
+        level = below
+
+
+# ---------------------------------------------------------------------------------------------------------------- heaps
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Sizes of blocks, headers included."""
+
+    heap: int
+    minimum: int
+    rest: int
+    unit: int
+
+    def larger(self, size: int) -> int:
+        """The next size above ``size``."""
+        return size + self.unit
+
+
+def _sizes(request: HeapRequest) -> _Sizes:
+    values = request.allocator.values
+    minimum = values["minimum-block"]
+    return _Sizes(request.heap_bytes, minimum, max(minimum, values["split-threshold"]), values["alignment"])
+
+
+def _height(sizes: _Sizes, extra: int, least: int) -> int:
+    """Height of the highest tree of least blocks with fences between, ``extra`` bytes and a last used block.
+
+    Raises:
+        UsageError: it is below ``least``.
+    """
+    nodes = (sizes.heap - HEADER_BYTES - extra - sizes.minimum) // (2 * sizes.minimum)
+    height = 0
+    while sparsest_nodes(height + 1) <= nodes:
+        height += 1
+    if height < least:
+        works = 2 * sizes.minimum * (1 + sparsest_nodes(least)) + extra + HEADER_BYTES
+        message = f"a heap of {sizes.heap} bytes cannot hold the scenario's state; give at least {works} with --heap."
+        raise UsageError(message)
+    return height
+
+
+def _trace(sizes: _Sizes, free_sizes: list[int], order: Iterator[int]) -> Trace:
+    """Free blocks of ``free_sizes`` in address order, each with a fence behind it, freed in ``order``; the rest is used.
+
+    Block i is in slot 2i, the fence behind it in slot 2i + 1.
+    """
+    fence = sizes.minimum
+    rest = sizes.heap - HEADER_BYTES - sum(free_sizes) - fence * len(free_sizes)
+    bodies = [b - HEADER_BYTES for size in free_sizes for b in (size, fence)]
+    bodies.append(rest - HEADER_BYTES)
+    freed = [2 * at for at in order]
+    count = len(bodies)
+    return Trace(
+        kinds=(0,) * count + (1,) * len(freed),
+        slots=(*range(count), *freed),
+        sizes_bytes=(*bodies, *((0,) * len(freed))),
+        cache_sets=(0,) * (count + len(freed)),
+        slot_count=count,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- worst
+
+
+def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    return tuple(_alloc_plan(request, kind) for kind in ("double", "single", "long"))
+
+
+def _alloc_plan(request: HeapRequest, kind: str) -> ScenarioPlan:
+    sizes = _sizes(request)
+    cut = sizes.larger(sizes.minimum)
+    found = cut + sizes.rest
+    height = _height(sizes, found - sizes.minimum, 3)
+    shape = spine(height, kind)
+    assert shape is not None
+    count = shape.size
+    down = height if kind == "long" else (height + 2) // 2
+    rotated = 0 if kind == "long" else (height - 1) // 2
+    return ScenarioPlan(
+        scenario="worst-alloc",
+        variant=f"{kind} rotations" if rotated else "long way, no rotation",
+        trace=_trace(sizes, [sizes.minimum] * (count - 1) + [found], _level_order(shape)),
+        measured=Operation(OperationKind.MALLOC, 0, cut - HEADER_BYTES),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"{count} free blocks, {count - 1} of {sizes.minimum} bytes and the last of {found}, in a tree of height "
+            f"{height}; malloc({cut - HEADER_BYTES}) removes the last, rotates {rotated} nodes and inserts {sizes.rest} bytes"
+        ),
+        why=_WHY_WORST_ALLOC,
+        prediction={
+            "tree height": height,
+            "free blocks": count,
+            "nodes on the way down": down,
+            "nodes to be rotated": rotated,
+            "bytes of the block found": found,
+        },
+        driver=_DRIVER,
+        driver_value=height,
+    )
+
+
+def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    return tuple(
+        _free_plan(request, kind, taller=taller) for kind in ("double", "single", "long") for taller in ("right", "left")
+    )
+
+
+def _free_plan(request: HeapRequest, kind: str, *, taller: str) -> ScenarioPlan:
+    """The left neighbour is the last node of the root's left subtree, the right neighbour the last of all."""
+    sizes = _sizes(request)
+    after = sizes.larger(sizes.minimum)
+    height = _height(sizes, after - sizes.minimum, 4)
+    heights = (height - 2, height - 1) if taller == "right" else (height - 1, height - 2)
+    left, right = (spine(h, kind) for h in heights)
+    shape = _joined(left, right)
+    count = shape.size
+    # In address order the right neighbour follows the left one; in the tree it is the last, because it is larger.
+    before_at = _size(left) - 1
+    place = [at if at <= before_at else at + 1 for at in range(count - 1)] + [before_at + 1]
+    free_sizes = [sizes.minimum] * count
+    free_sizes[before_at + 1] = after
+    rotated = [0 if kind == "long" else (h - 1) // 2 for h in heights]
+    return ScenarioPlan(
+        scenario="worst-free",
+        variant=f"{kind} {'rotations' if rotated[0] else 'ways'}, {taller} subtree of the root taller",
+        trace=_trace(sizes, free_sizes, (place[at] for at in _level_order(shape))),
+        measured=Operation(OperationKind.FREE, 2 * before_at + 1),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"a used block between free ones of {sizes.minimum} and {after} bytes, far apart in a tree of height {height} with "
+            f"{count} nodes; free removes both, rotates about {sum(rotated)} nodes and inserts the merged block"
+        ),
+        why=_WHY_WORST_FREE,
+        prediction={
+            "tree height": height,
+            "free blocks": count,
+            "rotated, left neighbour": rotated[0],
+            "rotated, right neighbour": rotated[1],
+            "bytes of the left neighbour": sizes.minimum,
+            "bytes of the right neighbour": after,
+        },
+        driver=_DRIVER,
+        driver_value=height,
+    )
+
+
+def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    sizes = _sizes(request)
+    height = _height(sizes, 0, 1)
+    shape = spine(height, "long")
+    assert shape is not None
+    size = sizes.larger(sizes.minimum) - HEADER_BYTES
+    return (
+        ScenarioPlan(
+            scenario="worst-failing-alloc",
+            variant="long way",
+            trace=_trace(sizes, [sizes.minimum] * shape.size, _level_order(shape)),
+            measured=Operation(OperationKind.MALLOC, 0, size),
+            initial_cache=InitialCache.DIRTY,
+            state=f"{shape.size} free blocks of {sizes.minimum} bytes in a tree of height {height}; malloc({size}) is refused",
+            why=_WHY_FAILING,
+            prediction={"tree height": height, "free blocks": shape.size, "nodes on the way down": height},
+            driver=_DRIVER,
+            driver_value=height,
+            refused=True,
+        ),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------- best
+
+
+def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    sizes = _sizes(request)
+    _height(sizes, 0, 1)
+    size = sizes.minimum - HEADER_BYTES
+    return (
+        ScenarioPlan(
+            scenario="best-alloc",
+            variant="the only free block",
+            trace=_trace(sizes, [sizes.minimum], iter((0,))),
+            measured=Operation(OperationKind.MALLOC, 0, size),
+            initial_cache=InitialCache.WARM,
+            state=f"one free block of {sizes.minimum} bytes; malloc({size}) takes it whole",
+            why=("The tree is a single node, which fits exactly: one step down, none up, nothing is inserted.",),
+            prediction={"tree height": 1, "free blocks": 1, "nodes on the way down": 1},
+        ),
+    )
+
+
+def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    sizes = _sizes(request)
+    _height(sizes, 0, 1)
+    return (
+        ScenarioPlan(
+            scenario="best-free",
+            variant="no free block",
+            trace=_trace(sizes, [sizes.minimum], iter(())),
+            measured=Operation(OperationKind.FREE, 0),
+            initial_cache=InitialCache.WARM,
+            state="a used block between used ones, and no free block; free makes it the root of the tree",
+            why=("No neighbour is free and the tree is empty: one insertion, without a step.",),
+            prediction={"tree height": 0, "free blocks": 0, "used blocks": 3},
+        ),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- the guest's own state
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The guest's heap as words, and the root of its tree."""
+
+    words: array[int]
+    base: int
+    root: int
+
+    def at(self, address: int) -> int:
+        return self.words[(address - self.base) >> 2]
+
+    def size(self, block: int) -> int:
+        return self.at(block + 4) & ~_STATE_MASK
+
+    def state(self, block: int) -> int:
+        return self.at(block + 4) & _STATE_MASK
+
+    def child(self, block: int, side: int) -> int:
+        return self.at(block + 8 + 4 * side)
+
+
+def _words(guest: GuestHeap) -> _Words:
+    control, heap = guest.symbols["avl_best_fit_control"], guest.heap
+    words = array("I", guest.read(heap.base_address, heap.size_bytes // 4 * 4))
+    # control.first is the heap's base: read in the guest's byte order and in the host's, it tells both apart.
+    if int.from_bytes(guest.read(control + 4, 4), sys.byteorder) != heap.base_address:
+        words.byteswap()
+    return _Words(words, heap.base_address, guest.read_word(control))
+
+
+def walk(guest: GuestHeap) -> tuple[Block, ...]:
+    """The blocks of the guest's heap in address order, the sentinel left out."""
+    words, base = _words(guest).words, guest.heap.base_address
+    blocks, at, behind = [], 0, (guest.heap.size_bytes - HEADER_BYTES) >> 2
+    while at < behind:
+        tag = words[at + 1]
+        blocks.append(Block(base + 4 * at, tag & ~_STATE_MASK, HEADER_BYTES, bool(tag & _STATE_MASK)))
+        at += (tag & ~_STATE_MASK) >> 2
+    return tuple(blocks)
+
+
+def _tree_height(heap: _Words) -> int:
+    """Length of a longest path: along the taller sides."""
+    height, node = 0, heap.root
+    while node:
+        height += 1
+        node = heap.child(node, int(heap.state(node) == _TALLER + 1))
+    return height
+
+
+def _way(heap: _Words, key: tuple[int, int]) -> tuple[list[tuple[int, int]], int]:
+    """Nodes and sides on the way down to ``key``, and how many of them lead to the least node not below it."""
+    way, found, node = [], 0, heap.root
+    while node:
+        side = int((heap.size(node), node) < key)
+        way.append((node, side))
+        if not side:
+            found = len(way)
+        node = heap.child(node, side)
+    return way, found
+
+
+def _rotated(heap: _Words, way: list[tuple[int, int]], found: int, *, above: int = 0) -> int:
+    """Nodes that the removal of the node at the end of ``way[:found]`` rotates, those below ``above`` nodes only."""
+    rotated = 0
+    # Without a left child the node itself leaves; with one the last node of the way does, and takes its place.
+    for node, side in reversed(way[above : len(way) - 1]):
+        match heap.state(node):
+            case state if state == _TALLER + side:
+                pass
+            case state if state == _BALANCED:
+                return rotated
+            case _:
+                rotated += 1
+                if heap.state(heap.child(node, 1 - side)) == _BALANCED:
+                    return rotated
+    return rotated
+
+
+def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+    heap, blocks = _words(guest), walk(guest)
+    free = sum(block.free for block in blocks)
+    facts: dict[str, int | str] = {
+        "tree height": _tree_height(heap),
+        "free blocks": free,
+        "used blocks": len(blocks) - free,
+    }
+    if plan.measured.kind is OperationKind.MALLOC:
+        return facts | _alloc_facts(guest, heap, plan)
+    return facts | (_free_facts(guest, heap, blocks, plan) if plan.scenario == "worst-free" else {})
+
+
+def _alloc_facts(guest: GuestHeap, heap: _Words, plan: ScenarioPlan) -> dict[str, int | str]:
+    unit = guest.values["alignment"]
+    size = max(guest.values["minimum-block"], -(-(plan.measured.size_bytes + HEADER_BYTES) // unit) * unit)
+    way, found = _way(heap, (size, 0))
+    facts: dict[str, int | str] = {"nodes on the way down": len(way)}
+    if found:
+        facts |= {
+            "nodes to be rotated": _rotated(heap, way, found),
+            "bytes of the block found": heap.size(way[found - 1][0]),
+        }
+    return facts
+
+
+def _free_facts(
+    guest: GuestHeap, heap: _Words, blocks: tuple[Block, ...], plan: ScenarioPlan
+) -> dict[str, int | str]:
+    own = guest.slot(plan.measured.slot) - HEADER_BYTES
+    at = next(i for i, block in enumerate(blocks) if block.address == own)
+    facts: dict[str, int | str] = {}
+    for which, block in (("left", blocks[at - 1]), ("right", blocks[at + 1])):
+        facts[f"bytes of the {which} neighbour"] = block.size_bytes if block.free else 0
+        way, found = _way(heap, (block.size_bytes, block.address))
+        facts[f"rotated, {which} neighbour"] = _rotated(heap, way, found, above=1) if block.free else 0
+    return facts
+
+
+FAMILY = Family(
+    builders=MappingProxyType(
+        {
+            "worst-alloc": _worst_alloc,
+            "worst-free": _worst_free,
+            "best-alloc": _best_alloc,
+            "best-free": _best_free,
+            "random": random_plans,
+            "worst-failing-alloc": _worst_failing_alloc,
+        }
+    ),
+    extremes=MappingProxyType(
+        {
+            "worst-alloc": Extreme.MOST_CYCLES,
+            "worst-free": Extreme.MOST_CYCLES,
+            "best-alloc": Extreme.FEWEST_CYCLES,
+            "best-free": Extreme.FEWEST_CYCLES,
+            "random": Extreme.MOST_CYCLES,
+            "worst-failing-alloc": Extreme.MOST_CYCLES,
+        }
+    ),
+    walk=walk,
+    state=_state,
+)

@@ -1,0 +1,473 @@
+"""Worst, best and random states of best-fit in an ordered binary tree.
+
+The tree has one node per size and nothing balances it. A path of n nodes needs n different sizes, and n of them, with the
+fences between them, need a multiple of n * n bytes: n is about sqrt(2H / a), and not H / 2M.
+
+Where a line of the cache ends behind a node's header, a visit touches two lines: candidates are built for both.
+
+Sources: P02 §2.3.1, §3.1.1, §3.1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isqrt
+from types import MappingProxyType
+
+from wcet_probe.errors import UsageError
+from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.random_workload import random_plans
+from wcet_probe.scenarios.tree_heap import Words, trace_of_layout
+
+HEADER_BYTES = 4
+OVERHEAD_BYTES = 8
+_FREE_BIT, _MEMBER_BIT = 1, 1
+_FENCE_OFFSET, _ROOT_OFFSET = 4, 8
+_NEXT, _RIGHT, _LEFT = 4, 8, 12
+_FOUR_WORDS = 16
+
+_WHY_ALLOC = (
+    "All free blocks have different sizes and were freed in order of size: the tree is one path.",
+    "The search goes down the whole path; only the node at its end is the best fit.",
+    "That block is so large that it is split, and its rest is inserted at the end of the same path: a second walk.",
+)
+_WHY_FREE = (
+    "All free blocks have different sizes and were freed in order of size: the tree is one path.",
+    "Both neighbours are free and are the two deepest nodes: each is looked for along the whole path.",
+    "The merged block is inserted near the end of the same path: a third walk.",
+)
+_WHY_PAPER = (
+    "All free blocks have different sizes and were freed in order of size: the tree is one path, the request needs its end.",
+    "It is not the worst state: P02 §3.1.1 leaves out that the block can be split and its rest inserted.",
+)
+_WHY_REFUSED = ("The tree is one path of ever larger sizes, and the request is larger than all: the whole path is searched.",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """Sizes of a build: alignment, least block, least rest, and the bytes of the heap that hold blocks."""
+
+    alignment: int
+    least: int
+    least_rest: int
+    usable: int
+
+    @classmethod
+    def of(cls, request: HeapRequest) -> _Bytes:
+        values = request.allocator.values
+        least = values["minimum-block"]
+        usable = request.heap_bytes - OVERHEAD_BYTES
+        return cls(values["alignment"], least, max(least, values["split-threshold"]), usable)
+
+    def sizes(self, count: int, first: int | None = None) -> list[int]:
+        """``count`` different sizes from ``first`` (the least block) on."""
+        first = self.least if first is None else first
+        return [first + self.alignment * i for i in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Blocks in address order: a fence to begin with, if any, then free blocks with a used one behind each.
+
+    Attributes:
+        lead: bytes of the fence before the first free block, 0 for none.
+        free: sizes of the free blocks.
+        fences: sizes of the used blocks behind them; the last one takes what is left of the heap, 0 for none.
+    """
+
+    lead: int
+    free: Sequence[int]
+    fences: Sequence[int]
+
+    @property
+    def bytes(self) -> int:
+        """All blocks together."""
+        return self.lead + sum(self.free) + sum(self.fences)
+
+    def slot(self, number: int) -> int:
+        """Slot of the free block ``number``; that of the used one behind it follows."""
+        return 2 * number + (self.lead > 0)
+
+    def trace(self, order: Sequence[int]) -> Trace:
+        """Allocate all from low addresses to high ones, free the blocks with these numbers."""
+        blocks = [self.lead] if self.lead else []
+        for free, fence in zip(self.free, self.fences, strict=True):
+            blocks += [free, fence]
+        requests = [size - OVERHEAD_BYTES for size in blocks if size]
+        return trace_of_layout(requests, [self.slot(number) for number in order])
+
+
+def _lay_out(size: _Bytes, line: int | None, free: Sequence[int]) -> _Layout | None:
+    """Free blocks with least fences between them; None if the heap is too small.
+
+    With a ``line`` every header is the last word of a line, and the links are in the next one.
+    """
+    lead, fences = 0, [size.least] * (len(free) - 1)
+    if line is not None:
+        lead = (line - 2 * HEADER_BYTES) % line
+        lead += line if 0 < lead < size.least else 0
+        fences = [size.least + -(block + size.least) % line for block in free[:-1]]
+    left = size.usable - lead - sum(free) - sum(fences)
+    if left < 0:
+        return None
+    if 0 < left < size.least and fences:
+        fences[-1] += left  # moves the last free block alone
+        left = 0
+    return _Layout(lead, free, [*fences, left])
+
+
+def _longest(request: HeapRequest, line: int | None, sizes: Callable[[int], Sequence[int]]) -> _Layout:
+    """The layout with the most free blocks of ``sizes(count)`` that the heap holds."""
+    size = _Bytes.of(request)
+    low, high = 3, 4 + isqrt(2 * request.heap_bytes // size.alignment)
+    if _lay_out(size, line, sizes(low)) is None:
+        message = f"a heap of {request.heap_bytes} bytes is too small for the scenario's state; give at least 1024 with --heap."
+        raise UsageError(message)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _lay_out(size, line, sizes(middle)) is None else (middle, high)
+    layout = _lay_out(size, line, sizes(low))
+    assert layout is not None  # noqa: S101  (for the type checker: low always fits)
+    return layout
+
+
+def _lines(request: HeapRequest) -> tuple[int | None, ...]:
+    """Lines that headers are laid to the end of; None for headers wherever they come to lie."""
+    line = request.data_line_bytes
+    return (None,) if line is None or line < 2 * OVERHEAD_BYTES else (None, line)
+
+
+def _variant(path: str, line: int | None) -> str:
+    return path if line is None else f"{path}, headers in the last word of a line"
+
+
+def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    size = _Bytes.of(request)
+
+    def right(count: int, extra: int) -> list[int]:
+        """The last one is cut above all others, and its rest is ``extra`` larger than the largest of them."""
+        *below, largest = size.sizes(count - 1)
+        return [*below, largest, largest + size.alignment + max(largest + extra, size.least_rest)]
+
+    def new(count: int) -> list[int]:
+        return right(count, size.alignment)
+
+    def joining(count: int) -> list[int]:
+        return right(count, 0)
+
+    def left(count: int) -> list[int]:
+        return size.sizes(count, size.least + size.least_rest)[::-1]
+
+    plans = []
+    for line in _lines(request):
+        for path, sizes in (
+            ("path to the right", new),
+            ("path to the right, rest joins a list", joining),
+            ("path to the left", left),
+        ):
+            layout = _longest(request, line, sizes)
+            cut = size.least if sizes is left else layout.free[-2] + size.alignment
+            plans.append(_alloc_plan("worst-alloc", _variant(path, line), layout, cut))
+    return tuple(plans)
+
+
+def _alloc_plan(scenario: str, variant: str, layout: _Layout, cut: int) -> ScenarioPlan:
+    """The last of the free blocks of ``layout`` is the end of the path; ``cut`` bytes are taken of it."""
+    count, found = len(layout.free), layout.free[-1]
+    split = found > cut
+    return ScenarioPlan(
+        scenario=scenario,
+        variant=variant,
+        trace=layout.trace(range(count)),
+        measured=Operation(OperationKind.MALLOC, 0, cut - OVERHEAD_BYTES),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"{count} free blocks of different sizes on one path; malloc({cut - OVERHEAD_BYTES}) takes the deepest, of {found} "
+            + (f"bytes, and inserts the rest of {found - cut}" if split else "bytes")
+        ),
+        why=_WHY_ALLOC if split else _WHY_PAPER,
+        prediction={
+            "nodes searched": count,
+            "nodes passed to insert": count - 1 if split else 0,
+            "free blocks": count,
+            "height of the tree": count,
+            "bytes of the best fit": found,
+        },
+        driver=f"nodes visited = {'2n - 1' if split else 'n'}; n different sizes and their fences fill H (n ~ sqrt(2H / a))",
+        driver_value=2 * count - 1 if split else count,
+    )
+
+
+def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    size = _Bytes.of(request)
+    plans = []
+    for line in _lines(request):
+        plans.append(_free_plan(_variant("path to the right", line), _longest(request, line, size.sizes)))
+        to_left = _longest(request, line, lambda count: size.sizes(count)[::-1])
+        plans.append(_free_plan(_variant("path to the left", line), to_left))
+    return tuple(plans)
+
+
+def _free_plan(variant: str, layout: _Layout) -> ScenarioPlan:
+    """The used block between the last two free ones of ``layout``, which are the two deepest nodes, is freed."""
+    count, own = len(layout.free), layout.fences[-2]
+    merged = layout.free[-2] + own + layout.free[-1]
+    rest = layout.free[:-2]
+    passed = len(rest) if rest[0] < rest[-1] else min(len(rest), sum(block > merged for block in rest) + 1)
+    return ScenarioPlan(
+        scenario="worst-free",
+        variant=variant,
+        trace=layout.trace(range(count)),
+        measured=Operation(OperationKind.FREE, layout.slot(count - 2) + 1),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"{count} free blocks of different sizes on one path; free merges a block with the two deepest, of "
+            f"{layout.free[-2]} and {layout.free[-1]} bytes, into one of {merged}"
+        ),
+        why=_WHY_FREE,
+        prediction={
+            "nodes passed to detach": 2 * count - 1,
+            "nodes passed to insert": passed,
+            "free neighbours": 2,
+            "free blocks": count,
+            "height of the tree": count,
+        },
+        driver="nodes visited = 3n - 3; n different sizes and their fences fill H (n ~ sqrt(2H / a))"
+        if passed == count - 2
+        else f"nodes visited = 3n - {3 * count - (2 * count - 1 + passed)}; n different sizes and their fences fill H",
+        driver_value=2 * count - 1 + passed,
+    )
+
+
+def _paper_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    size = _Bytes.of(request)
+    plans = []
+    for line in _lines(request):
+        layout = _longest(request, line, size.sizes)
+        plans.append(_alloc_plan("paper-alloc", _variant("path to the right", line), layout, layout.free[-1]))
+    return tuple(plans)
+
+
+def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    size = _Bytes.of(request)
+    plans = []
+    for line in _lines(request):
+        layout = _longest(request, line, size.sizes)
+        count, wanted = len(layout.free), layout.free[-1] + size.alignment
+        plans.append(
+            ScenarioPlan(
+                scenario="worst-failing-alloc",
+                variant=_variant("path to the right", line),
+                trace=layout.trace(range(count)),
+                measured=Operation(OperationKind.MALLOC, 0, wanted - OVERHEAD_BYTES),
+                initial_cache=InitialCache.DIRTY,
+                state=f"{count} free blocks of different sizes on one path; malloc({wanted - OVERHEAD_BYTES}) fits none",
+                why=_WHY_REFUSED,
+                prediction={"nodes searched": count, "free blocks": count, "height of the tree": count},
+                driver="nodes visited = n; n different sizes and their fences fill H (n ~ sqrt(2H / a))",
+                driver_value=count,
+                refused=True,
+            )
+        )
+    return tuple(plans)
+
+
+def _best_plan(request: HeapRequest, scenario: str, variant: str, free: int, why: str) -> ScenarioPlan:
+    """``free`` least blocks are free, apart from each other; the call takes or returns another least block."""
+    size = _Bytes.of(request)
+    requests = [size.least - OVERHEAD_BYTES] * 6 + [size.usable - 6 * size.least - OVERHEAD_BYTES]
+    allocates = scenario == "best-alloc"
+    kind = OperationKind.MALLOC if allocates else OperationKind.FREE
+    return ScenarioPlan(
+        scenario=scenario,
+        variant=variant,
+        trace=trace_of_layout(requests, range(0, 2 * free, 2)),
+        measured=Operation(kind, 0 if allocates else 5, size.least - OVERHEAD_BYTES if allocates else 0),
+        initial_cache=InitialCache.WARM,
+        state=f"{free} free block(s) of {size.least} bytes; the call {'takes' if allocates else 'returns'} one of that size",
+        why=(why,),
+        prediction={"free blocks": free, "height of the tree": min(free, 1)},
+    )
+
+
+def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    why = "The root fits exactly: nothing to search for, nothing to split."
+    return (
+        _best_plan(request, "best-alloc", "the only free block", 1, why),
+        _best_plan(request, "best-alloc", "a member of the root's list", 2, why),
+    )
+
+
+def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    why = "No neighbour is free, and the place in the tree is found at once."
+    return (
+        _best_plan(request, "best-free", "into an empty tree", 0, why),
+        _best_plan(request, "best-free", "into the root's list", 1, why),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ the guest's heap
+
+
+def walk(guest: GuestHeap) -> tuple[Block, ...]:
+    """The blocks of the guest's heap in address order, the fences left out."""
+    control = guest.symbols["btree_best_fit_control"]
+    words, blocks = Words.of(guest, control), []
+    address, fence = guest.read_word(control), guest.read_word(control + _FENCE_OFFSET)
+    while address < fence:
+        header = words[address]
+        blocks.append(Block(address, header & ~_FREE_BIT, HEADER_BYTES, bool(header & _FREE_BIT)))
+        address += header & ~_FREE_BIT
+    return tuple(blocks)
+
+
+@dataclass(slots=True)
+class _Tree:
+    """The guest's tree. A link is the address of the word that leads to a node, 0 for the root's."""
+
+    words: Words
+    root: int
+
+    def target(self, link: int) -> int:
+        """What a link leads to."""
+        return self.words[link] if link else self.root
+
+    def redirect(self, link: int, node: int) -> None:
+        """Have a link lead to ``node``; in the copy."""
+        if link:
+            self.words[link] = node
+        else:
+            self.root = node
+
+    def children(self, node: int) -> tuple[int, int]:
+        """Left and right child, 0 for none."""
+        has_left = self.words[node] & ~_FREE_BIT > _FOUR_WORDS
+        return self.words[node + _LEFT] if has_left else 0, self.words[node + _RIGHT]
+
+    def height(self) -> int:
+        """Nodes on the longest path."""
+        height, level = 0, [self.root] if self.root else []
+        while level:
+            height += 1
+            level = [child for node in level for child in self.children(node) if child]
+        return height
+
+    def path(self, size: int) -> list[int]:
+        """Links to the nodes that are passed on the way to a size, that of its own node included."""
+        links, link = [], 0
+        while node := self.target(link):
+            links.append(link)
+            own = self.words[node] & ~_FREE_BIT
+            if own == size:
+                break
+            link = node + (_RIGHT if own < size else _LEFT)
+        return links
+
+    def detach(self, block: int) -> int:
+        """Take a free block out of the tree; the nodes passed. Members of lists stay: nothing passes them."""
+        if self.words[block + _RIGHT] & _MEMBER_BIT:
+            return 0
+        links = self.path(self.words[block] & ~_FREE_BIT)
+        left, right = self.children(block)
+        passed = len(links)
+        if heir := self.words[block + _NEXT]:
+            self.words[heir + _RIGHT] = right
+            if left:
+                self.words[heir + _LEFT] = left
+        elif left and right:
+            at, heir = block + _RIGHT, right
+            while below := self.words[heir + _LEFT]:
+                at, heir, passed = heir + _LEFT, below, passed + 1
+            self.words[at] = self.words[heir + _RIGHT]
+            self.words[heir + _LEFT] = left
+            self.words[heir + _RIGHT] = self.words[block + _RIGHT]
+        else:
+            heir = left or right
+        self.redirect(links[-1], heir)
+        return passed
+
+
+def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+    """Facts of the guest's heap, and of the walks that the measured operation is going to make in it."""
+    control = guest.symbols["btree_best_fit_control"]
+    tree = _Tree(Words.of(guest, control), guest.read_word(control + _ROOT_OFFSET))
+    blocks = walk(guest)
+    facts: dict[str, int | str] = {
+        "free blocks": sum(block.free for block in blocks),
+        "used blocks": sum(not block.free for block in blocks),
+        "height of the tree": tree.height(),
+    }
+    if plan.scenario == "random":
+        return facts
+    if plan.measured.kind is OperationKind.MALLOC:
+        return facts | _malloc_walks(tree, guest.values, plan.measured.size_bytes)
+    return facts | _free_walks(tree, guest.slot(plan.measured.slot) - HEADER_BYTES)
+
+
+def _malloc_walks(tree: _Tree, values: Mapping[str, int], request_bytes: int) -> Mapping[str, int]:
+    """The search, and the way in for the rest."""
+    alignment, least = values["alignment"], values["minimum-block"]
+    size = max(least, -(-(request_bytes + OVERHEAD_BYTES) // alignment) * alignment)
+    links = tree.path(size)
+    fits = [node for node in map(tree.target, links) if tree.words[node] & ~_FREE_BIT >= size]
+    facts = {"nodes searched": len(links), "bytes of the best fit": 0, "nodes passed to insert": 0}
+    if fits:
+        found = fits[-1]  # every node that fits is smaller than those that did before it
+        facts["bytes of the best fit"] = tree.words[found] & ~_FREE_BIT
+        rest = facts["bytes of the best fit"] - size
+        if rest >= max(least, values["split-threshold"]):
+            if not tree.words[found + _NEXT]:
+                tree.detach(found)
+            facts["nodes passed to insert"] = len(tree.path(rest))
+    return facts
+
+
+def _free_walks(tree: _Tree, block: int) -> Mapping[str, int]:
+    """The walks to the neighbours that leave the tree, and the way in for the merged block."""
+    size = tree.words[block]
+    passed = neighbours = 0
+    following = tree.words[block + size]
+    if following & _FREE_BIT:
+        passed += tree.detach(block + size)
+        size += following & ~_FREE_BIT
+        neighbours += 1
+    preceding = tree.words[block - HEADER_BYTES]
+    if preceding & _FREE_BIT:
+        passed += tree.detach(block - (preceding & ~_FREE_BIT))
+        size += preceding & ~_FREE_BIT
+        neighbours += 1
+    return {
+        "nodes passed to detach": passed,
+        "nodes passed to insert": len(tree.path(size)),
+        "free neighbours": neighbours,
+    }
+
+
+FAMILY = Family(
+    builders=MappingProxyType(
+        {
+            "worst-alloc": _worst_alloc,
+            "worst-free": _worst_free,
+            "best-alloc": _best_alloc,
+            "best-free": _best_free,
+            "worst-failing-alloc": _worst_failing_alloc,
+            "paper-alloc": _paper_alloc,
+            "random": random_plans,
+        }
+    ),
+    extremes=MappingProxyType(
+        {
+            "worst-alloc": Extreme.MOST_CYCLES,
+            "worst-free": Extreme.MOST_CYCLES,
+            "best-alloc": Extreme.FEWEST_CYCLES,
+            "best-free": Extreme.FEWEST_CYCLES,
+            "worst-failing-alloc": Extreme.MOST_CYCLES,
+            "paper-alloc": Extreme.MOST_CYCLES,
+            "random": Extreme.MOST_CYCLES,
+        }
+    ),
+    walk=walk,
+    state=_state,
+)

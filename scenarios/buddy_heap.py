@@ -1,0 +1,227 @@
+"""What the two buddy systems have in common for their scenarios: classes, roots, ways to carve a heap, facts of a guest's heap.
+
+A buddy system knows sizes by class; a block of class k splits into a left child of class k - 1 and a right child of class
+k - ``step``. A heap that is no single block is cut into *roots*, largest first.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from wcet_probe.errors import UsageError
+from wcet_probe.model import Block, Trace
+from wcet_probe.scenarios.families import GuestHeap
+from wcet_probe.scenarios.traces import TraceBuilder
+
+_LEAST_BLOCKS = 64
+_FREE_BIT = 1
+_WORD_BYTES = 4
+_HEADS_AT = 4 * _WORD_BYTES
+
+
+class Buddies(ABC):
+    """A buddy system with its build parameters: the same rules as its C, kept equal by the state proof of every run."""
+
+    control: str
+    step: int
+    tag_shift: int
+    least_requests: tuple[int, ...]
+    """Classes of the requests that may cost most."""
+    merges_form: str
+    """Merges from the deepest leaf to the largest root, as a closed form in words; ``{drop}`` stands for fewer ones."""
+    leaf_first: bool
+    """Whether a request for the least block of a free block is served by its left-most, deepest leaf."""
+
+    def __init__(self, values: Mapping[str, int]) -> None:
+        self.minimum_bytes = values["minimum-block"]
+        self.header_bytes = values["alignment"]
+
+    @abstractmethod
+    def size(self, class_: int) -> int:
+        """Bytes of a block, header included."""
+
+    @abstractmethod
+    def splits(self, found: int, wanted: int) -> int:
+        """How often malloc splits a block of class ``found`` for a request of class ``wanted``."""
+
+    @abstractmethod
+    def splits_form(self, wanted: int) -> str:
+        """The same for the largest root, as a closed form in words."""
+
+    @abstractmethod
+    def buddy(self, offset: int, tag: int) -> tuple[int, int]:
+        """Offset and class of the buddy of a block; a root's is where no free block of that class can be."""
+
+    @abstractmethod
+    def parent(self, tag: int, buddy_tag: int) -> int:
+        """Tag of the block that a used block and its free buddy merge into."""
+
+    def class_of(self, size_bytes: int) -> int:
+        """The class that a request is rounded up to."""
+        class_ = 0
+        while self.size(class_) < size_bytes + self.header_bytes:
+            class_ += 1
+        return class_
+
+    def payload(self, class_: int) -> int:
+        """The largest request of a class."""
+        return self.size(class_) - self.header_bytes
+
+    def roots(self, heap_bytes: int) -> tuple[int, ...]:
+        """Classes of the roots of a heap, largest first.
+
+        Raises:
+            UsageError: the heap is too small for any scenario.
+        """
+        least = _LEAST_BLOCKS * self.minimum_bytes
+        if heap_bytes < least:
+            message = f"a heap of {heap_bytes} bytes is too small for the scenario's state; give at least {least} with --heap."
+            raise UsageError(message)
+        classes = []
+        while heap_bytes >= self.minimum_bytes:
+            class_ = 1 if self.size(1) <= heap_bytes else 0
+            while self.size(class_ + 1) <= heap_bytes:
+                class_ += 1
+            classes.append(class_)
+            heap_bytes -= self.size(class_)
+        return tuple(classes)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A whole block of a class, in use."""
+
+    class_: int
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spine:
+    """A region split down to a leaf of the least size: slots of the leaf and of the other child of every split, by class."""
+
+    leaf: int
+    parts: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Carving:
+    """Carves a fresh heap. All roots are allocated first, so that what is freed is the only free block: what malloc then
+    does is known.
+    """
+
+    buddies: Buddies
+    heap_bytes: int
+    builder: TraceBuilder = field(default_factory=TraceBuilder)
+    roots: list[Region] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        classes = self.buddies.roots(self.heap_bytes)
+        self.roots = [Region(c, self._used(c)) for c in reversed(classes)][::-1]
+
+    def split(self, region: Region) -> tuple[Region, Region]:
+        """The children of a region of class 3 at least, both in use."""
+        self.builder.free(region.slot)
+        left, right = region.class_ - 1, region.class_ - self.buddies.step
+        return Region(left, self._used(left)), Region(right, self._used(right))
+
+    def spine(self, region: Region, *, leaf_first: bool | None = None) -> Spine:
+        """Splits a region down the left (or, in the binary system, with the leaf last, the right) children; all in use."""
+        self.builder.free(region.slot)
+        classes = range(region.class_ - self.buddies.step + 1)
+        if self.buddies.leaf_first if leaf_first is None else leaf_first:
+            leaf = self._used(0)
+            return Spine(leaf, tuple([self._used(c) for c in classes]))
+        parts = [self._used(c) for c in reversed(classes)]
+        return Spine(self._used(0), tuple(reversed(parts)))
+
+    def free(self, *slots: int) -> None:
+        """Frees blocks, in this order."""
+        for slot in slots:
+            self.builder.free(slot)
+
+    def two_chains(self, regions: list[Region]) -> list[Spine]:
+        """Spines in the two largest of the regions, or in the two children of the largest: whichever are longer together.
+
+        Longest first. Fewer than two if there are not as many regions.
+        """
+        regions = sorted([r for r in regions if r.class_ >= 3], key=lambda r: -r.class_)  # noqa: PLR2004
+        if not regions:
+            return []
+        second = regions[1].class_ if len(regions) > 1 else 0
+        if regions[0].class_ + second < 2 * regions[0].class_ - 1 - self.buddies.step:
+            regions = list(self.split(regions[0]))
+        return [self.spine(region) for region in regions[:2]]
+
+    def trace(self) -> Trace:
+        """All operations so far."""
+        return self.builder.trace()
+
+    def _used(self, class_: int) -> int:
+        return self.builder.malloc(self.buddies.payload(class_))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A guest's heap, read at once."""
+
+    buddies: Buddies
+    base_address: int
+    bytes_: int
+    heads: tuple[int, ...]
+    memory: bytes
+    byte_order: Literal["little", "big"]
+
+    @classmethod
+    def of(cls, buddies: Buddies, guest: GuestHeap) -> Snapshot:
+        """Reads the control structure and the heap."""
+        control = guest.symbols[buddies.control]
+        base, size, _, count = (guest.read_word(control + _WORD_BYTES * i) for i in range(4))
+        little = int.from_bytes(guest.read(control, _WORD_BYTES), "little") == base
+        heads = tuple(guest.read_word(control + _HEADS_AT + _WORD_BYTES * i) for i in range(count))
+        return cls(buddies, base, size, heads, guest.read(base, size), "little" if little else "big")
+
+    def word(self, offset: int) -> int:
+        """A word of the heap."""
+        return int.from_bytes(self.memory[offset : offset + _WORD_BYTES], self.byte_order)
+
+    def blocks(self) -> Iterator[tuple[int, int, bool]]:
+        """Offset, class and freedom of every block, by address."""
+        offset = 0
+        while offset < self.bytes_:
+            tag = self.word(offset)
+            yield offset, tag >> self.buddies.tag_shift, bool(tag & _FREE_BIT)
+            offset += self.buddies.size(tag >> self.buddies.tag_shift)
+
+    def search(self, wanted: int) -> tuple[int, int | None]:
+        """How many lists malloc looks at for a request of class ``wanted``, and the class it finds."""
+        for class_ in range(wanted, len(self.heads)):
+            if self.heads[class_]:
+                return class_ - wanted + 1, class_
+        return len(self.heads) - wanted, None
+
+    def merges(self, offset: int) -> list[int]:
+        """For every merge that freeing a block makes: how many other blocks the buddy stands beside in its list."""
+        tag, neighbours = self.word(offset), []
+        while True:
+            buddy, class_ = self.buddies.buddy(offset, tag)
+            if buddy >= self.bytes_:
+                return neighbours
+            buddy_tag = self.word(buddy)
+            if buddy_tag >> self.buddies.tag_shift != class_ or not buddy_tag & _FREE_BIT:
+                return neighbours
+            links = (self.word(buddy + _WORD_BYTES * i) for i in (1, 2))
+            neighbours.append(sum(map(bool, links)))
+            tag = self.buddies.parent(tag, buddy_tag & ~_FREE_BIT)
+            offset = min(offset, buddy)
+
+
+def walk(buddies: Buddies, guest: GuestHeap) -> tuple[Block, ...]:
+    """The blocks of the guest's heap in address order."""
+    snapshot = Snapshot.of(buddies, guest)
+    return tuple(
+        Block(snapshot.base_address + offset, buddies.size(class_), buddies.header_bytes, free)
+        for offset, class_, free in snapshot.blocks()
+    )
