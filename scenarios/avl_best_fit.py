@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -30,7 +30,7 @@ HEADER_BYTES = 8
 _USED, _BALANCED, _TALLER = 0, 1, 2
 _STATE_MASK = 3
 
-_DRIVER = "tree height = largest h with F(h + 2) - 1 <= floor((H - c) / 2M), F Fibonacci's numbers, c a constant"
+_DRIVER = "tree height = largest h with 2M(F(h + 2) - 1) + c <= H, F Fibonacci's numbers, c what the larger blocks add"
 
 _WHY_WORST_ALLOC = (
     "The tree is the sparsest of its height: no heap of this size holds a higher one in blocks of the least size.",
@@ -81,16 +81,24 @@ def _outward(height: int) -> Shape | None:
 
 
 def spine(height: int, kind: str) -> Shape | None:
-    """A sparsest AVL tree whose path to its last node is of ``kind``.
+    """A sparsest AVL tree with a path of ``kind`` at its right, to the node ``behind(height, kind)`` nodes before its last.
 
-    ``double`` and ``single``: it always goes to the lower side, and the last node's removal rotates every node on the
-    path twice or once. ``long``: it always goes to the taller side, and the removal rotates nothing.
+    ``double`` and ``single``: the path always goes to the lower side, and the node's removal rotates every node on it
+    twice or once. The node has a left child, which takes its place: the path ends there. ``long``: the path always goes to
+    the taller side, and the removal rotates nothing.
     """
     if height <= 0:
         return None
+    if height == 3 and kind != "long":
+        return _joined(sparse(1), _outward(2))
     if kind == "long":
         return _joined(sparse(height - 2), spine(height - 1, kind))
     return _joined(sparse(height - 1) if kind == "double" else _outward(height - 1), spine(height - 2, kind))
+
+
+def behind(height: int, kind: str) -> int:
+    """How many nodes of ``spine`` follow the one that its path leads to: that one is rotated too if it has two more."""
+    return 2 if height % 2 and height > 1 and kind != "long" else 0
 
 
 def sparsest_nodes(height: int) -> int:
@@ -137,20 +145,26 @@ def _sizes(request: HeapRequest) -> _Sizes:
     return _Sizes(request.heap_bytes, minimum, max(minimum, values["split-threshold"]), values["alignment"])
 
 
-def _height(sizes: _Sizes, extra: int, least: int) -> int:
-    """Height of the highest tree of least blocks with fences between, ``extra`` bytes and a last used block.
+def _highest(sizes: _Sizes, extra: Callable[[int], int], least: int) -> int:
+    """Height of the highest sparsest tree of least blocks that the heap holds with fences between and a last used block.
+
+    ``extra`` tells how many bytes the blocks that must be larger add to a tree of a height.
 
     Raises:
         UsageError: it is below ``least``.
     """
-    nodes = (sizes.heap - HEADER_BYTES - extra - sizes.minimum) // (2 * sizes.minimum)
-    height = 0
-    while sparsest_nodes(height + 1) <= nodes:
-        height += 1
-    if height < least:
-        works = 2 * sizes.minimum * (1 + sparsest_nodes(least)) + extra + HEADER_BYTES
-        message = f"a heap of {sizes.heap} bytes cannot hold the scenario's state; give at least {works} with --heap."
+
+    def needed(height: int) -> int:
+        return 2 * sizes.minimum * sparsest_nodes(height) + extra(height) + sizes.minimum + HEADER_BYTES
+
+    if needed(least) > sizes.heap:
+        message = (
+            f"a heap of {sizes.heap} bytes cannot hold the scenario's state; give at least {needed(least)} with --heap."
+        )
         raise UsageError(message)
+    height = least
+    while needed(height + 1) <= sizes.heap:
+        height += 1
     return height
 
 
@@ -185,21 +199,21 @@ def _alloc_plan(request: HeapRequest, kind: str) -> ScenarioPlan:
     sizes = _sizes(request)
     cut = sizes.larger(sizes.minimum)
     found = cut + sizes.rest
-    height = _height(sizes, found - sizes.minimum, 3)
+    height = _highest(sizes, lambda h: (1 + behind(h, kind)) * (found - sizes.minimum), 4)
     shape = spine(height, kind)
     assert shape is not None
-    count = shape.size
+    count, large = shape.size, 1 + behind(height, kind)
     down = height if kind == "long" else (height + 2) // 2
     rotated = 0 if kind == "long" else (height - 1) // 2
     return ScenarioPlan(
         scenario="worst-alloc",
         variant=f"{kind} rotations" if rotated else "long way, no rotation",
-        trace=_trace(sizes, [sizes.minimum] * (count - 1) + [found], _level_order(shape)),
+        trace=_trace(sizes, [sizes.minimum] * (count - large) + [found] * large, _level_order(shape)),
         measured=Operation(OperationKind.MALLOC, 0, cut - HEADER_BYTES),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"{count} free blocks, {count - 1} of {sizes.minimum} bytes and the last of {found}, in a tree of height "
-            f"{height}; malloc({cut - HEADER_BYTES}) removes the last, rotates {rotated} nodes and inserts {sizes.rest} bytes"
+            f"{count} free blocks, all but {large} of {sizes.minimum} bytes, in a tree of height {height}; "
+            f"malloc({cut - HEADER_BYTES}) removes one of {found} bytes, rotates {rotated} nodes and inserts {sizes.rest} bytes"
         ),
         why=_WHY_WORST_ALLOC,
         prediction={
@@ -215,35 +229,41 @@ def _alloc_plan(request: HeapRequest, kind: str) -> ScenarioPlan:
 
 
 def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    return tuple(
-        _free_plan(request, kind, taller=taller) for kind in ("double", "single", "long") for taller in ("right", "left")
+    sizes = _sizes(request)
+    larger = sizes.larger(sizes.minimum)
+    height = _highest(sizes, lambda _: 3 * (larger - sizes.minimum), 4)
+    room = (sizes.heap - HEADER_BYTES - sizes.minimum - 3 * (larger - sizes.minimum)) // (2 * sizes.minimum)
+    subtrees = [(height - 2, height - 1), (height - 1, height - 2), (height - 1, height - 1)]
+    if 2 * sparsest_nodes(height - 1) + 1 > room:
+        subtrees.pop()
+    return (
+        *(_free_plan(sizes, "double", heights) for heights in subtrees),
+        *(_free_plan(sizes, kind, subtrees[0]) for kind in ("single", "long")),
     )
 
 
-def _free_plan(request: HeapRequest, kind: str, *, taller: str) -> ScenarioPlan:
-    """The left neighbour is the last node of the root's left subtree, the right neighbour the last of all."""
-    sizes = _sizes(request)
-    after = sizes.larger(sizes.minimum)
-    height = _height(sizes, after - sizes.minimum, 4)
-    heights = (height - 2, height - 1) if taller == "right" else (height - 1, height - 2)
+def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int]) -> ScenarioPlan:
+    """The neighbours are at the ends of the paths in the two subtrees of the root, which are of ``heights``."""
     left, right = (spine(h, kind) for h in heights)
     shape = _joined(left, right)
-    count = shape.size
-    # In address order the right neighbour follows the left one; in the tree it is the last, because it is larger.
-    before_at = _size(left) - 1
-    place = [at if at <= before_at else at + 1 for at in range(count - 1)] + [before_at + 1]
-    free_sizes = [sizes.minimum] * count
-    free_sizes[before_at + 1] = after
+    count, height = shape.size, 1 + max(heights)
+    before = _size(left) - 1 - behind(heights[0], kind)
+    after = count - 1 - behind(heights[1], kind)
+    # In address order the right neighbour follows the left one; in the tree it stands far behind, because it is larger.
+    place = [*range(before + 1), *range(before + 2, after + 1), before + 1, *range(after + 1, count)]
+    larger = sizes.larger(sizes.minimum)
+    free_sizes = [sizes.minimum] * after + [larger] * (count - after)
+    free_sizes[before + 1], free_sizes[after] = larger, free_sizes[before + 1]
     rotated = [0 if kind == "long" else (h - 1) // 2 for h in heights]
     return ScenarioPlan(
         scenario="worst-free",
-        variant=f"{kind} {'rotations' if rotated[0] else 'ways'}, {taller} subtree of the root taller",
+        variant=f"{kind} {'ways' if kind == 'long' else 'rotations'}, subtrees of height {heights[0]} and {heights[1]}",
         trace=_trace(sizes, free_sizes, (place[at] for at in _level_order(shape))),
-        measured=Operation(OperationKind.FREE, 2 * before_at + 1),
+        measured=Operation(OperationKind.FREE, 2 * before + 1),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"a used block between free ones of {sizes.minimum} and {after} bytes, far apart in a tree of height {height} with "
-            f"{count} nodes; free removes both, rotates about {sum(rotated)} nodes and inserts the merged block"
+            f"a used block between free ones of {sizes.minimum} and {larger} bytes, far apart in a tree of height {height} "
+            f"with {count} nodes; free removes both, rotates about {sum(rotated)} nodes and inserts the merged block"
         ),
         why=_WHY_WORST_FREE,
         prediction={
@@ -252,7 +272,7 @@ def _free_plan(request: HeapRequest, kind: str, *, taller: str) -> ScenarioPlan:
             "rotated, left neighbour": rotated[0],
             "rotated, right neighbour": rotated[1],
             "bytes of the left neighbour": sizes.minimum,
-            "bytes of the right neighbour": after,
+            "bytes of the right neighbour": larger,
         },
         driver=_DRIVER,
         driver_value=height,
@@ -261,7 +281,7 @@ def _free_plan(request: HeapRequest, kind: str, *, taller: str) -> ScenarioPlan:
 
 def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     sizes = _sizes(request)
-    height = _height(sizes, 0, 1)
+    height = _highest(sizes, lambda _: 0, 1)
     shape = spine(height, "long")
     assert shape is not None
     size = sizes.larger(sizes.minimum) - HEADER_BYTES
@@ -287,7 +307,7 @@ def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     sizes = _sizes(request)
-    _height(sizes, 0, 1)
+    _highest(sizes, lambda _: 0, 1)
     size = sizes.minimum - HEADER_BYTES
     return (
         ScenarioPlan(
@@ -305,7 +325,7 @@ def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     sizes = _sizes(request)
-    _height(sizes, 0, 1)
+    _highest(sizes, lambda _: 0, 1)
     return (
         ScenarioPlan(
             scenario="best-free",

@@ -42,7 +42,9 @@ _WHY_PAPER = (
     "All free blocks have different sizes and were freed in order of size: the tree is one path, the request needs its end.",
     "It is not the worst state: P02 §3.1.1 leaves out that the block can be split and its rest inserted.",
 )
-_WHY_REFUSED = ("The tree is one path of ever larger sizes, and the request is larger than all: the whole path is searched.",)
+_WHY_REFUSED = (
+    "The tree is one path of ever larger sizes, and the request is larger than all: the whole path is searched.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +83,6 @@ class _Layout:
     free: Sequence[int]
     fences: Sequence[int]
 
-    @property
-    def bytes(self) -> int:
-        """All blocks together."""
-        return self.lead + sum(self.free) + sum(self.fences)
-
     def slot(self, number: int) -> int:
         """Slot of the free block ``number``; that of the used one behind it follows."""
         return 2 * number + (self.lead > 0)
@@ -107,12 +104,13 @@ def _lay_out(size: _Bytes, line: int | None, free: Sequence[int]) -> _Layout | N
     lead, fences = 0, [size.least] * (len(free) - 1)
     if line is not None:
         lead = (line - 2 * HEADER_BYTES) % line
-        lead += line if 0 < lead < size.least else 0
+        while 0 < lead < size.least:
+            lead += line
         fences = [size.least + -(block + size.least) % line for block in free[:-1]]
     left = size.usable - lead - sum(free) - sum(fences)
-    if left < 0:
-        return None
-    if 0 < left < size.least and fences:
+    if left < 0 or (left < size.least_rest and free[-1] < size.least_rest):
+        return None  # the block that is allocated last takes all that is no least rest
+    if left < size.least_rest:
         fences[-1] += left  # moves the last free block alone
         left = 0
     return _Layout(lead, free, [*fences, left])

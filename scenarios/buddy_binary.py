@@ -1,4 +1,4 @@
-"""Scenarios of the binary buddy system, P02 §3.1 and C06 table 1: states in ``buddy_scenarios``, sizes and buddies here."""
+"""Scenarios of the binary buddy system, P02 §3.1: states in ``buddy_scenarios``, sizes and buddies here."""
 
 from __future__ import annotations
 

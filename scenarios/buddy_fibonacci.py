@@ -1,7 +1,7 @@
 """Scenarios of the Fibonacci buddy system, P02 §3.1: states in ``buddy_scenarios``, sizes and buddies here.
 
-P02 calls "a block of the smallest possible size in a heap in which only this block is allocated" the worst to free. That
-does not pin the leaf: malloc, which follows the smaller child, hands out one at half the depth of the deepest leaf.
+P02 calls "a block of the smallest possible size in a heap in which only this block is allocated" the worst to free.
+That does not pin the leaf: malloc, which follows the smaller child, hands out one at half the depth of the deepest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Fibonacci(Buddies):
         super().__init__(values)
         self.leaf_first = bool(values["follow"])
         self._sizes = [self.minimum_bytes, self.minimum_bytes]
-        while len(self._sizes) < 40:  # noqa: PLR2004  (more than the C's table, whose last class exceeds every heap)
+        while len(self._sizes) < 40:  # more than the C's table has
             self._sizes.append(sum(self._sizes[-2:]))
 
     def size(self, class_: int) -> int:

@@ -1,7 +1,7 @@
-"""What the two buddy systems have in common for their scenarios: classes, roots, ways to carve a heap, facts of a guest's heap.
+"""What the scenarios of both buddy systems compute with: classes, roots, ways to carve a heap, facts of a guest's heap.
 
-A buddy system knows sizes by class; a block of class k splits into a left child of class k - 1 and a right child of class
-k - ``step``. A heap that is no single block is cut into *roots*, largest first.
+A buddy system knows sizes by class; a block of class k splits into a left child of class k - 1 and a right child of
+class k - ``step``. A heap that is no single block is cut into *roots*, largest first.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Buddies(ABC):
         """
         least = _LEAST_BLOCKS * self.minimum_bytes
         if heap_bytes < least:
-            message = f"a heap of {heap_bytes} bytes is too small for the scenario's state; give at least {least} with --heap."
+            message = f"a heap of {heap_bytes} bytes is too small for the scenario; give at least {least} with --heap."
             raise UsageError(message)
         classes = []
         while heap_bytes >= self.minimum_bytes:
@@ -100,7 +100,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Spine:
-    """A region split down to a leaf of the least size: slots of the leaf and of the other child of every split, by class."""
+    """A region split down to a leaf: slots of the leaf and, by class, of the other child of every split."""
 
     leaf: int
     parts: tuple[int, ...]
@@ -108,8 +108,9 @@ class Spine:
 
 @dataclass(slots=True)
 class Carving:
-    """Carves a fresh heap. All roots are allocated first, so that what is freed is the only free block: what malloc then
-    does is known.
+    """Carves a fresh heap.
+
+    All roots are allocated first: what is freed is then the only free block, and it is known what malloc does with it.
     """
 
     buddies: Buddies
@@ -128,7 +129,7 @@ class Carving:
         return Region(left, self._used(left)), Region(right, self._used(right))
 
     def spine(self, region: Region, *, leaf_first: bool | None = None) -> Spine:
-        """Splits a region down the left (or, in the binary system, with the leaf last, the right) children; all in use."""
+        """Splits a region down its left children (binary with the leaf last: its right ones); all are in use."""
         self.builder.free(region.slot)
         classes = range(region.class_ - self.buddies.step + 1)
         if self.buddies.leaf_first if leaf_first is None else leaf_first:
@@ -143,11 +144,11 @@ class Carving:
             self.builder.free(slot)
 
     def two_chains(self, regions: list[Region]) -> list[Spine]:
-        """Spines in the two largest of the regions, or in the two children of the largest: whichever are longer together.
+        """Spines in the two largest regions, or in the children of the largest: whichever are longer together.
 
         Longest first. Fewer than two if there are not as many regions.
         """
-        regions = sorted([r for r in regions if r.class_ >= 3], key=lambda r: -r.class_)  # noqa: PLR2004
+        regions = sorted([r for r in regions if r.class_ >= 3], key=lambda r: -r.class_)
         if not regions:
             return []
         second = regions[1].class_ if len(regions) > 1 else 0

@@ -17,7 +17,8 @@ from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapReques
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.traces import TraceBuilder
 
-_DROPS = (0, 1, 2)
+_CHOICES = ((0, False), (0, True), (1, True), (2, True))
+"""Levels below the largest root at which merging ends; whether the lists get other blocks beside the buddies."""
 
 Make = Callable[[Mapping[str, int]], Buddies]
 
@@ -70,7 +71,7 @@ def _worst_alloc(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, 
 
 
 def _split_plan(buddies: Buddies, request: HeapRequest, wanted: int) -> ScenarioPlan:
-    """The largest root is free; so are, below the request's class, blocks of a smaller root: the last push meets one."""
+    """The largest root is free; so are blocks below the request's class elsewhere: the last push meets one."""
     carving = Carving(buddies, request.heap_bytes)
     root, *others = carving.roots
     chains = carving.two_chains(others) if wanted else []
@@ -88,10 +89,9 @@ def _split_plan(buddies: Buddies, request: HeapRequest, wanted: int) -> Scenario
             f"use; malloc({size}) splits it {count} times"
         ),
         why=(
-            "The request is rounded to one of the least classes: all lists up to the largest root's are looked at, and "
-            "all are empty.",
+            "The request is of one of the least classes: all lists up to the largest root's are looked at, and empty.",
             "The largest root is split down to the request; every split files a new free block.",
-            "P02's wholly free heap is this state only where the heap is a single block: a smaller root is taken first.",
+            "P02's wholly free heap is this state only if it is a single block: a smaller root is taken first.",
         ),
         prediction={
             "splits": count,
@@ -136,9 +136,7 @@ def _worst_failing(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan
                 measured=Operation(OperationKind.MALLOC, 0, size),
                 initial_cache=InitialCache.DIRTY,
                 state=f"all memory is in use; malloc({size}) is refused after {top - wanted + 1} empty lists",
-                why=(
-                    "Every class is either passed by when the request is rounded or has an empty list to be looked at.",
-                ),
+                why=("Every class is either passed by in rounding the request or has an empty list to be looked at.",),
                 prediction={"free blocks": 0, "lists searched": top - wanted + 1},
                 driver="lists searched = class of the largest root - class of the request + 1",
                 driver_value=top - wanted + 1,
@@ -152,19 +150,22 @@ def _worst_failing(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan
 
 
 def _worst_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    return tuple(
-        _merge_plan(buddies, request, drop, other_leaf=other_leaf) for drop in _DROPS for other_leaf in (False, True)
-    )
+    plans = {}
+    for drop, chained in _CHOICES:
+        for other_leaf in (False, True):
+            plan = _merge_plan(buddies, request, drop, chained=chained, other_leaf=other_leaf)
+            plans[plan.variant] = plan
+    return tuple(plans.values())
 
 
-def _merge_plan(buddies: Buddies, request: HeapRequest, drop: int, *, other_leaf: bool) -> ScenarioPlan:
+def _merge_plan(buddies: Buddies, request: HeapRequest, drop: int, *, chained: bool, other_leaf: bool) -> ScenarioPlan:
     """Merges up to the left descendant of the largest root that lies ``drop`` levels below it."""
     carving = Carving(buddies, request.heap_bytes)
     host, *regions = carving.roots
     for _ in range(drop):
         host, sibling = carving.split(host)
         regions.append(sibling)
-    chains = carving.two_chains(regions)
+    chains = carving.two_chains(regions) if chained else []
     spine = _host_spine(carving, host, other_leaf=other_leaf)
     behind, before = (*chains, None, None)[:2]
     carving.free(*(behind.parts if behind else ()), *spine.parts, *(before.parts if before else ()))
@@ -178,13 +179,12 @@ def _merge_plan(buddies: Buddies, request: HeapRequest, drop: int, *, other_leaf
         measured=Operation(OperationKind.FREE, spine.leaf),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"a block of {buddies.minimum_bytes} bytes with a free buddy on every level up to {buddies.size(host.class_)} "
-            f"bytes; {middle} of the {count} buddies stand between two other blocks of their lists"
+            f"a block of {buddies.minimum_bytes} bytes with a free buddy on every level up to "
+            f"{buddies.size(host.class_)} bytes; {middle} of {count} buddies stand between two others in their lists"
         ),
         why=(
-            "The block is a least one, and all the buddies on its way up are free: each is taken out of its list and merged.",
-            "Blocks elsewhere in the heap, kept apart by used ones, stand before and behind the buddies in the lists: a "
-            "removal then writes to two more blocks.",
+            "The block is a least one, and all buddies on its way up are free: each leaves its list and is merged.",
+            "Blocks elsewhere, kept apart by used ones, stand beside buddies in the lists: a removal writes to them.",
             "P02's heap, in which only the freed block is in use, has every buddy alone in its list: see paper-free.",
         ),
         prediction={
@@ -234,12 +234,12 @@ def _paper_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, .
             measured=Operation(OperationKind.FREE, slot),
             initial_cache=InitialCache.DIRTY,
             state=(
-                f"in the largest root, {buddies.size(root.class_)} bytes, one block of {buddies.minimum_bytes} bytes is in "
-                f"use, where malloc put it; free merges it {count} times"
+                f"in the largest root, {buddies.size(root.class_)} bytes, one block of {buddies.minimum_bytes} bytes "
+                f"is in use, where malloc put it; free merges it {count} times"
             ),
             why=(
-                "P02 §3.1.2: a block of the smallest possible size is freed in a heap in which only this block is allocated.",
-                "Every buddy is alone in its list. Smaller roots of the heap are in use: else malloc would cut one of them.",
+                "P02 §3.1.2: a block of the smallest possible size is freed where only this block is allocated.",
+                "Every buddy is alone in its list. Smaller roots are in use: else malloc would cut one of them.",
             ),
             prediction={"merges": count, "buddies mid-list": 0, "free blocks": count},
             driver="merges = splits of malloc for the same block",
@@ -250,26 +250,19 @@ def _paper_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, .
 
 def _best_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     last_root = buddies.payload(buddies.roots(request.heap_bytes)[-1])
-    return tuple(
-        _unmerged_plan(variant, sizes, freed)
-        for variant, sizes, freed in (
-            ("the last root", [last_root], 0),
-            ("the first of two blocks", [1, 1], 0),
-            ("the second of two blocks", [1, 1], 1),
-        )
-    )
+    return (_unmerged_plan("the last root", [last_root]), _unmerged_plan("the first of two blocks", [1, 1]))
 
 
-def _unmerged_plan(variant: str, sizes: list[int], freed: int) -> ScenarioPlan:
+def _unmerged_plan(variant: str, sizes: list[int]) -> ScenarioPlan:
     builder = TraceBuilder()
     slots = [builder.malloc(size) for size in sizes]
     return ScenarioPlan(
         scenario="best-free",
         variant=variant,
         trace=builder.trace(),
-        measured=Operation(OperationKind.FREE, slots[freed]),
+        measured=Operation(OperationKind.FREE, slots[0]),
         initial_cache=InitialCache.WARM,
-        state=f"a fresh heap but for {len(sizes)} block(s); free files {variant}",
+        state=f"{len(sizes)} block(s) in use in a fresh heap; free files {variant}",
         why=("The buddy is in use or does not exist: nothing is merged.",),
         prediction={"merges": 0, "used blocks": len(sizes)},
     )

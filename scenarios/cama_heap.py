@@ -17,7 +17,7 @@ _SMALL_BIT, _SMALL_FREE_BIT, _SMALL_CLASS_SHIFT = 1, 2, 2
 _LEAST_AREA_DESCRIPTORS = 4
 _GROWTH_DESCRIPTORS = 2
 _CONTROL_FIELDS = ("arena", "end", "top", "spare", "fresh", "available", "newest", "oldest")
-_DESCRIPTOR_FIELDS = ("left", "right", "prev", "next", "start", "size_and_free")
+_DESCRIPTOR_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,13 +350,19 @@ class Layout:
         """Start of the block of a slot."""
         return self._starts[slot]
 
-    def trace(self) -> Trace:
-        """All operations so far."""
+    @property
+    def operation_count(self) -> int:
+        """How many operations there are so far."""
+        return len(self._operations)
+
+    def trace(self, count: int | None = None) -> Trace:
+        """The first ``count`` operations, or all so far."""
+        operations = self._operations[:count]
         return Trace(
-            kinds=tuple(int(o.kind is OperationKind.FREE) for o in self._operations),
-            slots=tuple(o.slot for o in self._operations),
-            sizes_bytes=tuple(o.size_bytes for o in self._operations),
-            cache_sets=tuple(o.cache_set for o in self._operations),
+            kinds=tuple(int(o.kind is OperationKind.FREE) for o in operations),
+            slots=tuple(o.slot for o in operations),
+            sizes_bytes=tuple(o.size_bytes for o in operations),
+            cache_sets=tuple(o.cache_set for o in operations),
             slot_count=len(self._starts),
         )
 
@@ -399,7 +405,7 @@ class Guest:
 
     def descriptor(self, address: int) -> Descriptor:
         """The descriptor at an address."""
-        return Descriptor(address, *(self._guest.read_word(address + 4 * i) for i in range(len(_DESCRIPTOR_FIELDS))))
+        return Descriptor(address, *(self._guest.read_word(address + 4 * i) for i in range(_DESCRIPTOR_WORDS)))
 
     def chain(self) -> Iterator[Descriptor]:
         """Descriptors in use, in address order of their blocks."""
@@ -426,6 +432,14 @@ class Guest:
         while address:
             found.append(self.descriptor(address))
             address = found[-1].next
+        return found
+
+    def small_list(self, cache_set: int, number: int) -> list[int]:
+        """Starts of the blocks of a list of small ones."""
+        found, address = list[int](), self.head(cache_set, number)
+        while address:
+            found.append(address + self.geometry.word_bytes)
+            address = self._guest.read_word(found[-1])
         return found
 
     def lists_of(self, cache_set: int) -> int:

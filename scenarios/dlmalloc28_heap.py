@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from wcet_probe.errors import UsageError
 from wcet_probe.model import Block, Trace
@@ -20,11 +21,11 @@ MINIMUM_BYTES = 16
 SMALL_LIMIT_BYTES = 256
 _FIRST_EXPONENT = 8
 _LAST_TRIE = 31
-_FREE_HEAD_MASK = 7
-_PREV_USED, _USED = 1, 2
+_FLAGS = 7
+_USED = 2
 _WORD_BYTES = 4
+_TREE_MAP_AT = 24
 _TREE_BINS_AT = 28 + 32 * 8
-_NODE_BYTES = 32
 
 
 def request_of(size: int) -> int:
@@ -61,6 +62,43 @@ class Trie:
     def levels(self) -> int:
         """Bits that sizes can differ in: the most nodes below one another, less one."""
         return self.exponent - 4
+
+    @property
+    def above(self) -> Trie:
+        """The next trie."""
+        return Trie(self.exponent, 1) if self.half == 0 else Trie(self.exponent + 1, 0)
+
+    def path(self, units: int, levels: Sequence[int], allowed: range, taken: Sequence[int] = ()) -> list[int] | None:
+        """Distinct sizes, in units above the least one, for nodes below one another.
+
+        The node of level l shares its first l bits with ``units``. Sizes are drawn from ``allowed``, small ones first,
+        but for those ``taken``; the deepest node has the least choice and is served first. None if there are not enough.
+        """
+        found, used = list[int](), set(taken)
+        for level in reversed(levels):
+            width = 1 << (self.levels - level)
+            start = units // width * width
+            choice = range(max(start, allowed.start), min(start + width, allowed.stop))
+            one = next((size for size in choice if size not in used), None)
+            if one is None:
+                return None
+            used.add(one)
+            found.append(one)
+        return found[::-1]
+
+    def size(self, units: int) -> int:
+        """The size that is ``units`` above the least one."""
+        return self.least + UNIT_BYTES * units
+
+    def units(self, size: int) -> int:
+        """How far ``size`` is above the least one."""
+        return (size - self.least) // UNIT_BYTES
+
+
+def trie_at(size: int) -> Trie:
+    """The trie that holds ``size``."""
+    exponent = size.bit_length() - 1
+    return Trie(exponent, size >> (exponent - 1) & 1)
 
 
 @dataclass(slots=True)
@@ -110,11 +148,85 @@ def walk(guest: GuestHeap) -> tuple[Block, ...]:
     """The chunks of the guest's heap in address order, the top chunk last."""
     blocks = []
     memory = guest.read(guest.heap.base_address, guest.heap.size_bytes)
-    order = "little"
+    order = order_of(guest)
     at = 0
     while at < len(memory):
         head = int.from_bytes(memory[at + _WORD_BYTES : at + HEADER_BYTES], order)
-        size = head & ~_FREE_HEAD_MASK
+        size = head & ~_FLAGS
         blocks.append(Block(guest.heap.base_address + at, size, HEADER_BYTES, not head & _USED))
         at += size
     return tuple(blocks)
+
+
+def order_of(guest: GuestHeap) -> Literal["little", "big"]:
+    """The guest's byte order, which the first head shows: no heap of 2^28 bytes has a size with that many bits."""
+    head = guest.read(guest.heap.base_address + _WORD_BYTES, _WORD_BYTES)
+    return "big" if int.from_bytes(head, "big") == guest.read_word(guest.heap.base_address + _WORD_BYTES) else "little"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A free chunk in a trie as the guest's memory has it; 0: no child, no parent."""
+
+    address: int
+    size: int
+    children: tuple[int, int]
+    ring_next: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """The tries of a guest's heap, and the walks that malloc and free make through them."""
+
+    guest: GuestHeap
+
+    def root(self, trie: int) -> Node | None:
+        """The root of a trie, None if it is empty."""
+        control = self.guest.symbols["dlmalloc28_control"]
+        if not self.guest.read_word(control + _TREE_MAP_AT) >> trie & 1:
+            return None
+        return self.node(self.guest.read_word(control + _TREE_BINS_AT + _WORD_BYTES * trie))
+
+    def node(self, address: int) -> Node:
+        """The node at ``address``."""
+        word = self.guest.read_word
+        return Node(address, word(address + 4) & ~_FLAGS, (word(address + 16), word(address + 20)), word(address + 8))
+
+    def path(self, size: int) -> list[Node]:
+        """The nodes that the bits of ``size`` lead to, down to one of this size or to the end."""
+        node, nodes, bits = self.root(trie_of(size)), list[Node](), key_bits(size)
+        while node:
+            nodes.append(node)
+            child = 0 if node.size == size else node.children[next(bits, 0)]
+            node = self.node(child) if child else None
+        return nodes
+
+    def leftmost(self, size: int) -> list[Node]:
+        """The nodes on the leftmost path of the first trie above that of ``size`` that is not empty."""
+        roots = (self.root(trie) for trie in range(trie_of(size) + 1, _LAST_TRIE + 1))
+        first = next((root for root in roots if root), None)
+        return self._leftmost_from(first.address) if first else []
+
+    def _leftmost_from(self, address: int) -> list[Node]:
+        nodes = list[Node]()
+        while address:
+            nodes.append(self.node(address))
+            address = nodes[-1].children[0] or nodes[-1].children[1]
+        return nodes
+
+    def beside(self, size: int) -> list[Node]:
+        """The leftmost path of the deepest right subtree beside the path of ``size``; none if there is no such tree."""
+        path = self.path(size)
+        ends = [*(node.address for node in path[1:]), 0]
+        rights = [node.children[1] for node, end in zip(path, ends, strict=True) if node.children[1] not in {0, end}]
+        return self._leftmost_from(rights[-1]) if rights and path[-1].size != size else []
+
+    def to_leaf(self, node: Node) -> list[Node]:
+        """The nodes below ``node`` on the way to the leaf that takes its place; none if its ring has another chunk."""
+        nodes = list[Node]()
+        if node.ring_next != node.address + HEADER_BYTES:
+            return nodes
+        while child := node.children[1] or node.children[0]:
+            node = self.node(child)
+            nodes.append(node)
+        return nodes

@@ -55,11 +55,21 @@ _WHY_REFUSED = ("The root is the largest free block: one comparison refuses a re
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
-    """Sizes of a build: alignment, least block, least rest, and the bytes of the heap that hold blocks."""
+    """Sizes of a build, and what a heap holds.
+
+    Attributes:
+        alignment: of payloads and sizes.
+        least: the least block.
+        least_rest: the least rest that a block is split for.
+        closing: a used block at the lower end of the heap, which is allocated last: where the least rest is larger than
+            the least block, what is left of the heap could not be cut into least blocks to its end. 0 for none.
+        usable: bytes of the heap that hold the other blocks.
+    """
 
     alignment: int
     least: int
     least_rest: int
+    closing: int
     usable: int
 
     @classmethod
@@ -67,7 +77,9 @@ class _Bytes:
         values = request.allocator.values
         alignment, least = values["alignment"], values["minimum-block"]
         lost = alignment if alignment > HEADER_BYTES else 0
-        return cls(alignment, least, max(least, values["split-threshold"]), request.heap_bytes - lost)
+        least_rest = max(least, values["split-threshold"])
+        closing = least_rest if least_rest > least else 0
+        return cls(alignment, least, least_rest, closing, request.heap_bytes - lost - closing)
 
     @property
     def equal_blocks(self) -> int:
@@ -90,11 +102,14 @@ def _trace(request: HeapRequest, sizes: Sequence[int], freed: Sequence[int], *, 
     ``stretch`` is the number of the used block that also takes what the sizes leave of the heap. Blocks are cut from the
     upper end of the heap: the last one is allocated first.
     """
-    left = _Bytes.of(request).usable - sum(sizes)
-    _require(request, left >= 0 and len(freed) > 0)
+    heap = _Bytes.of(request)
+    left = heap.usable - sum(sizes)
+    _require(request, left >= 0)
     requests = [size - HEADER_BYTES for size in sizes]
     requests[stretch] += left
     requests.reverse()
+    if heap.closing:
+        requests.append(heap.closing - HEADER_BYTES)
     last = len(sizes) - 1
     return trace_of_layout(requests, [last - number for number in freed])
 
@@ -207,7 +222,7 @@ def _demote_plan(request: HeapRequest, *, to_left: bool) -> ScenarioPlan:
 
 
 def _usable_text(request: HeapRequest) -> str:
-    """``(H - 8``, or what is lost at the ends of the heap."""
+    """``(H - 8``, or what else of the heap holds no block of the state."""
     lost = request.heap_bytes - _Bytes.of(request).usable
     return f"(H - {lost}" if lost else "(H"
 
@@ -218,9 +233,7 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     _require(request, count >= 4)
     numbers = range(0, 2 * count, 2)
     own = 2 * count - 5  # between the last of the chain and its upper neighbour, behind which is one more free block
-    trace = _trace(
-        request, [size.least] * (2 * count - 1), [numbers[-1], *numbers[-3::-1], numbers[-2]], stretch=1
-    )
+    trace = _trace(request, [size.least] * (2 * count - 1), [numbers[-1], *numbers[-3::-1], numbers[-2]], stretch=1)
     plan = ScenarioPlan(
         scenario="worst-free",
         variant="both neighbours free, at the ends of the chain",
@@ -311,10 +324,7 @@ def _small_plan(
 ) -> ScenarioPlan:
     """A plan of constant cost: six least blocks, the fifth of which takes the rest of the heap."""
     size = _Bytes.of(request)
-    sizes = [size.least] * 6
-    trace = _trace(request, sizes, free, stretch=4) if free else trace_of_layout(
-        [size.usable - 5 * size.least - HEADER_BYTES, *[size.least - HEADER_BYTES] * 5], []
-    )
+    trace = _trace(request, [size.least] * 6, free, stretch=4)
     call = f"malloc({measured.size_bytes})" if measured.kind is OperationKind.MALLOC else "free"
     return ScenarioPlan(
         scenario=scenario,

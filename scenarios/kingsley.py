@@ -68,11 +68,10 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
                 trace=TraceBuilder().trace(),
                 measured=Operation(OperationKind.MALLOC, 0, size),
                 initial_cache=InitialCache.DIRTY,
-                state=f"the bucket of {buckets.size(bucket)} bytes is empty; malloc({size}) carves a page into {nodes} nodes",
+                state=f"bucket {buckets.size(bucket)} is empty; malloc({size}) carves a page into {nodes} nodes",
                 why=(
                     "The bucket's list is empty: the next page is carved, and every node of it written and linked.",
-                    "A page holds most nodes of the smallest size; the bucket of larger ones takes longer to find, but "
-                    "holds half as many, or fewer.",
+                    "A page holds most nodes of the smallest size; larger ones are found later, but half as many.",
                 ),
                 prediction={
                     "nodes carved": nodes,
@@ -106,10 +105,8 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
                     trace=builder.trace(),
                     measured=Operation(OperationKind.FREE, slots[0]),
                     initial_cache=InitialCache.DIRTY,
-                    state=f"a block of {buckets.size(bucket)} bytes is in use; free pushes it onto its list of {in_bucket}",
-                    why=(
-                        "Every free is the same push: no size, no neighbour and no length of a list changes what is done.",
-                    ),
+                    state=f"a block of {buckets.size(bucket)} bytes in use; free pushes it onto its list of {in_bucket}",
+                    why=("Every free is the same push, whatever the size, the neighbours and the length of the list.",),
                     prediction={"blocks in the bucket": in_bucket},
                     driver="constant",
                 )

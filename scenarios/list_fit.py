@@ -19,21 +19,29 @@ from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
 
 _WHY_ALLOC = (
-    "Every free block but the last of the list has the least size, and the request is one byte more: all are visited in vain.",
-    "No heap holds more free blocks: between any two of them lies a used one, and all have the least size.",
-    "The block found is split: it leaves the list, and its rest joins it.",
+    "All free blocks but the last of the list have the least size, and the request is larger: they are visited in vain.",
+    "No heap that serves the request holds more: between any two free blocks lies a used one, of the least size too.",
+    "The block taken is split: it leaves the list, and its rest joins it.",
 )
-_WHY_TWO_LINES = "Each visit reads the last word of one cache line and the first of the next."
-_WHY_TWO_PASSES = (
-    "Every second block is visited first, the others after them: neighbours share a line, which is evicted in between."
+_WHY_GIVEN_UP = "A block that fits, but less well, is visited before the one that is taken, and given up for it."
+_WHY_FAILING = (
+    "The request is larger than every free block: all are visited in vain.",
+    "No heap holds more free blocks: all but the last have the least size, and so have the used ones between them.",
+)
+_WHY_LINES = (
+    "A node's header is the last word of a cache line and its links are in the next one: a visit reads two.",
+    "Every second node comes first, then the others: a line that two neighbours share is evicted between their visits.",
 )
 _WHY_FREE = (
     "Both neighbours are free: both leave the list, both merges are made, and the merged block joins the list.",
-    "The list is circular, so a block leaves it with the same instructions at its head, in its middle and at its tail; "
-    "what differs is how many other blocks' cache lines are written.",
+    "The list is circular: leaving it takes the same instructions at its head, in its middle and at its tail.",
+    "What differs with the places is how many cache lines hold the links to mend.",
 )
-_POSITIONS = ("head", "middle", "tail")
-_CONTROL_HEAD_BYTES = 2 * WORD_BYTES
+_LARGE_HEAP_BYTES = 1 << 20
+"""Above it no candidate is measured that could gain a few instructions, however large the heap is."""
+_PLACES = ("head", "middle", "tail")
+_HEAD_BYTES = 2 * WORD_BYTES
+"""Offset of the list's head in the control structure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,7 @@ class ListFit:
     Attributes:
         control: symbol of the control structure.
         last_in_first_out: whether a freed block becomes the first of the list, or the last.
-        takes_best: whether the whole list is searched for the best fit, or up to the first.
+        takes_best: whether the whole list is searched for the best fit, or up to the first fit.
     """
 
     control: str
@@ -57,7 +65,7 @@ class ListFit:
                 {
                     "worst-alloc": lambda request: tuple(self._worst_alloc(request)),
                     "worst-free": lambda request: tuple(self._worst_free(request)),
-                    "best-alloc": self._best_alloc,
+                    "best-alloc": lambda request: tuple(self._best_alloc_plan(request, alone=a) for a in (False, True)),
                     "best-free": self._best_free,
                     "random": random_plans,
                     "worst-failing-alloc": lambda request: tuple(self._worst_failing(request)),
@@ -82,64 +90,245 @@ class ListFit:
     # ------------------------------------------------------------------------------------------------------ allocation
 
     def _worst_alloc(self, request: HeapRequest) -> Iterator[ScenarioPlan]:
-        yield self._alloc_plan(request, "as many free blocks as possible", aligned=False, passes=1, better=0)
-        if self.takes_best:
-            yield self._alloc_plan(request, "one better fit more", aligned=False, passes=1, better=1)
+        yield self._alloc_plan(request, "as many free blocks as possible")
+        if self.takes_best and request.heap_bytes <= _LARGE_HEAP_BYTES:
+            yield self._alloc_plan(request, "one more that fits, less well", given_up=1)
         if request.data_line_bytes:
-            yield self._alloc_plan(request, "two lines a visit, upwards", aligned=True, passes=1, better=0)
-            yield self._alloc_plan(request, "two lines a visit, in two passes", aligned=True, passes=2, better=0)
+            yield self._alloc_plan(request, "two cache lines a visit", aligned=True)
 
     def _alloc_plan(
-        self, request: HeapRequest, variant: str, *, aligned: bool, passes: int, better: int
+        self, request: HeapRequest, variant: str, *, aligned: bool = False, given_up: int = 0
     ) -> ScenarioPlan:
-        """``better``: how many blocks are found, and given up for a better one, before the one that is taken."""
+        """``given_up``: how many blocks are found, and given up for a better one, before the one that is taken."""
         layout = Layout(request)
-        least, split = layout.sizes.minimum, layout.sizes.split
-        size = least + layout.sizes.alignment
+        least, size = layout.sizes.minimum, layout.sizes.minimum + layout.sizes.alignment
         if aligned:
             layout.align()
-        finds = [size + split + layout.sizes.alignment * i for i in range(better, 0, -1)]
-        count = (layout.room_bytes - size - split - sum(finds) - least * len(finds)) // (2 * least)
+        fits = [size + layout.sizes.split + layout.sizes.alignment * i for i in range(given_up, -1, -1)]
+        spent = request.heap_bytes - layout.room_bytes + sum(fits) + least * given_up
+        count = (request.heap_bytes - spent) // (2 * least)
         if count < 1:
             raise too_small(request)
-        pairs = layout.cut([least, least] * count)
-        given_up = [layout.cut([find, least])[0] for find in finds]
-        found_at, found_size = layout.position_bytes, layout.room_bytes
-        found = layout.cut([found_size])
-        visits = [*_in_passes(pairs[::2], passes), *given_up, *found]
-        if self.takes_best and better:
-            visits = [*_in_passes(pairs[::2], passes), *given_up, *found]
-        layout.free(reversed(visits) if self.last_in_first_out else visits)
-        # The rest's header ends a cache line as the block's does, where the block is large enough.
+        small = layout.cut([least, least] * count)[::2]
+        large = [layout.cut([fit, least])[0] for fit in fits[:-1]]
+        taken_at, taken_bytes = layout.position_bytes, layout.room_bytes
+        if given_up:  # What is left of the heap must not make the last block larger than those given up for it.
+            taken_bytes = fits[-1]
+        self._free(layout, [*_in_order(small, aligned=aligned), *large, *layout.cut([taken_bytes])])
+        layout.fill()
+        request_bytes = least - OVERHEAD_BYTES + 1
         line = request.data_line_bytes or 0
-        if aligned and line > size and found_size - line >= split and line % layout.sizes.alignment == 0:
-            size = line
-        bytes_ = size - OVERHEAD_BYTES if size == line else least - OVERHEAD_BYTES + 1
-        spent = request.heap_bytes - 2 * least * count
-        why = (*_WHY_ALLOC, *((_WHY_TWO_LINES,) if aligned else ()), *((_WHY_TWO_PASSES,) if passes > 1 else ()))
-        if better:
-            why = (*why, f"Before it {better} larger block is found and given up for it.")
+        if aligned and size < line <= taken_bytes - layout.sizes.split:
+            request_bytes = line - OVERHEAD_BYTES  # The header of the rest then lies in its line as the block's does.
+        visited = count + len(fits)
         return ScenarioPlan(
             scenario="worst-alloc",
             variant=variant,
             trace=layout.trace(),
-            measured=Operation(OperationKind.MALLOC, 0, bytes_),
+            measured=Operation(OperationKind.MALLOC, 0, request_bytes),
             initial_cache=InitialCache.DIRTY,
             state=(
-                f"{count} free blocks of {least} bytes between used ones, and one of {found_size} at the end of the list; "
-                f"malloc({bytes_}) visits them all and splits the last"
+                f"{count} free blocks of {least} bytes between used ones, and one of {taken_bytes} at the end of the list; "
+                f"malloc({request_bytes}) visits them all and splits the last"
             ),
-            why=why,
+            why=(*_WHY_ALLOC, *(_WHY_LINES if aligned else ()), *([_WHY_GIVEN_UP] if given_up else [])),
             prediction={
-                "nodes visited": count + better + 1,
-                "free blocks": count + better + 1,
-                "blocks that fit": better + 1,
-                "used blocks": count + better + (layout_pad := int(pairs[0])),
-                "address of the block taken": found_at,
-                "bytes of the block taken": found_size,
+                "nodes visited": visited,
+                "free blocks": visited,
+                "used blocks": layout.used_blocks,
+                "free blocks that fit": len(fits),
+                "address of block taken": taken_at,
+                "bytes of block taken": taken_bytes,
             },
-            driver=f"nodes visited = floor((H - {spent % (2 * least) + _whole(spent, least, better)}) / {2 * least})"
-            if layout_pad < 0
-            else _driver(request, layout, count + better + 1, least),
-            driver_value=count + better + 1,
+            driver=f"nodes visited = floor((H - {spent}) / {2 * least}) + {len(fits)}",
+            driver_value=visited,
         )
+
+    def _worst_failing(self, request: HeapRequest) -> Iterator[ScenarioPlan]:
+        yield self._failing_plan(request, "as many free blocks as possible")
+        if request.data_line_bytes:
+            yield self._failing_plan(request, "two cache lines a visit", aligned=True)
+
+    def _failing_plan(self, request: HeapRequest, variant: str, *, aligned: bool = False) -> ScenarioPlan:
+        layout = Layout(request)
+        if aligned:
+            layout.align()
+        spent = request.heap_bytes - layout.room_bytes + layout.sizes.split
+        count, last_bytes = self._alternate(layout, aligned=aligned)
+        request_bytes = last_bytes - OVERHEAD_BYTES + 1
+        return ScenarioPlan(
+            scenario="worst-failing-alloc",
+            variant=variant,
+            trace=layout.trace(),
+            measured=Operation(OperationKind.MALLOC, 0, request_bytes),
+            initial_cache=InitialCache.DIRTY,
+            state=(
+                f"{count - 1} free blocks of {layout.sizes.minimum} bytes between used ones, and one of {last_bytes}; "
+                f"malloc({request_bytes}) fits into none"
+            ),
+            why=(*_WHY_FAILING, *(_WHY_LINES if aligned else ())),
+            prediction={
+                "nodes visited": count,
+                "free blocks": count,
+                "used blocks": layout.used_blocks,
+                "free blocks that fit": 0,
+            },
+            driver=f"nodes visited = floor((H - {spent}) / {2 * layout.sizes.minimum}) + 1",
+            driver_value=count,
+            refused=True,
+        )
+
+    def _paper_alloc(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+        layout = Layout(request)
+        count, _ = self._alternate(layout, aligned=False)
+        request_bytes = layout.sizes.minimum - OVERHEAD_BYTES
+        return (
+            ScenarioPlan(
+                scenario="paper-alloc",
+                variant="P02 §3.1.1",
+                trace=layout.trace(),
+                measured=Operation(OperationKind.MALLOC, 0, request_bytes),
+                initial_cache=InitialCache.DIRTY,
+                state=f"{count} free blocks of the least size between used ones; malloc({request_bytes}) takes the first",
+                why=(
+                    "P02 §3.1.1 calls this heap the worst: no heap holds more free blocks.",
+                    "It is not: a request that a block of the least size can serve is served by the first one visited.",
+                ),
+                prediction={"nodes visited": 1, "free blocks": count, "used blocks": layout.used_blocks},
+                driver="nodes visited = 1",
+                driver_value=1,
+            ),
+        )
+
+    def _alternate(self, layout: Layout, *, aligned: bool) -> tuple[int, int]:
+        """Free blocks of the least size between used ones, the last at the heap's end: their number, the last one's size.
+
+        The last one is as small as the end of the heap allows: less than the split threshold is never split off.
+        """
+        least = layout.sizes.minimum
+        count = (layout.room_bytes - layout.sizes.split) // (2 * least)
+        if count < 1:
+            raise too_small(layout.request)
+        small = layout.cut([least, least] * count)[::2]
+        last_bytes = layout.room_bytes
+        self._free(layout, [*_in_order(small, aligned=aligned), *layout.cut([last_bytes])])
+        return count + 1, last_bytes
+
+    def _best_alloc_plan(self, request: HeapRequest, *, alone: bool) -> ScenarioPlan:
+        layout = Layout(request)
+        least = layout.sizes.minimum
+        taken, _, other, _ = layout.cut([least] * 4)
+        self._free(layout, [taken] if alone else [taken, other])
+        layout.fill()
+        how = "only one" if alone else "first"
+        return ScenarioPlan(
+            scenario="best-alloc",
+            variant=f"the list's {how}",
+            trace=layout.trace(),
+            measured=Operation(OperationKind.MALLOC, 0, least - OVERHEAD_BYTES),
+            initial_cache=InitialCache.WARM,
+            state=f"a free block of {least} bytes is the list's {how}; malloc({least - OVERHEAD_BYTES}) takes it whole",
+            why=("The first block visited fits exactly: no more are visited, and none is split.",),
+            prediction={"nodes visited": 1, "free blocks": 1 if alone else 2, "used blocks": layout.used_blocks},
+            driver="nodes visited = 1",
+            driver_value=1,
+        )
+
+    # ---------------------------------------------------------------------------------------------------- deallocation
+
+    def _worst_free(self, request: HeapRequest) -> Iterator[ScenarioPlan]:
+        for left in _PLACES:
+            for right in _PLACES:
+                if left != right or left == "middle":
+                    yield self._free_plan(request, left, right)
+        yield self._free_plan(request, "head", "tail", others=0)
+
+    def _free_plan(self, request: HeapRequest, left: str, right: str, *, others: int = 5) -> ScenarioPlan:
+        """Both neighbours free, at these places of a list that holds ``others`` more blocks."""
+        layout = Layout(request)
+        size = 2 * max(request.data_line_bytes or 0, layout.sizes.minimum)
+        visits = [layout.cut([size, size])[0] for _ in range(others)]
+        layout.align()
+        before, slot, after = layout.cut([size] * 3)
+        layout.fill()
+        left_at = {"head": 0, "middle": 2, "tail": others + 1}[left]
+        right_at = {"head": 0, "middle": 4, "tail": others + 1}[right]
+        for at, neighbour in sorted(((left_at, before), (right_at, after))):
+            visits.insert(at, neighbour)
+        self._free(layout, visits)
+        return ScenarioPlan(
+            scenario="worst-free",
+            variant=f"left neighbour at the {left}, right at the {right}"
+            + ("" if others else ", no other in the list"),
+            trace=layout.trace(),
+            measured=Operation(OperationKind.FREE, slot),
+            initial_cache=InitialCache.DIRTY,
+            state=f"a used block of {size} bytes between free ones of {size}, at the {left} and at the {right} of the list",
+            why=_WHY_FREE,
+            prediction={
+                "free blocks": others + 2,
+                "used blocks": layout.used_blocks,
+                "place of left neighbour": left_at,
+                "place of right neighbour": right_at,
+            },
+        )
+
+    def _best_free(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+        layout = Layout(request)
+        _, slot = layout.cut([layout.sizes.minimum] * 2)
+        layout.fill()
+        return (
+            ScenarioPlan(
+                scenario="best-free",
+                variant="into an empty list",
+                trace=layout.trace(),
+                measured=Operation(OperationKind.FREE, slot),
+                initial_cache=InitialCache.WARM,
+                state="a used block between used ones; free puts it into the list, which is empty",
+                why=("No neighbour is free: nothing is merged.",),
+                prediction={"free blocks": 0, "used blocks": layout.used_blocks},
+            ),
+        )
+
+    # ------------------------------------------------------------------------------------------------- the guest's heap
+
+    def _free(self, layout: Layout, visits: Sequence[int]) -> None:
+        """Free blocks so that a search visits them in this order."""
+        layout.free(reversed(visits) if self.last_in_first_out else visits)
+
+    def walk(self, guest: GuestHeap) -> tuple[Block, ...]:
+        """All blocks in address order."""
+        return TaggedHeap.read(guest, self.control).walk()
+
+    def state(self, guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+        """Facts of the heap; the search is repeated on the guest's own list."""
+        heap = TaggedHeap.read(guest, self.control)
+        free, used = heap.count()
+        facts = {"free blocks": free, "used blocks": used}
+        visits = tuple(heap.free_list(guest, guest.symbols[self.control] + _HEAD_BYTES))
+        if plan.measured.kind is OperationKind.MALLOC:
+            return facts | self._search(heap, visits, Sizes.of(guest.values).block(plan.measured.size_bytes))
+        own = guest.slot(plan.measured.slot) - WORD_BYTES
+        neighbours = {"left": own - heap.size_before(own), "right": own + heap.size(own)}
+        return facts | {
+            f"place of {side} neighbour": visits.index(at) for side, at in neighbours.items() if at in visits
+        }
+
+    def _search(self, heap: TaggedHeap, visits: Sequence[int], size: int) -> dict[str, int]:
+        sizes = [heap.size(address) for address in visits]
+        fits = [at for at, found in enumerate(sizes) if found >= size]
+        facts = {"nodes visited": len(sizes), "free blocks that fit": len(fits)}
+        if not fits:
+            return facts
+        taken = min(fits, key=sizes.__getitem__) if self.takes_best else fits[0]
+        if not self.takes_best or sizes[taken] == size:
+            facts["nodes visited"] = taken + 1
+        return facts | {
+            "address of block taken": visits[taken] - heap.base_address,
+            "bytes of block taken": sizes[taken],
+        }
+
+
+def _in_order(slots: Sequence[int], *, aligned: bool) -> Sequence[int]:
+    """Where two neighbours share a line: every second one first and then the others."""
+    return [*slots[::2], *slots[1::2]] if aligned else slots

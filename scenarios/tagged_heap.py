@@ -74,6 +74,11 @@ class Layout:
         """Bytes that are not laid out yet."""
         return self.request.heap_bytes - WORD_BYTES - self.position_bytes
 
+    @property
+    def used_blocks(self) -> int:
+        """Blocks that stay in use."""
+        return len(self._sizes) - len(self._freed)
+
     def cut(self, totals: Sequence[int]) -> range:
         """Blocks of these sizes, in use; their slots."""
         left = self.room_bytes - sum(totals)
@@ -157,6 +162,11 @@ class TaggedHeap:
             words.byteswap()
         return cls(guest.heap.base_address, words)
 
+    @property
+    def end_address(self) -> int:
+        """Of the upper fence."""
+        return self.base_address + WORD_BYTES * (len(self.words) - 1)
+
     def headers(self) -> Iterator[tuple[int, int]]:
         """Address and header of each block, in address order."""
         words, at, end = self.words, 1, len(self.words) - 1
@@ -183,7 +193,8 @@ class TaggedHeap:
     def walk(self) -> tuple[Block, ...]:
         """All blocks; the footer is left out of the header's bytes."""
         return tuple(
-            Block(address, header & ~_FREE_BIT, WORD_BYTES, bool(header & _FREE_BIT)) for address, header in self.headers()
+            Block(address, header & ~_FREE_BIT, WORD_BYTES, bool(header & _FREE_BIT))
+            for address, header in self.headers()
         )
 
     def count(self) -> tuple[int, int]:

@@ -26,7 +26,7 @@ def request(target: Target | str = "cortex-m4", scenario: str = "worst-alloc", *
         allocator=tlsf(),
         target=load_target(target) if isinstance(target, str) else target,
         scenario=scenario,
-        heap_bytes=MIB,
+        heap_bytes=64 << 10,
         seed=1,
         initial_cache=None,
         compiler="zig",
@@ -119,8 +119,7 @@ def test_the_second_engine_agrees(target, scenario, initial):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("values", CHOICES)
-@pytest.mark.parametrize("replacement", Replacement)
+@pytest.mark.parametrize(("values", "replacement"), list(zip(CHOICES, Replacement, strict=True)))
 def test_the_second_engine_agrees_on_all_builds_and_policies(target, values, replacement):
     cached = replace(
         load_target(target),

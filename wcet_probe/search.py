@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wcet_probe.emu.machine import Machine
@@ -95,7 +95,7 @@ def search(request: SearchRequest, progress: Callable[[str], None] = lambda _: N
         for number in range(request.evaluations):
             fresh = patience == 0
             climbs, patience = climbs + fresh, _PATIENCE if fresh else patience
-            sequence = _random_sequence(draw, request.heap_bytes) if fresh else _mutated(draw, current[1], request)
+            sequence = _random_sequence(draw, request) if fresh else _mutated(draw, current[1], request)
             cost, at = _dearest(program, machine, sequence, request)
             if fresh or cost >= current[0]:
                 patience = _PATIENCE if fresh or cost > current[0] else patience - 1
@@ -141,15 +141,16 @@ def _as_trace(sequence: tuple[Operation, ...]) -> Trace:
     return trace_of(sequence, max(o.slot for o in sequence) + 1)
 
 
-def _random_sequence(draw: random.Random, heap_bytes: int) -> tuple[Operation, ...]:
-    sizes = [_size(draw, heap_bytes) for _ in range(draw.randrange(1, 6))]
-    return tuple(_repaired(_operation(draw, sizes) for _ in range(_SEQUENCE_OPERATIONS)))
+def _random_sequence(draw: random.Random, request: SearchRequest) -> tuple[Operation, ...]:
+    sizes = [_size(draw, request.heap_bytes) for _ in range(draw.randrange(1, 6))]
+    return tuple(_repaired(_operation(draw, sizes, request) for _ in range(_SEQUENCE_OPERATIONS)))
 
 
-def _operation(draw: random.Random, sizes: list[int]) -> Operation:
+def _operation(draw: random.Random, sizes: list[int], request: SearchRequest) -> Operation:
+    cache_set = draw.randrange(request.allocator.values["cache-sets"]) if request.allocator.takes_cache_set else 0
     slot = draw.randrange(_SEQUENCE_OPERATIONS // 2)
     if draw.random() < 0.55:
-        return Operation(OperationKind.MALLOC, slot, draw.choice(sizes))
+        return Operation(OperationKind.MALLOC, slot, draw.choice(sizes), cache_set)
     return Operation(OperationKind.FREE, slot)
 
 
@@ -165,18 +166,16 @@ def _mutated(draw: random.Random, sequence: tuple[Operation, ...], request: Sear
         at = draw.randrange(len(operations))
         match draw.randrange(5):
             case 0:
-                operations[at] = _operation(draw, [*sizes, _size(draw, request.heap_bytes)])
+                operations[at] = _operation(draw, [*sizes, _size(draw, request.heap_bytes)], request)
             case 1:
-                operations.insert(at, _operation(draw, sizes))
+                operations.insert(at, _operation(draw, sizes, request))
             case 2 if len(operations) > 1:
                 operations.insert(draw.randrange(len(operations) - 1), operations.pop(at))
             case 3 if len(operations) > 1:
                 del operations[at]
             case _:
                 old, new = draw.choice(sizes), _size(draw, request.heap_bytes)
-                operations = [
-                    Operation(o.kind, o.slot, new if o.size_bytes == old else o.size_bytes) for o in operations
-                ]
+                operations = [replace(o, size_bytes=new) if o.size_bytes == old else o for o in operations]
     return tuple(_repaired(operations[: 2 * _SEQUENCE_OPERATIONS]))
 
 

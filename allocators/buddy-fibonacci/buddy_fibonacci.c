@@ -114,11 +114,6 @@ static inline void detach(struct buddy_fibonacci_block *block, size_t class)
 
 /* ----------------------------------------------------------------------------------------------------- split, merge */
 
-static inline int goes_right(size_t found, size_t class)
-{
-    return BUDDY_FIBONACCI_FOLLOW == BUDDY_FIBONACCI_SMALLER && found - class >= 2;
-}
-
 /* Splits `block` until it is of `class`, or of class 1 for class 0, and marks what is kept as used. */
 static inline struct buddy_fibonacci_block *cut(struct buddy_fibonacci_block *block, size_t class)
 {
@@ -126,14 +121,16 @@ static inline struct buddy_fibonacci_block *cut(struct buddy_fibonacci_block *bl
 
     while (class_of(tag) > class && class_of(tag) > 1) {
         struct buddy_fibonacci_block *right = behind(block, bytes_of[class_of(tag) - 1]);
-        if (goes_right(class_of(tag), class)) {
+#if BUDDY_FIBONACCI_FOLLOW == BUDDY_FIBONACCI_SMALLER
+        if (class_of(tag) - class >= 2) {
             push(block, left_tag(tag));
             block = right;
             tag = right_tag(tag);
-        } else {
-            push(right, right_tag(tag));
-            tag = left_tag(tag);
+            continue;
         }
+#endif
+        push(right, right_tag(tag));
+        tag = left_tag(tag);
     }
     block->tag = tag;
     return block;

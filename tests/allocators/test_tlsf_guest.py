@@ -82,8 +82,10 @@ class Session:
 
 
 def sizes(heap_bytes: int) -> st.SearchStrategy[int]:
-    edges = [0, 1, 7, 8, 9, 127, 128, 129, 135, 255, 256, 257, 263, 264, 511, 512, 513,
-             heap_bytes - 24, heap_bytes - 16, heap_bytes, MAXIMUM_HEAP - 1, MAXIMUM_HEAP, 1 << 31, 0xFFFFFFF8, 0xFFFFFFFF]  # fmt: skip
+    around_classes = [0, 1, 7, 8, 9, 127, 128, 129, 135, 255, 256, 257, 263, 264, 511, 512, 513]
+    around_heap = [heap_bytes - 24, heap_bytes - 16, heap_bytes]
+    huge = [MAXIMUM_HEAP - 1, MAXIMUM_HEAP, 1 << 31, 0xFFFFFFF8, 0xFFFFFFFF]
+    edges = [*around_classes, *around_heap, *huge]
     return st.one_of(st.integers(1, 700), st.integers(1, max(1, heap_bytes // 2)), st.sampled_from(edges))
 
 

@@ -1,0 +1,525 @@
+"""Worst, best and random states of quick fit over pages.
+
+An allocation is dear for one of two reasons, and never for both: a small request finds its list of fragments empty and
+cuts a page, or a large one goes through all free runs of pages. Cutting needs one page, and the first free run has one: it is
+never searched for. Which of the two is dearer depends on the heap's size. A deallocation is dear when it empties a
+page: all other fragments of the page leave their list.
+
+Sources: P02 §3.1.1, §3.1.2, §5.1.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from wcet_probe.errors import UsageError
+from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.random_workload import random_plans
+from wcet_probe.scenarios.traces import TraceBuilder
+
+PAGE_HEADER_BYTES = 16
+_FREE, _USED = 0, 1
+_COUNT_AT, _KIND_AT = 8, 12
+_ROVER_AT, _LISTS_AT = 16, 32
+_FRAGMENT_LINK_BYTES = 8
+_LEAST_PAGES_FOR_RANDOM = 12
+_ASSUMED_LINE_BYTES = 32
+
+_CUT_DRIVER = "fragments linked = page / smallest fragment"
+_SCAN_DRIVER = "free runs visited = floor(pages / 2), pages = floor((H - 32) / (page + 16))"
+_FREE_DRIVER = "fragments unlinked = page / smallest fragment - 1"
+
+_WHY_CUT = (
+    "No fragment of the smallest size is free: a page is taken and cut into as many fragments as a page can have.",
+    "Each of them is linked into the list, before the first is handed out.",
+    "The search for the page is short, as in any state: every free run has a page.",
+)
+_WHY_SCAN = (
+    "Every second page is a free run of its own: there cannot be more of them.",
+    "The only run of two pages is the last that next fit comes to: all others are visited and are too short.",
+)
+_WHY_FREE = (
+    "The block is the last used one of a page of smallest fragments: all others leave their list, one by one.",
+    "The page merges with the free runs at either side.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """Pages of a heap.
+
+    Attributes:
+        bytes_each: size of a page.
+        count: how many pages the heap has.
+        fragments: smallest fragments in a page.
+        smallest: their size.
+    """
+
+    bytes_each: int
+    count: int
+    fragments: int
+    smallest: int
+
+
+def _page_count(heap_bytes: int, page_bytes: int) -> int:
+    return max(0, heap_bytes - 2 * PAGE_HEADER_BYTES) // (page_bytes + PAGE_HEADER_BYTES)
+
+
+def _pages(request: HeapRequest, least: int = 1) -> _Pages:
+    """The pages of the heap.
+
+    Raises:
+        UsageError: there are fewer than ``least``.
+    """
+    size, smallest = (request.allocator.values[name] for name in ("page-bytes", "minimum-block"))
+    count = _page_count(request.heap_bytes, size)
+    if count < least:
+        works = least * (size + PAGE_HEADER_BYTES) + 2 * PAGE_HEADER_BYTES
+        message = (
+            f"a heap of {request.heap_bytes} bytes has {count} page(s) of {size} bytes beside their headers, and the "
+            f"scenario's state needs {least}; give at least {works} with --heap."
+        )
+        raise UsageError(message)
+    return _Pages(size, count, size // smallest, smallest)
+
+
+# ----------------------------------------------------------------------------------------------------------- allocation
+
+
+def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    pages = _pages(request)
+    plans = [_cut_plan("worst-alloc", pages, whole=True)]
+    if pages.count > 1:
+        plans.append(_cut_plan("worst-alloc", pages, whole=False))
+    plans += [_scan_plan(pages, long=long) for long in (2, 3) if pages.count >= long]
+    return tuple(plans)
+
+
+def _paper_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    pages = _pages(request)
+    return (_cut_plan("paper-alloc", pages, whole=pages.count == 1),)
+
+
+def _cut_plan(scenario: str, pages: _Pages, *, whole: bool) -> ScenarioPlan:
+    """No fragment is free. ``whole``: the only free run is a single page, else it is longer than that."""
+    builder = TraceBuilder()
+    if whole:
+        slots = [builder.malloc(pages.bytes_each) for _ in range(pages.count)]
+        builder.free(slots[-1])
+    left = 1 if whole else pages.count
+    return ScenarioPlan(
+        scenario=scenario,
+        variant="cut a page, " + ("the only free one" if whole else "off a longer run"),
+        trace=builder.trace(),
+        measured=Operation(OperationKind.MALLOC, 0, pages.smallest),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"no fragment of {pages.smallest} bytes is free; malloc({pages.smallest}) cuts a page into {pages.fragments} "
+            "of them"
+        ),
+        why=_WHY_CUT,
+        prediction={
+            "fragments to be linked": pages.fragments,
+            "pages": pages.count,
+            "free runs": 1,
+            "free pages": left,
+            "free runs visited": 1,
+        },
+        driver=_CUT_DRIVER,
+        driver_value=pages.fragments,
+    )
+
+
+def _scan_plan(pages: _Pages, *, long: int) -> ScenarioPlan:
+    """Every second page is free, and the ``long`` lowest; next fit visits the run of these last."""
+    singles = (pages.count - long) // 2
+    builder = _comb(pages, long)
+    size = pages.bytes_each + 1
+    return ScenarioPlan(
+        scenario="worst-alloc",
+        variant=f"search all runs, the last has {long} pages",
+        trace=builder.trace(),
+        measured=Operation(OperationKind.MALLOC, 0, size),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"{singles} free runs of one page, then one of {long}; malloc({size}) needs two pages and visits "
+            f"{singles + 1} runs"
+        ),
+        why=_WHY_SCAN,
+        prediction={
+            "free runs visited": singles + 1,
+            "free runs": singles + 1,
+            "free pages": singles + long,
+            "pages": pages.count,
+        },
+        driver=_SCAN_DRIVER if long == 2 else "",
+        driver_value=singles + 1 if long == 2 else None,
+    )
+
+
+def _comb(pages: _Pages, long: int) -> TraceBuilder:
+    """Single free pages with used ones between, and at the low end a free run of ``long`` pages that was freed last.
+
+    Next fit takes the last pages of a run: block i is page i from the top.
+    """
+    builder = TraceBuilder()
+    slots = [builder.malloc(pages.bytes_each) for _ in range(pages.count)]
+    first_of_long = pages.count - long
+    for slot in slots[: first_of_long - 1 if long else None : 2]:
+        builder.free(slot)
+    for slot in slots[first_of_long:]:
+        builder.free(slot)
+    return builder
+
+
+def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    pages = _pages(request)
+    runs, size = (pages.count + 1) // 2, pages.bytes_each + 1
+    return (
+        ScenarioPlan(
+            scenario="worst-failing-alloc",
+            variant="search all runs",
+            trace=_comb(pages, 0).trace(),
+            measured=Operation(OperationKind.MALLOC, 0, size),
+            initial_cache=InitialCache.DIRTY,
+            state=f"{runs} free runs of one page; malloc({size}) needs two and is refused",
+            why=("Every second page is free: there cannot be more free runs.", "None is long enough: all are visited."),
+            prediction={
+                "free runs visited": runs,
+                "free runs": runs,
+                "free pages": runs,
+                "pages": pages.count,
+            },
+            driver="free runs visited = ceil(pages / 2), pages = floor((H - 32) / (page + 16))",
+            driver_value=runs,
+            refused=True,
+        ),
+    )
+
+
+def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    pages = _pages(request)
+    builder = TraceBuilder()
+    builder.malloc(pages.smallest)
+    return (
+        ScenarioPlan(
+            scenario="best-alloc",
+            variant="a fragment is free",
+            trace=builder.trace(),
+            measured=Operation(OperationKind.MALLOC, 0, pages.smallest),
+            initial_cache=InitialCache.WARM,
+            state=f"{pages.fragments - 1} free fragments of {pages.smallest} bytes; malloc({pages.smallest}) takes the first",
+            why=("A fragment of the size is free: it is unlinked, and nothing is searched or cut.",),
+            prediction={"free fragments of the size": pages.fragments - 1, "used blocks": 1},
+        ),
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- deallocation
+
+
+def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    pages = _pages(request)
+    if pages.count < 4:
+        return (_simple_free_plan("worst-free", pages),)
+    plans = [_free_plan(pages)]
+    if pages.count >= 7:
+        plans.append(_interleaved_plan(pages, request.data_line_bytes or _ASSUMED_LINE_BYTES))
+    return tuple(plans)
+
+
+def _paper_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    return (_simple_free_plan("paper-free", _pages(request)),)
+
+
+def _simple_free_plan(scenario: str, pages: _Pages) -> ScenarioPlan:
+    """One page is cut; what lies above and below it is free. The rover is at the lower run, if there is one."""
+    builder = TraceBuilder()
+    above = builder.malloc(pages.bytes_each) if pages.count > 1 else None
+    slot = builder.malloc(pages.smallest)
+    if above is not None:
+        builder.free(above)
+    return _last_fragment(scenario, "all fragments of one page", pages, builder, slot, alone=True)
+
+
+def _free_plan(pages: _Pages) -> ScenarioPlan:
+    builder = TraceBuilder()
+    above = builder.malloc(2 * pages.bytes_each)
+    slot = builder.malloc(pages.smallest)
+    below = builder.malloc(pages.bytes_each)
+    _rover_above(builder, pages, above, below, pages.count - 4)
+    return _last_fragment("worst-free", "fragments of one page", pages, builder, slot, alone=True)
+
+
+def _rover_above(builder: TraceBuilder, pages: _Pages, above: int, below: int, left: int) -> None:
+    """Free what lies above and below a page, and bring the rover to the upper run, which the lower one follows.
+
+    Both runs leave their list, the upper one first: the rover moves on from one to the other, and on again.
+    """
+    if left:
+        builder.malloc(left * pages.bytes_each)
+    builder.free(above)
+    builder.free(below)
+    builder.malloc(pages.bytes_each)
+
+
+def _interleaved_plan(pages: _Pages, line_bytes: int) -> ScenarioPlan:
+    """Between two fragments of the page, two of other pages stand in the list: unlinking touches their cache lines.
+
+    Partner k lies in page k modulo the number of partner pages, and line after line there, so that no line is touched
+    twice if there are enough of them. A used fragment stays in each partner page.
+    """
+    builder = TraceBuilder()
+    above = builder.malloc(2 * pages.bytes_each)
+    own = [builder.malloc(pages.smallest) for _ in range(pages.fragments)]
+    below = builder.malloc(pages.bytes_each)
+    lines, per_line = max(1, pages.bytes_each // line_bytes), max(1, line_bytes // pages.smallest)
+    wanted = 2 * (pages.fragments - 1)
+    partner_pages = min(pages.count - 4, max(3, -(-wanted // lines)))
+    partners = [[builder.malloc(pages.smallest) for _ in range(pages.fragments)] for _ in range(partner_pages)]
+
+    def partner(number: int) -> int:
+        line, page = divmod(number, partner_pages)
+        within, line = divmod(line, lines)
+        return partners[page][line * per_line + within]
+
+    for at, fragment in enumerate(own[1:]):
+        for slot in (partner(2 * at), fragment, partner(2 * at + 1)):
+            builder.free(slot)
+    _rover_above(builder, pages, above, below, pages.count - 4 - partner_pages)
+    return _last_fragment("worst-free", "among fragments of other pages", pages, builder, own[0], alone=False)
+
+
+def _last_fragment(
+    scenario: str, variant: str, pages: _Pages, builder: TraceBuilder, slot: int, *, alone: bool
+) -> ScenarioPlan:
+    others = pages.fragments - 1
+    neighbours = min(2, pages.count - 1)
+    return ScenarioPlan(
+        scenario=scenario,
+        variant=variant,
+        trace=builder.trace(),
+        measured=Operation(OperationKind.FREE, slot),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"the only used one of {pages.fragments} fragments of a page; free unlinks the {others} others, and the page "
+            f"merges with {neighbours} free run(s)"
+        ),
+        why=_WHY_FREE
+        if alone
+        else (*_WHY_FREE, "In the list, two fragments of other pages stand between two of the page: more lines are touched."),
+        prediction={
+            "free fragments of the page": others,
+            "free neighbours": neighbours,
+            "links to other pages": 0 if alone else 2 * others,
+            "pages": pages.count,
+        },
+        driver=_FREE_DRIVER,
+        driver_value=others,
+    )
+
+
+def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    pages = _pages(request)
+    builder = TraceBuilder()
+    slots = [builder.malloc(pages.smallest) for _ in range(2)]
+    return (
+        ScenarioPlan(
+            scenario="best-free",
+            variant="another fragment of the page is used",
+            trace=builder.trace(),
+            measured=Operation(OperationKind.FREE, slots[0]),
+            initial_cache=InitialCache.WARM,
+            state="two used fragments of a page; free puts one back into the list",
+            why=("Another fragment of the page is used: the one freed is linked, and nothing else happens.",),
+            prediction={"free fragments of the page": pages.fragments - 2, "used blocks": 2},
+        ),
+    )
+
+
+def _random(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    _pages(request, _LEAST_PAGES_FOR_RANDOM)
+    return random_plans(request)
+
+
+# ------------------------------------------------------------------------------------------------- the guest's own state
+
+
+@dataclass(frozen=True, slots=True)
+class _Heap:
+    """The guest's heap as words, and what its control structure says."""
+
+    words: array[int]
+    base: int
+    control: int
+    page_bytes: int
+    pages: int
+    first_page: int
+
+    def at(self, address: int) -> int:
+        return self.words[(address - self.base) >> 2]
+
+    def header(self, page: int) -> int:
+        """Address of a page's header; pages are counted from 1."""
+        return self.base + PAGE_HEADER_BYTES * page
+
+    def count(self, page: int) -> int:
+        return self.at(self.header(page) + _COUNT_AT)
+
+    def kind(self, page: int) -> int:
+        return self.at(self.header(page) + _KIND_AT)
+
+    def start(self, page: int) -> int:
+        return self.first_page + self.page_bytes * (page - 1)
+
+    def page_of(self, address: int) -> int:
+        return (address - self.first_page) // self.page_bytes + 1
+
+
+def _heap(guest: GuestHeap) -> _Heap:
+    control, extent = guest.symbols["quick_fit_control"], guest.heap
+    words = array("I", guest.read(extent.base_address, extent.size_bytes // 4 * 4))
+    # control.headers is the heap's base: read in the guest's byte order and in the host's, it tells both apart.
+    if int.from_bytes(guest.read(control + _ROVER_AT + 8, 4), sys.byteorder) != extent.base_address:
+        words.byteswap()
+    page_bytes = guest.values["page-bytes"]
+    return _Heap(
+        words=words,
+        base=extent.base_address,
+        control=control,
+        page_bytes=page_bytes,
+        pages=guest.read_word(control + _ROVER_AT + 12),
+        first_page=guest.read_word(control + _ROVER_AT + 4),
+    )
+
+
+def _list(guest: GuestHeap, heap: _Heap, head: int) -> Iterator[int]:
+    """Addresses of the nodes of a circular list, in order."""
+    node = guest.read_word(head)
+    while node != head:
+        yield node
+        node = heap.at(node)
+
+
+def _fragments(guest: GuestHeap, heap: _Heap, log2: int) -> list[int]:
+    return list(_list(guest, heap, heap.control + _LISTS_AT + _FRAGMENT_LINK_BYTES * log2))
+
+
+def walk(guest: GuestHeap) -> tuple[Block, ...]:
+    """The table of page headers, as one used block that is header alone, then the blocks of all pages."""
+    return tuple(_walk(guest, _heap(guest)))
+
+
+def _walk(guest: GuestHeap, heap: _Heap) -> Iterator[Block]:
+    table = PAGE_HEADER_BYTES * (heap.pages + 2)
+    yield Block(heap.base, table, table, free=False)
+    free = {fragment for log2 in range(3, 12) for fragment in _fragments(guest, heap, log2)}
+    page = 1
+    while page <= heap.pages:
+        kind, start = heap.kind(page), heap.start(page)
+        if kind in (_FREE, _USED):
+            yield Block(start, heap.count(page) * heap.page_bytes, 0, kind == _FREE)
+            page += heap.count(page)
+        else:
+            size = 1 << kind
+            for address in range(start, start + heap.page_bytes, size):
+                yield Block(address, size, 0, address in free)
+            page += 1
+
+
+def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+    heap = _heap(guest)
+    blocks = walk(guest)[1:]
+    runs = list(_list(guest, heap, heap.control))
+    facts: dict[str, int | str] = {
+        "pages": heap.pages,
+        "free runs": len(runs),
+        "free pages": sum(heap.at(run + _COUNT_AT) for run in runs),
+        "used blocks": sum(not block.free for block in blocks),
+    }
+    if plan.measured.kind is OperationKind.MALLOC:
+        return facts | _alloc_facts(guest, heap, plan.measured.size_bytes)
+    return facts | _free_facts(guest, heap, guest.slot(plan.measured.slot))
+
+
+def _alloc_facts(guest: GuestHeap, heap: _Heap, size: int) -> dict[str, int | str]:
+    if size > heap.page_bytes // 2:
+        return {"free runs visited": _visited(guest, heap, -(-size // heap.page_bytes))}
+    log2 = (max(size, guest.values["minimum-block"]) - 1).bit_length()
+    free = len(_fragments(guest, heap, log2))
+    linked = 0 if free else heap.page_bytes >> log2
+    return {
+        "free fragments of the size": free,
+        "fragments to be linked": linked,
+        "free runs visited": _visited(guest, heap, 1) if linked else 0,
+    }
+
+
+def _visited(guest: GuestHeap, heap: _Heap, pages: int) -> int:
+    """Free runs that next fit looks at for a run of ``pages``."""
+    rover = run = guest.read_word(heap.control + _ROVER_AT)
+    visited = 0
+    while True:
+        if run != heap.control:
+            visited += 1
+            if heap.at(run + _COUNT_AT) >= pages:
+                return visited
+        run = guest.read_word(run)
+        if run == rover:
+            return visited
+
+
+def _free_facts(guest: GuestHeap, heap: _Heap, block: int) -> dict[str, int | str]:
+    page = heap.page_of(block)
+    neighbours = sum(heap.kind(beside) == _FREE for beside in (page - 1, page + 1))
+    if heap.kind(page) == _USED:
+        return {"free neighbours": neighbours}
+    nodes = _fragments(guest, heap, heap.kind(page))
+    head = heap.control + _LISTS_AT + _FRAGMENT_LINK_BYTES * heap.kind(page)
+    ring = [head, *nodes, head]
+    links = sum(
+        beside != head and heap.page_of(beside) != page
+        for before, node, after in zip(ring, nodes, ring[2:], strict=False)
+        if heap.page_of(node) == page
+        for beside in (before, after)
+    )
+    return {
+        "free fragments of the page": heap.count(page),
+        "free neighbours": neighbours,
+        "links to other pages": links,
+    }
+
+
+FAMILY = Family(
+    builders=MappingProxyType(
+        {
+            "worst-alloc": _worst_alloc,
+            "worst-free": _worst_free,
+            "best-alloc": _best_alloc,
+            "best-free": _best_free,
+            "random": _random,
+            "worst-failing-alloc": _worst_failing_alloc,
+            "paper-alloc": _paper_alloc,
+            "paper-free": _paper_free,
+        }
+    ),
+    extremes=MappingProxyType(
+        {
+            "worst-alloc": Extreme.MOST_CYCLES,
+            "worst-free": Extreme.MOST_CYCLES,
+            "best-alloc": Extreme.FEWEST_CYCLES,
+            "best-free": Extreme.FEWEST_CYCLES,
+            "random": Extreme.MOST_CYCLES,
+            "worst-failing-alloc": Extreme.MOST_CYCLES,
+            "paper-alloc": Extreme.MOST_CYCLES,
+            "paper-free": Extreme.MOST_CYCLES,
+        }
+    ),
+    walk=walk,
+    state=_state,
+)

@@ -1,0 +1,145 @@
+"""Scenarios of both buddy systems: the states are reached, grow as they should, and no random workload meets a worse one."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+
+from tests.support import TARGETS, guest_on, images_dir, trace_of
+from wcet_probe.build import build_image
+from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.errors import UsageError
+from wcet_probe.model import Report
+from wcet_probe.probe import ProbeRequest, observe
+from wcet_probe.scenarios import family
+from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.toolchain import PACKAGED
+
+NAMES = ("buddy-binary", "buddy-fibonacci")
+BUILDS = (("buddy-binary", ()), ("buddy-fibonacci", ()), ("buddy-fibonacci", (("follow", 1),)))
+KIB, MIB = 1 << 10, 1 << 20
+FIBONACCI = [1, 1]
+while len(FIBONACCI) < 36:
+    FIBONACCI.append(FIBONACCI[-1] + FIBONACCI[-2])
+
+
+def largest_class(name: str, heap_bytes: int) -> int:
+    units = heap_bytes // 16
+    if name == "buddy-binary":
+        return units.bit_length() - 1
+    return max(k for k, number in enumerate(FIBONACCI) if number <= units)
+
+
+@cache
+def report(name: str, target: str, scenario: str, heap_bytes: int, values: tuple[tuple[str, int], ...] = ()) -> Report:
+    """What the probe answers; it proves the state on its way."""
+    allocator = load_allocator(name, dict(values))
+    return observe(
+        ProbeRequest(
+            allocator,
+            load_target(target),
+            scenario,
+            heap_bytes,
+            1,
+            None,
+            PACKAGED,
+            cross_check=False,
+            cache_dir=images_dir(),
+        )
+    )
+
+
+def most_instructions(found: Report) -> int:
+    return max(candidate.instructions for candidate in found.candidates)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("name", "values"), BUILDS)
+@pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
+def test_every_state_is_reached_and_the_worst_is_worst(name, values, heap_bytes, target):
+    found = {scenario: report(name, target, scenario, heap_bytes, values) for scenario in family(name).builders}
+    for each in found.values():
+        assert each.checks
+        assert len({candidate.variant for candidate in each.candidates}) == len(each.candidates)
+    cycles = {scenario: each.measurement.cycles for scenario, each in found.items()}
+    assert cycles["worst-alloc"] > max(cycles["worst-failing-alloc"], cycles["random"], cycles["best-alloc"])
+    assert cycles["worst-free"] >= cycles["paper-free"] > cycles["best-free"]
+
+
+@pytest.mark.parametrize("heap_bytes", [4 * KIB + 8, 100_000, 4 * MIB, 6 * MIB, 64 * MIB])
+@pytest.mark.parametrize(("name", "values"), BUILDS)
+def test_any_heap_can_hold_the_states(name, values, heap_bytes):
+    for scenario in ("worst-alloc", "worst-free", "paper-free", "worst-failing-alloc"):
+        assert report(name, "cortex-m4", scenario, heap_bytes, values).checks
+
+
+@pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB, 4 * MIB])
+@pytest.mark.parametrize(("name", "values"), BUILDS)
+def test_splits_and_merges_have_closed_forms(name, values, heap_bytes):
+    top = largest_class(name, heap_bytes)
+    deepest = top if name == "buddy-binary" else top - 1
+    handed_out = top // 2 if name == "buddy-fibonacci" and not values else deepest
+    assert report(name, "cortex-m4", "worst-alloc", heap_bytes, values).plan.driver_value == handed_out
+    assert report(name, "cortex-m4", "worst-free", heap_bytes, values).plan.driver_value == deepest
+    assert report(name, "cortex-m4", "paper-free", heap_bytes, values).plan.driver_value == handed_out
+
+
+def test_4_mib_as_the_literature_counts():
+    """26 sizes of blocks; 25 merges from the deepest leaf, 13 from the one that malloc hands out."""
+    assert largest_class("buddy-fibonacci", 4 * MIB) == 26
+    assert report("buddy-fibonacci", "cortex-m4", "worst-free", 4 * MIB).plan.prediction["merges"] == 25
+    assert report("buddy-fibonacci", "cortex-m4", "paper-free", 4 * MIB).plan.prediction["merges"] == 13
+    assert report("buddy-binary", "cortex-m4", "worst-free", 4 * MIB).plan.prediction["merges"] == 18
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("name", "step"), [("buddy-binary", 1), ("buddy-fibonacci", 2)])
+def test_every_level_costs_the_same(name, step, target):
+    """Heaps that are one block: instructions of paper-free and of a split of the least request are linear in levels."""
+    units = [1 << k for k in range(8, 16, 2)] if name == "buddy-binary" else [FIBONACCI[k] for k in range(12, 20, 2)]
+    for scenario in ("worst-alloc", "paper-free"):
+        counts = [report(name, target, scenario, 16 * unit).measurement.instructions for unit in units]
+        differences = {after - before for before, after in zip(counts, counts[1:], strict=False)}
+        assert len(differences) == 1, (scenario, counts)
+        assert differences.pop() > 0
+    assert step in (1, 2)
+
+
+def test_buddies_amid_their_lists_cost_more_than_one_merge_more():
+    """With caches: one merge fewer, but two more blocks written to in nearly every removal."""
+    found = report("buddy-binary", "mpc603e", "worst-free", 4 * MIB)
+    assert found.plan.prediction["merges"] == 17
+    assert found.plan.prediction["buddies mid-list"] == 16
+    assert found.measurement.cycles > 1.5 * report("buddy-binary", "mpc603e", "paper-free", 4 * MIB).measurement.cycles
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("name", "values"), BUILDS)
+def test_no_random_workload_meets_a_worse_state(name, values, target):
+    allocator, machine_target = load_allocator(name, dict(values)), load_target(target)
+    guest = guest_on(build_image(allocator, machine_target, PACKAGED, images_dir()), machine_target)
+    alloc, free = (
+        most_instructions(report(name, target, f"worst-{what}", 4 * KIB, values)) for what in ("alloc", "free")
+    )
+    for seed in range(12):
+        draw, live, steps = random.Random(seed), [], []
+        for slot in range(150):
+            steps.append((0, slot, 1 + int(2 ** draw.uniform(0, draw.choice((3, 6, 11))))))
+            live.append(slot)
+            while live and draw.random() < 0.4:
+                steps.append((1, live.pop(draw.randrange(len(live))), 0))
+        draw.shuffle(live)
+        steps += [(1, slot, 0) for slot in live] + [(0, 0, 1), (1, 0, 0)]
+        with guest.machine(4 * KIB) as machine:
+            assert machine.call(allocator.entry_points["init"], machine.heap.base_address, 4 * KIB) == 0
+            counts = machine.replay_counted(trace_of(steps))
+        for (kind, _, _), count in zip(steps, counts, strict=True):
+            assert count <= (free if kind else alloc)
+
+
+def test_a_heap_that_is_too_small_is_told_what_would_do():
+    allocator = load_allocator("buddy-binary")
+    with pytest.raises(UsageError, match="at least 1024"):
+        family("buddy-binary").builders["worst-alloc"](HeapRequest(allocator, 512, None, 0))

@@ -1,0 +1,96 @@
+"""Kingsley's scenarios: carving a page costs most, and the same in every heap; free is constant."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+
+from tests.support import TARGETS, guest_on, images_dir, trace_of
+from wcet_probe.build import build_image
+from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.errors import BuildError
+from wcet_probe.model import Report
+from wcet_probe.probe import ProbeRequest, observe
+from wcet_probe.scenarios import family
+from wcet_probe.toolchain import PACKAGED
+
+KIB, MIB = 1 << 10, 1 << 20
+SCENARIOS = tuple(family("kingsley").builders)
+L11 = tuple(load_allocator("kingsley").presets["l11"].items())
+ORIGINAL = (("minimum-block", 8), ("alignment", 4))
+
+
+@cache
+def report(target: str, scenario: str, heap_bytes: int, values: tuple[tuple[str, int], ...] = ()) -> Report:
+    """What the probe answers; it proves the state on its way."""
+    allocator = load_allocator("kingsley", dict(values))
+    return observe(
+        ProbeRequest(
+            allocator,
+            load_target(target),
+            scenario,
+            heap_bytes,
+            1,
+            None,
+            PACKAGED,
+            cross_check=False,
+            cache_dir=images_dir(),
+        )
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("values", [(), L11])
+@pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
+def test_every_state_is_reached_and_the_worst_is_worst(values, heap_bytes, target):
+    found = {scenario: report(target, scenario, heap_bytes, values) for scenario in SCENARIOS}
+    for each in found.values():
+        assert each.checks
+        assert len({candidate.variant for candidate in each.candidates}) == len(each.candidates)
+    cycles = {scenario: each.measurement.cycles for scenario, each in found.items()}
+    assert cycles["worst-alloc"] > 3 * max(cycles["worst-failing-alloc"], cycles["random"], cycles["best-alloc"])
+    assert cycles["worst-free"] >= cycles["best-free"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_heap_does_not_matter(target):
+    for scenario in ("worst-alloc", "worst-free"):
+        counts = {report(target, scenario, heap).measurement.cycles for heap in (4 * KIB, 100_000, 4 * MIB, 64 * MIB)}
+        assert len(counts) == 1
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_node_costs_the_same(target):
+    """Pages of 128, 256 and 512 nodes."""
+    builds = (L11, (), ORIGINAL)
+    found = [report(target, "worst-alloc", 64 * KIB, values) for values in builds]
+    nodes = [each.plan.prediction["nodes carved"] for each in found]
+    assert nodes == [128, 256, 512]
+    per_node = (found[2].measurement.instructions - found[0].measurement.instructions) / (512 - 128)
+    assert per_node == int(per_node)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_random_workload_meets_a_worse_state(target):
+    allocator, machine_target = load_allocator("kingsley", dict(L11)), load_target(target)
+    guest = guest_on(build_image(allocator, machine_target, PACKAGED, images_dir()), machine_target)
+    alloc, free = (report(target, f"worst-{what}", 4 * KIB, L11).measurement.instructions for what in ("alloc", "free"))
+    for seed in range(8):
+        draw, live, steps = random.Random(seed), [], []
+        for slot in range(150):
+            steps.append((0, slot, 1 + int(2 ** draw.uniform(0, 11))))
+            live.append(slot)
+            while live and draw.random() < 0.45:
+                steps.append((1, live.pop(draw.randrange(len(live))), 0))
+        with guest.machine(4 * KIB) as machine:
+            assert machine.call("kingsley_init", machine.heap.base_address, 4 * KIB) == 0
+            counts = machine.replay_counted(trace_of(steps))
+        for (kind, _, _), count in zip(steps, counts, strict=True):
+            assert count <= (free if kind else alloc)
+
+
+def test_least_blocks_without_payload_do_not_build():
+    with pytest.raises(BuildError, match="needs an alignment of 4"):
+        report("cortex-m4", "worst-alloc", 4 * KIB, (("minimum-block", 8),))
