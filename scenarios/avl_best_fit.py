@@ -1,10 +1,10 @@
 """Worst, best and random states of best fit over an AVL tree.
 
-An allocation is a search, a removal and, where the block found is larger, an insertion of what is left; a deallocation is
-two removals and an insertion at most. Each goes down the tree and up again. The way is longest in the sparsest tree of a
-height: one subtree of every node is a level lower than the other, a Fibonacci tree. In it a removal on the lower side
-unbalances every node above: each is rotated, and what the rotations leave behind along the way is balanced, so that the
-insertion that follows goes down twice as many nodes and changes every one of them on its way up.
+An allocation is a search, a removal and, where the block found is larger, an insertion of what is left; a deallocation
+is two removals and an insertion at most. Each goes down the tree and up again. The way is longest in the sparsest tree
+of a height: one subtree of every node is a level lower than the other, a Fibonacci tree. In it a removal on the lower
+side unbalances every node above: each is rotated, and what the rotations leave behind along the way is balanced, so
+that the insertion that follows goes down twice as many nodes and changes every one of them on its way up.
 
 The state is built level by level: free blocks enter the tree in breadth-first order, with used ones (fences) between
 them, and no rotation ever happens while it is set up.
@@ -31,18 +31,26 @@ _USED, _BALANCED, _TALLER = 0, 1, 2
 _STATE_MASK = 3
 
 _DRIVER = "tree height = largest h with 2M(F(h + 2) - 1) + c <= H, F Fibonacci's numbers, c what the larger blocks add"
+_MOST_BYTES_FOR_ALL_KINDS = 1 << 20
+"""Up to this heap single rotations and long ways are tried too; no target has ever found them dearer."""
 
 _WHY_WORST_ALLOC = (
     "The tree is the sparsest of its height: no heap of this size holds a higher one in blocks of the least size.",
-    "The block found is the only one that fits and the last of the lower side at every node: removing it unbalances "
-    "every node on the way, and each is rotated.",
-    "The block is larger than the request: what is left is inserted where the rotations have left every node balanced, "
-    "so that all of them change on the way up.",
+    (
+        "The smallest block that fits is at the end of the path that goes to the lower side at every node: removing it "
+        "unbalances every node on the way, and each is rotated, at best twice."
+    ),
+    (
+        "The block is larger than the request: what is left is inserted where the rotations have left every node "
+        "balanced, so that all of them change on the way up."
+    ),
 )
 _WHY_WORST_FREE = (
     "Both neighbours are free: two blocks leave the tree, one enters it.",
-    "The neighbours are in different subtrees of the root, each the last of the lower side at every node: both removals "
-    "rotate each node on their way, and neither mends the other's.",
+    (
+        "The neighbours are in different subtrees of the root, each at the end of a path to the lower sides: both "
+        "removals rotate each node on their way, and neither mends the other's."
+    ),
     "The merged block is the largest: it goes down the way that the first removal has balanced, and changes every node.",
 )
 _WHY_FAILING = ("Every free block is too small: the way goes right to the end of the longest path, and finds nothing.",)
@@ -81,11 +89,11 @@ def _outward(height: int) -> Shape | None:
 
 
 def spine(height: int, kind: str) -> Shape | None:
-    """A sparsest AVL tree with a path of ``kind`` at its right, to the node ``behind(height, kind)`` nodes before its last.
+    """A sparsest AVL tree with a path of ``kind`` at its right; ``behind`` tells how near to the last node it leads.
 
     ``double`` and ``single``: the path always goes to the lower side, and the node's removal rotates every node on it
-    twice or once. The node has a left child, which takes its place: the path ends there. ``long``: the path always goes to
-    the taller side, and the removal rotates nothing.
+    twice or once. The node has a left child, which takes its place: the path ends there. ``long``: the path always goes
+    to the taller side, and the removal rotates nothing.
     """
     if height <= 0:
         return None
@@ -106,9 +114,9 @@ def sparsest_nodes(height: int) -> int:
     return _size(sparse(height))
 
 
-def _level_order(shape: Shape) -> Iterator[int]:
+def _level_order(shape: Shape | None) -> Iterator[int]:
     """In-order positions of the nodes, level by level."""
-    level = [(shape, 0)]
+    level = [(shape, 0)] if shape else []
     while level:
         below = []
         for node, first in level:
@@ -146,7 +154,7 @@ def _sizes(request: HeapRequest) -> _Sizes:
 
 
 def _highest(sizes: _Sizes, extra: Callable[[int], int], least: int) -> int:
-    """Height of the highest sparsest tree of least blocks that the heap holds with fences between and a last used block.
+    """Height of the highest sparsest tree of least blocks that the heap holds, with fences and a last used block.
 
     ``extra`` tells how many bytes the blocks that must be larger add to a tree of a height.
 
@@ -169,7 +177,7 @@ def _highest(sizes: _Sizes, extra: Callable[[int], int], least: int) -> int:
 
 
 def _trace(sizes: _Sizes, free_sizes: list[int], order: Iterator[int]) -> Trace:
-    """Free blocks of ``free_sizes`` in address order, each with a fence behind it, freed in ``order``; the rest is used.
+    """Free blocks of ``free_sizes`` in address order, freed in ``order``, each with a fence behind it; no more is free.
 
     Block i is in slot 2i, the fence behind it in slot 2i + 1.
     """
@@ -192,7 +200,11 @@ def _trace(sizes: _Sizes, free_sizes: list[int], order: Iterator[int]) -> Trace:
 
 
 def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    return tuple(_alloc_plan(request, kind) for kind in ("double", "single", "long"))
+    return tuple(_alloc_plan(request, kind) for kind in ("double", *_other_kinds(request)))
+
+
+def _other_kinds(request: HeapRequest) -> tuple[str, ...]:
+    return ("single", "long") if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else ()
 
 
 def _alloc_plan(request: HeapRequest, kind: str) -> ScenarioPlan:
@@ -201,8 +213,7 @@ def _alloc_plan(request: HeapRequest, kind: str) -> ScenarioPlan:
     found = cut + sizes.rest
     height = _highest(sizes, lambda h: (1 + behind(h, kind)) * (found - sizes.minimum), 4)
     shape = spine(height, kind)
-    assert shape is not None
-    count, large = shape.size, 1 + behind(height, kind)
+    count, large = _size(shape), 1 + behind(height, kind)
     down = height if kind == "long" else (height + 2) // 2
     rotated = 0 if kind == "long" else (height - 1) // 2
     return ScenarioPlan(
@@ -213,7 +224,8 @@ def _alloc_plan(request: HeapRequest, kind: str) -> ScenarioPlan:
         initial_cache=InitialCache.DIRTY,
         state=(
             f"{count} free blocks, all but {large} of {sizes.minimum} bytes, in a tree of height {height}; "
-            f"malloc({cut - HEADER_BYTES}) removes one of {found} bytes, rotates {rotated} nodes and inserts {sizes.rest} bytes"
+            f"malloc({cut - HEADER_BYTES}) removes one of {found} bytes, rotates {rotated} nodes and inserts "
+            f"{sizes.rest} bytes"
         ),
         why=_WHY_WORST_ALLOC,
         prediction={
@@ -238,7 +250,7 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         subtrees.pop()
     return (
         *(_free_plan(sizes, "double", heights) for heights in subtrees),
-        *(_free_plan(sizes, kind, subtrees[0]) for kind in ("single", "long")),
+        *(_free_plan(sizes, kind, subtrees[0]) for kind in _other_kinds(request)),
     )
 
 
@@ -262,8 +274,9 @@ def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int]) -> ScenarioPl
         measured=Operation(OperationKind.FREE, 2 * before + 1),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"a used block between free ones of {sizes.minimum} and {larger} bytes, far apart in a tree of height {height} "
-            f"with {count} nodes; free removes both, rotates about {sum(rotated)} nodes and inserts the merged block"
+            f"a used block between free ones of {sizes.minimum} and {larger} bytes, far apart in a tree of height "
+            f"{height} with {count} nodes; free removes both, rotates about {sum(rotated)} nodes and inserts the merged "
+            "block"
         ),
         why=_WHY_WORST_FREE,
         prediction={
@@ -283,18 +296,18 @@ def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     sizes = _sizes(request)
     height = _highest(sizes, lambda _: 0, 1)
     shape = spine(height, "long")
-    assert shape is not None
+    count = _size(shape)
     size = sizes.larger(sizes.minimum) - HEADER_BYTES
     return (
         ScenarioPlan(
             scenario="worst-failing-alloc",
             variant="long way",
-            trace=_trace(sizes, [sizes.minimum] * shape.size, _level_order(shape)),
+            trace=_trace(sizes, [sizes.minimum] * count, _level_order(shape)),
             measured=Operation(OperationKind.MALLOC, 0, size),
             initial_cache=InitialCache.DIRTY,
-            state=f"{shape.size} free blocks of {sizes.minimum} bytes in a tree of height {height}; malloc({size}) is refused",
+            state=(f"{count} free blocks of {sizes.minimum} bytes in a tree of height {height}; malloc({size}) fails"),
             why=_WHY_FAILING,
-            prediction={"tree height": height, "free blocks": shape.size, "nodes on the way down": height},
+            prediction={"tree height": height, "free blocks": count, "nodes on the way down": height},
             driver=_DRIVER,
             driver_value=height,
             refused=True,
@@ -340,7 +353,7 @@ def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     )
 
 
-# ------------------------------------------------------------------------------------------------- the guest's own state
+# ------------------------------------------------------------------------------------------------ the guest's own state
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,10 +418,12 @@ def _way(heap: _Words, key: tuple[int, int]) -> tuple[list[tuple[int, int]], int
     return way, found
 
 
-def _rotated(heap: _Words, way: list[tuple[int, int]], found: int, *, above: int = 0) -> int:
-    """Nodes that the removal of the node at the end of ``way[:found]`` rotates, those below ``above`` nodes only."""
+def _rotated(heap: _Words, way: list[tuple[int, int]], *, above: int = 0) -> int:
+    """Nodes that a removal at the end of ``way`` rotates, those below its first ``above`` nodes only.
+
+    The last node of the way leaves its place: it is the one removed, or it takes the place of that one.
+    """
     rotated = 0
-    # Without a left child the node itself leaves; with one the last node of the way does, and takes its place.
     for node, side in reversed(way[above : len(way) - 1]):
         match heap.state(node):
             case state if state == _TALLER + side:
@@ -442,22 +457,20 @@ def _alloc_facts(guest: GuestHeap, heap: _Words, plan: ScenarioPlan) -> dict[str
     facts: dict[str, int | str] = {"nodes on the way down": len(way)}
     if found:
         facts |= {
-            "nodes to be rotated": _rotated(heap, way, found),
+            "nodes to be rotated": _rotated(heap, way),
             "bytes of the block found": heap.size(way[found - 1][0]),
         }
     return facts
 
 
-def _free_facts(
-    guest: GuestHeap, heap: _Words, blocks: tuple[Block, ...], plan: ScenarioPlan
-) -> dict[str, int | str]:
+def _free_facts(guest: GuestHeap, heap: _Words, blocks: tuple[Block, ...], plan: ScenarioPlan) -> dict[str, int | str]:
     own = guest.slot(plan.measured.slot) - HEADER_BYTES
     at = next(i for i, block in enumerate(blocks) if block.address == own)
     facts: dict[str, int | str] = {}
     for which, block in (("left", blocks[at - 1]), ("right", blocks[at + 1])):
         facts[f"bytes of the {which} neighbour"] = block.size_bytes if block.free else 0
-        way, found = _way(heap, (block.size_bytes, block.address))
-        facts[f"rotated, {which} neighbour"] = _rotated(heap, way, found, above=1) if block.free else 0
+        way, _ = _way(heap, (block.size_bytes, block.address))
+        facts[f"rotated, {which} neighbour"] = _rotated(heap, way, above=1) if block.free else 0
     return facts
 
 

@@ -1,7 +1,7 @@
 """Worst, best and random states of best-fit in an ordered binary tree.
 
-The tree has one node per size and nothing balances it. A path of n nodes needs n different sizes, and n of them, with the
-fences between them, need a multiple of n * n bytes: n is about sqrt(2H / a), and not H / 2M.
+The tree has one node per size and nothing balances it. A path of n nodes needs n different sizes, and n of them, with
+the fences between them, need a multiple of n * n bytes: n is about sqrt(2H / a), and not H / 2M.
 
 Where a line of the cache ends behind a node's header, a visit touches two lines: candidates are built for both.
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isqrt
 from types import MappingProxyType
 
@@ -27,6 +28,7 @@ _FREE_BIT, _MEMBER_BIT = 1, 1
 _FENCE_OFFSET, _ROOT_OFFSET = 4, 8
 _NEXT, _RIGHT, _LEFT = 4, 8, 12
 _FOUR_WORDS = 16
+_N = "n different sizes and their fences fill H (n ~ sqrt(2H / a))"
 
 _WHY_ALLOC = (
     "All free blocks have different sizes and were freed in order of size: the tree is one path.",
@@ -39,7 +41,7 @@ _WHY_FREE = (
     "The merged block is inserted near the end of the same path: a third walk.",
 )
 _WHY_PAPER = (
-    "All free blocks have different sizes and were freed in order of size: the tree is one path, the request needs its end.",
+    "All free blocks have different sizes and were freed in order of size: one path, searched to its end.",
     "It is not the worst state: P02 §3.1.1 leaves out that the block can be split and its rest inserted.",
 )
 _WHY_REFUSED = (
@@ -121,7 +123,10 @@ def _longest(request: HeapRequest, line: int | None, sizes: Callable[[int], Sequ
     size = _Bytes.of(request)
     low, high = 3, 4 + isqrt(2 * request.heap_bytes // size.alignment)
     if _lay_out(size, line, sizes(low)) is None:
-        message = f"a heap of {request.heap_bytes} bytes is too small for the scenario's state; give at least 1024 with --heap."
+        message = (
+            f"a heap of {request.heap_bytes} bytes is too small for the scenario's state; "
+            "give at least 1024 with --heap."
+        )
         raise UsageError(message)
     while high - low > 1:
         middle = (low + high) // 2
@@ -182,8 +187,8 @@ def _alloc_plan(scenario: str, variant: str, layout: _Layout, cut: int) -> Scena
         measured=Operation(OperationKind.MALLOC, 0, cut - OVERHEAD_BYTES),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"{count} free blocks of different sizes on one path; malloc({cut - OVERHEAD_BYTES}) takes the deepest, of {found} "
-            + (f"bytes, and inserts the rest of {found - cut}" if split else "bytes")
+            f"{count} free blocks of different sizes on one path; malloc({cut - OVERHEAD_BYTES}) takes the deepest, "
+            + (f"of {found} bytes, and inserts the rest of {found - cut}" if split else f"of {found} bytes")
         ),
         why=_WHY_ALLOC if split else _WHY_PAPER,
         prediction={
@@ -193,7 +198,7 @@ def _alloc_plan(scenario: str, variant: str, layout: _Layout, cut: int) -> Scena
             "height of the tree": count,
             "bytes of the best fit": found,
         },
-        driver=f"nodes visited = {'2n - 1' if split else 'n'}; n different sizes and their fences fill H (n ~ sqrt(2H / a))",
+        driver=f"nodes visited = {'2n - 1' if split else 'n'}; {_N}",
         driver_value=2 * count - 1 if split else count,
     )
 
@@ -203,9 +208,20 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     plans = []
     for line in _lines(request):
         plans.append(_free_plan(_variant("path to the right", line), _longest(request, line, size.sizes)))
-        to_left = _longest(request, line, lambda count: size.sizes(count)[::-1])
-        plans.append(_free_plan(_variant("path to the left", line), to_left))
+        variant = _variant("path to the left", line)
+        to_left = [
+            _free_plan(variant, _longest(request, line, partial(_sizes_to_left, size, skip))) for skip in range(5)
+        ]
+        plans.append(max(to_left, key=lambda plan: plan.driver_value or 0))
     return tuple(plans)
+
+
+def _sizes_to_left(size: _Bytes, skip: int, count: int) -> list[int]:
+    """Sizes from large to small, two of the least and, ``skip`` sizes above them, the others.
+
+    The merged block does not pass nodes that are smaller: it passes one more for each size that is skipped.
+    """
+    return [*size.sizes(count - 2, size.least + (2 + skip) * size.alignment)[::-1], *size.sizes(2)[::-1]]
 
 
 def _free_plan(variant: str, layout: _Layout) -> ScenarioPlan:
@@ -232,9 +248,7 @@ def _free_plan(variant: str, layout: _Layout) -> ScenarioPlan:
             "free blocks": count,
             "height of the tree": count,
         },
-        driver="nodes visited = 3n - 3; n different sizes and their fences fill H (n ~ sqrt(2H / a))"
-        if passed == count - 2
-        else f"nodes visited = 3n - {3 * count - (2 * count - 1 + passed)}; n different sizes and their fences fill H",
+        driver=f"nodes visited = 3n - {count + 1 - passed}; {_N}",
         driver_value=2 * count - 1 + passed,
     )
 
@@ -261,10 +275,10 @@ def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
                 trace=layout.trace(range(count)),
                 measured=Operation(OperationKind.MALLOC, 0, wanted - OVERHEAD_BYTES),
                 initial_cache=InitialCache.DIRTY,
-                state=f"{count} free blocks of different sizes on one path; malloc({wanted - OVERHEAD_BYTES}) fits none",
+                state=f"{count} free blocks of different sizes on one path; malloc({wanted - OVERHEAD_BYTES})",
                 why=_WHY_REFUSED,
                 prediction={"nodes searched": count, "free blocks": count, "height of the tree": count},
-                driver="nodes visited = n; n different sizes and their fences fill H (n ~ sqrt(2H / a))",
+                driver=f"nodes visited = n; {_N}",
                 driver_value=count,
                 refused=True,
             )
@@ -284,7 +298,7 @@ def _best_plan(request: HeapRequest, scenario: str, variant: str, free: int, why
         trace=trace_of_layout(requests, range(0, 2 * free, 2)),
         measured=Operation(kind, 0 if allocates else 5, size.least - OVERHEAD_BYTES if allocates else 0),
         initial_cache=InitialCache.WARM,
-        state=f"{free} free block(s) of {size.least} bytes; the call {'takes' if allocates else 'returns'} one of that size",
+        state=f"{free} free block(s) of {size.least} bytes; the call {'takes' if allocates else 'returns'} another",
         why=(why,),
         prediction={"free blocks": free, "height of the tree": min(free, 1)},
     )

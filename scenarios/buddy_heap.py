@@ -20,6 +20,7 @@ _LEAST_BLOCKS = 64
 _FREE_BIT = 1
 _WORD_BYTES = 4
 _HEADS_AT = 4 * _WORD_BYTES
+_PIECE_BYTES = 1 << 12
 
 
 class Buddies(ABC):
@@ -166,27 +167,32 @@ class Carving:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A guest's heap, read at once."""
+    """A guest's heap, read in pieces when they are needed: of a large heap a few headers are."""
 
     buddies: Buddies
+    guest: GuestHeap
     base_address: int
     bytes_: int
     heads: tuple[int, ...]
-    memory: bytes
     byte_order: Literal["little", "big"]
+    pieces: dict[int, bytes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, buddies: Buddies, guest: GuestHeap) -> Snapshot:
-        """Reads the control structure and the heap."""
+        """Reads the control structure."""
         control = guest.symbols[buddies.control]
         base, size, _, count = (guest.read_word(control + _WORD_BYTES * i) for i in range(4))
         little = int.from_bytes(guest.read(control, _WORD_BYTES), "little") == base
         heads = tuple(guest.read_word(control + _HEADS_AT + _WORD_BYTES * i) for i in range(count))
-        return cls(buddies, base, size, heads, guest.read(base, size), "little" if little else "big")
+        return cls(buddies, guest, base, size, heads, "little" if little else "big")
 
     def word(self, offset: int) -> int:
         """A word of the heap."""
-        return int.from_bytes(self.memory[offset : offset + _WORD_BYTES], self.byte_order)
+        start, within = offset - offset % _PIECE_BYTES, offset % _PIECE_BYTES
+        if start not in self.pieces:
+            size = min(_PIECE_BYTES, self.bytes_ - start)
+            self.pieces[start] = self.guest.read(self.base_address + start, size)
+        return int.from_bytes(self.pieces[start][within : within + _WORD_BYTES], self.byte_order)
 
     def blocks(self) -> Iterator[tuple[int, int, bool]]:
         """Offset, class and freedom of every block, by address."""
@@ -204,8 +210,8 @@ class Snapshot:
         return len(self.heads) - wanted, None
 
     def merges(self, offset: int) -> list[int]:
-        """For every merge that freeing a block makes: how many other blocks the buddy stands beside in its list."""
-        tag, neighbours = self.word(offset), []
+        """For every merge that freeing a block makes: how many blocks then stand beside the buddy in its list."""
+        tag, neighbours, gone = self.word(offset), list[int](), set[int]()
         while True:
             buddy, class_ = self.buddies.buddy(offset, tag)
             if buddy >= self.bytes_:
@@ -213,10 +219,17 @@ class Snapshot:
             buddy_tag = self.word(buddy)
             if buddy_tag >> self.buddies.tag_shift != class_ or not buddy_tag & _FREE_BIT:
                 return neighbours
-            links = (self.word(buddy + _WORD_BYTES * i) for i in (1, 2))
-            neighbours.append(sum(map(bool, links)))
+            neighbours.append(sum(self._has_neighbour(buddy, link, gone) for link in (1, 2)))
+            gone.add(self.base_address + buddy)
             tag = self.buddies.parent(tag, buddy_tag & ~_FREE_BIT)
             offset = min(offset, buddy)
+
+    def _has_neighbour(self, offset: int, link: int, gone: set[int]) -> bool:
+        """Whether the list goes on from a block (word 1 onwards, word 2 back), over blocks that have left it."""
+        address = self.word(offset + _WORD_BYTES * link)
+        while address in gone:
+            address = self.word(address - self.base_address + _WORD_BYTES * link)
+        return address != 0
 
 
 def walk(buddies: Buddies, guest: GuestHeap) -> tuple[Block, ...]:

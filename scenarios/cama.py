@@ -19,15 +19,16 @@ from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPla
 from wcet_probe.scenarios.cama_heap import Geometry, Guest, Layout, walk
 from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
 
+_WHY_ROUNDED = "The request is rounded up like a small block and becomes a large one by that."
+_WHY_OWN = "The request is a large block. The first block of its own class is looked at and is too small."
 _WHY_GROW = (
-    "The request is a large block. The first block of its own class is looked at and is too small.",
     "No larger class of its set has a block: all words of the bit vector are searched in vain.",
     "Fewer than two descriptors are left: a new area is laid out, and what the break skips becomes a free block.",
     "The break skips more to reach the set: a second free block, and the new block is the third to be described.",
     "Both free blocks go into lists that are empty: their bits are set.",
 )
-_WHY_GROW_SMALLER = (
-    "The request is a large block and its set has no free block: the heap grows.",
+_WHY_GROW_WITHOUT_AREA = (
+    _WHY_GROW[0],
     "The break skips memory to reach the set: that becomes a free block, in a list that was empty.",
 )
 _WHY_CUT = (
@@ -46,10 +47,6 @@ _WHY_FREE = (
     "Each neighbour is alone in its list: its bit is cleared.",
     "The merged block goes into an empty list: its bit is set.",
     "All blocks differ in class, so that each list has its own words.",
-)
-_WHY_REFUSED = (
-    "The first block of the request's own class is too small; no larger class of its set has a block.",
-    "Descriptors are wanting: the place of a new area is computed before the arena's end refuses the request.",
 )
 _RANDOM_OPERATIONS = 2000
 _RANDOM_LIVE_BLOCKS = 200
@@ -72,6 +69,8 @@ class _Site:
         # The largest size of the least class of large blocks: a block of the threshold's size is of the same class.
         width = self.threshold // self.geometry.columns
         self.request = self.threshold + width - self.geometry.alignment
+        # A size that is rounded up to the threshold.
+        self.rounded_request = self.threshold - self.geometry.alignment
 
     @property
     def top(self) -> int:
@@ -118,54 +117,55 @@ class _Site:
         return Operation(OperationKind.MALLOC, 0, size - self.geometry.word_bytes, cache_set)
 
 
-# ------------------------------------------------------------------------------------------------------------ worst alloc
+# ---------------------------------------------------------------------------------------------------------- worst alloc
 
 
-def _grow_with_area(request: HeapRequest, left: int) -> ScenarioPlan:
+def _grow_with_area(request: HeapRequest, left: int, *, rounded: bool) -> ScenarioPlan:
+    """The heap grows, and needs a new descriptor area for it; ``left`` descriptors are left before.
+
+    ``rounded``: the request becomes large by rounding up; else the first block of its own class is too small for it.
+    """
     site = _Site(request)
     site.used(2 * site.threshold)
     cache_set = site.geometry.set_of(site.top)
     own = site.used(site.threshold)
     site.used(site.threshold)
     site.use_descriptors_up(left, site.next_area() - site.threshold)
-    site.layout.free(own)
-    heap, geometry = site.layout.heap, site.geometry
-    behind = geometry.top_behind(geometry.area_from(site.top))
+    if not rounded:
+        site.layout.free(own)
+    size = site.rounded_request if rounded else site.request
+    geometry = site.geometry
+    area = geometry.area_from(site.top)
+    behind = geometry.top_behind(area)
     start = geometry.start_in_set(behind, cache_set)
-    _require(
-        start + site.request <= request.heap_bytes
-        and min(start - behind, geometry.area_from(site.top) - site.top) >= site.threshold
-        and heap.found(site.request, cache_set) is None
-    )
+    _require(start + site.request <= request.heap_bytes and min(start - behind, area - site.top) >= site.threshold)
+    how = "request rounded up" if rounded else "own-class block too small"
     return _alloc_plan(
         site,
-        site.measured(site.request, cache_set),
-        variant=f"growth by a new descriptor area, {left} descriptor(s) left",
+        site.measured(size, cache_set),
+        variant=f"growth and new area, {left} descriptor(s) left, {how}",
         state=(
-            f"{left} descriptor(s) left, the only free block of set {cache_set} too small; malloc lays out an area, skips "
-            f"to the set, and files {geometry.area_from(site.top) - site.top} and {start - behind} skipped bytes"
+            f"{left} descriptor(s) left, no block of set {cache_set} large enough; malloc lays out an area, skips to "
+            f"the set, and files {area - site.top} and {start - behind} skipped bytes"
         ),
-        why=_WHY_GROW,
+        why=(_WHY_ROUNDED if rounded else _WHY_OWN, *_WHY_GROW),
     )
 
 
 def _grow(request: HeapRequest) -> ScenarioPlan:
+    """The heap grows, and descriptors are left: what the smallest heaps can hold."""
     site = _Site(request)
     site.used(site.threshold)
     distance = 2 * site.threshold // site.geometry.line_bytes
     cache_set = (site.geometry.set_of(site.top) + distance) % site.geometry.sets
     start = site.geometry.start_in_set(site.top, cache_set)
-    _require(
-        start + site.request <= request.heap_bytes
-        and site.available >= 2
-        and site.layout.heap.found(site.request, cache_set) is None
-    )
+    _require(start + site.request <= request.heap_bytes)
     return _alloc_plan(
         site,
-        site.measured(site.request, cache_set),
+        site.measured(site.rounded_request, cache_set),
         variant="growth with descriptors left",
-        state=f"set {cache_set} has no free block; malloc skips {start - site.top} bytes to reach it, which become one",
-        why=_WHY_GROW_SMALLER,
+        state=f"set {cache_set} has no free block; malloc skips {start - site.top} bytes to reach it, and files them",
+        why=(_WHY_ROUNDED, *_WHY_GROW_WITHOUT_AREA),
     )
 
 
@@ -204,7 +204,7 @@ def _alloc_plan(
     site: _Site, measured: Operation, variant: str, state: str, why: tuple[str, ...], *, refused: bool = False
 ) -> ScenarioPlan:
     heap, geometry = site.layout.heap, site.geometry
-    number = geometry.class_of(site.request)
+    number = geometry.class_of(geometry.block_size(measured.size_bytes))
     own = heap.lists.get((measured.cache_set, number), ())
     return ScenarioPlan(
         scenario="worst-failing-alloc" if refused else "worst-alloc",
@@ -232,43 +232,62 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     large = _second_word(geometry) + 2 * geometry.threshold
     return _that_fit(
         request,
-        lambda: _grow_with_area(request, 1),
-        lambda: _grow_with_area(request, 0),
+        lambda: _grow_with_area(request, 1, rounded=True),
+        lambda: _grow_with_area(request, 1, rounded=False),
+        lambda: _grow_with_area(request, 0, rounded=False),
         lambda: _cut(request, own=True, follower=True, found_bytes=large),
-        lambda: _cut(request, own=True, follower=False, found_bytes=large),
         lambda: _cut(request, own=False, follower=False, found_bytes=4 * geometry.threshold),
         lambda: _grow(request),
     )
 
 
 def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    return _that_fit(request, lambda: _refused(request))
+    return _that_fit(request, lambda: _refused_rounded(request), lambda: _refused_after_own(request))
 
 
-def _refused(request: HeapRequest) -> ScenarioPlan:
+def _refused_rounded(request: HeapRequest) -> ScenarioPlan:
     site = _Site(request)
     site.used(2 * site.threshold)
-    cache_set = site.geometry.set_of(site.top)
-    own = site.used(site.threshold)
-    site.used(site.threshold)
     end = request.heap_bytes - site.threshold
-    site.use_descriptors_up(1, end)
+    # A start in this set is found before the arena's end; the block's end is behind it.
+    cache_set = (site.geometry.set_of(end) + 1) % site.geometry.sets
+    site.used_until(end)
     _require(site.top == end)
-    site.layout.free(own)
     return _alloc_plan(
         site,
-        site.measured(site.request, cache_set),
-        variant="no room for a descriptor area",
-        state=(
-            f"{site.threshold} bytes up to the arena's end, one descriptor left, "
-            f"the only free block of set {cache_set} too small"
+        site.measured(site.rounded_request, cache_set),
+        variant="request rounded up",
+        state=f"{site.threshold} bytes up to the arena's end, no free block in set {cache_set}",
+        why=(
+            _WHY_ROUNDED,
+            _WHY_GROW[0],
+            "There is a place in the set before the arena's end, but too little behind it.",
         ),
-        why=_WHY_REFUSED,
         refused=True,
     )
 
 
-# ------------------------------------------------------------------------------------------------------------- worst free
+def _refused_after_own(request: HeapRequest) -> ScenarioPlan:
+    site = _Site(request)
+    site.used(2 * site.threshold)
+    end = request.heap_bytes - site.threshold
+    cache_set = site.geometry.set_of(site.top)
+    own = site.used(site.threshold)
+    site.used(site.threshold)
+    site.used_until(end)
+    site.layout.free(own)
+    _require(site.top == end and site.geometry.start_in_set(end, cache_set) + site.request > request.heap_bytes)
+    return _alloc_plan(
+        site,
+        site.measured(site.request, cache_set),
+        variant="own-class block too small",
+        state=f"{site.threshold} bytes up to the arena's end, the only free block of set {cache_set} too small",
+        why=(_WHY_OWN, _WHY_GROW[0], "No place in the set is left before the arena's end."),
+        refused=True,
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- worst free
 
 
 def _merge(request: HeapRequest, own_bytes: int) -> ScenarioPlan:
@@ -345,7 +364,7 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     )
 
 
-# ------------------------------------------------------------------------------------------------------------------- best
+# ----------------------------------------------------------------------------------------------------------------- best
 
 
 def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
@@ -404,7 +423,7 @@ def _push(request: HeapRequest, others: int) -> ScenarioPlan:
     )
 
 
-# ----------------------------------------------------------------------------------------------------------------- random
+# --------------------------------------------------------------------------------------------------------------- random
 
 
 def _random(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
@@ -464,7 +483,7 @@ def _random_facts(layout: Layout) -> Mapping[str, int]:
     }
 
 
-# ------------------------------------------------------------------------------------------------------------------ common
+# --------------------------------------------------------------------------------------------------------------- common
 
 
 def _free_blocks(layout: Layout) -> int:
@@ -529,7 +548,7 @@ def _places(heap: Guest, areas: list[int]) -> int:
     return sum((heap.geometry.area_end(area) - area) // heap.geometry.descriptor_bytes - 1 for area in areas)
 
 
-def _alloc_facts(heap: Guest, measured: Operation) -> Mapping[str, int | str]:
+def _alloc_facts(heap: Guest, measured: Operation) -> dict[str, int | str]:
     geometry = heap.geometry
     size = geometry.block_size(measured.size_bytes)
     number = geometry.class_of(size)
@@ -541,14 +560,14 @@ def _alloc_facts(heap: Guest, measured: Operation) -> Mapping[str, int | str]:
     }
 
 
-def _free_facts(guest: GuestHeap, heap: Guest, measured: Operation) -> Mapping[str, int | str]:
+def _free_facts(guest: GuestHeap, heap: Guest, measured: Operation) -> dict[str, int | str]:
     geometry, start = heap.geometry, guest.slot(measured.slot)
     chain = list(heap.chain())
     at = next((i for i, d in enumerate(chain) if d.start == start), None)
     if at is None:
         return {"smallest free of the set": len(heap.small_list(geometry.set_of(start), 0))}
     left, own = chain[at - 1], chain[at]
-    facts = {
+    facts: dict[str, int | str] = {
         "bytes of the left neighbour": left.size if left.free and left.start + left.size == start else 0,
         "in the left one's list": _listed(heap, left.start, left.size),
     }

@@ -2,7 +2,8 @@
 
 What malloc and free put off is paid by one call, and two costs add up in it. Consolidation is linear: every chunk of a
 fast bin is merged with its neighbours. Sorting is quadratic: every merged chunk that goes to a large bin passes all
-larger ones there. One malloc pays both if the chunks merge into regions of the sizes of one large bin, in descending order.
+larger ones there. One malloc pays both if the chunks merge into regions of the sizes of one large bin, in descending
+order.
 
 Sizes here are those of chunks, in bytes; a request is 4 bytes less. Sources: C06 §2 and table 1, M06 §2; the worst
 states are derived in the README of the allocator.
@@ -33,7 +34,7 @@ _MARK = 24
 """Ends a region: its fast bin is emptied after that of 16, so that its place there is the region's place in time."""
 _LARGE = 512
 _SORTED_SIZES = tuple(range(568, _LARGE, -8))
-"""All sizes of the first large bin but the least, of which one suffices for the others to be sorted and not appended."""
+"""The sizes of the first large bin but the least: one chunk of that suffices for the others not to be appended."""
 _NEED = 40
 """Chunk of the measured request. No fast bin in use here, no small bin and no rest of top below 56 bytes serves it."""
 _NO_FAST = 96
@@ -41,7 +42,7 @@ _NO_FAST = 96
 _LEAST_HEAP = 1024
 
 _MANY_STATES = 1 << 20
-"""Largest heap in bytes for which all states are tried. Beyond it sorting is most of the cost, and scatter decides the rest."""
+"""Largest heap in bytes for which all states are tried: beyond it sorting is most of the cost."""
 
 
 # ------------------------------------------------------------------------------------------------------------- set-up
@@ -97,7 +98,9 @@ class _Script:
 
 def _too_small(heap_bytes: int) -> UsageError:
     least = max(_LEAST_HEAP, 2 * heap_bytes)
-    return UsageError(f"a heap of {heap_bytes} bytes cannot hold the scenario's state; give at least {least} with --heap.")
+    return UsageError(
+        f"a heap of {heap_bytes} bytes cannot hold the scenario's state; give at least {least} with --heap."
+    )
 
 
 def _scattered(slots: Sequence[int]) -> list[int]:
@@ -112,7 +115,7 @@ def _scattered(slots: Sequence[int]) -> list[int]:
 
 
 def region_counts(budget_bytes: int) -> dict[int, int]:
-    """How many regions of each size, fenced, make sorting pass most nodes: the sum of n_i * n_j over all pairs of sizes.
+    """How many fenced regions of each size make sorting pass most nodes: the sum of n_i * n_j over pairs of sizes.
 
     With c_i = size + fence and d sizes that sum is greatest for n_i = N * (1 - (d - 1) * c_i / sum(c)), where N follows
     from sum(n_i * c_i) = budget. What rounding down leaves is filled up one by one.
@@ -184,18 +187,18 @@ def _deferred(request: HeapRequest, *, sort: bool, scatter: bool, alternate: boo
     rest = [script.cut(_LEAST) for _ in range((script.room_bytes - reserve) // _LEAST)]
     pair = [script.cut(_LEAST), script.cut(_LEAST)]
     script.cut(_LEAST)
-    least.append(rest)
     free: list[int] = []
     if alternate:
-        free = [slot for region in least for slot in region[1:-1:2]]
+        # Between chunks of fast bins, marks included; the pair stays apart from them.
+        free = [slot for region in least for slot in region[1::2]] + rest[1:-1:2]
         script.free(list(reversed(_scattered(free) if scatter else free)))
         script.free(pair)
         pair = [script.malloc(pair_bytes)]
         script.free(pair)
     else:
-        least[-1] += pair
+        rest += pair
     kept = set(free)
-    fast = [slot for region in least for slot in region if slot not in kept]
+    fast = [slot for region in (*least, rest) for slot in region if slot not in kept]
     # Fast bins are last in, first out: what is to be merged first is freed last.
     script.free(list(reversed(marks)))
     script.free(list(reversed(_scattered(fast) if scatter else fast)))
@@ -209,12 +212,16 @@ def _deferred(request: HeapRequest, *, sort: bool, scatter: bool, alternate: boo
     )
 
 
-_WHY_CONSOLIDATE = "Nothing else serves the request, so all fast bins are consolidated: each chunk is merged with its neighbours."
-_WHY_ALTERNATE = "Every second chunk was left unsorted by an earlier consolidation: it is sorted into a small bin first, then merged."
+_WHY_CONSOLIDATE = (
+    "Nothing else serves the request, so all fast bins are consolidated: each chunk is merged with its neighbours."
+)
+_WHY_ALTERNATE = (
+    "Every second chunk was left unsorted by an earlier consolidation: it is sorted into a small bin, then merged too."
+)
 _WHY_SORT = (
     "The merged chunks are then sorted into one large bin in descending order of size: each passes all larger ones.",
     "The first is the least of the bin's sizes: without it each would be the smallest and appended without a walk.",
-    "Seven sizes share the bin, so that few pairs are equal: with two sizes, as in the usual example, over a third less is passed.",
+    "Seven sizes share the bin, so that few pairs are equal: two sizes would pass over a third less.",
     "It is the first large bin, whose chunks are smallest: the number of chunks counts squared.",
 )
 _WHY_NO_SORT = "In a heap this small the fences of many regions would cost more than sorting them does."
@@ -261,8 +268,8 @@ def _alloc_plan(request: HeapRequest, scenario: str, *, sort: bool, scatter: boo
         measured=Operation(OperationKind.MALLOC, 0, size),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"{state.fast} chunks in fast bins and {state.unsorted} unsorted ones, which merge into {what}; malloc({size}) "
-            f"merges and sorts them all" + (" and is refused" if refused else "")
+            f"{state.fast} chunks in fast bins and {state.unsorted} unsorted ones, which merge into {what}; "
+            f"malloc({size}) merges and sorts them all" + (" and is refused" if refused else "")
         ),
         why=(
             _WHY_CONSOLIDATE,
@@ -295,7 +302,7 @@ def _paper_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             trace=script.trace(),
             measured=Operation(OperationKind.MALLOC, 0, size),
             initial_cache=InitialCache.DIRTY,
-            state=f"the heap is {chunks} chunks of {_LEAST} bytes, all in one fast bin; malloc({size}) merges them into top",
+            state=f"{chunks} chunks of {_LEAST} bytes, all in one fast bin; malloc({size}) merges them into top",
             why=(
                 "A large request consolidates the fast bins: each chunk is merged with its neighbours.",
                 "C06 calls this the worst case; it is linear in the heap. worst-alloc is not.",
@@ -321,7 +328,7 @@ class _Freed(NamedTuple):
 
 
 def _between_free(request: HeapRequest, threshold: int, *, scatter: bool = False) -> _Freed:
-    """All but the chunks that merge into ``threshold`` bytes goes to a fast bin; 0: nothing does, the bins are exact."""
+    """All but the chunks that merge into ``threshold`` bytes goes to a fast bin; nothing does if that is 0."""
     script = _Script(request.heap_bytes)
     after = max(threshold - 2 * _NO_FAST, _NO_FAST + 8)
     end = 2 * _NO_FAST + after + _LEAST
@@ -351,11 +358,11 @@ def _constant_free(request: HeapRequest, scenario: str, remark: str) -> Scenario
         measured=Operation(OperationKind.FREE, state.slot),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"a used chunk of {_NO_FAST} bytes between free ones of {_NO_FAST} and {state.after_bytes} bytes, each alone in its "
-            f"bin; free merges them into {state.merged_bytes} bytes"
+            f"a used chunk of {_NO_FAST} bytes between free ones of {_NO_FAST} and {state.after_bytes} bytes, each "
+            f"alone in its bin; free merges them into {state.merged_bytes} bytes"
         ),
         why=(
-            "The chunk is too large for a fast bin and both neighbours are free: two leave their bins, two merges are made.",
+            "Too large for a fast bin, and both neighbours are free: two chunks leave their bins, two merges are made.",
             "Each neighbour is alone in its bin: two bits are cleared.",
             remark,
         ),
@@ -372,14 +379,18 @@ def _constant_free(request: HeapRequest, scenario: str, remark: str) -> Scenario
 
 
 def _paper_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    remark = "C06 table 1 claims O(1) for every free; it is so as long as less than the consolidation threshold is free there."
+    remark = (
+        "C06 table 1 claims O(1) for every free. So it is while less than the consolidation threshold is free there."
+    )
     return (_constant_free(request, "paper-free", remark),)
 
 
 def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     threshold = request.allocator.values["consolidation-threshold"]
     if request.heap_bytes < threshold + 4 * _LEAST:
-        remark = f"The heap is too small for a free that consolidates: that needs {threshold} bytes free and what fast bins hold."
+        remark = (
+            f"The heap is too small for a free that consolidates: that needs {threshold} free bytes and a fast bin."
+        )
         return (_constant_free(request, "worst-free", remark),)
     return tuple(_consolidating_free(request, threshold, scatter=scatter) for scatter in _orders(request))
 
@@ -393,8 +404,8 @@ def _consolidating_free(request: HeapRequest, threshold: int, *, scatter: bool) 
         measured=Operation(OperationKind.FREE, state.slot),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"{state.fast} chunks of {_LEAST} bytes in a fast bin, and a used one of {_NO_FAST} between free ones; free makes a "
-            f"chunk of {state.merged_bytes} bytes and then merges the whole fast bin"
+            f"{state.fast} chunks of {_LEAST} bytes in a fast bin, and a used one of {_NO_FAST} between free ones; "
+            f"free makes a chunk of {state.merged_bytes} bytes and then merges the whole fast bin"
         ),
         why=(
             f"The freed chunk and its free neighbours are {threshold} bytes together: free consolidates all fast bins.",
@@ -449,7 +460,7 @@ def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     )
 
 
-# ------------------------------------------------------------------------------------------- the guest's heap, read back
+# ------------------------------------------------------------------------------------------ the guest's heap, read back
 
 _USED, _FREE, _FAST = range(3)
 
@@ -474,15 +485,14 @@ class _Heap:
 
 
 # Offsets in struct dlmalloc27_control, see the README of the allocator.
-_ARENA_BYTES, _TOP, _BINS, _BIN_COUNT = 4, 8, 36, 128
+_TOP, _BINS, _BIN_COUNT = 8, 36, 128
 _FAST_BINS = _BINS + 8 * _BIN_COUNT
 
 
 def _read_heap(guest: GuestHeap) -> _Heap:
     base, control = guest.heap.base_address, guest.symbols["dlmalloc27_control"]
     arena = guest.read(base, guest.heap.size_bytes)
-    order = _byte_order(arena, guest)
-    words = struct.unpack(f"{order}{len(arena) // 4}I", arena)
+    words = struct.unpack(f"{_byte_order(guest)}{len(arena) // 4}I", arena)
     top = guest.read_word(control + _TOP) - base
     sizes, kinds = _chain(words, top)
     fast = tuple(_fast_chunks(guest, words))
@@ -490,10 +500,11 @@ def _read_heap(guest: GuestHeap) -> _Heap:
     return _Heap(sizes, kinds, fast, _bins(guest, words), words[top // 4 + 1] & ~_PREV_IN_USE)
 
 
-def _byte_order(arena: bytes, guest: GuestHeap) -> str:
-    """The first tag is read both ways: its word is never the same backwards, for it is odd and below 2^24."""
-    tag = guest.read_word(guest.heap.base_address + _OVERHEAD)
-    return "<" if struct.unpack_from("<I", arena, _OVERHEAD)[0] == tag else ">"
+def _byte_order(guest: GuestHeap) -> str:
+    """As the heads of the bins show it that are never used: they lead to themselves, at two different addresses."""
+    heads = [guest.symbols["dlmalloc27_control"] + _BINS + 8 * number for number in (0, _BIN_COUNT - 1)]
+    is_little = all(int.from_bytes(guest.read(head, 4), "little") == head for head in heads)
+    return "<" if is_little else ">"
 
 
 def _chain(words: Sequence[int], top: int) -> tuple[dict[int, int], dict[int, int]]:
@@ -582,7 +593,9 @@ def _nodes_passed(heap: _Heap, numbers: Mapping[int, int], regions: Sequence[int
     last_merged = {numbers[offset]: None for offset in reversed(heap.fast)}
     in_order = list(last_merged)[::-1]
     end = sum(heap.sizes.values())
-    at_top = {numbers[offset] for offset in list(heap.sizes)[-1:] if offset + heap.sizes[offset] == end and offset in numbers}
+    at_top = {
+        numbers[offset] for offset in list(heap.sizes)[-1:] if offset + heap.sizes[offset] == end and offset in numbers
+    }
     bins: dict[int, Counter[int]] = {}
     passed = 0
     for region in in_order:

@@ -1,10 +1,10 @@
 """Worst, best and random states of dlmalloc28.
 
 Every loop goes down a trie, so the worst states are chains of nodes: each node of a chain is the only child of the one
-above, and no size on the way is the one that is looked for. Chains cost memory: d nodes below one another need a trie of
-sizes of at least 2^(d + 3), so d nodes take about d * 2^(d + 3) bytes, and a heap of H bytes has chains of about
-log2 H - log2 log2 H nodes. How H is shared out among the chains of one call is a small optimisation, done here by
-counting what a visit of each kind costs.
+above, and no size on the way is the one that is looked for. Chains cost memory: d nodes below one another need sizes of
+at least 2^(d + 3) bytes, twice that if all of them are on a request's path and too small for it. So they take about
+d * 2^(d + 3) bytes, and a heap of H bytes has chains of about log2 H - log2 log2 H nodes. How H is shared out among
+the chains of one call is a small optimisation, done here by counting what a visit of each kind costs.
 
 Sources: the public description of the design; H11 §V and L11 §VI name the allocator and state no worst state of it.
 """
@@ -21,6 +21,7 @@ from typing import TypeVar
 from wcet_probe.errors import UsageError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.dlmalloc28_heap import (
+    FLAGS,
     HEADER_BYTES,
     MINIMUM_BYTES,
     SMALL_LIMIT_BYTES,
@@ -44,7 +45,7 @@ _ALIGNED_FENCE_BYTES = 32
 _FIRST_EXPONENT, _LAST_EXPONENT = 8, 23
 """The tries above branch on all bits of a size: no heap is large enough for many nodes of theirs."""
 _MOST_TRIALS = 400
-_CANDIDATES = 3
+_CANDIDATES = 6
 
 _WHY_ALLOC = (
     "The request is large: its trie is searched down the path of its size's bits, and no node there is large enough.",
@@ -53,7 +54,7 @@ _WHY_ALLOC = (
     "The rest is large as well and goes down a path of its trie to a place behind the last node.",
 )
 _WHY_FREE = (
-    "Both neighbours are free and roots of tries, alone in their rings: for each a leaf is looked for to take its place.",
+    "Both neighbours are free, roots of tries and alone in their rings: for each a leaf is looked for in its stead.",
     "The merged chunk goes down a path of its trie to a place behind the last node.",
 )
 _DRIVER = "nodes visited on paths down tries"
@@ -371,8 +372,9 @@ def _dearest(
     seen = set[tuple[int, ...]]()
     across = 1 if offset is None else 2
     for line in (0, _LINE) if request.data_line_bytes else (0,):
-        ranked = sorted(designs, key=lambda design, line=line: -design.worth(line, across))
-        built = (chains for chains in map(build, ranked[:_MOST_TRIALS]) if chains)
+        worths = [design.worth(line, across) for design in designs]
+        ranked = sorted(range(len(designs)), key=worths.__getitem__, reverse=True)
+        built = (chains for number in ranked[:_MOST_TRIALS] if (chains := build(designs[number])))
         yield from islice(_that_fit(request, built, offset, seen), _CANDIDATES)
 
 
@@ -612,7 +614,7 @@ def _free_walks(tries: Tries, plan: ScenarioPlan) -> dict[str, int]:
 
 
 def _size_at(guest: GuestHeap, address: int) -> int:
-    return guest.read_word(address + 4) & ~7
+    return guest.read_word(address + 4) & ~FLAGS
 
 
 _BUILDERS: Mapping[str, Callable[[HeapRequest], tuple[ScenarioPlan, ...]]] = MappingProxyType(

@@ -19,11 +19,12 @@ HEADER_BYTES = 8
 OVERHEAD_BYTES = 4
 MINIMUM_BYTES = 16
 SMALL_LIMIT_BYTES = 256
+FLAGS = 7
 _FIRST_EXPONENT = 8
 _LAST_TRIE = 31
-_FLAGS = 7
 _USED = 2
 _WORD_BYTES = 4
+_WINDOW_BYTES = 4096
 _TREE_MAP_AT = 24
 _TREE_BINS_AT = 28 + 32 * 8
 
@@ -72,7 +73,7 @@ class Trie:
         """Distinct sizes, in units above the least one, for nodes below one another.
 
         The node of level l shares its first l bits with ``units``. Sizes are drawn from ``allowed``, small ones first,
-        but for those ``taken``; the deepest node has the least choice and is served first. None if there are not enough.
+        but for those ``taken``; the deepest node has the least choice and goes first. None if there are not enough.
         """
         found, used = list[int](), set(taken)
         for level in reversed(levels):
@@ -146,13 +147,14 @@ class Layout:
 
 def walk(guest: GuestHeap) -> tuple[Block, ...]:
     """The chunks of the guest's heap in address order, the top chunk last."""
-    blocks = []
-    memory = guest.read(guest.heap.base_address, guest.heap.size_bytes)
-    order = order_of(guest)
-    at = 0
-    while at < len(memory):
-        head = int.from_bytes(memory[at + _WORD_BYTES : at + HEADER_BYTES], order)
-        size = head & ~_FLAGS
+    blocks, order = [], order_of(guest)
+    at, start, window = 0, 0, b""
+    while at < guest.heap.size_bytes:
+        if at + HEADER_BYTES > start + len(window):
+            start = at
+            window = guest.read(guest.heap.base_address + at, min(_WINDOW_BYTES, guest.heap.size_bytes - at))
+        head = int.from_bytes(window[at - start + _WORD_BYTES : at - start + HEADER_BYTES], order)
+        size = head & ~FLAGS
         blocks.append(Block(guest.heap.base_address + at, size, HEADER_BYTES, not head & _USED))
         at += size
     return tuple(blocks)
@@ -190,7 +192,7 @@ class Tries:
     def node(self, address: int) -> Node:
         """The node at ``address``."""
         word = self.guest.read_word
-        return Node(address, word(address + 4) & ~_FLAGS, (word(address + 16), word(address + 20)), word(address + 8))
+        return Node(address, word(address + 4) & ~FLAGS, (word(address + 16), word(address + 20)), word(address + 8))
 
     def path(self, size: int) -> list[Node]:
         """The nodes that the bits of ``size`` lead to, down to one of this size or to the end."""

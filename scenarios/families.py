@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import wraps
 
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import Allocator, Block, MemoryRange, ScenarioPlan
 
 
@@ -31,6 +33,41 @@ class HeapRequest:
     heap_bytes: int
     data_line_bytes: int | None
     seed: int
+
+
+Builder = Callable[[HeapRequest], tuple[ScenarioPlan, ...]]
+"""Builds the candidate plans of a scenario for a heap."""
+
+_LARGEST_HEAP_BYTES = 1 << 28
+
+
+def naming_a_heap_that_works(builder: Builder) -> Builder:
+    """``builder``, whose refusal of a heap names the least power of two that it does not refuse."""
+
+    @wraps(builder)
+    def build(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+        try:
+            return builder(request)
+        except HeapTooSmallError as error:
+            message = (
+                f"a heap of {request.heap_bytes} bytes is too small for the scenario's state on "
+                f"{request.allocator.name}; give at least {_least_heap(builder, request)} with --heap."
+            )
+            raise HeapTooSmallError(message) from error
+
+    return build
+
+
+def _least_heap(builder: Builder, request: HeapRequest) -> int:
+    heap_bytes = 1 << request.heap_bytes.bit_length()
+    while heap_bytes < _LARGEST_HEAP_BYTES:
+        try:
+            builder(replace(request, heap_bytes=heap_bytes))
+        except HeapTooSmallError:
+            heap_bytes *= 2
+        else:
+            break
+    return heap_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +102,7 @@ class Family:
         state: facts of a guest's heap with the names that the predictions use; given the plan that is to be proved.
     """
 
-    builders: Mapping[str, Callable[[HeapRequest], tuple[ScenarioPlan, ...]]]
+    builders: Mapping[str, Builder]
     extremes: Mapping[str, Extreme]
     walk: Callable[[GuestHeap], tuple[Block, ...]]
     state: Callable[[GuestHeap, ScenarioPlan], Mapping[str, int | str]]

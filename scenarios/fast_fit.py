@@ -1,8 +1,8 @@
 """Worst, best and random states of fast-fit.
 
-All walk one path of the Cartesian tree. With blocks of equal size the tie rule alone gives the tree its shape, and a path
-can hold every free block: H / 2M nodes. With sizes that differ, as P02 has them, a path holds about sqrt(2H / a) nodes;
-that state is kept as ``paper-alloc`` and ``paper-free``.
+All walk one path of the Cartesian tree. With blocks of equal size the tie rule alone gives the tree its shape, and a
+path can hold every free block: H / 2M nodes. With sizes that differ, as P02 has them, it holds about sqrt(2H / a); that
+state is kept as ``paper-alloc`` and ``paper-free``.
 
 The set-up takes constant time an operation, although the tree is a chain: a freed block that is as large as the root
 becomes the root, and so the chain grows at its upper end.
@@ -28,12 +28,12 @@ _LEFT, _RIGHT = 4, 8
 _END_OFFSET, _ROOT_OFFSET = 4, 8
 
 _WHY_SEARCH = (
-    "All free blocks have the least size, and each was freed when the one below it was the root: equal sizes, last on top.",
+    "All free blocks have the least size, and each was freed when the one below it was the root: the last lies on top.",
     "So the tree is one chain of all free blocks; every child is large enough, and the search ends at its far end.",
     "Blocks of different sizes cannot make so long a chain: n of them need a multiple of n * n bytes.",
 )
 _WHY_MERGE = (
-    "The root fits exactly and leaves the tree: its subtrees, a chain of all other free blocks and one more, are merged.",
+    "The root fits exactly and leaves the tree: its subtrees, one block and a chain of all others, are merged.",
     "All these blocks have the same size: the left one is preferred, so the whole chain is passed.",
 )
 _WHY_DEMOTE = (
@@ -41,8 +41,8 @@ _WHY_DEMOTE = (
     "They must be larger than the rest, hence fewer than blocks of the least size.",
 )
 _WHY_FREE = (
-    "All free blocks have the least size and form a chain below the upper neighbour: the walk by address passes them all "
-    "and finds the lower neighbour at the far end.",
+    "All free blocks have the least size and all but one form a chain, with the upper neighbour as the root.",
+    "The walk by address passes the chain and finds the lower neighbour at its far end.",
     "The upper neighbour leaves the tree: the chain and the one block on its other side are merged, left ones first.",
     "The merged block is the largest: it becomes the root, and all blocks below are cut apart around its address.",
 )
@@ -99,8 +99,8 @@ class _Bytes:
 def _trace(request: HeapRequest, sizes: Sequence[int], freed: Sequence[int], *, stretch: int) -> Trace:
     """Blocks of ``sizes`` in address order, of which those with the numbers ``freed`` are freed in that order.
 
-    ``stretch`` is the number of the used block that also takes what the sizes leave of the heap. Blocks are cut from the
-    upper end of the heap: the last one is allocated first.
+    ``stretch`` is the number of the used block that also takes what the sizes leave of the heap. Blocks are cut from
+    the upper end of the heap: the last one is allocated first.
     """
     heap = _Bytes.of(request)
     left = heap.usable - sum(sizes)
@@ -116,7 +116,10 @@ def _trace(request: HeapRequest, sizes: Sequence[int], freed: Sequence[int], *, 
 
 def _require(request: HeapRequest, holds: bool) -> None:  # noqa: FBT001  (an assertion with the heap's name)
     if not holds:
-        message = f"a heap of {request.heap_bytes} bytes is too small for the scenario's state; give at least 1024 with --heap."
+        message = (
+            f"a heap of {request.heap_bytes} bytes is too small for the scenario's state; "
+            "give at least 1024 with --heap."
+        )
         raise UsageError(message)
 
 
@@ -141,7 +144,7 @@ def _search_plan(request: HeapRequest, *, to_left: bool) -> ScenarioPlan:
         trace=_trace(request, [size.least] * (2 * count - 1), numbers if to_left else numbers[::-1], stretch=1),
         measured=Operation(OperationKind.MALLOC, 0, size.least - HEADER_BYTES),
         initial_cache=InitialCache.DIRTY,
-        state=f"{count} free blocks of {size.least} bytes in one chain; malloc({size.least - HEADER_BYTES}) takes the last",
+        state=f"{count} free blocks of {size.least} bytes, one chain; malloc({size.least - HEADER_BYTES}) takes its end",
         why=_WHY_SEARCH,
         prediction={
             "nodes searched": count,
@@ -181,7 +184,7 @@ def _merge_plan(request: HeapRequest) -> ScenarioPlan:
             "height of the tree": count - 1,
             "bytes of the largest": root,
         },
-        driver=f"nodes visited = floor({_usable_text(request)} - a + M) / 2M) - 1, M = {size.least}, a = {size.alignment}",
+        driver=f"nodes visited = floor({_usable_text(request)} - {size.alignment} + M) / 2M) - 1, M = {size.least}",
         driver_value=count - 1,
     )
 
@@ -205,8 +208,8 @@ def _demote_plan(request: HeapRequest, *, to_left: bool) -> ScenarioPlan:
         measured=Operation(OperationKind.MALLOC, 0, cut - HEADER_BYTES),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"a root of {root} bytes above a chain of {count} free blocks of {below}; malloc({cut - HEADER_BYTES}) leaves "
-            f"{size.least_rest} bytes of the root"
+            f"a root of {root} bytes above a chain of {count} free blocks of {below}; "
+            f"malloc({cut - HEADER_BYTES}) leaves {size.least_rest} bytes of the root"
         ),
         why=_WHY_DEMOTE,
         prediction={
@@ -241,8 +244,8 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         measured=Operation(OperationKind.FREE, 2 * count - 2 - own),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"{count} free blocks of {size.least} bytes: the upper neighbour is the root, the lower one the end of a chain "
-            f"of {count - 2}; free merges three blocks"
+            f"{count} free blocks of {size.least} bytes: the upper neighbour is the root, the lower one "
+            f"the end of a chain of {count - 2}; free merges three blocks"
         ),
         why=_WHY_FREE,
         prediction={
@@ -280,7 +283,7 @@ def _paper_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         trace=_trace(request, sizes, numbers, stretch=-2),
         measured=Operation(OperationKind.MALLOC, 0, size.least - HEADER_BYTES),
         initial_cache=InitialCache.DIRTY,
-        state=f"{count} free blocks of different sizes in one chain; malloc({size.least - HEADER_BYTES}) takes the smallest",
+        state=f"{count} free blocks of different sizes in a chain; malloc({size.least - HEADER_BYTES}) takes the last",
         why=_WHY_PAPER,
         prediction={
             "nodes searched": count,
@@ -441,7 +444,7 @@ def _children(words: Words, node: int) -> tuple[int, int]:
 
 
 def _merge(words: Words, left: int, right: int, rest: int) -> tuple[int, int]:
-    """Merge two trees, down to nodes of ``rest`` bytes: root of the merged tree, nodes passed. 0: until one is empty."""
+    """Merge two trees, down to nodes of ``rest`` bytes (0: until one is empty): root of the result, nodes passed."""
     top, steps, at = 0, 0, 0
     while max(_size(words, left), _size(words, right)) > rest if rest else left and right:
         node, side = (left, _RIGHT) if _size(words, left) >= _size(words, right) else (right, _LEFT)

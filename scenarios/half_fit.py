@@ -1,8 +1,8 @@
 """Worst, best and random states of half-fit.
 
-Its cost depends on a few two-way decisions and not on the heap's size: whether the block taken is alone in its list, whether it
-is split, and which neighbours of a freed block are free. What instructions leave open is decided by measuring: a block that
-is alone in its list has a bit to clear, one between others has links in their cache lines to mend.
+Its cost depends on a few two-way decisions and not on the heap's size: whether the block taken is alone in its list,
+whether it is split, and which neighbours of a freed block are free. What instructions leave open is decided by
+measuring: a block that is alone in its list has a bit to clear, one between others has links in their lines to mend.
 
 Sources: C06 §2 and §4, M06 §2 and §4.2 (the two bands of half-fit in figure 3).
 """
@@ -76,7 +76,7 @@ def _alloc_plan(request: HeapRequest, *, others: int, rest_joins: bool) -> Scena
     for slots in (joined, twin, taken):
         layout.free(slots)
     variant = f"alone in its list: {'no' if others else 'yes'}, the rest's list empty: {'no' if rest_joins else 'yes'}"
-    return _as_alloc_plan(layout, variant, at, found, cut, others, int(rest_joins))
+    return _as_alloc_plan(layout, variant, at=at, found=found, cut=cut, others=others, joined=int(rest_joins))
 
 
 def _alloc_plan_of_whole(request: HeapRequest) -> ScenarioPlan:
@@ -84,12 +84,13 @@ def _alloc_plan_of_whole(request: HeapRequest) -> ScenarioPlan:
     layout = Layout(request, _largest_cut)
     layout.align(apart=layout.sizes.minimum)
     found = layout.room_bytes
-    cut = layout.sizes.up((1 << (found.bit_length() - 3)) + OVERHEAD_BYTES + 1)
-    return _as_alloc_plan(layout, "the whole heap is one free block", layout.position_bytes, found, cut, 0, 0)
+    line = max(request.data_line_bytes or 0, 32)
+    cut = (1 << (found.bit_length() - 3)) + line  # Whole cache lines again.
+    return _as_alloc_plan(layout, "the whole heap is one free block", at=layout.position_bytes, found=found, cut=cut)
 
 
 def _as_alloc_plan(
-    layout: Layout, variant: str, at: int, found: int, cut: int, others: int, joined: int
+    layout: Layout, variant: str, *, at: int, found: int, cut: int, others: int = 0, joined: int = 0
 ) -> ScenarioPlan:
     bytes_ = cut - OVERHEAD_BYTES
     return ScenarioPlan(
@@ -99,8 +100,9 @@ def _as_alloc_plan(
         measured=Operation(OperationKind.MALLOC, 0, bytes_),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"a block of {found} bytes is free in list {_class_of(found)}, before {others} other(s); malloc({bytes_}) searches "
-            f"from list {_class_for(cut)}, cuts {cut} bytes of it and files {found - cut} in list {_class_of(found - cut)}"
+            f"a block of {found} bytes is free in list {_class_of(found)}, before {others} other(s); malloc({bytes_}) "
+            f"searches from list {_class_for(cut)}, takes {cut} bytes and files {found - cut} in list "
+            f"{_class_of(found - cut)}"
         ),
         why=(*_WHY_ALLOC, _WHY_JOINED if others else _WHY_ALONE),
         prediction={
@@ -115,7 +117,7 @@ def _as_alloc_plan(
 
 def _worst_failing(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     layout = Layout(request, _largest_cut)
-    size = 2 * layout.sizes.minimum + OVERHEAD_BYTES
+    size = 3 * layout.sizes.minimum + OVERHEAD_BYTES
     free = layout.block(size)
     layout.fill()
     layout.free(free)
@@ -127,12 +129,12 @@ def _worst_failing(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             measured=Operation(OperationKind.MALLOC, 0, size - OVERHEAD_BYTES),
             initial_cache=InitialCache.DIRTY,
             state=(
-                f"one block of {size} bytes is free, in list {_class_of(size)}; malloc({size - OVERHEAD_BYTES}) needs just that, "
-                f"searches from list {_class_for(size)} and fails"
+                f"one block of {size} bytes is free, in list {_class_of(size)}; malloc({size - OVERHEAD_BYTES}) needs "
+                f"just that, searches from list {_class_for(size)} and fails"
             ),
             why=(
                 "The request is mapped to a class before the bitmap tells that no list from there on holds a block.",
-                "C06 §2 calls it incomplete memory use: the list below may hold large enough blocks and is not searched.",
+                "C06 calls it incomplete memory use: the list below may hold large enough blocks and is not searched.",
             ),
             prediction={"free blocks": 1, "largest free block": size},
             refused=True,
@@ -146,10 +148,7 @@ def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 def _best_alloc_plan(request: HeapRequest, *, others: int) -> ScenarioPlan:
     layout = Layout(request, _largest_cut)
-    size = (1 << _class_of(layout.sizes.minimum)) + OVERHEAD_BYTES
-    size = max(size, layout.sizes.minimum)
-    if size - OVERHEAD_BYTES != 1 << _class_of(size):
-        size = (2 << _class_of(size)) + OVERHEAD_BYTES  # Only the least of its class is taken whole.
+    size = (1 << _class_for(layout.sizes.minimum)) + OVERHEAD_BYTES  # Only the least of its class is taken whole.
     blocks = [slot for _ in range(1 + others) for slot in layout.cut([size, size])[:1]]
     layout.fill()
     layout.free(blocks)
@@ -159,7 +158,7 @@ def _best_alloc_plan(request: HeapRequest, *, others: int) -> ScenarioPlan:
         trace=layout.trace(),
         measured=Operation(OperationKind.MALLOC, 0, size - OVERHEAD_BYTES),
         initial_cache=InitialCache.WARM,
-        state=f"list {_class_of(size)} holds {1 + others} block(s) of {size} bytes; malloc({size - OVERHEAD_BYTES}) takes one whole",
+        state=f"list {_class_of(size)} holds {1 + others} block(s) of {size} bytes; one is taken whole",
         why=("The block found fits exactly: it is not split, and nothing is filed.",),
         prediction={"free blocks": 1 + others, "bytes of block taken": size, "others in its list": others},
     )
@@ -171,11 +170,11 @@ def _best_alloc_plan(request: HeapRequest, *, others: int) -> ScenarioPlan:
 def _worst_free(request: HeapRequest) -> Iterator[ScenarioPlan]:
     for left_others in (0, 2):
         for right_others in (0, 2):
-            yield _free_plan(request, left_others, right_others, merged_joins=bool(left_others and right_others))
-    yield _free_plan(request, 0, 0, merged_joins=True)
+            yield _free_plan(request, left_others, right_others, merged_joins=True)
+    yield _free_plan(request, 0, 0, merged_joins=False)
     large = 1 << 11  # All sizes are then above 2^16.
-    if 16 * large * max(request.data_line_bytes or 0, 32) < request.heap_bytes:
-        yield _free_plan(request, 0, 0, merged_joins=False, lines=large)
+    if 32 * large * max(request.data_line_bytes or 0, 32) < request.heap_bytes:
+        yield _free_plan(request, 0, 0, merged_joins=True, lines=large)
 
 
 def _free_plan(
@@ -220,7 +219,8 @@ def _free_plan(
         initial_cache=InitialCache.DIRTY,
         state=(
             f"a used block of {own} bytes between free ones of {sizes['left']} and {sizes['right']}, in lists "
-            f"{_class_of(sizes['left'])} and {_class_of(sizes['right'])}; free files {merged} bytes in list {_class_of(merged)}"
+            f"{_class_of(sizes['left'])} and {_class_of(sizes['right'])}; free files {merged} bytes in list "
+            f"{_class_of(merged)}"
         ),
         why=(
             *_WHY_FREE,

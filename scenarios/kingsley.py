@@ -88,29 +88,24 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     buckets = _buckets(request)
     plans = []
-    # The head of a far bucket lies in another cache line than the header; a block at the page's end in another set.
-    for bucket in (0, buckets.page_bytes.bit_length() - buckets.minimum_bytes.bit_length()):
-        for others in (0, 1):
-            if others and 2 * buckets.size(bucket) > request.heap_bytes:
-                continue
-            builder = TraceBuilder()
-            slots = [builder.malloc(buckets.payload(bucket)) for _ in range(1 + others)]
-            for slot in slots[1:]:
-                builder.free(slot)
-            in_bucket = max(buckets.page_bytes // buckets.size(bucket) - 1, others)
-            plans.append(
-                ScenarioPlan(
-                    scenario="worst-free",
-                    variant=f"a block of {buckets.size(bucket)} bytes, {in_bucket} in its bucket",
-                    trace=builder.trace(),
-                    measured=Operation(OperationKind.FREE, slots[0]),
-                    initial_cache=InitialCache.DIRTY,
-                    state=f"a block of {buckets.size(bucket)} bytes in use; free pushes it onto its list of {in_bucket}",
-                    why=("Every free is the same push, whatever the size, the neighbours and the length of the list.",),
-                    prediction={"blocks in the bucket": in_bucket},
-                    driver="constant",
-                )
+    # The head of the bucket of a whole page may lie in another cache line than the smallest one's.
+    for bucket in (0, buckets.largest(buckets.page_bytes)):
+        builder = TraceBuilder()
+        slot = builder.malloc(buckets.payload(bucket))
+        in_bucket = buckets.page_bytes // buckets.size(bucket) - 1
+        plans.append(
+            ScenarioPlan(
+                scenario="worst-free",
+                variant=f"a block of {buckets.size(bucket)} bytes, {in_bucket} in its bucket",
+                trace=builder.trace(),
+                measured=Operation(OperationKind.FREE, slot),
+                initial_cache=InitialCache.DIRTY,
+                state=f"a block of {buckets.size(bucket)} bytes is in use; free pushes it onto its list of {in_bucket}",
+                why=("Every free is the same push, whatever the size, the neighbours and the length of the list.",),
+                prediction={"blocks in the bucket": in_bucket},
+                driver="constant",
             )
+        )
     return tuple(plans)
 
 
@@ -232,8 +227,8 @@ def _blocks(guest: GuestHeap) -> Iterator[tuple[int, int, bool]]:
     buckets = _Buckets.of(guest.values)
     base, top, _ = _control(guest)
     memory = guest.read(base, top - base) if top > base else b""
-    first_tag = int.from_bytes(memory[:_WORD_BYTES], "little")
-    order: Literal["little", "big"] = "little" if not memory or first_tag == guest.read_word(base) else "big"
+    little = int.from_bytes(guest.read(guest.symbols["kingsley_control"], _WORD_BYTES), "little") == base
+    order: Literal["little", "big"] = "little" if little else "big"
     offset = 0
     while offset < len(memory):
         tag = int.from_bytes(memory[offset : offset + _WORD_BYTES], order)

@@ -1,8 +1,8 @@
 """Worst, best and random states of first-fit and best-fit: one list of free blocks, searched from its first.
 
-malloc costs what it visits: so the worst heap alternates free and used blocks of the least size, which are all too small
-for the request, but for one block at the end of the list. What instructions leave open is decided by measuring: across how
-many cache lines a visit reaches, and whether a line that two nodes share is still there when the second one is visited.
+malloc costs what it visits: so the worst heap alternates free and used blocks of the least size, which are all too
+small for the request, but for one block at the end of the list. On a core with a cache each visit is then made to read
+two lines, both of which are evicted before a node that shares them is visited.
 
 Sources: P02 §2.2 and §3.1.1, C06 §2.
 """
@@ -19,7 +19,7 @@ from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
 
 _WHY_ALLOC = (
-    "All free blocks but the last of the list have the least size, and the request is larger: they are visited in vain.",
+    "All free blocks but the list's last have the least size, and the request is larger: they are visited in vain.",
     "No heap that serves the request holds more: between any two free blocks lies a used one, of the least size too.",
     "The block taken is split: it leaves the list, and its rest joins it.",
 )
@@ -37,8 +37,6 @@ _WHY_FREE = (
     "The list is circular: leaving it takes the same instructions at its head, in its middle and at its tail.",
     "What differs with the places is how many cache lines hold the links to mend.",
 )
-_LARGE_HEAP_BYTES = 1 << 20
-"""Above it no candidate is measured that could gain a few instructions, however large the heap is."""
 _PLACES = ("head", "middle", "tail")
 _HEAD_BYTES = 2 * WORD_BYTES
 """Offset of the list's head in the control structure."""
@@ -91,36 +89,40 @@ class ListFit:
 
     def _worst_alloc(self, request: HeapRequest) -> Iterator[ScenarioPlan]:
         yield self._alloc_plan(request, "as many free blocks as possible")
-        if self.takes_best and request.heap_bytes <= _LARGE_HEAP_BYTES:
-            yield self._alloc_plan(request, "one more that fits, less well", given_up=1)
         if request.data_line_bytes:
             yield self._alloc_plan(request, "two cache lines a visit", aligned=True)
+        elif self.takes_best:  # It costs one visit, which is dearer wherever a visit waits for a cache line.
+            yield self._alloc_plan(request, "one more that fits, less well", given_up=True)
 
     def _alloc_plan(
-        self, request: HeapRequest, variant: str, *, aligned: bool = False, given_up: int = 0
+        self, request: HeapRequest, variant: str, *, aligned: bool = False, given_up: bool = False
     ) -> ScenarioPlan:
-        """``given_up``: how many blocks are found, and given up for a better one, before the one that is taken."""
+        """``given_up``: whether a block is found, and given up for a better one, before the one that is taken."""
         layout = Layout(request)
         least, size = layout.sizes.minimum, layout.sizes.minimum + layout.sizes.alignment
         if aligned:
             layout.align()
-        fits = [size + layout.sizes.split + layout.sizes.alignment * i for i in range(given_up, -1, -1)]
-        spent = request.heap_bytes - layout.room_bytes + sum(fits) + least * given_up
+        taken_bytes = size + layout.sizes.split
+        given_up_bytes = least + taken_bytes + layout.sizes.alignment if given_up else 0
+        spent = request.heap_bytes - layout.room_bytes + taken_bytes + given_up_bytes
         count = (request.heap_bytes - spent) // (2 * least)
         if count < 1:
             raise too_small(request)
         small = layout.cut([least, least] * count)[::2]
-        large = [layout.cut([fit, least])[0] for fit in fits[:-1]]
-        taken_at, taken_bytes = layout.position_bytes, layout.room_bytes
-        if given_up:  # What is left of the heap must not make the last block larger than those given up for it.
-            taken_bytes = fits[-1]
-        self._free(layout, [*_in_order(small, aligned=aligned), *large, *layout.cut([taken_bytes])])
-        layout.fill()
+        # The block at the heap's end has what is left over: it is the one given up, where there is one.
+        taken_at = layout.position_bytes
+        if given_up:
+            taken = layout.cut([taken_bytes, least])[:1]
+            large = [*layout.cut([layout.room_bytes]), *taken]
+        else:
+            taken_bytes = layout.room_bytes
+            large = [*layout.cut([taken_bytes])]
+        self._free(layout, [*_in_order(small, aligned=aligned), *large])
         request_bytes = least - OVERHEAD_BYTES + 1
         line = request.data_line_bytes or 0
         if aligned and size < line <= taken_bytes - layout.sizes.split:
             request_bytes = line - OVERHEAD_BYTES  # The header of the rest then lies in its line as the block's does.
-        visited = count + len(fits)
+        visited = count + len(large)
         return ScenarioPlan(
             scenario="worst-alloc",
             variant=variant,
@@ -128,7 +130,7 @@ class ListFit:
             measured=Operation(OperationKind.MALLOC, 0, request_bytes),
             initial_cache=InitialCache.DIRTY,
             state=(
-                f"{count} free blocks of {least} bytes between used ones, and one of {taken_bytes} at the end of the list; "
+                f"{count} free blocks of {least} bytes between used ones, and one of {taken_bytes} at the list's end; "
                 f"malloc({request_bytes}) visits them all and splits the last"
             ),
             why=(*_WHY_ALLOC, *(_WHY_LINES if aligned else ()), *([_WHY_GIVEN_UP] if given_up else [])),
@@ -136,11 +138,11 @@ class ListFit:
                 "nodes visited": visited,
                 "free blocks": visited,
                 "used blocks": layout.used_blocks,
-                "free blocks that fit": len(fits),
+                "free blocks that fit": len(large),
                 "address of block taken": taken_at,
                 "bytes of block taken": taken_bytes,
             },
-            driver=f"nodes visited = floor((H - {spent}) / {2 * least}) + {len(fits)}",
+            driver=f"nodes visited = floor((H - {spent}) / {2 * least}) + {len(large)}",
             driver_value=visited,
         )
 
@@ -189,7 +191,7 @@ class ListFit:
                 trace=layout.trace(),
                 measured=Operation(OperationKind.MALLOC, 0, request_bytes),
                 initial_cache=InitialCache.DIRTY,
-                state=f"{count} free blocks of the least size between used ones; malloc({request_bytes}) takes the first",
+                state=f"{count} free blocks between used ones; malloc({request_bytes}) takes the first visited",
                 why=(
                     "P02 §3.1.1 calls this heap the worst: no heap holds more free blocks.",
                     "It is not: a request that a block of the least size can serve is served by the first one visited.",
@@ -201,7 +203,7 @@ class ListFit:
         )
 
     def _alternate(self, layout: Layout, *, aligned: bool) -> tuple[int, int]:
-        """Free blocks of the least size between used ones, the last at the heap's end: their number, the last one's size.
+        """Free blocks of the least size between used ones, the last at the heap's end: how many, and its size.
 
         The last one is as small as the end of the heap allows: less than the split threshold is never split off.
         """
@@ -263,7 +265,7 @@ class ListFit:
             trace=layout.trace(),
             measured=Operation(OperationKind.FREE, slot),
             initial_cache=InitialCache.DIRTY,
-            state=f"a used block of {size} bytes between free ones of {size}, at the {left} and at the {right} of the list",
+            state=f"a used block of {size} bytes between free ones of {size}, at the list's {left} and {right}",
             why=_WHY_FREE,
             prediction={
                 "free blocks": others + 2,

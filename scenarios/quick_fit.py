@@ -1,9 +1,9 @@
 """Worst, best and random states of quick fit over pages.
 
 An allocation is dear for one of two reasons, and never for both: a small request finds its list of fragments empty and
-cuts a page, or a large one goes through all free runs of pages. Cutting needs one page, and the first free run has one: it is
-never searched for. Which of the two is dearer depends on the heap's size. A deallocation is dear when it empties a
-page: all other fragments of the page leave their list.
+cuts a page, or a large one goes through all free runs of pages. Cutting needs one page, and the first free run has one:
+it is never searched for. Which of the two is dearer depends on the heap's size. A deallocation is dear when it empties
+a page: all other fragments of the page leave their list.
 
 Sources: P02 §3.1.1, §3.1.2, §5.1.
 """
@@ -119,8 +119,8 @@ def _cut_plan(scenario: str, pages: _Pages, *, whole: bool) -> ScenarioPlan:
         measured=Operation(OperationKind.MALLOC, 0, pages.smallest),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"no fragment of {pages.smallest} bytes is free; malloc({pages.smallest}) cuts a page into {pages.fragments} "
-            "of them"
+            f"no fragment of {pages.smallest} bytes is free; malloc({pages.smallest}) cuts a page into "
+            f"{pages.fragments} of them"
         ),
         why=_WHY_CUT,
         prediction={
@@ -213,7 +213,10 @@ def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             trace=builder.trace(),
             measured=Operation(OperationKind.MALLOC, 0, pages.smallest),
             initial_cache=InitialCache.WARM,
-            state=f"{pages.fragments - 1} free fragments of {pages.smallest} bytes; malloc({pages.smallest}) takes the first",
+            state=(
+                f"{pages.fragments - 1} free fragments of {pages.smallest} bytes; malloc({pages.smallest}) takes the "
+                "first"
+            ),
             why=("A fragment of the size is free: it is unlinked, and nothing is searched or cut.",),
             prediction={"free fragments of the size": pages.fragments - 1, "used blocks": 1},
         ),
@@ -307,12 +310,15 @@ def _last_fragment(
         measured=Operation(OperationKind.FREE, slot),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"the only used one of {pages.fragments} fragments of a page; free unlinks the {others} others, and the page "
-            f"merges with {neighbours} free run(s)"
+            f"the only used one of {pages.fragments} fragments of a page; free unlinks the {others} others, and the "
+            f"page merges with {neighbours} free run(s)"
         ),
         why=_WHY_FREE
         if alone
-        else (*_WHY_FREE, "In the list, two fragments of other pages stand between two of the page: more lines are touched."),
+        else (
+            *_WHY_FREE,
+            "In the list, two fragments of other pages stand between two of the page: more lines are touched.",
+        ),
         prediction={
             "free fragments of the page": others,
             "free neighbours": neighbours,
@@ -347,7 +353,7 @@ def _random(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     return random_plans(request)
 
 
-# ------------------------------------------------------------------------------------------------- the guest's own state
+# ------------------------------------------------------------------------------------------------ the guest's own state
 
 
 @dataclass(frozen=True, slots=True)

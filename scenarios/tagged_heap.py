@@ -1,6 +1,7 @@
 """Heaps with boundary tags and circular lists, in plain Python: what first-fit, best-fit and half-fit have in common.
 
-Written from ``allocators/common/boundary_tags.h`` and ``dlist.h``, and kept equal to them by the state proof of every run.
+Written from ``allocators/common/boundary_tags.h`` and ``dlist.h``, and kept equal to them by the state proof of every
+run.
 """
 
 from __future__ import annotations

@@ -9,12 +9,14 @@ Sources: C06 §3 and §4, M06 §4.2 (the bands of figure 3), H11 §III.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import combinations, permutations
 from types import MappingProxyType
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, naming_a_heap_that_works
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tlsf_heap import HEADER_BYTES, Classes, Layout, lists, walk
 
@@ -43,23 +45,66 @@ def _offsets(request: HeapRequest) -> tuple[int, ...]:
 
 
 def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    return tuple(_candidates_alloc(request))
-
-
-def _candidates_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
     classes = _classes(request)
     # The top of the request's row: with its header it spans whole cache lines; the rest's header lies as the block's.
     cut = classes.row_start(2) - HEADER_BYTES
-    for offset in _offsets(request):
-        yield _alloc_plan(request, "one free block", offset, cut=cut, found=None, twin=None)
-        # A found block just above a power of two: its row, the request's and the rest's are far apart in the bitmaps.
-        for row in _found_rows(request):
-            found = classes.row_start(row)
-            yield _alloc_plan(request, f"found block in row {row}", offset, cut=cut, found=found, twin=None)
-        # The rest goes to a list that holds a block already; that list must lie below the request's class.
-        large, rest = classes.row_start(3) - classes.width(classes.row_start(2)), classes.small_limit + 8
-        found = large + HEADER_BYTES + rest
-        yield _alloc_plan(request, "rest joins a list", offset, cut=large, found=found, twin=rest)
+    # The rest goes to a list that holds a block already; that list must lie below the request's class.
+    large, rest = classes.row_start(3) - classes.width(classes.row_start(2)), classes.small_limit + 8
+    # A found block just above a power of two: its row, the request's and the rest's are far apart in the bitmaps.
+    far = [(f"found block in row {row}", cut, classes.row_start(row), None) for row in _found_rows(request)]
+    shapes = [
+        ("one free block", cut, None, None),
+        *far,
+        ("rest joins a list", large, large + HEADER_BYTES + rest, rest),
+    ]
+    aligned = [(*shape, offset) for offset in _offsets(request) for shape in shapes]
+    return _fitting(
+        partial(_alloc_plan, request, variant, offset, cut=cut, found=found, twin=twin)
+        for variant, cut, found, twin, offset in [*aligned, *_table_shapes(request)]
+    )
+
+
+def _table_shapes(request: HeapRequest) -> Iterator[tuple[str, int, int | None, int | None, int]]:
+    """With bit search by table: one shape for each combination of ways through the searches of a call.
+
+    The table's search has two conditionals, so the magnitude of a size or of a bit decides which instructions run.
+    """
+    if not request.allocator.values["bit-search"]:
+        return
+    classes, seen = _classes(request), set()
+    last = next(r for r in range(1, classes.row_count) if classes.row_start(r + 1) > request.heap_bytes)
+    for row, found_row in combinations(range(1, last + 1), 2):
+        cut = classes.row_start(row + 1) - classes.width(classes.row_start(row))
+        for column in range(0, 1 << classes.sl_bits, 8):
+            found = classes.row_start(found_row) + column * classes.width(classes.row_start(found_row))
+            rest = found - cut - HEADER_BYTES
+            ways = tuple(_table_branches(word) for word in (cut, 1 << found_row, 1 << column, max(0, rest)))
+            if rest >= classes.small_limit and ways not in seen and found + 1024 < request.heap_bytes:
+                seen.add(ways)
+                yield f"{cut} bytes from row {found_row}, column {column}", cut, found, None, _offsets(request)[-1]
+
+
+def _table_branches(word: int) -> tuple[bool, bool]:
+    """Which of the two conditionals of the table's search hold for ``word``."""
+    high = word >> 16 != 0
+    return high, (word >> 16 if high else word) >> 8 != 0
+
+
+def _fitting(plans: Iterable[Callable[[], ScenarioPlan]]) -> tuple[ScenarioPlan, ...]:
+    """The plans that the heap can hold; at least one.
+
+    Raises:
+        HeapTooSmallError: it can hold none.
+    """
+    fitting, refusal = [], None
+    for plan in plans:
+        try:
+            fitting.append(plan())
+        except HeapTooSmallError as error:
+            refusal = error
+    if refusal and not fitting:
+        raise refusal
+    return tuple(fitting)
 
 
 def _found_rows(request: HeapRequest) -> tuple[int, ...]:
@@ -123,12 +168,18 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     pairs = [(low, high), (high, low)]
     # A right neighbour that ends just below a power of two: its row, the left's and the merged block's are far apart.
     pairs += [(low, classes.row_start(row) - HEADER_BYTES) for row in _found_rows(request)]
-    return tuple(
-        _free_plan(request, offset, before, after, low, joins=joins)
-        for offset in _offsets(request)
-        for joins in (False, True)
-        for before, after in pairs
-        if not joins or before + after < request.heap_bytes // 4
+    shapes = [(offset, joins, *pair, low) for offset in _offsets(request) for joins in (False, True) for pair in pairs]
+    if request.allocator.values["bit-search"]:
+        # The magnitudes of the three sizes decide how the table's search branches.
+        sizes = [classes.row_start(row) + 24 for row in (1, 3, 7, 10, 13)]
+        shapes += [
+            (_offsets(request)[-1], False, *pair, own)
+            for pair in permutations(sizes, 2)
+            for own in (low, classes.row_start(7), classes.row_start(11))
+        ]
+    return _fitting(
+        partial(_free_plan, request, offset, before, after, own, joins=joins)
+        for offset, joins, before, after, own in shapes
     )
 
 
@@ -148,7 +199,7 @@ def _free_plan(request: HeapRequest, offset: int, before: int, after: int, own: 
     rows = [classes.of(size)[0] for size in (before, after, merged)]
     _require(request, len(set(rows)) == len(rows))
     how = "a list that holds one block" if joins else "an empty list"
-    variant = f"neighbours in rows {rows[0]} and {rows[1]}, merged block into {how}"
+    variant = f"{own} bytes between rows {rows[0]} and {rows[1]}, merged into {how}"
     return ScenarioPlan(
         scenario="worst-free",
         variant=f"{variant}, header at byte {offset} of its line" if request.data_line_bytes else variant,
@@ -228,7 +279,7 @@ def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 def _require(request: HeapRequest, holds: bool) -> None:  # noqa: FBT001  (an assertion with the heap's name)
     if not holds:
         message = f"a heap of {request.heap_bytes} bytes cannot hold the scenario's state; give a larger --heap."
-        raise UsageError(message)
+        raise HeapTooSmallError(message)
 
 
 def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
@@ -285,10 +336,10 @@ def _free_facts(guest: GuestHeap, plan: ScenarioPlan) -> dict[str, int | str]:
 FAMILY = Family(
     builders=MappingProxyType(
         {
-            "worst-alloc": _worst_alloc,
-            "worst-free": _worst_free,
-            "best-alloc": _best_alloc,
-            "best-free": _best_free,
+            "worst-alloc": naming_a_heap_that_works(_worst_alloc),
+            "worst-free": naming_a_heap_that_works(_worst_free),
+            "best-alloc": naming_a_heap_that_works(_best_alloc),
+            "best-free": naming_a_heap_that_works(_best_free),
             "random": random_plans,
         }
     ),

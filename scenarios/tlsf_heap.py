@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import Block, Trace
 from wcet_probe.scenarios.families import GuestHeap
 from wcet_probe.scenarios.traces import TraceBuilder
@@ -114,11 +114,8 @@ class Layout:
     def _take(self, total_bytes: int) -> None:
         left = self.room_bytes - total_bytes
         if left < 0 or 0 < left < MINIMUM_BLOCK_BYTES:
-            message = (
-                f"a heap of {self.heap_bytes} bytes is too small for the scenario's state; "
-                f"give at least {2 * self.heap_bytes} with --heap."
-            )
-            raise UsageError(message)
+            message = f"a heap of {self.heap_bytes} bytes is too small for the layout; give a larger --heap."
+            raise HeapTooSmallError(message)
         self.position_bytes += total_bytes
 
     def _pieces(self, total_bytes: int) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""What the scenarios of the two allocators with trees share: laying out a heap by sizes, and reading a guest's words."""
+"""What the scenarios of btree-best-fit and fast-fit share: a trace from a layout, and the words of a guest's heap."""
 
 from __future__ import annotations
 

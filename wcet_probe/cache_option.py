@@ -95,8 +95,12 @@ def _refined(target: Target, name: str, settings: dict[str, str], text: str) -> 
         ways=ways,
         line_bytes=line_bytes,
         replacement=replacement,
-        write_back=settings["write"] == "back" if "write" in settings else old is None or old.write_back,
-        write_allocate=settings["allocate"] == "yes" if "allocate" in settings else old is None or old.write_allocate,
+        write_back=settings["write"] == "back" if "write" in settings else old.write_back if old else name == "dcache",
+        write_allocate=settings["allocate"] == "yes"
+        if "allocate" in settings
+        else old.write_allocate
+        if old
+        else name == "dcache",
         seed=seed,
         basis=Basis.ASSUMED,
         source=f"{old.source}; changed by --cache {text}" if old else f"--cache {text}",

@@ -31,6 +31,10 @@ class UsageError(WcetProbeError):
     exit_code = ExitCode.USAGE
 
 
+class HeapTooSmallError(UsageError):
+    """A heap cannot hold a scenario's state."""
+
+
 class BuildError(WcetProbeError):
     """The image could not be compiled, linked or cached."""
 

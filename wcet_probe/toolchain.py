@@ -51,7 +51,10 @@ def find_toolchain(command: str, target: Target) -> Toolchain:
     if path is None:
         message = f"compiler {command!r} was not found; install it, or use the packaged one with --cc {PACKAGED}."
         raise BuildError(message)
-    banner = _run(path, "--version").splitlines()[0]
+    banner = next(iter(_run(path, "--version").splitlines()), "")
+    if not banner:
+        message = f"compiler {command!r} does not say what it is; name a Clang or GCC, or use --cc {PACKAGED}."
+        raise BuildError(message)
     if "clang" in banner:
         return Toolchain("clang", banner, (path,), (_linker_of(path), "-m", target.linker_emulation))
     machine = _run(path, "-dumpmachine").strip()
@@ -84,7 +87,8 @@ def _packaged(linker_emulation: str) -> Toolchain:
     return Toolchain(
         family="clang",
         identity=f"{banner} [ziglang {version('ziglang')}]",
-        compile=(str(program), "clang", "-nostdinc", "-isystem", str(include)),
+        # The debug information names no folder of this machine.
+        compile=(str(program), "clang", "-nostdinc", "-isystem", str(include), f"-ffile-prefix-map={include}=include"),
         link=(str(program), "ld.lld", "-m", linker_emulation),
     )
 

@@ -43,7 +43,17 @@ static inline block_t *next_physical(block_t *block)
     return (void *)((unsigned char *)block + size_of(block));
 }
 
-/* ------------------------------------------------------------------------------------------------- a way down the tree */
+static inline size_t block_size_for(size_t bytes)
+{
+    size_t size = (bytes + AVL_BEST_FIT_HEADER_BYTES + AVL_BEST_FIT_UNIT - 1) & ~(AVL_BEST_FIT_UNIT - 1);
+#if AVL_BEST_FIT_MINIMUM_BLOCK > 8 + AVL_BEST_FIT_ALIGNMENT /* else a payload of one byte already makes as much */
+    if (size < AVL_BEST_FIT_MIN_BLOCK)
+        return AVL_BEST_FIT_MIN_BLOCK;
+#endif
+    return size;
+}
+
+/* ------------------------------------------------------------------------------------------------ a way down the tree */
 
 /* links[0] is the tree's root, each further link that of a child of the node the one before it leads to. The node at
  * depth d is thus *links[d]; links[length] is NULL: there the way ends. */
@@ -232,9 +242,7 @@ void *avl_best_fit_malloc(size_t bytes)
     if (bytes - 1 >= AVL_BEST_FIT_MAX_HEAP) /* 0 wraps around to SIZE_MAX */
         return NULL;
 
-    size_t size = (bytes + AVL_BEST_FIT_HEADER_BYTES + AVL_BEST_FIT_UNIT - 1) & ~(AVL_BEST_FIT_UNIT - 1);
-    if (size < AVL_BEST_FIT_MIN_BLOCK)
-        size = AVL_BEST_FIT_MIN_BLOCK;
+    size_t size = block_size_for(bytes);
     block_t *block = take(size, NULL);
     if (block == NULL)
         return NULL;

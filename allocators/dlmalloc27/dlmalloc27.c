@@ -65,7 +65,7 @@ static inline size_t chunk_size(size_t bytes)
 
 /* ------------------------------------------------------------------------------------------------------------- bins */
 
-/* The bin of a size. Behind the small bins each group has half as many, each eight times as wide. At most five steps. */
+/* The bin of a size. Behind the small bins each group has half as many, eight times as wide. At most five steps. */
 static inline unsigned bin_of(size_t size)
 {
     size_t units = size >> DLMALLOC27_ALIGNMENT_BITS;
@@ -203,7 +203,7 @@ static inline chunk_t *cut(chunk_t *chunk, size_t size, size_t need)
     return chunk;
 }
 
-/* ------------------------------------------------------------------------------------- where a request is served from */
+/* ----------------------------------------------------------------------------------- where a request is served from */
 
 static inline struct dlist **fast_bin(size_t size)
 {

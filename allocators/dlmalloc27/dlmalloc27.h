@@ -3,7 +3,7 @@
  * A memory allocator after the design of Doug Lea's version 2.7: small blocks that are given back are kept as they are
  * and merged later, all at once; the others merge at once and are sorted into bins later, all at once.
  *
- * What is put off is paid by one call: neither malloc nor free has a bound that does not depend on the heap (README.md).
+ * What is put off is paid by one call: neither malloc nor free has a bound that is independent of the heap (README.md).
  * There is one heap, no recursion, no division, no 64-bit arithmetic on a 32-bit target, no call of a library function.
  * Nothing is thread-safe: the caller locks, or calls from one thread only.
  *
@@ -14,16 +14,16 @@
  *     next chunk                                                   | prev_size | tag | ...
  *
  * The payload of a used chunk reaches into the next chunk's prev_size: that word is written only if the chunk is free.
- * So a used chunk costs one word. The tag of a chunk tells whether the chunk before is in use, not whether it is itself.
+ * So a used chunk costs one word. The tag of a chunk tells whether the chunk before is in use, not whether itself is.
  *
  * Where chunks are that are not used by the client:
  *
- *     fast bins   one singly-linked list for each size up to DLMALLOC27_MAX_FAST, last in, first out. These chunks count
+ *     fast bins   one singly-linked list for each size up to DLMALLOC27_MAX_FAST, last in, first out. Their chunks count
  *                 as in use: nothing merges with them until all fast bins are emptied, which is called consolidation.
  *     unsorted    what was merged or split off since the last malloc that searched: bin 1, oldest last.
  *     small bins  one list for each size below DLMALLOC27_MIN_LARGE, first in, first out: bin size / ALIGNMENT.
- *     large bins  lists of ranges of sizes, largest first; of equal sizes the latest first, but the smallest size, whose
- *                 chunks are in order of arrival.
+ *     large bins  lists of ranges of sizes, largest first; of equal sizes the latest first, except those that came as
+ *                 the smallest of their bin: these stand in order of arrival.
  *     top         the last chunk: in no list, always there, at least DLMALLOC27_MIN_CHUNK bytes.
  */
 #ifndef DLMALLOC27_H
@@ -102,7 +102,7 @@ struct dlmalloc27_control {
     size_t has_fast;                         /* 0: the fast bins are empty; 1: they may hold chunks */
     uint32_t bitmap[DLMALLOC27_BIN_COUNT / 32];  /* bit i % 32 of word i / 32: bin i is not empty; bits 0, 1: 0 */
     struct dlist bins[DLMALLOC27_BIN_COUNT];     /* heads of circular lists */
-    struct dlist *fast[DLMALLOC27_FAST_COUNT];   /* first of each fast bin, by (size - MIN_CHUNK) / ALIGNMENT, or NULL */
+    struct dlist *fast[DLMALLOC27_FAST_COUNT];   /* first of each, by (size - MIN_CHUNK) / ALIGNMENT, or NULL */
 };
 
 extern struct dlmalloc27_control dlmalloc27_control;
@@ -122,8 +122,8 @@ int dlmalloc27_init(void *arena, size_t bytes);
  * Returns a block of at least `bytes` bytes, aligned on DLMALLOC27_ALIGNMENT: in this order
  *   1. the latest chunk of the request's fast bin, then the oldest of its small bin;
  *   2. a request of DLMALLOC27_MIN_LARGE bytes or more consolidates the fast bins;
- *   3. the unsorted chunks are put into their bins, oldest first, until one fits exactly; a small request is cut from the
- *      last remainder if that is the only one;
+ *   3. the unsorted chunks are put into their bins, oldest first, until one fits exactly; a small request is cut from
+ *      the last remainder if that is the only one;
  *   4. the smallest chunk that is large enough, of the request's large bin or else of the next bin that is not empty;
  *      what is left of it becomes an unsorted chunk if it can be one;
  *   5. the start of top;
@@ -159,7 +159,7 @@ enum dlmalloc27_violation {
     DLMALLOC27_BAD_LIST_LINK,      /* links.prev is not the node before it in the list: includes every cycle */
     DLMALLOC27_BAD_LIST_ORDER,     /* a larger chunk follows a smaller one in a large bin */
     DLMALLOC27_BAD_BITMAP,         /* a bit of the bitmap differs from "the bin is not empty" */
-    DLMALLOC27_BAD_FAST_LENGTH,    /* the fast bins hold more chunks than the heap has used ones: includes every cycle */
+    DLMALLOC27_BAD_FAST_LENGTH,    /* fast bins hold more chunks than the heap has used ones: includes every cycle */
     DLMALLOC27_BAD_HAS_FAST,       /* has_fast is 0 though a fast bin holds a chunk */
     DLMALLOC27_BAD_FREE_COUNT,     /* the bins hold more or fewer chunks than the chain has free ones */
     DLMALLOC27_BAD_FREE_MEMBERS    /* as many, but not the same: the sums of the addresses differ */

@@ -69,7 +69,8 @@ static int check_chain(struct census *census)
     }
     if (!follows_used(chunk))
         return DLMALLOC27_BAD_ADJACENT_FREE;
-    const size_t rest = dlmalloc27_control.arena_bytes - (size_t)((uintptr_t)chunk - (uintptr_t)dlmalloc27_control.first);
+    const size_t before = (size_t)((uintptr_t)chunk - (uintptr_t)dlmalloc27_control.first);
+    const size_t rest = dlmalloc27_control.arena_bytes - before;
     return size_of(chunk) == rest && rest >= DLMALLOC27_MIN_CHUNK ? DLMALLOC27_HEAP_SOUND : DLMALLOC27_BAD_TOP;
 }
 
@@ -144,7 +145,8 @@ static int check_bins(struct census *census)
         const int violation = check_bin(bin, census);
         if (violation != DLMALLOC27_HEAP_SOUND)
             return violation;
-        const int is_filled = bin != DLMALLOC27_UNSORTED && dlmalloc27_control.bins[bin].next != &dlmalloc27_control.bins[bin];
+        const struct dlist *head = &dlmalloc27_control.bins[bin];
+        const int is_filled = bin != DLMALLOC27_UNSORTED && head->next != head;
         if ((int)(dlmalloc27_control.bitmap[bin / 32] >> bin % 32 & 1) != is_filled)
             return DLMALLOC27_BAD_BITMAP;
     }

@@ -14,7 +14,20 @@ _Static_assert(QUICK_FIT_MINIMUM_BLOCK == 8 || QUICK_FIT_MINIMUM_BLOCK == 16 || 
 _Static_assert(QUICK_FIT_MAX_FRAGMENT < (size_t)1 << QUICK_FIT_LISTS, "every size of fragments has its list");
 _Static_assert(offsetof(page_t, runs) == 0, "a link of the list of runs is a page header");
 
-struct quick_fit_control quick_fit_control;
+#define EMPTY(list) {&quick_fit_control.list, &quick_fit_control.list}
+
+/* Before quick_fit_init no list holds anything, so that every malloc returns NULL without asking. */
+struct quick_fit_control quick_fit_control = {
+    .runs = {.runs = EMPTY(runs.runs)},
+    .rover = &quick_fit_control.runs,
+    .lists =
+        {
+            EMPTY(lists[0]), EMPTY(lists[1]), EMPTY(lists[2]), EMPTY(lists[3]), EMPTY(lists[4]), EMPTY(lists[5]),
+            EMPTY(lists[6]), EMPTY(lists[7]), EMPTY(lists[8]), EMPTY(lists[9]), EMPTY(lists[10]), EMPTY(lists[11]),
+        },
+};
+
+_Static_assert(QUICK_FIT_LISTS == 12, "each list is initialised above");
 
 /* ------------------------------------------------------------------------------------------------------------ pages */
 
@@ -30,7 +43,7 @@ static inline page_t *page_of(const void *block)
     return quick_fit_control.headers + 1 + offset / QUICK_FIT_PAGE_BYTES;
 }
 
-/* Of the last page, the kind alone is read unless the run is free: neighbours ask for nothing else. */
+/* Both ends of a run know it: what lies behind asks the last page, all others ask the first. */
 static inline void set_run(page_t *first, size_t pages, size_t kind)
 {
     page_t *last = first + (pages - 1);
@@ -167,7 +180,7 @@ int quick_fit_init(void *arena, size_t bytes)
 
 void *quick_fit_malloc(size_t bytes)
 {
-    if (bytes - 1 >= QUICK_FIT_MAX_HEAP || quick_fit_control.pages == 0) /* 0 wraps around to SIZE_MAX */
+    if (bytes - 1 >= QUICK_FIT_MAX_HEAP) /* 0 wraps around to SIZE_MAX */
         return NULL;
     if (bytes <= QUICK_FIT_MIN_FRAGMENT)
         return take_fragment(ceiling_log2((uint32_t)QUICK_FIT_MIN_FRAGMENT));

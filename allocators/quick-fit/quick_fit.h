@@ -65,7 +65,7 @@ struct quick_fit_page {
     size_t kind;       /* QUICK_FIT_FREE, QUICK_FIT_USED or the logarithm of the fragments' size */
 };
 
-/* What the allocator knows apart from the heap. All zero before quick_fit_init: then every malloc returns NULL. */
+/* What the allocator knows apart from the heap. Before quick_fit_init its lists are empty: then every malloc returns NULL. */
 struct quick_fit_control {
     struct quick_fit_page runs;           /* head of the list of free runs: a run of no page */
     struct quick_fit_page *rover;         /* where next fit goes on: a free run, or the head */

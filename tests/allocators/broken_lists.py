@@ -76,8 +76,7 @@ def assert_noticed(host: Host, control_name: str, breakage: Breakage) -> None:
     host.free(B)
     host.free(D)
     assert host.check() == 0
-    control = ctypes.c_size_t.in_dll(host.library, control_name)
-    base = ctypes.addressof(control) if breakage.in_control else host.arena
+    base = address_of_control(host, control_name) if breakage.in_control else host.arena
     old = []
     for offset, value in breakage.words:
         word = ctypes.c_size_t.from_address(base + offset)
@@ -91,5 +90,5 @@ def assert_noticed(host: Host, control_name: str, breakage: Breakage) -> None:
     assert host.check() == 0
 
 
-def control_words(host: Host, control_name: str, count: int) -> ctypes.Array[ctypes.c_size_t]:
-    return (ctypes.c_size_t * count).in_dll(host.library, control_name)
+def address_of_control(host: Host, name: str) -> int:
+    return ctypes.addressof(ctypes.c_size_t.in_dll(host.library, name))

@@ -1,4 +1,4 @@
-"""The buddy systems and Kingsley's buckets as specifications: offsets only, no tags, no links; a class a Python list."""
+"""The buddy systems and Kingsley's buckets as specifications: offsets only, no tags, no links."""
 
 from __future__ import annotations
 

@@ -38,23 +38,25 @@ class Dlmalloc28:
         wanted = max(2 * unit, -(-(size + self.word_bytes) // unit) * unit)
         if size == 0:
             return None
-        large = [s for s, bin_ in self.bins.items() if bin_ and s >= max(wanted, SMALL_BINS * unit)]
-        small = [s for s, bin_ in self.bins.items() if bin_ and wanted <= s < SMALL_BINS * unit]
-        victim = self.victim.size if self.victim else 0
-        if wanted < SMALL_BINS * unit:
-            if small and min(small) <= wanted + unit:
-                return self._take(min(small), wanted)
-            if victim < wanted and small + large:
-                return self._take(min(small + large), wanted, rest_is_victim=True)
-        elif large and not wanted <= victim <= min(large):
-            return self._take(min(large), wanted)
-        if victim >= wanted:
+        if found := self._bin_for(wanted):
+            return self._take(found, wanted)
+        if self.victim and self.victim.size >= wanted:
             return self._take_victim(wanted)
         if self.heap_bytes - self.top > wanted:
             self.chunks.append(Chunk(self.top, wanted, free=False))
             self.top += wanted
             return self.chunks[-1].offset + unit
         return None
+
+    def _bin_for(self, wanted: int) -> int | None:
+        """The size of the chunk in a bin or trie that serves the request, None if the victim or the top does."""
+        unit = 2 * self.word_bytes
+        victim = self.victim.size if self.victim else 0
+        best = min((size for size, bin_ in self.bins.items() if bin_ and size >= wanted), default=None)
+        fits_whole = best is not None and best <= wanted + unit and best < SMALL_BINS * unit
+        if best is None or fits_whole or victim < wanted:
+            return best
+        return best if wanted >= SMALL_BINS * unit and best < victim else None
 
     def free(self, payload: int) -> None:
         at = next(i for i, c in enumerate(self.chunks) if c.offset + 2 * self.word_bytes == payload)
@@ -80,11 +82,11 @@ class Dlmalloc28:
     def _insert(self, chunk: Chunk) -> None:
         self.bins.setdefault(chunk.size, []).append(chunk)
 
-    def _take(self, size: int, wanted: int, *, rest_is_victim: bool = False) -> int:
-        small = size < SMALL_BINS * 2 * self.word_bytes
-        chunk = self.bins[size].pop(-1 if small else 0)
+    def _take(self, size: int, wanted: int) -> int:
+        limit = SMALL_BINS * 2 * self.word_bytes
+        chunk = self.bins[size].pop(-1 if size < limit else 0)
         rest = self._cut(chunk, wanted)
-        if rest and rest_is_victim:
+        if rest and wanted < limit:
             if self.victim:
                 self._insert(self.victim)
             self.victim = rest

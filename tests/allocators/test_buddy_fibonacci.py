@@ -26,7 +26,7 @@ from .conformance import WORD, Conformance, Host, Subject
 
 HEADER, MINIMUM = 2 * WORD, 4 * WORD
 TAG, NEXT, PREV = range(3)
-# 24 blocks are roots of 21 and 3. The first 8 blocks are of classes 1 0 1 1 0 1 0 1: 1 and 4 are the buddies of 0 and 3.
+# 24 blocks are roots of 21 and 3. The first 8 are of classes 1 0 1 1 0 1 0 1: 1 and 4 are the buddies of 0 and 3.
 # In the list of class 1 stand blocks 8, 5 and 3, in this order; all others are in use.
 FREED = (3, 5, 8)
 BROKEN = (

@@ -6,8 +6,10 @@ import ctypes
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -38,20 +40,32 @@ class DeferredClient(Client):
 
 
 class HugeDriver(Driver):
-    """With a heap that the last bin holds chunks of."""
+    """With a heap at the end for what random operations do not reach."""
 
-    def __init__(self, subject: Subject, heap_bytes: int, word_bytes: int, count: int = 1200) -> None:
-        super().__init__(subject, heap_bytes, word_bytes, count)
-        if word_bytes == WORD and subject.model:
-            model = subject.model(HUGE_HEAP, word_bytes)
-            self._add(INIT, HUGE_HEAP, 0)
-            for slot, (code, argument) in enumerate(((MALLOC, 3 << 20), (MALLOC, 200), (FREE, 0), (MALLOC, 2 << 20))):
-                if code == MALLOC:
-                    self._add(code, argument, model.malloc(argument))
-                else:
-                    self._add(code, argument, 0)
-                    model.free(ALIGNMENT)
-                assert slot < len(self.steps)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        if self._word < WORD:
+            return
+        heap = model(HUGE_HEAP, WORD)
+        offsets: list[int] = []
+
+        def malloc(size: int) -> None:
+            offset = heap.malloc(size)
+            assert offset is not None
+            offsets.append(offset)
+            self._add(MALLOC, size, offset)
+
+        self._add(INIT, HUGE_HEAP, 0)
+        # The last bin; a walk to the middle of a large bin, and one from its smallest to a larger chunk.
+        sizes, searched = (3 << 20, 1240, 1150, 1200), (2 << 20, 1210)
+        for size in sizes:
+            malloc(size)
+            malloc(200)
+        for slot in range(0, 2 * len(sizes), 2):
+            self._add(FREE, slot, 0)
+            heap.free(offsets[slot])
+        for size in searched:
+            malloc(size)
 
 
 def model(heap_bytes: int, word_bytes: int) -> Dlmalloc27:
@@ -101,189 +115,302 @@ def test_before_init_malloc_fails(tmp_path: Path) -> None:
 @pytest.mark.parametrize("threshold_reached", [False, True])
 def test_free_consolidates_from_the_threshold_on(host: Host, threshold_reached: bool) -> None:  # noqa: FBT001
     host.init(1 << 18)
+    words = Words(host)
     small = [host.malloc(1) for _ in range(10)]
     host.malloc(1)
     large = host.malloc(131072 - WORD - (0 if threshold_reached else ALIGNMENT))
     host.malloc(1)
     for offset in small:
         host.free(offset)
-    assert Control(host).read("has_fast")
+    assert words[words.member("has_fast")]
     host.free(large)
-    assert bool(Control(host).read("has_fast")) is not threshold_reached
+    assert bool(words[words.member("has_fast")]) is not threshold_reached
     assert host.check() == 0
 
 
 # --------------------------------------------------------------------------------------------- the checker can fail
 
-OFFSETS = {"first": 0, "arena_bytes": WORD, "top": 2 * WORD, "last_remainder": 3 * WORD, "has_fast": 4 * WORD}
-BITMAP, BINS = 5 * WORD, 5 * WORD + 16
-FAST = BINS + 2 * WORD * 128
-(
-    NO_HEAP,
-    SIZE_ALIGNMENT,
-    SIZE_MINIMUM,
-    CHAIN_END,
-    ADJACENT_FREE,
-    PREV_SIZE,
-    TOP,
-    LIST_ADDRESS,
-    LIST_SIZE,
-    LIST_IN_USE,
-    LIST_LINK,
-    LIST_ORDER,
-    BITMAP_BIT,
-    FAST_LENGTH,
-    HAS_FAST,
-    FREE_COUNT,
-    FREE_MEMBERS,
-) = range(1, 18)
+CONTROL = {"first": 0, "arena_bytes": 1, "top": 2, "last_remainder": 3, "has_fast": 4}
+"""Members by index of the word."""
+BITMAP = 5 * WORD
+BINS = BITMAP + 16
 
 
-class Control:
-    """The words of the control structure, and of the heap by payload."""
+class Violation(IntEnum):
+    """enum dlmalloc27_violation."""
+
+    HEAP_SOUND = 0
+    NO_HEAP = 1
+    BAD_SIZE_ALIGNMENT = 2
+    BAD_SIZE_MINIMUM = 3
+    BAD_CHAIN_END = 4
+    BAD_ADJACENT_FREE = 5
+    BAD_PREV_SIZE = 6
+    BAD_TOP = 7
+    BAD_LIST_ADDRESS = 8
+    BAD_LIST_SIZE = 9
+    BAD_LIST_IN_USE = 10
+    BAD_LIST_LINK = 11
+    BAD_LIST_ORDER = 12
+    BAD_BITMAP = 13
+    BAD_FAST_LENGTH = 14
+    BAD_HAS_FAST = 15
+    BAD_FREE_COUNT = 16
+    BAD_FREE_MEMBERS = 17
+
+
+class Words:
+    """The words of the control structure and of the heap, by address."""
 
     def __init__(self, host: Host) -> None:
-        self.base = ctypes.addressof(ctypes.c_char.in_dll(host.library, "dlmalloc27_control"))
+        self.control = ctypes.addressof(ctypes.c_char.in_dll(host.library, "dlmalloc27_control"))
         self.arena = host.arena
 
-    def word(self, address: int) -> ctypes.c_size_t:
-        return ctypes.c_size_t.from_address(address)
+    def __getitem__(self, address: int) -> int:
+        return ctypes.c_size_t.from_address(address).value
 
-    def read(self, name: str) -> int:
-        return self.word(self.base + OFFSETS[name]).value
+    def __setitem__(self, address: int, value: int) -> None:
+        ctypes.c_size_t.from_address(address).value = value
 
-    def write(self, name: str, value: int) -> None:
-        self.word(self.base + OFFSETS[name]).value = value
+    def member(self, name: str) -> int:
+        return self.control + WORD * CONTROL[name]
 
-    def tag(self, payload: int) -> ctypes.c_size_t:
-        return self.word(self.arena + payload - WORD)
-
-    def next(self, payload: int) -> ctypes.c_size_t:
-        return self.word(self.arena + payload)
-
-    def prev(self, payload: int) -> ctypes.c_size_t:
-        return self.word(self.arena + payload + WORD)
-
-    def head(self, number: int) -> ctypes.c_size_t:
-        return self.word(self.base + BINS + 2 * WORD * number)
+    def head(self, number: int) -> int:
+        return self.control + BINS + 2 * WORD * number
 
 
 @dataclass
-class Broken:
-    """A heap with chunks of every kind, by payload."""
+class Heap:
+    """A heap with chunks of every kind, by address of the payload."""
 
-    control: Control
+    words: Words
     used: int
     small: int
     """Alone in its bin."""
+    after_small: int
     large: int
     larger: int
-    """Both in one bin."""
+    """Both in bin 65."""
     unsorted: int
     fast: int
     faster: int
-    """Both in one fast bin, faster first."""
-    after_small: int
+    """Neighbours in one fast bin; faster is the first there and the last before top."""
 
 
-def broken(host: Host) -> Broken:
+@pytest.fixture
+def heap(host: Host) -> Heap:
     host.init(1 << 14)
-    used = host.malloc(100)
-    sizes = (30 * ALIGNMENT, 74 * ALIGNMENT, 75 * ALIGNMENT, 30 * ALIGNMENT - 2 * ALIGNMENT)
-    blocks, fences = [], []
-    for size in sizes:
-        blocks.append(host.malloc(size - WORD))
-        fences.append(host.malloc(100))
-    fast = [host.malloc(1), host.malloc(1)]
-    for block in blocks[:3]:
-        host.free(block)
-    host.malloc(4000)
-    host.free(blocks[3])
-    for block in fast:
-        host.free(block)
+    take = partial(_take, host)
+    used = take(100)
+    small, after_small = take(30 * ALIGNMENT - WORD), take(100)
+    large, _ = take(74 * ALIGNMENT - WORD), take(100)
+    larger, _ = take(75 * ALIGNMENT - WORD), take(100)
+    unsorted, _ = take(20 * ALIGNMENT - WORD), take(100)
+    fast, faster = take(1), take(1)
+    for block in (small, large, larger):
+        host.free(block - host.arena)
+    take(4000)
+    for block in (unsorted, fast, faster):
+        host.free(block - host.arena)
     assert host.check() == 0
-    assert used is not None
-    small, large, larger, unsorted = (block or 0 for block in blocks)
-    return Broken(Control(host), used, small, large, larger, unsorted, fast[0] or 0, fast[1] or 0, fences[0] or 0)
+    return Heap(Words(host), used, small, after_small, large, larger, unsorted, fast, faster)
 
 
-def _set(word: ctypes.c_size_t, value: int) -> None:
-    word.value = value
+def _take(host: Host, size: int) -> int:
+    offset = host.malloc(size)
+    assert offset is not None
+    return host.arena + offset
 
 
-SPOILS: dict[str, tuple[int, Callable[[Broken], None]]] = {
-    "no heap": (NO_HEAP, lambda b: b.control.write("first", 0)),
-    "size not aligned": (SIZE_ALIGNMENT, lambda b: _set(b.control.tag(b.used), b.control.tag(b.used).value | 4)),
-    "size 0": (SIZE_MINIMUM, lambda b: _set(b.control.tag(b.used), 1)),
-    "beyond top": (CHAIN_END, lambda b: _set(b.control.tag(b.used), (1 << 40) + 1)),
-    "neighbours free": (ADJACENT_FREE, lambda b: _set(b.control.tag(b.small), b.control.tag(b.small).value & ~1)),
-    "first follows a free one": (ADJACENT_FREE, lambda b: _set(b.control.tag(b.used), b.control.tag(b.used).value & ~1)),
-    "top follows a free one": (
-        PREV_SIZE,
-        lambda b: _set(b.control.word(b.control.read("top") + WORD), b.control.word(b.control.read("top") + WORD).value & ~1),
-    ),
-    "prev_size": (PREV_SIZE, lambda b: _set(b.control.word(b.control.arena + b.after_small - 2 * WORD), 0)),
-    "top too short": (
-        TOP,
-        lambda b: _set(b.control.word(b.control.read("top") + WORD), b.control.word(b.control.read("top") + WORD).value - 16),
-    ),
-    "list leads out": (LIST_ADDRESS, lambda b: _set(b.control.head(30), b.control.arena - 64)),
-    "list leads to odd": (LIST_ADDRESS, lambda b: _set(b.control.head(30), b.control.arena + b.small + 8)),
-    "small in another bin": (LIST_SIZE, lambda b: _set(b.control.head(29), b.control.arena + b.small)),
-    "large in another bin": (LIST_SIZE, lambda b: _set(b.control.head(66), b.control.arena + b.large)),
-    "large in the last bin": (LIST_SIZE, lambda b: _set(b.control.head(126), b.control.arena + b.large)),
-    "anything in bin 127": (LIST_SIZE, lambda b: _set(b.control.head(127), b.control.arena + b.large)),
-    "used in unsorted": (LIST_IN_USE, lambda b: _set(b.control.head(1), b.control.arena + b.used)),
-    "prev link": (LIST_LINK, lambda b: _set(b.control.prev(b.large), b.control.arena)),
-    "cycle": (LIST_LINK, lambda b: _set(b.control.next(b.large), b.control.arena + b.larger)),
-    "head's prev link": (LIST_LINK, lambda b: _set(b.control.word(b.control.base + BINS + 2 * WORD * 65 + WORD), 0)),
-    "bit cleared": (BITMAP_BIT, lambda b: _set(b.control.word(b.control.base + BITMAP), 0)),
-    "bit set": (
-        BITMAP_BIT,
-        lambda b: _set(b.control.word(b.control.base + BITMAP + 8), 1 | b.control.word(b.control.base + BITMAP + 8).value),
-    ),
-    "fast leads out": (LIST_ADDRESS, lambda b: _set(b.control.next(b.faster), 8)),
-    "fast of another size": (LIST_SIZE, lambda b: _set(b.control.next(b.faster), b.control.arena + b.used)),
-    "free one in a fast bin": (
-        LIST_IN_USE,
-        lambda b: _set(
-            b.control.tag(b.faster + 2 * ALIGNMENT), b.control.tag(b.faster + 2 * ALIGNMENT).value
-        ),  # replaced below
-    ),
-    "fast cycle": (FAST_LENGTH, lambda b: _set(b.control.next(b.fast), b.control.arena + b.faster)),
-    "has_fast": (HAS_FAST, lambda b: b.control.write("has_fast", 0)),
-}
+Spoil = Callable[[Heap, Words], None]
+SPOILS: list[tuple[Violation, str, Spoil]] = []
 
 
-def order_spoiled(b: Broken) -> None:
-    """The two chunks of the large bin change places."""
-    head = b.control.base + BINS + 2 * WORD * 65
-    large, larger = b.control.arena + b.large, b.control.arena + b.larger
-    for before, behind in ((head, large), (large, larger), (larger, head)):
-        b.control.word(before).value = behind
-        b.control.word(behind + WORD).value = before
+def spoils(violation: Violation) -> Callable[[Spoil], Spoil]:
+    def register(function: Spoil) -> Spoil:
+        SPOILS.append((violation, function.__name__, function))
+        return function
+
+    return register
 
 
-def forgotten(b: Broken) -> None:
-    """The unsorted bin is empty."""
-    head = b.control.base + BINS + 2 * WORD
-    b.control.word(head).value = b.control.word(head + WORD).value = head
+@spoils(Violation.NO_HEAP)
+def first_forgotten(_: Heap, words: Words) -> None:
+    words[words.member("first")] = 0
 
 
-def free_one_fast(b: Broken) -> None:
-    """The fast bin leads to a free chunk of its size, which is in the unsorted bin in place of its right chunk."""
-    b.control.word(b.control.base + FAST + WORD * 0).value = b.control.arena + b.small
-    b.control.tag(b.small).value = 2 * ALIGNMENT | 1
+@spoils(Violation.BAD_SIZE_ALIGNMENT)
+def unknown_flag_set(heap: Heap, words: Words) -> None:
+    words[heap.used - WORD] |= 4
 
 
-SPOILS["order"] = (LIST_ORDER, order_spoiled)
-SPOILS["forgotten"] = (FREE_COUNT, forgotten)
-del SPOILS["free one in a fast bin"]
+@spoils(Violation.BAD_SIZE_MINIMUM)
+def size_zero(heap: Heap, words: Words) -> None:
+    words[heap.used - WORD] = 1
 
 
-@pytest.mark.parametrize("name", SPOILS)
-def test_the_checker_finds(host: Host, name: str) -> None:
-    violation, spoil = SPOILS[name]
-    heap = broken(host)
-    spoil(heap)
-    assert host.check() == violation
+@spoils(Violation.BAD_CHAIN_END)
+def chunk_beyond_top(heap: Heap, words: Words) -> None:
+    words[heap.used - WORD] = (1 << 30) + 1
+
+
+@spoils(Violation.BAD_ADJACENT_FREE)
+def neighbours_free(heap: Heap, words: Words) -> None:
+    words[heap.small - WORD] &= ~1
+    words[heap.small - 2 * WORD] = words[heap.used - WORD] & ~1
+
+
+@spoils(Violation.BAD_ADJACENT_FREE)
+def first_follows_a_free_one(heap: Heap, words: Words) -> None:
+    words[heap.used - WORD] &= ~1
+
+
+@spoils(Violation.BAD_ADJACENT_FREE)
+def top_follows_a_free_one(_: Heap, words: Words) -> None:
+    top = words[words.member("top")]
+    before = words[words.member("first")]
+    while before + (words[before + WORD] & ~1) != top:
+        before += words[before + WORD] & ~1
+    words[top] = top - before
+    words[top + WORD] &= ~1
+
+
+@spoils(Violation.BAD_PREV_SIZE)
+def prev_size_zero(heap: Heap, words: Words) -> None:
+    words[heap.after_small - 2 * WORD] = 0
+
+
+@spoils(Violation.BAD_TOP)
+def top_too_short(_: Heap, words: Words) -> None:
+    words[words[words.member("top")] + WORD] -= ALIGNMENT
+
+
+@spoils(Violation.BAD_TOP)
+def top_empty(_: Heap, words: Words) -> None:
+    top = words[words.member("top")]
+    words[top + WORD] = 1
+    words[words.member("arena_bytes")] = top - words[words.member("first")]
+
+
+@spoils(Violation.BAD_LIST_ADDRESS)
+def list_leads_below_the_arena(_: Heap, words: Words) -> None:
+    words[words.head(30)] = words.arena - 64
+
+
+@spoils(Violation.BAD_LIST_ADDRESS)
+def list_leads_above_the_arena(_: Heap, words: Words) -> None:
+    words[words.head(30)] = words.arena + (1 << 14)
+
+
+@spoils(Violation.BAD_LIST_ADDRESS)
+def list_leads_into_a_chunk(heap: Heap, words: Words) -> None:
+    words[words.head(30)] = heap.small + 8
+
+
+@spoils(Violation.BAD_LIST_ADDRESS)
+def fast_bin_leads_out(heap: Heap, words: Words) -> None:
+    words[heap.faster] = 8
+
+
+@spoils(Violation.BAD_LIST_SIZE)
+def small_chunk_in_another_bin(heap: Heap, words: Words) -> None:
+    words[words.head(29)] = heap.small
+
+
+@spoils(Violation.BAD_LIST_SIZE)
+def large_chunk_in_another_bin(heap: Heap, words: Words) -> None:
+    words[words.head(64)] = heap.large
+
+
+@spoils(Violation.BAD_LIST_SIZE)
+def chunk_in_bin_127(heap: Heap, words: Words) -> None:
+    words[words.head(127)] = heap.large
+
+
+@spoils(Violation.BAD_LIST_SIZE)
+def large_chunk_in_the_last_bin(heap: Heap, words: Words) -> None:
+    words[words.head(126)] = heap.large
+
+
+@spoils(Violation.BAD_LIST_SIZE)
+def fast_bin_holds_another_size(heap: Heap, words: Words) -> None:
+    words[heap.faster] = heap.used
+
+
+@spoils(Violation.BAD_LIST_IN_USE)
+def used_chunk_in_a_bin(heap: Heap, words: Words) -> None:
+    words[words.head(1)] = heap.used
+
+
+@spoils(Violation.BAD_LIST_IN_USE)
+def free_chunk_in_a_fast_bin(heap: Heap, words: Words) -> None:
+    words[heap.faster - WORD] &= ~1
+    words[heap.faster - 2 * WORD] = 2 * ALIGNMENT
+
+
+@spoils(Violation.BAD_LIST_LINK)
+def previous_link_wrong(heap: Heap, words: Words) -> None:
+    words[heap.large + WORD] = heap.large
+
+
+@spoils(Violation.BAD_LIST_LINK)
+def list_has_a_cycle(heap: Heap, words: Words) -> None:
+    words[heap.large] = heap.larger
+
+
+@spoils(Violation.BAD_LIST_LINK)
+def head_does_not_lead_to_the_last(_: Heap, words: Words) -> None:
+    words[words.head(65) + WORD] = words.head(65)
+
+
+@spoils(Violation.BAD_LIST_ORDER)
+def large_chunks_change_places(heap: Heap, words: Words) -> None:
+    head = words.head(65)
+    for node, behind in ((head, heap.large), (heap.large, heap.larger), (heap.larger, head)):
+        words[node] = behind
+        words[behind + WORD] = node
+
+
+@spoils(Violation.BAD_BITMAP)
+def bit_cleared(_: Heap, words: Words) -> None:
+    words[words.control + BITMAP] = 0
+
+
+@spoils(Violation.BAD_BITMAP)
+def bit_of_the_unsorted_bin_set(_: Heap, words: Words) -> None:
+    words[words.control + BITMAP] |= 2
+
+
+@spoils(Violation.BAD_FAST_LENGTH)
+def fast_bin_has_a_cycle(heap: Heap, words: Words) -> None:
+    words[heap.fast] = heap.faster
+
+
+@spoils(Violation.BAD_HAS_FAST)
+def fast_chunks_forgotten(_: Heap, words: Words) -> None:
+    words[words.member("has_fast")] = 0
+
+
+@spoils(Violation.BAD_FREE_COUNT)
+def unsorted_chunks_forgotten(_: Heap, words: Words) -> None:
+    words[words.head(1)] = words[words.head(1) + WORD] = words.head(1)
+
+
+@spoils(Violation.BAD_FREE_MEMBERS)
+def another_chunk_in_the_bin(heap: Heap, words: Words) -> None:
+    """A chunk that looks free, forged in a used payload, takes a free one's place."""
+    forged = heap.used + 2 * ALIGNMENT
+    words[forged - WORD] = 2 * ALIGNMENT | 1
+    words[forged - WORD + 2 * ALIGNMENT] = 0
+    words[words.head(1)] = words[words.head(1) + WORD] = forged
+    words[forged] = words[forged + WORD] = words.head(1)
+
+
+@pytest.mark.parametrize(("violation", "spoil"), [pytest.param(v, f, id=name) for v, name, f in SPOILS])
+def test_the_checker_finds(host: Host, heap: Heap, violation: Violation, spoil: Spoil) -> None:
+    spoil(heap, heap.words)
+    assert Violation(host.check()) is violation
+
+
+def test_every_violation_is_tried() -> None:
+    assert {violation for violation, _, _ in SPOILS} == set(Violation) - {Violation.HEAP_SOUND}

@@ -126,7 +126,7 @@ class Broken:
         self.host = host
         host.init(4096)
         upper_used, upper, self.used, middle, lower_used = (host.malloc(72) for _ in range(5))
-        assert upper_used and upper and self.used and middle and lower_used
+        assert None not in (upper_used, upper, self.used, middle, lower_used)
         self.top, self.upper, self.middle, self.root = upper_used, upper, middle, 2 * WORD
         host.free(upper)
         host.free(middle)

@@ -1,4 +1,4 @@
-"""Scenarios of best-fit in an ordered binary tree: the states are reached, grow as claimed, and nothing met is worse."""
+"""Scenarios of best-fit in an ordered binary tree: reached, growing as claimed, and nothing met is worse."""
 
 from __future__ import annotations
 

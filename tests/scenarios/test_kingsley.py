@@ -62,14 +62,12 @@ def test_the_heap_does_not_matter(target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_node_costs_the_same(target):
-    """Pages of 128, 256 and 512 nodes."""
-    builds = (L11, (), ORIGINAL)
-    found = [report(target, "worst-alloc", 64 * KIB, values) for values in builds]
-    nodes = [each.plan.prediction["nodes carved"] for each in found]
-    assert nodes == [128, 256, 512]
-    per_node = (found[2].measurement.instructions - found[0].measurement.instructions) / (512 - 128)
-    assert per_node == int(per_node)
+def test_time_is_that_of_the_nodes(target):
+    """Pages of 128 and 512 nodes of the same size."""
+    found = [report(target, "worst-alloc", 64 * KIB, values) for values in (L11, ORIGINAL)]
+    assert [each.plan.prediction["nodes carved"] for each in found] == [128, 512]
+    few, many = (each.measurement.instructions for each in found)
+    assert 3.5 < many / few < 4.1
 
 
 @pytest.mark.parametrize("target", TARGETS)

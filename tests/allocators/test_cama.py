@@ -1,0 +1,482 @@
+"""CAMA: the C against the model, the checker against broken heaps, the sets that a call touches."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import random
+import shutil
+import struct
+import subprocess
+from enum import IntEnum
+from pathlib import Path
+
+import pytest
+
+from tests.support import TARGETS, guest_on, images_dir
+from wcet_probe.build import build_image
+from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.model import InitialCache
+from wcet_probe.scenarios.cama_heap import Cama, Geometry
+from wcet_probe.toolchain import PACKAGED
+
+from .conformance import CC, SIZE_MAX, WARNINGS, WORD, compile_or_fail
+
+HERE = Path(__file__).parent
+CAMA = HERE.parents[1] / "allocators" / "cama"
+SOURCES = [str(CAMA / "cama.c"), str(CAMA / "cama_check.c")]
+PARAMETERS = {
+    "default": {},
+    "one class a row": {"tl": 1, "sl": 14, "cache-sets": 64},
+    "reserved in the middle": {"descriptor-first-set": 32, "descriptor-sets": 64, "tl": 2},
+    "long lines": {"line-bytes": 64, "descriptor-first-set": 16, "sl": 8},
+}
+INIT, MALLOC, FREE, INIT_AT = range(4)
+NONE = 0xFFFFFFFF
+
+
+class Violation(IntEnum):
+    """enum cama_violation."""
+
+    HEAP_SOUND = 0
+    NO_HEAP = 1
+    BAD_AREA = 2
+    BAD_DESCRIPTOR = 3
+    BAD_LEFT = 4
+    BAD_SIZE = 5
+    BAD_ADJACENT_FREE = 6
+    BAD_BACK_POINTER = 7
+    BAD_TAG = 8
+    BAD_CHAIN = 9
+    BAD_SPARE = 10
+    BAD_AVAILABLE = 11
+    BAD_LIST_ADDRESS = 12
+    BAD_LIST_FREE_BIT = 13
+    BAD_LIST_CLASS = 14
+    BAD_LIST_LINK = 15
+    BAD_VECTOR = 16
+    BAD_FREE_COUNT = 17
+    BAD_FREE_MEMBERS = 18
+
+
+def macros(values):
+    allocator = load_allocator("cama", values)
+    return [f"-D{p.macro}={allocator.values[p.name]}" for p in allocator.parameters]
+
+
+def geometry_of(values, word_bytes=WORD):
+    return Geometry.of_values(load_allocator("cama", values).values, word_bytes)
+
+
+class Descriptor(ctypes.Structure):
+    """struct cama_descriptor."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in ("left", "right", "prev", "next", "start", "size_and_free"))
+
+
+class Host:
+    """A build, loaded; blocks are offsets in the arena, which starts a cache page."""
+
+    def __init__(self, folder, values):
+        self.geometry = geometry_of(values)
+        flags = ["-std=c11", "-O2", "-shared", "-fPIC", "-ffreestanding", "-nostdlib", f"-I{CAMA}"]
+        compile_or_fail([*CC, *WARNINGS, *flags, *macros(values), *SOURCES, "-o", "host.so"], folder)
+        self.library = ctypes.CDLL(str(folder / "host.so"))
+        self.library.cama_init.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        self.library.cama_malloc.argtypes = [ctypes.c_size_t, ctypes.c_uint]
+        self.library.cama_malloc.restype = ctypes.c_void_p
+        self.library.cama_free.argtypes = [ctypes.c_void_p]
+        self.library.cama_free.restype = None
+        at = ctypes.addressof(ctypes.c_char.in_dll(self.library, "cama_control"))
+        names = ("arena", "end", "top", "spare", "fresh", "available", "newest", "oldest")
+        control = type("Control", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_size_t) for name in names]})
+        self.control = control.from_address(at + self.geometry.first_set * self.geometry.line_bytes)
+        self.sentinel = ctypes.addressof(self.control) + 8 * WORD
+        self.tables = ctypes.addressof(ctypes.c_char.in_dll(self.library, "cama_tables"))
+
+    def init(self, heap_bytes):
+        page = self.geometry.page_bytes
+        self.memory = ctypes.create_string_buffer(heap_bytes + page)
+        self.arena = -(-ctypes.addressof(self.memory) // page) * page
+        self.heap_bytes = heap_bytes
+        return self.library.cama_init(self.arena, heap_bytes)
+
+    def malloc(self, size, cache_set):
+        address = self.library.cama_malloc(size, cache_set)
+        return None if address is None else address - self.arena
+
+    def free(self, offset):
+        self.library.cama_free(self.arena + offset)
+
+    def check(self):
+        return Violation(self.library.cama_check())
+
+    def contents(self):
+        return ctypes.string_at(self.arena, self.heap_bytes) + bytes(self.control)
+
+    def word(self, address):
+        return ctypes.c_size_t.from_address(address)
+
+    def head(self, cache_set, number):
+        return self.word(self.geometry.word_address(self.tables, self.geometry.vector_words + number, cache_set))
+
+    def descriptor(self, start):
+        return Descriptor.from_address(self.word(self.arena + start - WORD).value)
+
+
+@pytest.fixture(scope="module", params=PARAMETERS, ids=lambda name: name.replace(" ", "-"))
+def host(request, tmp_path_factory):
+    return Host(tmp_path_factory.mktemp("cama"), PARAMETERS[request.param])
+
+
+@pytest.fixture(scope="module")
+def default_host(tmp_path_factory):
+    return Host(tmp_path_factory.mktemp("cama"), {})
+
+
+def random_steps(seed, geometry, heap_bytes, count):
+    """Operations as (code, size or slot, set), and the model's answers: starts, or None."""
+    draw, model = random.Random(seed), Cama(geometry, heap_bytes)
+    favoured = [draw.randrange(geometry.sets) for _ in range(3)]
+    slots, live = [], []
+    for _ in range(count):
+        if live and draw.random() < 0.45:
+            slot = live.pop(draw.randrange(len(live)))
+            model.free(slots[slot])
+            yield FREE, slot, slots[slot], None
+            continue
+        size = draw.choice((draw.randrange(1, 60), draw.randrange(1, 400), int(2 ** draw.uniform(0, 13))))
+        cache_set = draw.choice((*favoured, geometry.set_of(model.top), geometry.set_of(model.top)))
+        start = model.malloc(size, cache_set)
+        if start is not None:
+            live.append(len(slots))
+            slots.append(start)
+        yield MALLOC, size, cache_set, start
+    for slot in draw.sample(live, len(live)):
+        model.free(slots[slot])
+        yield FREE, slot, slots[slot], None
+
+
+# ------------------------------------------------------------------------------------------------------------- on the host
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_operation_does_what_the_model_says(host, seed):
+    geometry = host.geometry
+    heap_bytes = random.Random(seed).choice((1 << 14, 1 << 16, 1 << 18))
+    assert host.init(heap_bytes) == 0
+    assert host.check() is Violation.HEAP_SOUND
+    live = {}
+    for code, argument, other, start in random_steps(seed, geometry, heap_bytes, 250):
+        if code == MALLOC:
+            before = host.contents()
+            assert host.malloc(argument, other) == start
+            if start is None:
+                assert host.contents() == before
+            else:
+                assert geometry.set_of(start) == other
+                assert start % geometry.alignment == 0
+                assert start + argument <= heap_bytes
+                assert all(start + argument <= o or o + s <= start for o, s in live.items())
+                live[start] = argument
+                ctypes.memset(host.arena + start, start % 251, argument)
+        else:
+            size = live.pop(other)
+            assert ctypes.string_at(host.arena + other, size) == bytes([other % 251]) * size
+            host.free(other)
+        assert host.check() is Violation.HEAP_SOUND
+
+
+@pytest.mark.parametrize("order", ["upwards", "downwards", "shuffled"])
+def test_exhaustion_and_recovery_of_large_blocks(host, order):
+    geometry = host.geometry
+    host.init(1 << 16)
+    fresh, available = host.control.top, host.control.available
+    live, size = [], geometry.threshold + 3 * geometry.alignment
+    while True:
+        cache_set = geometry.set_of(host.control.top - host.arena + len(live) % 2 * geometry.line_bytes)
+        if (offset := host.malloc(size - WORD, cache_set)) is None:
+            break
+        live.append(offset)
+    assert len(live) > 30
+    assert host.check() is Violation.HEAP_SOUND
+    areas = (host.control.newest - host.control.oldest) // geometry.page_bytes
+    if order == "downwards":
+        live.reverse()
+    elif order == "shuffled":
+        random.Random(1).shuffle(live)
+    for offset in live:
+        host.free(offset)
+        assert host.check() is Violation.HEAP_SOUND
+    # Every descriptor is back but those of the pieces between areas, and the break is behind the last area.
+    assert host.control.top == fresh + (host.control.newest - host.control.oldest)
+    assert areas > 0
+    assert host.control.available >= available
+    for begin in range(host.control.oldest, host.control.newest, geometry.page_bytes):
+        # What lies behind an area is one block again.
+        assert host.malloc(size - WORD, geometry.set_of(geometry.top_behind(begin))) is not None
+
+
+def test_small_blocks_are_served_again(host):
+    size, steps = 2 * host.geometry.alignment, []
+    host.init(1 << 14)
+    for _ in range(2):
+        while (offset := host.malloc(size - WORD, host.geometry.set_of(host.control.top - host.arena))) is not None:
+            steps.append(offset)
+        first = set(steps)
+        for offset in steps:
+            host.free(offset)
+        again = {host.malloc(size - WORD, host.geometry.set_of(offset)) for offset in steps}
+        assert again == first
+        assert host.check() is Violation.HEAP_SOUND
+        steps.clear()
+        for offset in first:
+            host.free(offset)
+
+
+def test_zero_null_huge_and_foreign_sets_change_nothing(host):
+    host.init(1 << 14)
+    before = host.contents()
+    sets = host.geometry.sets
+    for size in (0, 1 << 14, (1 << 28) - 8, 1 << 28, (1 << 28) + 1, 1 << 31, SIZE_MAX - 7, SIZE_MAX):
+        assert host.malloc(size, 0) is None, size
+    for cache_set in (sets, sets + 1, NONE):
+        assert host.malloc(8, cache_set) is None
+    host.library.cama_free(None)
+    assert host.contents() == before
+
+
+def test_init_refuses_and_changes_nothing(host):
+    host.init(1 << 14)
+    before, init, arena = host.contents(), host.library.cama_init, host.arena
+    alignment = host.geometry.alignment
+    assert all(init(arena + off, 8192) for off in range(1, alignment))
+    assert all(init(arena, 8192 + off) for off in range(1, alignment))
+    assert all(init(arena, size) for size in (0, alignment, 1024, (1 << 28) + alignment, SIZE_MAX + 1 - alignment))
+    assert init(None, 8192)
+    assert init(SIZE_MAX + 1 - 8192, 8192)
+    assert host.contents() == before
+
+
+def test_least_heap(default_host):
+    least = load_allocator("cama").minimum_heap_bytes - 24 + 6 * WORD
+    assert default_host.init(least - 2 * WORD)
+    assert default_host.init(least) == 0
+    for _ in range(2):
+        assert (offset := default_host.malloc(1, 32)) is not None
+        assert default_host.malloc(1, 32) is None
+        default_host.free(offset)
+        assert default_host.check() is Violation.HEAP_SOUND
+
+
+@pytest.mark.parametrize("offset_lines", [1, 31, 32, 100])
+def test_an_arena_anywhere(default_host, offset_lines):
+    default_host.init(1 << 16)
+    begin = default_host.arena + offset_lines * 32
+    assert default_host.library.cama_init(begin, 1 << 14) == 0
+    assert default_host.check() is Violation.HEAP_SOUND
+    address = default_host.library.cama_malloc(1000, 77)
+    assert address // 32 % 128 == 77
+    assert default_host.check() is Violation.HEAP_SOUND
+
+
+# ---------------------------------------------------------------------------------------------------- the checker can fail
+
+LARGE = 512
+
+
+def spoil_table(host, blocks):
+    """By violation, how to provoke it: large blocks 1 and 3 are free, 0, 2 and 4 are used, the small one 5 is free."""
+    geometry, arena = host.geometry, host.arena
+    used, free = host.descriptor(blocks[0]), host.descriptor(blocks[1])
+    size = free.size_and_free & ~1
+    key = geometry.set_of(blocks[1]), geometry.class_of(size)
+
+    def write(address, value):
+        host.word(address).value = value
+
+    vector = geometry.word_address(host.tables, key[1] // 32, key[0])
+    small_tag = arena + blocks[5] - WORD
+    return {
+        "no heap": (Violation.NO_HEAP, lambda: setattr(host.control, "arena", 0)),
+        "area moved": (Violation.BAD_AREA, lambda: setattr(host.control, "oldest", arena + geometry.page_bytes // 2)),
+        "newest area": (Violation.BAD_AREA, lambda: setattr(host.control, "newest", arena + geometry.page_bytes)),
+        "right out of the areas": (Violation.BAD_DESCRIPTOR, lambda: setattr(used, "right", arena + blocks[2])),
+        "left cleared": (Violation.BAD_LEFT, lambda: setattr(free, "left", 0)),
+        "sentinel's left": (Violation.BAD_LEFT, lambda: write(host.sentinel, 0)),
+        "size odd": (Violation.BAD_SIZE, lambda: setattr(used, "size_and_free", LARGE + WORD)),
+        "size zero": (Violation.BAD_SIZE, lambda: setattr(free, "size_and_free", 1)),
+        "size huge": (Violation.BAD_SIZE, lambda: setattr(used, "size_and_free", 1 << 20)),
+        "neighbours free": (Violation.BAD_ADJACENT_FREE, lambda: setattr(used, "size_and_free", LARGE + 1)),
+        "back pointer": (Violation.BAD_BACK_POINTER, lambda: write(arena + blocks[0] - WORD, 0)),
+        "tag of no class": (Violation.BAD_TAG, lambda: write(small_tag, 63 << 2 | 3)),
+        "tag even": (Violation.BAD_TAG, lambda: write(small_tag, 2)),
+        "spare astray": (Violation.BAD_SPARE, lambda: setattr(host.control, "spare", arena)),
+        "too many available": (
+            Violation.BAD_AVAILABLE,
+            lambda: setattr(host.control, "available", host.control.available + 1),
+        ),
+        "head astray": (Violation.BAD_LIST_ADDRESS, lambda: setattr(host.head(*key), "value", arena + blocks[0])),
+        "used block listed": (
+            Violation.BAD_LIST_FREE_BIT,
+            lambda: setattr(host.head(*key), "value", ctypes.addressof(used)),
+        ),
+        "other class": (
+            Violation.BAD_LIST_CLASS,
+            lambda: setattr(host.head(key[0], geometry.classes - 1), "value", ctypes.addressof(free)),
+        ),
+        "prev set": (Violation.BAD_LIST_LINK, lambda: setattr(free, "prev", ctypes.addressof(used))),
+        "cycle": (Violation.BAD_LIST_LINK, lambda: setattr(free, "next", ctypes.addressof(free))),
+        "cycle of small ones": (Violation.BAD_LIST_LINK, lambda: write(arena + blocks[5], small_tag)),
+        "bit cleared": (Violation.BAD_VECTOR, lambda: write(vector, 0)),
+        "small one marked free only": (Violation.BAD_FREE_COUNT, lambda: write(arena + blocks[6] - WORD, tag_of(host, 3))),
+    }
+
+
+def tag_of(host, flags):
+    return host.geometry.class_of(4 * WORD) << 2 | flags
+
+
+def built_heap(host):
+    """A heap of five large and two small blocks, of which the large 1 and 3 and the first small one are free."""
+    host.init(1 << 14)
+    blocks = [host.malloc(LARGE - WORD, host.geometry.set_of(host.control.top - host.arena)) for _ in range(5)]
+    blocks += [host.malloc(4 * WORD - WORD, host.geometry.set_of(host.control.top - host.arena)) for _ in range(2)]
+    spoils = spoil_table(host, blocks)
+    for at in (1, 3, 5):
+        host.free(blocks[at])
+    assert host.check() is Violation.HEAP_SOUND
+    return spoils
+
+
+def test_check_names_the_violation(default_host):
+    names = list(built_heap(default_host))
+    assert len(names) > 20
+    for name in names:
+        violation, spoil = built_heap(default_host)[name]
+        spoil()
+        before = default_host.contents()
+        assert default_host.check() is violation, name
+        assert default_host.contents() == before
+    default_host.init(1 << 14)
+
+
+# ------------------------------------------------------------------------------------------- sanitizers and coverage
+
+
+def drive(program):
+    """Random operations with every parameter default; every answer as predicted, every heap sound."""
+    geometry = geometry_of({})
+    steps, expected = [(MALLOC, 8, 0), (FREE, NONE, 0)], [NONE, 0]
+    for heap_bytes in (1 << 14, 1 << 16, 1 << 18):
+        steps += [(INIT, heap_bytes, 0), (INIT_AT, 1, 0), (INIT_AT, 0, 4095), (MALLOC, NONE - 3, 0), (MALLOC, 8, 128)]
+        expected += [0, 1, 1, NONE, NONE]
+        for code, argument, other, start in random_steps(heap_bytes, geometry, heap_bytes, 1500):
+            steps.append((code, argument, other))
+            expected.append(0 if code == FREE else NONE if start is None else start)
+    steps += [(INIT, 1 << 12, 0), (INIT, 1024, 0), (INIT, 1 << 29, 0)]
+    expected += [0, 1, 1]
+    stdin = b"".join(struct.pack("=III", *step) for step in steps)
+    done = subprocess.run([program], input=stdin, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    answers = list(struct.iter_unpack("=II", done.stdout))
+    for number, (step, answer, (result, violation)) in enumerate(zip(steps, expected, answers, strict=True)):
+        assert result == answer, step
+        assert violation == (Violation.NO_HEAP if number < 2 else Violation.HEAP_SOUND), step
+
+
+def test_sanitizers_find_nothing(tmp_path):
+    sanitize = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
+    for probe in ([*CC, *sanitize, "empty.c", "-o", "empty"], ["./empty"]):
+        done = subprocess.run(probe, capture_output=True, text=True, check=False, cwd=tmp_path)
+        if done.returncode != 0:
+            pytest.skip(f"{CC[0]} has no working sanitizers here: {done.stderr.strip()[-200:]}")
+    sources = [*SOURCES, str(HERE / "cama_driver.c")]
+    compile_or_fail([*CC, *sanitize, "-std=gnu11", *WARNINGS, f"-I{CAMA}", *sources, "-o", "driver"], tmp_path)
+    drive(tmp_path / "driver")
+
+
+def test_no_line_or_branch_stays_unexecuted(tmp_path):
+    gcc, gcov = shutil.which("gcc"), shutil.which("gcov")
+    if gcc is None or gcov is None:
+        pytest.skip("needs gcc and gcov")
+    sources = [*SOURCES, str(HERE / "cama_driver.c")]
+    compile_or_fail([gcc, "-std=gnu11", "--coverage", "-O0", f"-I{CAMA}", *sources, "-o", "driver"], tmp_path)
+    drive(tmp_path / "driver")
+    done = subprocess.run(
+        [gcov, "--branch-probabilities", "--json-format", "--stdout", "driver-cama.c"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    files = [file for line in done.stdout.splitlines() for file in json.loads(line)["files"]]
+    lines = [line for file in files for line in file["lines"]]
+    assert len(lines) > 100
+    assert [line["line_number"] for line in lines if line["count"] == 0] == []
+    assert [line["line_number"] for line in lines for branch in line["branches"] if branch["count"] == 0] == []
+
+
+# --------------------------------------------------------------------------------------------------------- on the guests
+
+
+def guest(target_name, values):
+    allocator, target = load_allocator("cama", values), load_target(target_name)
+    return guest_on(build_image(allocator, target, PACKAGED, images_dir()), target)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("target_name", TARGETS)
+def test_guests_do_what_the_model_says(target_name, name):
+    geometry, heap_bytes = geometry_of(PARAMETERS[name], 4), 1 << 17
+    with guest(target_name, PARAMETERS[name]).machine(heap_bytes) as machine:
+        base = machine.heap.base_address
+        assert machine.call("cama_init", base, heap_bytes) == 0
+        for code, argument, other, start in random_steps(3, geometry, heap_bytes, 120):
+            if code == MALLOC:
+                assert machine.call("cama_malloc", argument, other) == (0 if start is None else base + start)
+            else:
+                machine.call("cama_free", base + other)
+            assert machine.call("cama_check") == Violation.HEAP_SOUND
+
+
+@pytest.mark.parametrize("values", [{}, {"descriptor-first-set": 32}], ids=["sets-0-31", "sets-32-63"])
+def test_a_call_touches_the_reserved_sets_and_the_blocks_own(values):
+    geometry, heap_bytes = geometry_of(values, 4), 1 << 17
+    reserved = set(range(geometry.first_set, geometry.first_set + geometry.reserved_sets))
+    with guest("mpc603e", values).machine(heap_bytes) as machine:
+        base = machine.heap.base_address
+        assert machine.call("cama_init", base, heap_bytes) == 0
+        for code, argument, other, start in random_steps(5, geometry, heap_bytes, 250):
+            if code == MALLOC:
+                measured = machine.measure("cama_malloc", (argument, other), InitialCache.COLD)
+                own = {other, (other - 1) % geometry.sets} if start is not None else set()
+                block = start
+            else:
+                measured = machine.measure("cama_free", (base + other,), InitialCache.COLD)
+                own, block = {geometry.set_of(other), geometry.set_of(other - 4)}, other
+            regions = measured.touched_sets_by_region
+            assert set(regions["static"]) <= reserved
+            assert set(regions["heap_blocks"]) | set(regions["heap_metadata"]) <= reserved | own
+            assert not regions["code"]
+            if block is not None:
+                assert geometry.set_of(block - 4) in {geometry.set_of(block), (geometry.set_of(block) - 1) % geometry.sets}
+            stack = set(regions["stack"])
+            assert set(measured.touched_data_sets) <= reserved | own | stack
+
+
+def test_descriptors_and_static_data_are_in_the_reserved_sets():
+    values = {"descriptor-first-set": 32}
+    geometry, heap_bytes = geometry_of(values, 4), 1 << 17
+    reserved = range(geometry.first_set, geometry.first_set + geometry.reserved_sets)
+    model = Cama(geometry, heap_bytes)
+    with guest("mpc603e", values).machine(heap_bytes) as machine:
+        base = machine.heap.base_address
+        assert machine.call("cama_init", base, heap_bytes) == 0
+        seen = set()
+        while (start := model.malloc(200, geometry.set_of(model.top))) is not None:
+            assert machine.call("cama_malloc", 200, geometry.set_of(start)) == base + start
+            seen.add(machine.memory.read_word(base + start - 4))
+        assert len(seen) > 100
+        assert all(geometry.set_of(d) in reserved and geometry.set_of(d + 23) in reserved for d in seen)

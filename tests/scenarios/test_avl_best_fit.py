@@ -1,0 +1,142 @@
+"""AVL best fit's scenarios: states are reached, cost grows with the logarithm, no random workload meets a worse one."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+
+from tests.support import TARGETS, guest_on, images_dir
+from wcet_probe.build import build_image
+from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.errors import UsageError
+from wcet_probe.growth import Sample, Shape, growth
+from wcet_probe.model import OperationKind, Report
+from wcet_probe.probe import ProbeRequest, observe
+from wcet_probe.scenarios import scenario_names
+from wcet_probe.scenarios.avl_best_fit import behind, sparse, sparsest_nodes, spine
+from wcet_probe.scenarios.traces import TraceBuilder
+
+KIB, MIB = 1 << 10, 1 << 20
+SCENARIOS = scenario_names("avl-best-fit")
+WORST = ("worst-alloc", "worst-free", "worst-failing-alloc")
+OTHER_SIZES = {"minimum-block": 24, "split-threshold": 64, "alignment": 4}
+# The most that a hill climbing search over trees, sizes and positions has found on 4 KiB; see the allocator's README.
+CLIMBED = {"worst-alloc": 820, "worst-free": 1242}
+
+
+@cache
+def report(target: str, scenario: str, heap_bytes: int, *, other_sizes: bool = False) -> Report:
+    allocator = load_allocator("avl-best-fit", OTHER_SIZES if other_sizes else {})
+    return observe(
+        ProbeRequest(
+            allocator,
+            load_target(target),
+            scenario,
+            heap_bytes,
+            1,
+            None,
+            "zig",
+            cross_check=False,
+            cache_dir=images_dir(),
+        )
+    )
+
+
+def instructions(found: Report) -> int:
+    return max(candidate.instructions for candidate in found.candidates)
+
+
+def test_sparse_trees_are_fibonacci_trees() -> None:
+    assert [sparsest_nodes(height) for height in range(10)] == [0, 1, 2, 4, 7, 12, 20, 33, 54, 88]
+    for height in range(1, 12):
+        for kind in ("double", "single", "long"):
+            shape = spine(height, kind)
+            assert shape is not None
+            assert shape.size == sparsest_nodes(height)
+            assert 0 <= behind(height, kind) < shape.size
+    assert sparse(0) is None
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_state_is_reached_and_proved(target: str, heap_bytes: int, scenario: str) -> None:
+    found = report(target, scenario, heap_bytes)
+    assert found.checks
+    assert {check.fact for check in found.checks} == set(found.plan.prediction)
+    assert len({candidate.variant for candidate in found.candidates}) == len(found.candidates)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_other_block_sizes_reach_every_state(scenario: str) -> None:
+    assert report("arm926ej-s", scenario, 5000, other_sizes=True).checks
+
+
+@pytest.mark.parametrize("scenario", WORST)
+@pytest.mark.parametrize(("heap_bytes", "height"), [(4 * KIB, 9), (64 * KIB, 15)])
+def test_the_driver_is_the_height_of_the_guests_tree(scenario: str, heap_bytes: int, height: int) -> None:
+    found = report("mpc603e", scenario, heap_bytes)
+    assert found.plan.driver_value == height
+    assert {check.found for check in found.checks if check.fact == "tree height"} == {height}
+
+
+def test_four_mebibytes_hold_height_24() -> None:
+    found = report("cortex-m4", "worst-alloc", 4 * MIB)
+    assert found.plan.driver_value == 24
+    assert found.plan.prediction["free blocks"] == 121_392
+    assert 2000 < instructions(found) < 3116  # C06 table 3, on another instruction set
+
+
+@pytest.mark.parametrize("scenario", WORST)
+def test_the_cost_grows_with_the_logarithm_of_the_heap(scenario: str) -> None:
+    samples = []
+    for heap_bytes in (1 * KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB):
+        found = report("cortex-m4", scenario, heap_bytes)
+        samples.append(Sample(heap_bytes, instructions(found), found.plan.driver_value))
+    found = growth(samples, "", "O(1.44 log2(H/M))")
+    assert found.shape is Shape.LOGARITHMIC
+    assert found.holds
+
+
+@pytest.mark.parametrize("scenario", CLIMBED)
+def test_no_search_has_found_worse(scenario: str) -> None:
+    assert instructions(report("cortex-m4", scenario, 4 * KIB)) >= CLIMBED[scenario]
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+def test_no_random_workload_meets_worse(target_name: str) -> None:
+    allocator, target = load_allocator("avl-best-fit"), load_target(target_name)
+    guest = guest_on(build_image(allocator, target, "zig", images_dir()), target)
+    draw, builder, live = random.Random(5), TraceBuilder(), list[int]()
+    for _ in range(3000):
+        if live and draw.random() < 0.48:
+            builder.free(live.pop(draw.randrange(len(live))))
+        else:
+            live.append(builder.malloc(draw.choice((8, 8, 16, draw.randrange(1, 200)))))
+    with guest.machine(4 * KIB) as machine:
+        machine.call("avl_best_fit_init", machine.heap.base_address, 4 * KIB)
+        counts = machine.replay_counted(builder.trace())
+    most = {
+        kind: max(c for c, o in zip(counts, builder.operations, strict=True) if o.kind is kind)
+        for kind in OperationKind
+    }
+    assert most[OperationKind.MALLOC] <= instructions(report(target_name, "worst-alloc", 4 * KIB))
+    assert most[OperationKind.FREE] <= instructions(report(target_name, "worst-free", 4 * KIB))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_best_is_below_worst(target: str) -> None:
+    for operation in ("alloc", "free"):
+        worst, best = (report(target, f"{kind}-{operation}", 4 * KIB).measurement for kind in ("worst", "best"))
+        assert best.instructions * 8 < worst.instructions
+        assert best.cycles < worst.cycles
+
+
+@pytest.mark.parametrize("scenario", WORST)
+def test_a_heap_too_small_for_the_state_is_refused_with_one_that_works(scenario: str) -> None:
+    with pytest.raises(UsageError, match=r"give at least \d+ with --heap") as refused:
+        report("cortex-m4", scenario, 32)
+    works = int(str(refused.value).split("at least ")[1].split()[0])
+    assert report("cortex-m4", scenario, works).checks

@@ -1,0 +1,130 @@
+"""The scenarios of dlmalloc27: states reached, closed forms that the guest shows, nothing dearer, shapes of growth."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise, product
+
+import pytest
+
+from tests.support import TARGETS, guest_on, images_dir
+from wcet_probe.build import build_image
+from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.errors import UsageError
+from wcet_probe.model import Report
+from wcet_probe.probe import ProbeRequest, observe
+from wcet_probe.scenarios.dlmalloc27 import FAMILY, bin_of, nodes_passed, region_counts
+from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.toolchain import PACKAGED
+
+KIB = 1 << 10
+SORTED = range(520, 576, 8)
+
+
+@cache
+def observed(scenario: str, target: str, heap_bytes: int, threshold: int = 131072) -> Report:
+    allocator = load_allocator("dlmalloc27", {"consolidation-threshold": threshold})
+    return observe(
+        ProbeRequest(allocator, load_target(target), scenario, heap_bytes, 0, None, PACKAGED, False, images_dir())
+    )
+
+
+def instructions(scenario: str, target: str, heap_bytes: int) -> int:
+    return observed(scenario, target, heap_bytes).measurement.instructions
+
+
+@pytest.mark.parametrize(("scenario", "target", "heap"), [*product(FAMILY.builders, TARGETS, (4 * KIB, 64 * KIB))])
+def test_every_state_is_reached(scenario: str, target: str, heap: int) -> None:
+    report = observed(scenario, target, heap)
+    assert report.checks
+    assert all(check.predicted == check.found for check in report.checks)
+    kind = scenario.rsplit("-", maxsplit=1)[-1]
+    if kind in ("alloc", "free") and "failing" not in scenario:
+        best = observed(f"best-{kind}", target, heap).measurement
+        worst = observed(f"worst-{kind}", target, heap).measurement
+        paper = observed(f"paper-{kind}", target, heap).measurement
+        assert best.instructions < paper.instructions <= worst.instructions
+        assert best.cycles < paper.cycles <= worst.cycles
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_operation_of_a_random_workload_costs_as_much(target: str) -> None:
+    heap = 4 * KIB
+    allocator = load_allocator("dlmalloc27")
+    guest = guest_on(build_image(allocator, load_target(target), PACKAGED, images_dir()), load_target(target))
+    (plan,) = FAMILY.builders["random"](HeapRequest(allocator, heap, None, 1))
+    with guest.machine(heap) as machine:
+        machine.call("dlmalloc27_init", machine.heap.base_address, heap)
+        counts = machine.replay_counted(plan.trace)
+    for code, scenario in enumerate(("worst-alloc", "worst-free")):
+        most = max(count for count, kind in zip(counts, plan.trace.kinds, strict=True) if kind == code)
+        assert most <= instructions(scenario, target, heap)
+
+
+def test_four_mebibytes_sort_as_predicted() -> None:
+    report = observed("worst-alloc", "cortex-m4", 4 << 20)
+    assert report.plan.driver_value == nodes_passed(region_counts((4 << 20) - 16 - 48 - 528).values()) == 24_149_629
+    # Four instructions pass a node, two of them loads. The rest is linear in the heap, as in smaller ones.
+    assert report.measurement.loads - 2 * 24_149_629 == pytest.approx(10.1 * (4 << 20) / 16, rel=0.05)
+    assert report.measurement.instructions - 4 * 24_149_629 == pytest.approx(39.1 * (4 << 20) / 16, rel=0.05)
+
+
+def test_worst_alloc_grows_with_the_square_of_the_heap() -> None:
+    passed = {}
+    for heap in (128 * KIB, 256 * KIB):
+        report = observed("worst-alloc", "cortex-m4", heap)
+        assert report.plan.driver_value is not None
+        passed[heap] = report.plan.driver_value
+        assert passed[heap] == pytest.approx((heap / 853) ** 2, rel=0.03)
+        assert report.measurement.instructions - 4 * passed[heap] == pytest.approx(39.1 * heap / 16, rel=0.05)
+    assert passed[256 * KIB] / passed[128 * KIB] == pytest.approx(4, rel=0.04)
+
+
+def test_paper_alloc_is_linear() -> None:
+    costs = {heap: instructions("paper-alloc", "cortex-m4", heap) for heap in (4 * KIB, 64 * KIB, 128 * KIB)}
+    for low, high in pairwise(costs):
+        assert costs[high] - costs[low] == pytest.approx(20 * (high - low) // 16, abs=40)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_free_is_not_constant(target: str) -> None:
+    """C06 table 1 says O(1)."""
+    reports = [observed("worst-free", target, heap) for heap in (64 * KIB, 160 * KIB, 256 * KIB)]
+    costs = [report.measurement.instructions for report in reports]
+    chunks = [report.plan.driver_value for report in reports]
+    assert chunks == [None, (160 * KIB - 131104) // 16, (256 * KIB - 131104) // 16]
+    assert costs[0] < 120
+    assert costs[2] - costs[1] > 36 * (96 * KIB // 16)
+    assert instructions("paper-free", target, 64 * KIB) == instructions("paper-free", target, 4 * KIB) < 120
+
+
+def test_a_small_threshold_shows_it_in_a_small_heap() -> None:
+    report = observed("worst-free", "cortex-m4", 8 * KIB, 4096)
+    assert report.plan.driver_value == (8 * KIB - 4096 - 32) // 16
+
+
+def test_no_other_division_of_the_heap_passes_more() -> None:
+    """Against all neighbouring divisions, and the two sizes of the usual example."""
+    budget = 32 * KIB
+    counts = region_counts(budget)
+    most = nodes_passed(counts.values())
+    for taken, given in product(SORTED, repeat=2):
+        other = dict(counts)
+        other[taken] -= 1
+        other[given] += 1
+        if min(other.values()) >= 0 and sum((size + 16) * count for size, count in other.items()) <= budget:
+            assert nodes_passed(other.values()) <= most + len(SORTED)
+    half = budget // (536 + 544)
+    assert most > 1.5 * half * half
+
+
+def test_bins() -> None:
+    starts = {16: 2, 504: 63, 512: 64, 568: 64, 576: 65, 2560: 96, 10752: 112, 43520: 120, 174592: 124, 698880: 126}
+    assert {size: bin_of(size) for size in starts} == starts
+    assert [bin_of(start - 8) for start in (512, 2560, 10752, 43520, 174592, 698880)] == [63, 95, 111, 119, 123, 125]
+
+
+@pytest.mark.parametrize("scenario", ["worst-alloc", "worst-failing-alloc"])
+def test_a_heap_that_cannot_hold_the_state_is_refused(scenario: str) -> None:
+    with pytest.raises(UsageError, match="give at least 1024"):
+        observed(scenario, "cortex-m4", 512)

@@ -1,0 +1,79 @@
+"""dlmalloc28 in its worst states: chains in tries, logarithmic in the heap, and nothing known is worse."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tests.support import TARGETS
+from wcet_probe.errors import UsageError
+from wcet_probe.scenarios import scenario_names
+
+from .tagged_scenarios import dearest_of_random_replay, instructions, report
+
+NAME = "dlmalloc28"
+HEAPS = (4 << 10, 64 << 10, 4 << 20)
+
+
+def longest_search(heap_bytes: int) -> int:
+    """Nodes on a request's path: d of them have sizes above 2^(d + 4)."""
+    return max(d for d in range(1, 24) if d << (d + 4) < heap_bytes)
+
+
+@pytest.mark.parametrize("heap_bytes", HEAPS[:2])
+@pytest.mark.parametrize("target_name", TARGETS)
+def test_every_scenario_reaches_its_state(target_name, heap_bytes):
+    for scenario in scenario_names(NAME):
+        assert all(c.predicted == c.found for c in report(NAME, scenario, target_name, heap_bytes).checks)
+    for operation in ("alloc", "free"):
+        worst = instructions(NAME, f"worst-{operation}", target_name, heap_bytes)
+        assert instructions(NAME, f"best-{operation}", target_name, heap_bytes) < worst
+    failing = instructions(NAME, "worst-failing-alloc", target_name, heap_bytes)
+    assert failing < instructions(NAME, "worst-alloc", target_name, heap_bytes)
+
+
+@pytest.mark.parametrize("heap_bytes", HEAPS)
+def test_the_depth_is_the_closed_form(heap_bytes):
+    depth = longest_search(heap_bytes)
+    failing = report(NAME, "worst-failing-alloc", heap_bytes=heap_bytes).plan
+    assert failing.driver_value == failing.prediction["nodes searched"] == depth
+    alloc = report(NAME, "worst-alloc", heap_bytes=heap_bytes).plan
+    assert depth - 3 <= alloc.prediction["nodes searched"] <= depth
+    walks = ("nodes searched", "nodes on the leftmost path", "nodes down to the leaf", "nodes above the rest")
+    assert alloc.driver_value == sum(alloc.prediction[fact] for fact in walks)
+
+
+@pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc"])
+def test_logarithmic_in_the_heap(scenario):
+    """Sixteen times the heap, three or four more levels in each of the walks, and never less."""
+    costs = [instructions(NAME, scenario, heap_bytes=4096 << (4 * i)) for i in range(4)]
+    steps = [after - before for before, after in pairwise(costs)]
+    assert all(step > 0 for step in steps)
+    assert max(steps) < 300
+    assert costs[-1] < 3 * costs[0]
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+def test_with_a_bit_table(target_name):
+    for scenario in scenario_names(NAME):
+        assert report(NAME, scenario, target_name, 8192, (("bit-search", 1),)).checks
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("heap_bytes", HEAPS[:1])
+def test_no_operation_of_a_random_workload_is_dearer(heap_bytes, seed):
+    dearest = dearest_of_random_replay(NAME, "cortex-m4", heap_bytes, seed)
+    assert dearest[0] <= instructions(NAME, "worst-alloc", heap_bytes=heap_bytes)
+    assert dearest[1] <= instructions(NAME, "worst-free", heap_bytes=heap_bytes)
+
+
+@pytest.mark.parametrize("heap_bytes", [1024, 40_000, 64 << 20])
+def test_any_heap_that_can_hold_a_state(heap_bytes):
+    for scenario in ("worst-alloc", "worst-free", "worst-failing-alloc"):
+        assert report(NAME, scenario, heap_bytes=heap_bytes).checks
+
+
+def test_a_heap_without_room_is_refused():
+    with pytest.raises(UsageError, match="cannot hold"):
+        report(NAME, "worst-alloc", heap_bytes=256)

@@ -1,0 +1,144 @@
+"""Quick fit's scenarios: states are reached, cutting is constant, searching is linear, nothing random is worse."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from functools import cache
+
+import pytest
+
+from tests.support import TARGETS, guest_on, images_dir
+from wcet_probe.build import build_image
+from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.errors import UsageError
+from wcet_probe.model import OperationKind, Report
+from wcet_probe.probe import ProbeRequest, observe
+from wcet_probe.scenarios import scenario_names
+from wcet_probe.scenarios.traces import TraceBuilder
+
+KIB, MIB = 1 << 10, 1 << 20
+SCENARIOS = scenario_names("quick-fit")
+BUILDS: Mapping[str, Mapping[str, int]] = {
+    "default": {},
+    "small pages": {"page-bytes": 256},
+    "other": {"page-bytes": 1024, "minimum-block": 32, "bit-search": 1},
+}
+HEAPS = [("small pages", 4 * KIB), ("default", 64 * KIB)]
+
+
+@cache
+def report(target: str, scenario: str, heap_bytes: int, build: str = "default") -> Report:
+    return observe(
+        ProbeRequest(
+            load_allocator("quick-fit", BUILDS[build]),
+            load_target(target),
+            scenario,
+            heap_bytes,
+            1,
+            None,
+            "zig",
+            cross_check=False,
+            cache_dir=images_dir(),
+        )
+    )
+
+
+def instructions(found: Report) -> int:
+    return max(candidate.instructions for candidate in found.candidates)
+
+
+def searching(found: Report) -> list[int]:
+    """Instructions of the candidates that search the runs for two pages."""
+    return [c.instructions for c in found.candidates if c.variant == "search all runs, the last has 2 pages"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("build", "heap_bytes"), HEAPS)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_state_is_reached_and_proved(target: str, build: str, heap_bytes: int, scenario: str) -> None:
+    found = report(target, scenario, heap_bytes, build)
+    assert found.checks
+    assert {check.fact for check in found.checks} == set(found.plan.prediction)
+    assert len({candidate.variant for candidate in found.candidates}) == len(found.candidates)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_another_build_reaches_every_state(scenario: str) -> None:
+    assert report("cortex-m4", scenario, 20_000, "other").checks
+
+
+@pytest.mark.parametrize("pages", range(1, 9))
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "random"])
+def test_any_number_of_pages_reaches_every_state(scenario: str, pages: int) -> None:
+    found = report("arm926ej-s", scenario, 32 + pages * (256 + 16), "small pages")
+    assert found.plan.prediction.get("pages", pages) == pages
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_cutting_and_emptying_a_page_cost_the_same_in_any_heap(target: str) -> None:
+    for scenario in ("paper-alloc", "paper-free", "worst-free"):
+        small, large = (report(target, scenario, heap_bytes) for heap_bytes in (64 * KIB, 256 * KIB))
+        assert instructions(small) == instructions(large)
+    assert report(target, "paper-alloc", 64 * KIB).plan.driver_value == 512
+    assert report(target, "worst-free", 64 * KIB).plan.driver_value == 511
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_searching_is_exactly_linear_with_the_runs(target: str) -> None:
+    counts = []
+    for heap_bytes in (64 * KIB, 128 * KIB, 256 * KIB):
+        pages = (heap_bytes - 32) // (4096 + 16)
+        counts.append((pages // 2, *searching(report(target, "worst-alloc", heap_bytes))))
+    (a, at_a), (b, at_b), (c, at_c) = counts
+    assert (at_b - at_a) * (c - b) == (at_c - at_b) * (b - a)
+
+
+def test_at_four_mebibytes_cutting_needs_more_instructions_than_searching() -> None:
+    """P02 section 3.1.1 says so; on a core without caches cycles agree."""
+    found = report("cortex-m4", "worst-alloc", 4 * MIB)
+    assert found.plan.driver_value == 512
+    assert instructions(found) > max(searching(found)) > 3000
+
+
+def test_links_to_other_pages_cost_cycles_where_there_is_a_cache() -> None:
+    found, paper = (report("mpc603e", scenario, 64 * KIB) for scenario in ("worst-free", "paper-free"))
+    assert found.plan.prediction["links to other pages"] == 1022
+    assert found.measurement.cycles > 2 * paper.measurement.cycles
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+def test_no_random_workload_meets_worse(target_name: str) -> None:
+    allocator, target = load_allocator("quick-fit", BUILDS["small pages"]), load_target(target_name)
+    guest = guest_on(build_image(allocator, target, "zig", images_dir()), target)
+    draw, builder, live = random.Random(5), TraceBuilder(), list[int]()
+    for _ in range(3000):
+        if live and draw.random() < 0.48:
+            builder.free(live.pop(draw.randrange(len(live))))
+        else:
+            live.append(builder.malloc(draw.choice((8, 8, 16, 256, 300, draw.randrange(1, 200)))))
+    with guest.machine(4 * KIB) as machine:
+        machine.call("quick_fit_init", machine.heap.base_address, 4 * KIB)
+        counts = machine.replay_counted(builder.trace())
+    most = {
+        kind: max(c for c, o in zip(counts, builder.operations, strict=True) if o.kind is kind)
+        for kind in OperationKind
+    }
+    assert most[OperationKind.MALLOC] <= instructions(report(target_name, "worst-alloc", 4 * KIB, "small pages"))
+    assert most[OperationKind.FREE] <= instructions(report(target_name, "worst-free", 4 * KIB, "small pages"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_best_is_below_worst(target: str) -> None:
+    for operation in ("alloc", "free"):
+        worst, best = (report(target, f"{kind}-{operation}", 64 * KIB).measurement for kind in ("worst", "best"))
+        assert best.instructions * 50 < worst.instructions
+        assert best.cycles < worst.cycles
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_heap_too_small_for_the_state_is_refused_with_one_that_works(scenario: str) -> None:
+    with pytest.raises(UsageError, match=r"give at least \d+ with --heap") as refused:
+        report("cortex-m4", scenario, 4 * KIB)
+    works = int(str(refused.value).split("at least ")[1].split()[0])
+    assert report("cortex-m4", scenario, works).checks
