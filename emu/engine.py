@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import threading
 from collections.abc import Iterable
 
 from unicorn import Uc, UcError, arm_const, ppc_const, unicorn_const
@@ -101,10 +102,25 @@ class Engine:
         """
         if self._isa is Isa.THUMB:  # a fault inside an IT block left its predicates behind
             self.write_register("xpsr", _XPSR_THUMB)
+        failures: list[UcError] = []
+
+        def start() -> None:
+            try:
+                self._uc.emu_start(begin | (self._isa is Isa.THUMB), until)
+            except UcError as error:
+                failures.append(error)
+
+        # In a thread of its own, so that this one hears an interrupt while the guest runs, however long that is.
+        worker = threading.Thread(target=start)
+        worker.start()
         try:
-            self._uc.emu_start(begin | (self._isa is Isa.THUMB), until)
-        except UcError as error:
-            raise EngineFault(str(error)) from error
+            worker.join()
+        except BaseException:
+            self._uc.emu_stop()
+            worker.join()
+            raise
+        if failures:
+            raise EngineFault(str(failures[0])) from failures[0]
 
     def _add_hook(self, kind: int, callback: int, user: int) -> None:
         hook = ctypes.c_size_t()

@@ -43,12 +43,16 @@ def describe(scenario_name: str) -> str:
 def family(allocator_name: str) -> Family:
     """The scenarios of an allocator: the ``FAMILY`` of the module named after it.
 
+    Those of ``A:X``, the allocator A over X, are built by ``family_over`` of A's module over X's.
+
     Raises:
         UsageError: the allocator has none.
     """
-    module = f"wcet_probe.scenarios.{allocator_name.replace('-', '_')}"
+    outer, _, inner = allocator_name.partition(":")
+    module = f"wcet_probe.scenarios.{outer.replace('-', '_')}"
     if find_spec(module) is None:
         message = f"allocator {allocator_name!r} has no scenarios; choose another, or add {module}."
         raise UsageError(message)
-    found: Family = import_module(module).FAMILY
+    loaded = import_module(module)
+    found: Family = loaded.family_over(inner, family(inner)) if inner else loaded.FAMILY
     return found

@@ -32,7 +32,7 @@ _STATE_MASK = 3
 
 _DRIVER = "tree height = largest h with 2M(F(h + 2) - 1) + c <= H, F Fibonacci's numbers, c what the larger blocks add"
 _MOST_BYTES_FOR_ALL_KINDS = 1 << 20
-"""Up to this heap single rotations and long ways are tried too; no target has ever found them dearer."""
+"""Up to this heap single rotations and long ways are tried too: from 1 to 256 KiB they are never dearer."""
 
 _WHY_WORST_ALLOC = (
     "The tree is the sparsest of its height: no heap of this size holds a higher one in blocks of the least size.",
@@ -51,7 +51,7 @@ _WHY_WORST_FREE = (
         "The neighbours are in different subtrees of the root, each at the end of a path to the lower sides: both "
         "removals rotate each node on their way, and neither mends the other's."
     ),
-    "The merged block is the largest: it goes down the way that the first removal has balanced, and changes every node.",
+    "The merged block is the largest: it goes down the way that the first removal balanced, and changes every node.",
 )
 _WHY_FAILING = ("Every free block is too small: the way goes right to the end of the longest path, and finds nothing.",)
 
@@ -275,8 +275,8 @@ def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int]) -> ScenarioPl
         initial_cache=InitialCache.DIRTY,
         state=(
             f"a used block between free ones of {sizes.minimum} and {larger} bytes, far apart in a tree of height "
-            f"{height} with {count} nodes; free removes both, rotates about {sum(rotated)} nodes and inserts the merged "
-            "block"
+            f"{height} with {count} nodes; free removes both, rotates about {sum(rotated)} nodes and inserts the "
+            "merged block"
         ),
         why=_WHY_WORST_FREE,
         prediction={

@@ -418,25 +418,25 @@ def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
     return facts | _free_walks(tree, guest.slot(plan.measured.slot) - HEADER_BYTES)
 
 
-def _malloc_walks(tree: _Tree, values: Mapping[str, int], request_bytes: int) -> Mapping[str, int]:
+def _malloc_walks(tree: _Tree, values: Mapping[str, int], request_bytes: int) -> dict[str, int | str]:
     """The search, and the way in for the rest."""
     alignment, least = values["alignment"], values["minimum-block"]
     size = max(least, -(-(request_bytes + OVERHEAD_BYTES) // alignment) * alignment)
     links = tree.path(size)
     fits = [node for node in map(tree.target, links) if tree.words[node] & ~_FREE_BIT >= size]
-    facts = {"nodes searched": len(links), "bytes of the best fit": 0, "nodes passed to insert": 0}
+    found_bytes = passed = 0
     if fits:
         found = fits[-1]  # every node that fits is smaller than those that did before it
-        facts["bytes of the best fit"] = tree.words[found] & ~_FREE_BIT
-        rest = facts["bytes of the best fit"] - size
+        found_bytes = tree.words[found] & ~_FREE_BIT
+        rest = found_bytes - size
         if rest >= max(least, values["split-threshold"]):
             if not tree.words[found + _NEXT]:
                 tree.detach(found)
-            facts["nodes passed to insert"] = len(tree.path(rest))
-    return facts
+            passed = len(tree.path(rest))
+    return {"nodes searched": len(links), "bytes of the best fit": found_bytes, "nodes passed to insert": passed}
 
 
-def _free_walks(tree: _Tree, block: int) -> Mapping[str, int]:
+def _free_walks(tree: _Tree, block: int) -> dict[str, int | str]:
     """The walks to the neighbours that leave the tree, and the way in for the merged block."""
     size = tree.words[block]
     passed = neighbours = 0

@@ -6,15 +6,14 @@ at least 2^(d + 3) bytes, twice that if all of them are on a request's path and 
 d * 2^(d + 3) bytes, and a heap of H bytes has chains of about log2 H - log2 log2 H nodes. How H is shared out among
 the chains of one call is a small optimisation, done here by counting what a visit of each kind costs.
 
-Sources: the public description of the design; H11 §V and L11 §VI name the allocator and state no worst state of it.
+Sources: the public description of the design; H11 §V and L11 name the allocator and state no worst state of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -143,12 +142,20 @@ def _found_tries(search: Trie) -> tuple[Trie, ...]:
     return above, above.above, above.above.above
 
 
-def _build_alloc(design: _AllocDesign) -> _Chains | None:
-    """Sizes that make the design true, None if there are none."""
+def _build_alloc(design: _AllocDesign) -> Iterator[_Chains]:
+    """Sizes that make the design true. A turn to the right costs a little more on some cores, and more memory."""
+    if design.search == design.found:
+        built = [_build_beside(design)]
+    else:
+        built = [_build_above(design, *right) for right in product((True, False), repeat=2)]
+    return (chains for chains in built if chains)
+
+
+def _build_above(design: _AllocDesign, right_search: bool, right_below: bool) -> _Chains | None:  # noqa: FBT001
+    """The root of a trie above the request's is the best fit."""
     search, found = design.search, design.found
-    if search == found:
-        return _build_beside(design)
-    for wanted in range(design.searched, 1 << search.levels):
+    half = 1 << (search.levels - 1)
+    for wanted in (half - 1,) if right_search else range(design.searched, 2 * half):
         searched = search.path(wanted, range(design.searched), range(wanted))
         if searched is not None:
             break
@@ -159,7 +166,7 @@ def _build_alloc(design: _AllocDesign) -> _Chains | None:
     if trie_at(size + rest) != found:
         return None
     root = found.units(size + rest)
-    below = _below(design, root)
+    below = _below(design, root, right=right_below)
     if inserted is None or below is None:
         return None
     sizes = [search.size(u) for u in searched] + [found.size(u) for u in (root, *below)] + inserted
@@ -193,12 +200,13 @@ def _rest(design: _AllocDesign, size: int) -> tuple[int, list[int] | None]:
     return least, None
 
 
-def _below(design: _AllocDesign, root: int) -> list[int] | None:
+def _below(design: _AllocDesign, root: int, *, right: bool = False) -> list[int] | None:
     """Nodes below the root, all larger: one chain, or two that part at once."""
     found = design.found
     half = 1 << (found.levels - 1)
     least = half if design.search == found else root + 1
-    for units in _powers(least, half if design.apart else 2 * half):
+    end = half if design.apart else 2 * half
+    for units in (end - 1,) if right else _powers(least, end):
         chain = found.path(units, range(1, design.below + 1), range(root + 1, 2 * half))
         if chain is not None:
             break
@@ -210,11 +218,10 @@ def _below(design: _AllocDesign, root: int) -> list[int] | None:
 
 def _powers(least: int, end: int) -> Iterator[int]:
     """The least value, then powers of two: paths that turn right late, so that sizes stay small."""
-    yield least
-    power = 1 << least.bit_length()
-    while power < end:
-        yield power
-        power *= 2
+    value = least
+    while value < end:
+        yield value
+        value = 1 << value.bit_length()
 
 
 def _build_beside(design: _AllocDesign) -> _Chains | None:
@@ -301,7 +308,13 @@ def _free_designs(heap: int, fence: int) -> Iterator[_FreeDesign]:
             yield _FreeDesign(left, left_below, right, right_below, merged, inserted)
 
 
-def _build_free(design: _FreeDesign) -> _Chains | None:
+def _build_free(design: _FreeDesign) -> Iterator[_Chains]:
+    """Sizes that make the design true, at most once."""
+    built = _build_between(design)
+    return iter((built,) if built else ())
+
+
+def _build_between(design: _FreeDesign) -> _Chains | None:
     left = design.left.path(0, range(design.left_below + 1), range(1 << design.left.levels))
     if left is None:
         return None
@@ -366,7 +379,7 @@ def _offsets(request: HeapRequest) -> tuple[int | None, ...]:
 
 
 def _dearest(
-    request: HeapRequest, designs: Sequence[_Design], build: Callable[[_Design], _Chains | None], offset: int | None
+    request: HeapRequest, designs: Sequence[_Design], build: Callable[[_Design], Iterator[_Chains]], offset: int | None
 ) -> Iterator[tuple[_Chains, Layout, list[int]]]:
     """The first designs that fit into the heap, by estimated instructions and, with a cache, by estimated cycles."""
     seen = set[tuple[int, ...]]()
@@ -374,20 +387,25 @@ def _dearest(
     for line in (0, _LINE) if request.data_line_bytes else (0,):
         worths = [design.worth(line, across) for design in designs]
         ranked = sorted(range(len(designs)), key=worths.__getitem__, reverse=True)
-        built = (chains for number in ranked[:_MOST_TRIALS] if (chains := build(designs[number])))
+        built = (build(designs[number]) for number in ranked[:_MOST_TRIALS])
         yield from islice(_that_fit(request, built, offset, seen), _CANDIDATES)
 
 
 def _that_fit(
-    request: HeapRequest, built: Iterator[_Chains], offset: int | None, seen: set[tuple[int, ...]]
+    request: HeapRequest, built: Iterator[Iterator[_Chains]], offset: int | None, seen: set[tuple[int, ...]]
 ) -> Iterator[tuple[_Chains, Layout, list[int]]]:
-    for chains in built:
-        layout = Layout(request.heap_bytes)
-        with suppress(UsageError):
-            slots = _lay_out(request, layout, chains, offset)
+    """Of each design the first that fits, if it is new."""
+    for variants in built:
+        for chains in variants:
+            layout = Layout(request.heap_bytes)
+            try:
+                slots = _lay_out(request, layout, chains, offset)
+            except UsageError:
+                continue
             if chains.chains not in seen:
                 seen.add(chains.chains)
                 yield chains, layout, slots
+            break
 
 
 def _lay_out(request: HeapRequest, layout: Layout, chains: _Chains, offset: int | None) -> list[int]:

@@ -53,6 +53,11 @@ _WHY_PAPER = (
 _WHY_REFUSED = ("The root is the largest free block: one comparison refuses a request, whatever the heap.",)
 
 
+def _least(values: Mapping[str, int]) -> int:
+    """Bytes of the least block: a multiple of the alignment."""
+    return -(-values["minimum-block"] // values["alignment"]) * values["alignment"]
+
+
 @dataclass(frozen=True, slots=True)
 class _Bytes:
     """Sizes of a build, and what a heap holds.
@@ -75,7 +80,7 @@ class _Bytes:
     @classmethod
     def of(cls, request: HeapRequest) -> _Bytes:
         values = request.allocator.values
-        alignment, least = values["alignment"], values["minimum-block"]
+        alignment, least = values["alignment"], _least(values)
         lost = alignment if alignment > HEADER_BYTES else 0
         least_rest = max(least, values["split-threshold"])
         closing = least_rest if least_rest > least else 0
@@ -144,7 +149,7 @@ def _search_plan(request: HeapRequest, *, to_left: bool) -> ScenarioPlan:
         trace=_trace(request, [size.least] * (2 * count - 1), numbers if to_left else numbers[::-1], stretch=1),
         measured=Operation(OperationKind.MALLOC, 0, size.least - HEADER_BYTES),
         initial_cache=InitialCache.DIRTY,
-        state=f"{count} free blocks of {size.least} bytes, one chain; malloc({size.least - HEADER_BYTES}) takes its end",
+        state=f"{count} free blocks of {size.least} bytes, a chain; malloc({size.least - HEADER_BYTES}) takes its end",
         why=_WHY_SEARCH,
         prediction={
             "nodes searched": count,
@@ -184,7 +189,7 @@ def _merge_plan(request: HeapRequest) -> ScenarioPlan:
             "height of the tree": count - 1,
             "bytes of the largest": root,
         },
-        driver=f"nodes visited = floor({_usable_text(request)} - {size.alignment} + M) / 2M) - 1, M = {size.least}",
+        driver=f"nodes = floor({_usable_text(request)} - {size.alignment} + M) / 2M) - 1, M = {size.least}",
         driver_value=count - 1,
     )
 
@@ -426,9 +431,9 @@ def _size(words: Words, node: int) -> int:
     return words[node] if node else 0
 
 
-def _malloc_walks(words: Words, root: int, values: Mapping[str, int], request_bytes: int) -> Mapping[str, int]:
+def _malloc_walks(words: Words, root: int, values: Mapping[str, int], request_bytes: int) -> dict[str, int | str]:
     """The search, and the merging below the node that leaves or moves down."""
-    alignment, least = values["alignment"], values["minimum-block"]
+    alignment, least = values["alignment"], _least(values)
     size = max(least, -(-(request_bytes + HEADER_BYTES) // alignment) * alignment)
     node, searched = root, 1
     while fits := [child for child in _children(words, node) if _size(words, child) >= size]:
@@ -460,7 +465,7 @@ def _merge(words: Words, left: int, right: int, rest: int) -> tuple[int, int]:
     return top or left or right, steps
 
 
-def _free_walks(words: Words, root: int, block: int) -> Mapping[str, int]:
+def _free_walks(words: Words, root: int, block: int) -> dict[str, int | str]:
     """The walk by address, the merging where neighbours leave, and the way in for the merged block."""
     size = words[block] & ~_USED_BIT
     end, node, link, searched = block + size, root, 0, 0

@@ -68,7 +68,7 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
                 trace=TraceBuilder().trace(),
                 measured=Operation(OperationKind.MALLOC, 0, size),
                 initial_cache=InitialCache.DIRTY,
-                state=f"bucket {buckets.size(bucket)} is empty; malloc({size}) carves a page into {nodes} nodes",
+                state=f"no block of {buckets.size(bucket)} bytes is free; malloc({size}) carves {nodes} nodes",
                 why=(
                     "The bucket's list is empty: the next page is carved, and every node of it written and linked.",
                     "A page holds most nodes of the smallest size; larger ones are found later, but half as many.",

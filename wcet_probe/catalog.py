@@ -13,24 +13,31 @@ from wcet_probe.resources import folder
 from wcet_probe.target_file import parse_target
 
 _NO_VALUES: Mapping[str, int] = MappingProxyType({})
+_REPRESENTATIVE = "tlsf"
+"""Which allocator is listed behind the colon of one that stands over another."""
 
 
 def allocator_names() -> tuple[str, ...]:
-    """Names of all allocators, sorted."""
-    return tuple(sorted(entry.name for entry in folder("allocators").iterdir() if (entry / "manifest.toml").is_file()))
+    """Names of all allocators, sorted; one that stands over another has any other behind its colon, here TLSF."""
+    return tuple(sorted(f"{name}:{_REPRESENTATIVE}" if _is_over(name) else name for name in _folders()))
 
 
 def load_allocator(name: str, values: Mapping[str, int] = _NO_VALUES, preset: str | None = None) -> Allocator:
     """The allocator ``name``, its build parameters set to ``values``, else to those of ``preset``, else to defaults.
 
+    A name ``A:X`` is the allocator A over the allocator X, which serves what A does not.
+
     Raises:
         UsageError: no such allocator, preset or parameter, or a value that is none of the parameter's choices.
     """
-    if name not in allocator_names():
+    outer, colon, inner = name.partition(":")
+    if outer not in _folders() or (colon and not _is_over(outer)):
         raise unknown_name("allocator", name, allocator_names())
+    if _is_over(outer):
+        return _load_over(outer, inner, values, preset)
     home = folder("allocators") / name
-    manifest = tomllib.loads((home / "manifest.toml").read_text("utf-8"))
-    parameters = tuple(_parameter(entry) for entry in manifest.get("parameters", ()))
+    manifest = _manifest(name)
+    parameters = _parameters(manifest)
     presets = manifest.get("presets", {})
     common = folder("allocators") / "common"
     return Allocator(
@@ -53,6 +60,58 @@ def load_allocator(name: str, values: Mapping[str, int] = _NO_VALUES, preset: st
     )
 
 
+def _load_over(outer: str, inner: str, values: Mapping[str, int], preset: str | None) -> Allocator:
+    """The allocator ``outer`` composed with ``inner``, its X: sources, parameters, literature, least heap."""
+    if not inner:
+        message = f"{outer} needs another allocator to stand over; name it behind a colon: {outer}:{_REPRESENTATIVE}."
+        raise UsageError(message)
+    if _is_over(inner.partition(":")[0]):
+        message = f"{outer} cannot stand over {inner}, which stands over another itself; try {outer}:{_REPRESENTATIVE}."
+        raise UsageError(message)
+    shared = load_allocator(inner)
+    if shared.takes_cache_set:
+        message = f"{outer} cannot stand over {inner}, whose malloc takes a cache set; try {outer}:{_REPRESENTATIVE}."
+        raise UsageError(message)
+    name, home, manifest = f"{outer}:{inner}", folder("allocators") / outer, _manifest(outer)
+    parameters = (*_parameters(manifest), *shared.parameters)
+    presets = manifest.get("presets", {})
+    return Allocator(
+        name=name,
+        title=f"{manifest['title']} over {shared.title}",
+        summary=manifest["summary"],
+        sources=(
+            *shared.sources,
+            (f"{outer}_shared.h", _shared_header(outer, shared)),
+            *((file, (home / file).read_text("utf-8")) for file in manifest["headers"] + manifest["sources"]),
+        ),
+        entry_points=MappingProxyType(manifest["entry_points"]),
+        alignment_bytes=shared.alignment_bytes,
+        minimum_heap_bytes=manifest["minimum_heap_bytes"] + shared.minimum_heap_bytes,
+        parameters=parameters,
+        values=_chosen(name, parameters, {**_preset(name, preset, presets), **values}),
+        presets=MappingProxyType(presets),
+        takes_cache_set=False,
+        complexity=MappingProxyType(
+            {
+                operation: Complexity(f"{c['claim']} = {shared.complexity[operation].claim}", c["source"])
+                for operation, c in manifest["complexity"].items()
+            }
+        ),
+        literature=(*manifest["literature"], *shared.literature),
+    )
+
+
+def _shared_header(outer: str, shared: Allocator) -> str:
+    """C that names the entry points of X to the allocator over it."""
+    prefix, names = f"{outer.upper()}_X_", shared.entry_points
+    macros = "".join(f"#define {prefix}{role.upper()} {symbol}\n" for role, symbol in names.items())
+    return (
+        f"/* SPDX-License-Identifier: 0BSD */\n/* Made for {shared.name} as X. */\n#include <stddef.h>\n\n{macros}\n"
+        f"int {names['init']}(void *arena, size_t bytes);\nvoid *{names['malloc']}(size_t bytes);\n"
+        f"void {names['free']}(void *payload);\nint {names['check']}(void);\n"
+    )
+
+
 def target_names() -> tuple[str, ...]:
     """Names of all targets, sorted."""
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in _target_files()))
@@ -72,6 +131,23 @@ def load_target(name: str) -> Target:
 
 def _target_files() -> list[Any]:
     return [entry for entry in folder("targets").iterdir() if entry.name.endswith(".toml")]
+
+
+def _folders() -> tuple[str, ...]:
+    return tuple(entry.name for entry in folder("allocators").iterdir() if (entry / "manifest.toml").is_file())
+
+
+def _manifest(name: str) -> Mapping[str, Any]:
+    return tomllib.loads((folder("allocators") / name / "manifest.toml").read_text("utf-8"))
+
+
+def _is_over(name: str) -> bool:
+    """Whether the allocator stands over another one."""
+    return name in _folders() and bool(_manifest(name).get("over", False))
+
+
+def _parameters(manifest: Mapping[str, Any]) -> tuple[Parameter, ...]:
+    return tuple(_parameter(entry) for entry in manifest.get("parameters", ()))
 
 
 def _parameter(entry: Mapping[str, Any]) -> Parameter:

@@ -53,7 +53,7 @@ static inline size_t block_size_for(size_t bytes)
     return size;
 }
 
-/* ------------------------------------------------------------------------------------------------ a way down the tree */
+/* ---------------------------------------------------------------------------------------------- a way down the tree */
 
 /* links[0] is the tree's root, each further link that of a child of the node the one before it leads to. The node at
  * depth d is thus *links[d]; links[length] is NULL: there the way ends. */
@@ -118,7 +118,7 @@ static inline int rebalance(block_t **link, unsigned side)
     block_t *child = node->child[side];
     unsigned child_state = state_of(child);
 
-    if (child_state == AVL_BEST_FIT_TALLER(side ^ 1)) { /* its inner subtree is the tall one: that one's root comes up */
+    if (child_state == AVL_BEST_FIT_TALLER(side ^ 1)) { /* its inner subtree is the tall one: whose root comes up */
         block_t *inner = child->child[side ^ 1];
         unsigned inner_state = state_of(inner);
         rotate(&node->child[side], side ^ 1);
@@ -174,7 +174,7 @@ static inline void shrunk(const struct path *path)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ insertion, removal */
+/* ----------------------------------------------------------------------------------------------- insertion, removal */
 
 /* Makes `block` of `size` bytes a free one. Its neighbours are not free, its prev_physical is right. */
 static void release(block_t *block, size_t size)

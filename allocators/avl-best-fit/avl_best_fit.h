@@ -29,7 +29,7 @@
 #define AVL_BEST_FIT_MINIMUM_BLOCK 16
 #endif
 
-/* What is left of a block becomes a free block if it has that many bytes, and if it can be a block: 16, 24, 32 or 64. */
+/* What is left of a block becomes a free block if it has as many bytes, and can be a block: 16, 24, 32 or 64. */
 #ifndef AVL_BEST_FIT_SPLIT_THRESHOLD
 #define AVL_BEST_FIT_SPLIT_THRESHOLD 16
 #endif
@@ -130,8 +130,8 @@ enum avl_best_fit_violation {
 
 /*
  * Returns AVL_BEST_FIT_HEAP_SOUND or the first violated invariant. Changes nothing. For tests.
- * Time: linear in the number of blocks; ends on every heap, however broken, whose control.first and control.sentinel are
- * intact.
+ * Time: linear in the number of blocks; ends on every heap, however broken, whose control.first and control.sentinel
+ * are intact.
  */
 int avl_best_fit_check(void);
 

@@ -12,7 +12,7 @@ static struct bt_block *find(size_t size)
     size_t least_spare = LIST_FIT_MAX_HEAP;
 
     for (struct dlist *node = head->next; node != head; node = node->next) {
-        size_t spare = bt_size(bt_block_of(node)) - size; /* if too small: wraps around to far above LIST_FIT_MAX_HEAP */
+        size_t spare = bt_size(bt_block_of(node)) - size; /* of too small a one wraps around: far above */
         if (spare < least_spare) {
             best = bt_block_of(node);
             if (spare == 0)

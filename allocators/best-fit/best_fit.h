@@ -2,8 +2,8 @@
 /*
  * Best-fit: malloc takes the block of the free list that leaves least.
  *
- * The list is first in, first out: a block that is freed, or what a split leaves, becomes its last. Of several blocks that
- * fit equally the oldest is taken. The search ends early at a block that fits exactly, and only there.
+ * The list is first in, first out: a block that is freed, or what a split leaves, becomes its last. Of several blocks
+ * that fit equally the oldest is taken. The search ends early at a block that fits exactly, and only there.
  *
  * Blocks lie side by side between two fences, each with its size in a header and a footer (boundary_tags.h). All free
  * blocks are in one doubly-linked list, first in, first out (list_fit.h, dlist.h). No two neighbours are free.

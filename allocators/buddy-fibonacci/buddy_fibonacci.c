@@ -17,10 +17,12 @@ struct buddy_fibonacci_control buddy_fibonacci_control;
 #define M BUDDY_FIBONACCI_MINIMUM_BLOCK
 
 static const size_t bytes_of[BUDDY_FIBONACCI_CLASSES] = {
-    M,           M,           2 * M,       3 * M,       5 * M,       8 * M,       13 * M,       21 * M,       34 * M,
-    55 * M,      89 * M,      144 * M,     233 * M,     377 * M,     610 * M,     987 * M,      1597 * M,     2584 * M,
-    4181 * M,    6765 * M,    10946 * M,   17711 * M,   28657 * M,   46368 * M,   75025 * M,    121393 * M,   196418 * M,
-    317811 * M,  514229 * M,  832040 * M,  1346269 * M, 2178309 * M, 3524578 * M, 5702887 * M,  9227465 * M,  14930352 * M,
+    M, M, 2 * M, 3 * M, 5 * M, 8 * M,
+    13 * M, 21 * M, 34 * M, 55 * M, 89 * M, 144 * M,
+    233 * M, 377 * M, 610 * M, 987 * M, 1597 * M, 2584 * M,
+    4181 * M, 6765 * M, 10946 * M, 17711 * M, 28657 * M, 46368 * M,
+    75025 * M, 121393 * M, 196418 * M, 317811 * M, 514229 * M, 832040 * M,
+    1346269 * M, 2178309 * M, 3524578 * M, 5702887 * M, 9227465 * M, 14930352 * M,
 };
 
 #undef M

@@ -12,9 +12,9 @@
  * class k >= 2 splits into a left child of class k-1 and, behind it, a right child of class k-2: buddies of each other.
  * Free blocks are in one doubly-linked list a class, last in, first out.
  *
- * Which child a block is, and what its parent was, is told by two bits (Cranston and Thomas): RIGHT, the block is a right
- * child; INHERITED, one bit of the parent, its RIGHT in the left child and its INHERITED in the right one. Merging gives
- * the parent both bits back.
+ * Which child a block is, and what its parent was, is told by two bits (Cranston and Thomas): RIGHT, the block is a
+ * right child; INHERITED, one bit of the parent: its RIGHT in the left child, its INHERITED in the right one. Merging
+ * gives the parent both bits back.
  *
  * Roots: a heap whose size is no Fibonacci number is cut, from its start, into the largest that fits, the largest that
  * fits into the rest, and so on. By Zeckendorf's theorem no two roots have neighbouring classes. A root is marked as a
@@ -77,7 +77,7 @@ struct buddy_fibonacci_block {
     struct buddy_fibonacci_block *prev; /* NULL in the first block of a list */
 };
 
-/* What the allocator knows apart from the heap. All zero before buddy_fibonacci_init: then every malloc returns NULL. */
+/* What the allocator knows apart from the heap. All zero before buddy_fibonacci_init: malloc then returns NULL. */
 struct buddy_fibonacci_control {
     unsigned char *base;                                          /* start of the arena */
     size_t bytes;                                                 /* of all roots */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
-/* The invariants of the heap. Shares the layout with buddy_fibonacci.c and no code: blocks are compared with the tree of
- * splits, walked from the roots. */
+/* The invariants of the heap. Shares the layout with buddy_fibonacci.c and no code: blocks are compared with the tree
+ * of splits, walked from the roots. */
 #include "buddy_fibonacci.h"
 
 /* The free blocks, as seen by the walk or by the lists. Unsigned sums wrap around, which does no harm. */

@@ -9,7 +9,8 @@
  *
  * The fences are the footer of a used block before the first one, and the header of a used block behind the last one:
  * neither end of the arena is a special case. A `size` is always that of a whole block, tags included. A payload starts
- * one word into its block: in an arena that is aligned on two words, payloads are so if all sizes are multiples of that.
+ * one word into its block: in an arena that is aligned on two words, payloads are so if all sizes are multiples of
+ * that.
  */
 #ifndef BOUNDARY_TAGS_H
 #define BOUNDARY_TAGS_H

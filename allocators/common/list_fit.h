@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /*
  * What first-fit and best-fit share (P02 section 2.2): one doubly-linked list of all free blocks, whose links lie in
- * their payloads, boundary tags, merging at once. How a block is chosen is the allocator's own, and so is at which end of
- * the list one is inserted: it defines LIST_FIT_INSERT(head, node) before it includes this.
+ * their payloads, boundary tags, merging at once. How a block is chosen is the allocator's own, and so is at which end
+ * of the list one is inserted: it defines LIST_FIT_INSERT(head, node) before it includes this.
  */
 #ifndef LIST_FIT_H
 #define LIST_FIT_H

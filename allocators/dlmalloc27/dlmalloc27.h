@@ -18,7 +18,7 @@
  *
  * Where chunks are that are not used by the client:
  *
- *     fast bins   one singly-linked list for each size up to DLMALLOC27_MAX_FAST, last in, first out. Their chunks count
+ *     fast bins   a singly-linked list for each size up to DLMALLOC27_MAX_FAST, last in, first out. Their chunks count
  *                 as in use: nothing merges with them until all fast bins are emptied, which is called consolidation.
  *     unsorted    what was merged or split off since the last malloc that searched: bin 1, oldest last.
  *     small bins  one list for each size below DLMALLOC27_MIN_LARGE, first in, first out: bin size / ALIGNMENT.

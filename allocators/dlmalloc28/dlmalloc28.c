@@ -156,7 +156,7 @@ static inline void insert_tree(chunk *c, size_t size)
     dlist_insert_after(&node->ring, &c->ring);
 }
 
-/* Cuts off a leaf below `node`, or returns NULL if that is a leaf itself. Any leaf has the bits that `node` must have. */
+/* Cuts off a leaf below `node`, or returns NULL if that is a leaf itself. Any leaf has the bits that `node` has. */
 static inline chunk *cut_leaf_below(chunk *node)
 {
     chunk **link = NULL;
@@ -213,7 +213,7 @@ static inline void unlink_tree(chunk *node)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------ all the bins */
+/* ----------------------------------------------------------------------------------------------------- all the bins */
 
 static inline void insert(chunk *c, size_t size)
 {
@@ -247,8 +247,8 @@ static inline struct fit better(struct fit fit, chunk *c, size_t size)
     return spare < fit.spare ? (struct fit){c, spare} : fit;
 }
 
-/* The best fit among `fit` and the subtree of `node`, all of whose chunks are large enough: the smallest of them lies on
- * the leftmost path. */
+/* The best fit among `fit` and the subtree of `node`, all of whose chunks are large enough: the smallest of them lies
+ * on the leftmost path. */
 static inline struct fit smallest_below(chunk *node, size_t size, struct fit fit)
 {
     while (node != NULL) {
@@ -260,7 +260,7 @@ static inline struct fit smallest_below(chunk *node, size_t size, struct fit fit
 
 /*
  * The best fit of the trie of this size. A chunk that fits lies on the path of the size's bits, or in a right subtree
- * beside it. The deepest of these subtrees holds smaller chunks than the others. Nothing fits better than an equal size.
+ * beside it. The deepest of these subtrees holds smaller chunks than the others. An equal size fits best.
  */
 static inline struct fit best_of_tree(size_t size, unsigned index, struct fit fit)
 {

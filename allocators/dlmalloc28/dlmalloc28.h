@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: 0BSD */
 /*
- * A memory allocator after the design of Doug Lea's malloc, version 2.8: best fit, with immediate merging, exact bins for
+ * A memory allocator after the design of Doug Lea's malloc, version 2.8: best fit, immediate merging, exact bins for
  * small chunks and bitwise tries for large ones. No fast bins, nothing deferred.
  *
  * There is one heap, the arena; it neither grows nor shrinks. No library function, no division, no recursion and, on a
@@ -18,9 +18,9 @@
  *     small bin           size < DLMALLOC28_SMALL_LIMIT: a ring per size
  *     trie                the others: two tries for each power of two, one node per size, with a ring of equal sizes
  *
- * The trie of [2^k, 3/2 2^k) or [3/2 2^k, 2^(k+1)) branches on the bits of the size below those that the interval fixes,
- * from bit k - 2 on downwards. Every node holds a chunk: one at depth d shares the first d of these bits with all nodes
- * below it, and its own size is otherwise anything. So a path ends after the last bit that sizes can differ in.
+ * The trie of [2^k, 3/2 2^k) or [3/2 2^k, 2^(k+1)) branches on the bits of the size below those that the interval
+ * fixes, from bit k - 2 on downwards. Every node holds a chunk: one at depth d shares the first d of these bits with all
+ * nodes below it, and its own size is otherwise anything. So a path ends after the last bit that sizes can differ in.
  */
 #ifndef DLMALLOC28_H
 #define DLMALLOC28_H
@@ -30,7 +30,7 @@
 
 #include "dlist.h"
 
-/* ------------------------------------------------------------------------------------------------------------- sizes */
+/* ------------------------------------------------------------------------------------------------------------ sizes */
 
 /* Two words: 8 on 32-bit targets, 16 on 64-bit hosts. Alignment of payloads, granularity of sizes. */
 #if UINTPTR_MAX > 0xFFFFFFFF
@@ -142,7 +142,7 @@ enum dlmalloc28_violation {
     DLMALLOC28_BAD_RING,          /* a link back is not the inverse of a link forward: includes every endless ring */
     DLMALLOC28_BAD_BIN,           /* a chunk in a bin, trie or ring has a size that does not belong there */
     DLMALLOC28_BAD_TREE,          /* a node's parent is not the node above: includes every cycle */
-    DLMALLOC28_BAD_MAP,           /* a bit of small_map differs from "the bin is not empty", or a marked trie is empty */
+    DLMALLOC28_BAD_MAP,           /* a bit differs from "the small bin is not empty", or a marked trie is empty */
     DLMALLOC28_BAD_FREE_COUNT,    /* bins, tries and dv hold more or fewer chunks than the arena has free ones */
     DLMALLOC28_BAD_FREE_MEMBERS   /* as many, but not the same: the sums of the addresses differ */
 };

@@ -7,7 +7,6 @@
 #define USED_BIT FAST_FIT_USED_BIT
 
 _Static_assert(FAST_FIT_ALIGNMENT == 4 || FAST_FIT_ALIGNMENT == 8, "the alignment is 4 or 8");
-_Static_assert(FAST_FIT_MINIMUM % FAST_FIT_ALIGNMENT == 0, "all sizes are multiples of the alignment");
 _Static_assert(LEAST >= sizeof(struct fast_fit_block), "the least block holds the links");
 _Static_assert(offsetof(struct fast_fit_block, left) == FAST_FIT_WORD, "the payload is behind the header");
 

@@ -31,7 +31,7 @@
 #define FAST_FIT_ALIGNMENT 8
 #endif
 
-/* The least block, header included: at least 12 and a multiple of the alignment. */
+/* The least block, header included: at least 12, rounded up to a multiple of the alignment. */
 #ifndef FAST_FIT_MINIMUM
 #define FAST_FIT_MINIMUM 16
 #endif
@@ -47,8 +47,10 @@
 #define FAST_FIT_SCALED(bytes_of_32_bit_target) ((size_t)(bytes_of_32_bit_target) / 4 * FAST_FIT_WORD)
 
 #define FAST_FIT_ALIGNMENT_BYTES FAST_FIT_SCALED(FAST_FIT_ALIGNMENT)
-#define FAST_FIT_LEAST FAST_FIT_SCALED(FAST_FIT_MINIMUM)
-#define FAST_FIT_LEAST_REST FAST_FIT_SCALED(FAST_FIT_SPLIT > FAST_FIT_MINIMUM ? FAST_FIT_SPLIT : FAST_FIT_MINIMUM)
+#define FAST_FIT_LEAST \
+    FAST_FIT_SCALED((FAST_FIT_MINIMUM + FAST_FIT_ALIGNMENT - 1) / FAST_FIT_ALIGNMENT * FAST_FIT_ALIGNMENT)
+#define FAST_FIT_LEAST_REST \
+    (FAST_FIT_SCALED(FAST_FIT_SPLIT) > FAST_FIT_LEAST ? FAST_FIT_SCALED(FAST_FIT_SPLIT) : FAST_FIT_LEAST)
 
 /* Where the first block starts, so that payloads are aligned: a word below a multiple of the alignment. */
 #define FAST_FIT_FIRST_OFFSET (FAST_FIT_ALIGNMENT_BYTES - FAST_FIT_WORD)

@@ -38,8 +38,8 @@ int first_fit_init(void *arena, size_t bytes);
 void *first_fit_malloc(size_t bytes);
 
 /*
- * Gives a block back and merges it with its free neighbours at once. first_fit_free(NULL) does nothing. The behaviour is
- * undefined if the argument is not a block of the current heap that is in use.
+ * Gives a block back and merges it with its free neighbours at once. first_fit_free(NULL) does nothing. The behaviour
+ * is undefined if the argument is not a block of the current heap that is in use.
  * Time: O(1). No loop.
  */
 void first_fit_free(void *payload);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: 0BSD */
 /*
- * Half-fit: free lists per power of two and a bitmap that tells which hold a block. malloc and free run in constant time.
+ * Half-fit: free lists per power of two and a bitmap that tells which hold a block. malloc and free run in constant
+ * time.
  *
  * Neither call contains a loop, a recursion, a division or 64-bit arithmetic on a 32-bit target, and nothing here calls
  * a library function. There is one heap. Nothing is thread-safe: the caller locks, or calls from one thread only.
  *
- * Blocks lie side by side between two fences, each with its size in a header and a footer (boundary_tags.h). A free block
- * is in the list of its class, whose links lie in its payload (dlist.h). No two neighbours are free.
+ * Blocks lie side by side between two fences, each with its size in a header and a footer (boundary_tags.h). A free
+ * block is in the list of its class, whose links lie in its payload (dlist.h). No two neighbours are free.
  *
  * Classes, of r bytes of payload:   a block is filed in list   floor(log2 r)
  *                                   a request searches from    floor(log2 (r - 1)) + 1
@@ -82,8 +83,8 @@ int half_fit_init(void *arena, size_t bytes);
  * Returns a block of at least `bytes` bytes, aligned on HALF_FIT_ALIGNMENT. What is left of the free block that it is
  * cut from becomes a free block itself if it reaches the split threshold.
  *
- * Returns NULL iff bytes is 0 or no list from the request's class on holds a block; then nothing has changed. A block of
- * the class below may be large enough and is not looked at.
+ * Returns NULL iff bytes is 0 or no list from the request's class on holds a block; then nothing has changed. A block
+ * of the class below may be large enough and is not looked at.
  * Time: O(1). No loop.
  */
 void *half_fit_malloc(size_t bytes);

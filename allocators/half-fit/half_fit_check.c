@@ -57,7 +57,8 @@ int half_fit_check(void)
     struct bt_census chain = {0, 0};
     struct bt_census lists = {0, 0};
 
-    int violation = bt_check_chain(half_fit_control.first, half_fit_control.upper, HALF_FIT_ALIGN, HALF_FIT_MINIMUM, &chain);
+    int violation = bt_check_chain(half_fit_control.first, half_fit_control.upper, HALF_FIT_ALIGN, HALF_FIT_MINIMUM,
+                                   &chain);
     if (violation == BT_HEAP_SOUND)
         violation = check_lists(&lists);
     if (violation != BT_HEAP_SOUND)

@@ -118,7 +118,7 @@ enum kingsley_violation {
     KINGSLEY_BAD_PAGE,         /* a page holds blocks of two buckets */
     KINGSLEY_BAD_LIST_ADDRESS, /* a list leads to an address where no block can be */
     KINGSLEY_BAD_LIST_TAG,     /* a block in a list is marked used or has another bucket */
-    KINGSLEY_BAD_LIST_LENGTH,  /* a list holds more or fewer blocks than the bucket has free ones: includes every cycle */
+    KINGSLEY_BAD_LIST_LENGTH,  /* a list holds more or fewer blocks than are free in the bucket: includes every cycle */
     KINGSLEY_BAD_LIST_MEMBERS  /* as many, but not the same: the sums of the addresses differ */
 };
 

@@ -108,8 +108,8 @@ static inline unsigned ceiling_log2(uint32_t number)
     return floor_log2(number - 1) + 1;
 }
 
-/* Cuts a page into fragments of 2^log2 bytes, all free, in a list that holds none: they stand there in the order of their
- * addresses. Returns 0 iff there is no page. */
+/* Cuts a page into fragments of 2^log2 bytes, all free, in a list that holds none: they stand there in the order of
+ * their addresses. Returns 0 iff there is no page. */
 static int cut_page(unsigned log2)
 {
     struct dlist *list = &quick_fit_control.lists[log2];

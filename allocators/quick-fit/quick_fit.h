@@ -12,10 +12,11 @@
  *     arena                                                                                  arena + bytes
  *     | guard | header 1 | ... | header n | guard | (unused) | page 1 | page 2 | ... | page n |
  *
- * A page is part of a run. A run is free, or it is one block of whole pages, or it is a single page cut into fragments of
- * one size. Free runs are in one circular list, whose links lie in the header of a run's first page; no two neighbours
- * are free. Free fragments are in one circular list for each size, whose links lie in the fragments themselves. The header
- * of a page that is cut counts its free fragments: with the last fragment that is freed the page is free again.
+ * A page is part of a run. A run is free, or it is one block of whole pages, or it is a single page cut into fragments
+ * of one size. Free runs are in one circular list, whose links lie in the header of a run's first page; no two
+ * neighbours are free. Free fragments are in one circular list for each size, whose links lie in the fragments
+ * themselves. The header of a page that is cut counts its free fragments: with the last fragment that is freed the page
+ * is free again.
  */
 #ifndef QUICK_FIT_H
 #define QUICK_FIT_H
@@ -57,15 +58,15 @@
 #define QUICK_FIT_FREE 0u
 #define QUICK_FIT_USED 1u
 
-/* The header of a page, 16 bytes on 32-bit targets. Of a run of pages, the first and the last header tell; those between
- * hold what they happen to hold. */
+/* The header of a page, 16 bytes on 32-bit targets. Of a run of pages, the first and the last header tell; those
+ * between hold what they happen to hold. */
 struct quick_fit_page {
     struct dlist runs; /* first page of a free run: neighbours in the list of free runs */
     size_t count;      /* pages of the run; of a page that is cut: free fragments */
     size_t kind;       /* QUICK_FIT_FREE, QUICK_FIT_USED or the logarithm of the fragments' size */
 };
 
-/* What the allocator knows apart from the heap. Before quick_fit_init its lists are empty: then every malloc returns NULL. */
+/* What the allocator knows apart from the heap. Its lists are empty before quick_fit_init: then malloc returns NULL. */
 struct quick_fit_control {
     struct quick_fit_page runs;           /* head of the list of free runs: a run of no page */
     struct quick_fit_page *rover;         /* where next fit goes on: a free run, or the head */
@@ -80,8 +81,8 @@ extern struct quick_fit_control quick_fit_control;
 /* ------------------------------------------------------------------------------------------------------- operations */
 
 /*
- * Makes the arena the heap: one free run of all pages that it has room for, with a header each. Blocks of an earlier heap
- * are forgotten.
+ * Makes the arena the heap: one free run of all pages that it has room for, with a header each. Blocks of an earlier
+ * heap are forgotten.
  *
  * Returns 0, or nonzero iff arena is NULL or not a multiple of QUICK_FIT_ALIGNMENT, or bytes is not a multiple of
  * QUICK_FIT_ALIGNMENT, below QUICK_FIT_MIN_HEAP or above QUICK_FIT_MAX_HEAP; then nothing has changed.
@@ -94,16 +95,16 @@ int quick_fit_init(void *arena, size_t bytes);
  * enough; if none of this size is free, a page is taken and cut into fragments. Above: the last pages of the first free
  * run, from the rover on, that is long enough; the rover stays there.
  *
- * Returns NULL iff bytes is 0, or no fragment of the size is free and no free run is long enough; then nothing has changed
- * but the heap may be searched from another run on next time.
+ * Returns NULL iff bytes is 0, or no fragment of the size is free and no free run is long enough; then nothing has
+ * changed, the rover neither.
  * Time: O(r) with r free runs, plus O(f) with f fragments in a page where one is cut.
  */
 void *quick_fit_malloc(size_t bytes);
 
 /*
  * Gives a block back. A run of pages merges with its free neighbours at once; so does a page of which this was the last
- * fragment, after its other fragments have left their list. quick_fit_free(NULL) does nothing. The behaviour is undefined
- * if the argument is not a block of the current heap that is in use.
+ * fragment, after its other fragments have left their list. quick_fit_free(NULL) does nothing. The behaviour is
+ * undefined if the argument is not a block of the current heap that is in use.
  * Time: O(1), but O(f) with f fragments in the page where the block is the last of its page.
  */
 void quick_fit_free(void *payload);

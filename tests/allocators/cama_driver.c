@@ -59,6 +59,8 @@ static uint32_t do_free(uint32_t slot)
 
 static uint32_t execute(const uint32_t operation[3])
 {
+    void *const places[] = {arena, arena + 1, NULL, (void *)(UINTPTR_MAX - 4095)};
+
     switch (operation[0]) {
     case INIT:
         return do_init(operation[1]);
@@ -66,8 +68,8 @@ static uint32_t execute(const uint32_t operation[3])
         return do_malloc(operation[1], operation[2]);
     case FREE:
         return do_free(operation[1]);
-    default: /* at an offset of the arena, or an absolute address from the end of the address space */
-        return cama_init(operation[2] ? (void *)(UINTPTR_MAX - operation[2]) : arena + operation[1], 4096) != 0;
+    default:
+        return cama_init(places[operation[2]], operation[1]) != 0;
     }
 }
 

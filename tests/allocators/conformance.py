@@ -1,8 +1,8 @@
 """What every allocator must do, whatever its algorithm.
 
 A test file derives a class from ``Conformance`` and names the allocator in ``subject``: pytest then runs each test
-below on a host build of it, on sanitized, 32-bit and covered builds, and on the guests. A ``model`` in Python, where there
-is one, predicts the offset of every block, with a word of 8 bytes on the host and of 4 on the guests.
+below on a host build of it, on sanitized, 32-bit and covered builds, and on the guests. A ``model`` in Python, where
+there is one, predicts the offset of every block, with a word of 8 bytes on the host and of 4 on the guests.
 """
 
 from __future__ import annotations

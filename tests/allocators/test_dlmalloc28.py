@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from . import conformance
-from .conformance import FREE, INIT, MALLOC, WORD, Client, Conformance, Driver, Host, Subject
+from .conformance import FREE, INIT, LARGE_HEAP, MALLOC, NONE, WORD, Client, Conformance, Driver, Host, Subject
 from .dlmalloc28_model import Dlmalloc28
 
 UNIT = 2 * WORD
@@ -41,21 +41,51 @@ class Violation(IntEnum):
     BAD_FREE_MEMBERS = 16
 
 
-class HugeDriver(Driver):
-    """With a heap at the end whose chunks reach into the last trie."""
+class TrieDriver(Driver):
+    """With two heaps at the end: one of many large chunks of many sizes, one whose chunks reach into the last trie."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        heap = Dlmalloc28(HUGE_HEAP, self._word)
-        self._add(INIT, HUGE_HEAP, 0)
-        offsets = []
+        self._found(LARGE_HEAP)
+        for size in (504, 1, 600, 1, 600, 1):
+            self._malloc(size)
+        self._free(0)
+        self._malloc(488)  # takes the least chunk of a trie whole
+        for slot in (2, 4):
+            self._free(slot)
+        for size in (400, 300):  # each leaves a designated victim, the second in the place of the first
+            self._malloc(size)
+        draw = random.Random(0)
+        for _ in range(600):
+            slot = draw.randrange(1 + len(self._offsets))
+            if slot < len(self._offsets) and self._offsets[slot] is not None:
+                self._free(slot)
+            else:
+                self._malloc(draw.choice((draw.randrange(500), draw.randrange(500, 4000))))
+        self._found(HUGE_HEAP)
         for size in (25 << 20, 1, 33 << 20, 1):
-            offsets.append(heap.malloc(size))
-            self._add(MALLOC, size, offsets[-1])
+            self._malloc(size)
         for slot in (0, 2):
-            heap.free(offsets[slot])
-            self._add(FREE, slot, 0)
-        self._add(MALLOC, 24 << 20, heap.malloc(24 << 20))
+            self._free(slot)
+        self._malloc(24 << 20)
+
+    def _found(self, heap_bytes: int) -> None:
+        self._heap = Dlmalloc28(heap_bytes, self._word)
+        self._offsets = list[int | None]()
+        self._add(INIT, heap_bytes, 0)
+
+    def _malloc(self, size: int) -> None:
+        offset = self._heap.malloc(size)
+        self._add(MALLOC, size, NONE if offset is None else offset)
+        if offset is not None:
+            self._offsets.append(offset)
+
+    def _free(self, slot: int) -> None:
+        offset = self._offsets[slot]
+        assert offset is not None
+        self._heap.free(offset)
+        self._offsets[slot] = None
+        self._add(FREE, slot, 0)
 
 
 Spoil = Callable[["Spoiled"], None]
@@ -225,7 +255,7 @@ class TestDlmalloc28(Conformance):
     subject = Subject("dlmalloc28", model=Dlmalloc28)
 
     def test_no_line_or_branch_stays_unexecuted(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(conformance, "Driver", HugeDriver)
+        monkeypatch.setattr(conformance, "Driver", TrieDriver)
         super().test_no_line_or_branch_stays_unexecuted(tmp_path)
 
     @pytest.mark.parametrize(("violation", "spoil"), SPOILS, ids=[f"{v.name}: {s.__name__}" for v, s in SPOILS])
@@ -263,5 +293,5 @@ class TestDlmalloc28ByTable(Conformance):
     subject = Subject("dlmalloc28", {"bit-search": 1}, model=Dlmalloc28)
 
     def test_no_line_or_branch_stays_unexecuted(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(conformance, "Driver", HugeDriver)
+        monkeypatch.setattr(conformance, "Driver", TrieDriver)
         super().test_no_line_or_branch_stays_unexecuted(tmp_path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -284,3 +286,13 @@ def test_an_unknown_cpu_model_is_an_error():
     wrong = replace(target, emulator_model="UC_CPU_NONE")
     with pytest.raises(UsageError, match="no CPU model 'UC_CPU_NONE'; correct emulator_model of cortex-m4"):
         Engine(wrong, (), 0, 0)
+
+
+def test_an_interrupt_ends_a_guest_that_hangs(target, mode):
+    used = guest_of(assembler({"f": "1: b 1b"}, load_target(target)), load_target(target))
+    with used.machine() as machine:
+        alarm = threading.Timer(0.2, _thread.interrupt_main)
+        alarm.start()
+        with pytest.raises(KeyboardInterrupt):
+            MODES[mode](machine, "f")
+        alarm.join()

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: 0BSD */
+/* The budgeted allocator after L11 section III, figure 2. The manual is budgeted.h. */
+#include "budgeted.h"
+
+#include "budgeted_shared.h"
+#include "budgeted_sizes.h"
+
+_Static_assert(BUDGETED_OBJECTS > 0 && BUDGETED_OBJECTS <= 8, "a configuration has eight objects");
+_Static_assert(BUDGETED_CONFIGURATION >= 0 && BUDGETED_CONFIGURATION < 5, "L11 has five configurations");
+_Static_assert(BUDGETED_BUCKETS > 0 && BUDGETED_BUCKETS <= 100, "L11 has up to 100 objects at a time");
+
+struct budgeted_control budgeted_control;
+
+static inline void push(struct budgeted_object *object, struct budgeted_bucket *bucket)
+{
+    bucket->next = object->top;
+    object->top = bucket;
+}
+
+/* Fills a stack with the buckets from `place` on, the one of the lowest address on top; where they end. */
+static unsigned char *found(struct budgeted_object *object, size_t size, size_t stride, unsigned char *place)
+{
+    unsigned char *bucket = place + stride * BUDGETED_BUCKETS;
+
+    object->size = size;
+    object->top = NULL;
+    object->end = bucket;
+    while (bucket != place) {
+        bucket -= stride;
+        push(object, (void *)bucket);
+    }
+    return object->end;
+}
+
+int budgeted_init(void *arena, size_t bytes)
+{
+    size_t dedicated = 0;
+
+    for (size_t i = 0; i < BUDGETED_OBJECTS; i++)
+        dedicated += budgeted_stride(i) * BUDGETED_BUCKETS;
+    if (bytes < dedicated || BUDGETED_X_INIT(arena, bytes - dedicated) != 0)
+        return -1;
+
+    budgeted_control.base = arena;
+    budgeted_control.dedicated = budgeted_control.base + bytes - dedicated;
+    unsigned char *place = budgeted_control.dedicated;
+    for (size_t i = 0; i < BUDGETED_OBJECTS; i++)
+        place = found(&budgeted_control.objects[i], budgeted_size(i), budgeted_stride(i), place);
+    return 0;
+}
+
+void *budgeted_malloc(size_t bytes)
+{
+    struct budgeted_object *object = budgeted_control.objects;
+
+    object[BUDGETED_OBJECTS].size = bytes;
+    while (object->size != bytes)
+        object++;
+
+    struct budgeted_bucket *bucket = object->top;
+    if (bucket == NULL)
+        return BUDGETED_X_MALLOC(bytes);
+    object->top = bucket->next;
+    return bucket;
+}
+
+void budgeted_free(void *payload)
+{
+    unsigned char *place = payload;
+
+    if ((uintptr_t)place < (uintptr_t)budgeted_control.dedicated) {
+        BUDGETED_X_FREE(payload);
+        return;
+    }
+    struct budgeted_object *object = budgeted_control.objects;
+    while (place >= object->end)
+        object++;
+    push(object, payload);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: 0BSD */
+/* The invariants of the dedicated region, then X's own. */
+#include "budgeted.h"
+
+#include "budgeted_shared.h"
+#include "budgeted_sizes.h"
+
+/* Ends when the stack is longer than it may be. */
+static int check_stack(const struct budgeted_object *object, size_t stride, const unsigned char *start)
+{
+    size_t length = 0;
+
+    for (const struct budgeted_bucket *bucket = object->top; bucket != NULL; bucket = bucket->next) {
+        const uintptr_t offset = (uintptr_t)bucket - (uintptr_t)start;
+        if (offset >= stride * BUDGETED_BUCKETS || offset % stride != 0)
+            return BUDGETED_BAD_STACK_ADDRESS;
+        if (length++ == BUDGETED_BUCKETS)
+            return BUDGETED_BAD_STACK_LENGTH;
+    }
+    return BUDGETED_HEAP_SOUND;
+}
+
+static int check_objects(void)
+{
+    const unsigned char *start = budgeted_control.dedicated;
+
+    for (size_t i = 0; i < BUDGETED_OBJECTS; i++) {
+        const struct budgeted_object *object = &budgeted_control.objects[i];
+        const size_t stride = budgeted_stride(i);
+        if (object->size != budgeted_size(i) || object->end != start + stride * BUDGETED_BUCKETS)
+            return BUDGETED_BAD_OBJECT;
+        const int violation = check_stack(object, stride, start);
+        if (violation != BUDGETED_HEAP_SOUND)
+            return violation;
+        start = object->end;
+    }
+    return budgeted_control.objects[BUDGETED_OBJECTS].top == NULL ? BUDGETED_HEAP_SOUND : BUDGETED_BAD_OTHERS;
+}
+
+int budgeted_check(void)
+{
+    if (budgeted_control.base == NULL)
+        return BUDGETED_NO_HEAP;
+    const int violation = check_objects();
+    if (violation != BUDGETED_HEAP_SOUND)
+        return violation;
+    const int shared = BUDGETED_X_CHECK();
+    return shared == 0 ? BUDGETED_HEAP_SOUND : BUDGETED_BAD_SHARED + shared;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: 0BSD */
+/*
+ * djgpp-carve: as djgpp-sbrk, but a miss takes a chunk of 4 KiB and carves all of it into blocks of its bucket.
+ *
+ * malloc takes the head of a list; if that is empty, it carves a chunk into blocks and links them: the one slow case.
+ * free pushes, in constant time. Nothing here calls a library function; there is one heap; nothing is thread-safe: the
+ * caller locks, or calls from one thread only.
+ *
+ * Bucket b holds blocks of 2^b bytes, header included. The header is one word, b itself; whether a block is in use is
+ * written nowhere. Free blocks are in one singly-linked list a bucket, last in, first out. A block stays in its bucket
+ * for ever. A block above the chunk's size is taken alone. What the arena has left may be less than a chunk: then as
+ * many blocks as fit are carved from it.
+ */
+#ifndef DJGPP_CARVE_H
+#define DJGPP_CARVE_H
+
+#include <stddef.h>
+
+/* Bytes of the least block on a 32-bit target, header included: 8 or 16. */
+#ifndef DJGPP_CARVE_MINIMUM
+#define DJGPP_CARVE_MINIMUM 16
+#endif
+
+/* Bytes that are carved at a time, on every target: 1024 or 4096. */
+#ifndef DJGPP_CARVE_CHUNK
+#define DJGPP_CARVE_CHUNK 4096
+#endif
+
+#define DJGPP_BUCKETS 29 /* by log2 of the block's bytes; the first ones are not used */
+#define DJGPP_BLOCK_BYTES(bucket) ((size_t)1 << (bucket))
+#include "djgpp_buckets.h"
+
+/* Double on 64-bit hosts, with the pointers. */
+#define DJGPP_CARVE_MINIMUM_BLOCK DJGPP_SCALED(DJGPP_CARVE_MINIMUM)
+
+/* Offsets on 32-bit targets: base 0, brk 4, end 8, heads 12 + 4 b. */
+extern struct djgpp_buckets djgpp_carve_control;
+
+/*
+ * Makes the arena the heap. Blocks of an earlier heap are forgotten.
+ *
+ * Returns 0, or nonzero iff arena is NULL or not aligned on two words, or bytes is not a multiple of two words, below
+ * a word and the least block, or above DJGPP_MAX_HEAP; then nothing has changed.
+ */
+int djgpp_carve_init(void *arena, size_t bytes);
+
+/*
+ * Returns a block of at least `bytes` bytes, aligned on two words: the head of its bucket's list, after that was filled
+ * if it was empty.
+ *
+ * Returns NULL iff bytes is 0, or the list is empty and the rest of the arena too small for one block; then nothing has
+ * changed.
+ * Time: O(chunk / M) if a chunk is carved, else O(1).
+ */
+void *djgpp_carve_malloc(size_t bytes);
+
+/*
+ * Gives a block back to its bucket. djgpp_carve_free(NULL) does nothing. The behaviour is undefined if the argument is
+ * not a block of the current heap that is in use.
+ * Time: O(1).
+ */
+void djgpp_carve_free(void *payload);
+
+/* 0 or the first violated invariant, of enum djgpp_violation (djgpp_buckets_check.h). Changes nothing. For tests. */
+int djgpp_carve_check(void);
+
+#endif

@@ -1,0 +1,83 @@
+"""CAMA in its worst states: the same for every heap that can hold them, and nothing known is worse."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import TARGETS
+from wcet_probe.catalog import load_allocator
+from wcet_probe.errors import UsageError
+from wcet_probe.scenarios import scenario_names
+from wcet_probe.scenarios.cama_heap import Geometry
+
+from .tagged_scenarios import dearest_of_random_replay, instructions, report
+
+NAME = "cama"
+FULL_HEAP = 32 << 10
+"""From here on a heap holds every state."""
+
+
+@pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
+@pytest.mark.parametrize("target_name", TARGETS)
+def test_every_scenario_reaches_its_state(target_name, heap_bytes):
+    for scenario in scenario_names(NAME):
+        checks = report(NAME, scenario, target_name, heap_bytes).checks
+        assert checks
+        assert all(c.predicted == c.found for c in checks)
+    for operation in ("alloc", "free"):
+        worst = instructions(NAME, f"worst-{operation}", target_name, heap_bytes)
+        assert instructions(NAME, f"best-{operation}", target_name, heap_bytes) < worst
+    failing = instructions(NAME, "worst-failing-alloc", target_name, heap_bytes)
+    assert failing < instructions(NAME, "worst-alloc", target_name, heap_bytes)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (("tl", 1), ("sl", 14), ("cache-sets", 64)),
+        (("descriptor-first-set", 32), ("descriptor-sets", 64), ("tl", 2)),
+        (("line-bytes", 64), ("descriptor-first-set", 16), ("sl", 8)),
+    ],
+    ids=["one-class-a-row", "reserved-in-the-middle", "long-lines"],
+)
+def test_every_scenario_under_other_parameters(values):
+    for scenario in scenario_names(NAME):
+        assert report(NAME, scenario, "mpc603e", 1 << 17, values).checks
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+@pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc"])
+def test_independent_of_the_heap(scenario, target_name):
+    measured = [report(NAME, scenario, target_name, heap_bytes).measurement for heap_bytes in (FULL_HEAP, 4 << 20)]
+    assert len({(m.instructions, m.cycles) for m in measured}) == 1
+
+
+def test_the_largest_heap():
+    assert instructions(NAME, "worst-alloc", "cortex-m4", 64 << 20) == instructions(
+        NAME, "worst-alloc", heap_bytes=8192
+    )
+
+
+@pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_operation_of_a_random_workload_is_dearer(seed, heap_bytes):
+    for target_name in ("cortex-m4", "mpc603e"):
+        dearest = dearest_of_random_replay(NAME, target_name, heap_bytes, seed)
+        for kind, scenario in enumerate(("worst-alloc", "worst-free")):
+            candidates = report(NAME, scenario, target_name, heap_bytes).candidates
+            assert dearest[kind] <= max(candidate.instructions for candidate in candidates)
+
+
+@pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc"])
+def test_a_worst_state_touches_reserved_sets_and_the_blocks_own(scenario):
+    geometry = Geometry.of_values(load_allocator(NAME).values)
+    answer = report(NAME, scenario, "mpc603e", 4 << 20)
+    sets = answer.measurement.touched_sets_by_region
+    heap = {*sets["heap_blocks"], *sets["heap_metadata"], *sets["static"]}
+    assert len([s for s in heap if s >= geometry.reserved_sets]) <= 2
+    assert not sets["code"]
+
+
+def test_a_heap_without_room_is_refused():
+    with pytest.raises(UsageError, match="cannot hold"):
+        report(NAME, "worst-free", "cortex-m4", 1536)

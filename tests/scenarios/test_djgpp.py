@@ -1,0 +1,92 @@
+"""djgpp-sbrk, -carve, -quarters: carving a chunk costs most, everything else is constant, whatever the heap."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+
+from tests.support import TARGETS, guest_on, images_dir, trace_of
+from wcet_probe.build import build_image
+from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.model import Report
+from wcet_probe.probe import ProbeRequest, observe
+from wcet_probe.scenarios import family
+from wcet_probe.toolchain import PACKAGED
+
+KIB, MIB = 1 << 10, 1 << 20
+NAMES = ("djgpp-sbrk", "djgpp-carve", "djgpp-quarters")
+
+
+@cache
+def report(name: str, target: str, scenario: str, heap_bytes: int, values: tuple[tuple[str, int], ...] = ()) -> Report:
+    """What the probe answers; it proves the state on its way."""
+    return observe(
+        ProbeRequest(
+            load_allocator(name, dict(values)),
+            load_target(target),
+            scenario,
+            heap_bytes,
+            1,
+            None,
+            PACKAGED,
+            cross_check=False,
+            cache_dir=images_dir(),
+        )
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
+def test_every_state_is_reached_and_the_worst_is_worst(name, heap_bytes, target):
+    found = {scenario: report(name, target, scenario, heap_bytes) for scenario in family(name).builders}
+    for each in found.values():
+        assert each.checks
+        assert len({candidate.variant for candidate in each.candidates}) == len(each.candidates)
+    cycles = {scenario: each.measurement.cycles for scenario, each in found.items()}
+    assert cycles["worst-alloc"] >= max(cycles["worst-failing-alloc"], cycles["random"], cycles["best-alloc"])
+    assert cycles["worst-free"] >= cycles["best-free"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_heap_does_not_matter(name, target):
+    """But for a heap that has less than a chunk, and for the larger buckets that larger heaps have."""
+    for scenario in ("worst-alloc", "worst-free"):
+        counts = {report(name, target, scenario, heap).measurement.instructions for heap in (4 * MIB, 64 * MIB)}
+        assert max(counts) - min(counts) <= 6
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_time_is_that_of_the_carved_blocks(target):
+    found = [report("djgpp-carve", target, "worst-alloc", 64 * KIB, (("chunk", chunk),)) for chunk in (1024, 4096)]
+    assert [each.plan.driver_value for each in found] == [64, 256]
+    few, many = (each.measurement.instructions for each in found)
+    per_block = (many - few) / 192
+    assert 4 <= per_block <= 10
+    assert report("djgpp-carve", target, "worst-alloc", 4 * KIB).plan.driver_value == 255
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
+def test_no_random_workload_meets_a_worse_state(name, target):
+    allocator, machine_target = load_allocator(name), load_target(target)
+    guest = guest_on(build_image(allocator, machine_target, PACKAGED, images_dir()), machine_target)
+    alloc, free = (
+        max(c.instructions for c in report(name, target, f"worst-{what}", 4 * KIB).candidates)
+        for what in ("alloc", "free")
+    )
+    for seed in range(4):
+        draw, live, steps = random.Random(seed), [], []
+        for slot in range(150):
+            steps.append((0, slot, 1 + int(2 ** draw.uniform(0, 11))))
+            live.append(slot)
+            while live and draw.random() < 0.45:
+                steps.append((1, live.pop(draw.randrange(len(live))), 0))
+        with guest.machine(4 * KIB) as machine:
+            assert machine.call(allocator.entry_points["init"], machine.heap.base_address, 4 * KIB) == 0
+            counts = machine.replay_counted(trace_of(steps))
+        for (kind, _, _), count in zip(steps, counts, strict=True):
+            assert count <= (free if kind else alloc)
