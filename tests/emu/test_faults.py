@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import _thread
+import os
 import re
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -291,7 +292,7 @@ def test_an_unknown_cpu_model_is_an_error():
 def test_an_interrupt_ends_a_guest_that_hangs(target, mode):
     used = guest_of(assembler({"f": "1: b 1b"}, load_target(target)), load_target(target))
     with used.machine() as machine:
-        alarm = threading.Timer(0.2, _thread.interrupt_main)
+        alarm = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
         alarm.start()
         with pytest.raises(KeyboardInterrupt):
             MODES[mode](machine, "f")
