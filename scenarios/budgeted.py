@@ -1,8 +1,8 @@
 """Scenarios of the budgeted allocator over any other allocator X: X's own, behind the longest way to it.
 
-Allocating all buckets empties every stack: from then on X serves everything, on the heap that the buckets leave, and X's
-states are built as X's scenarios say. The dedicated part adds the search for the size, which is longest for a size that
-no object has, and to a free one comparison.
+Allocating all buckets empties every stack: from then on X serves everything, on the heap that the buckets leave, and
+X's states are built as X's scenarios say. The dedicated part adds the search for the size, which is longest for a size
+that no object has, and to a free one comparison.
 
 Source: L11 §III.
 """
@@ -137,7 +137,9 @@ def _bucket_plan(
         measured=Operation(kind, 0, 0 if in_use else size),
         initial_cache=cache,
         state=f"{budget.buckets - in_use} bucket(s) of {size} bytes are free; {what}",
-        why=(f"Object {index} of {len(budget.sizes)}, by size, is found after {index} others; its stack does the rest.",),
+        why=(
+            f"Object {index} of {len(budget.sizes)}, by size, is found after {index} others; its stack does the rest.",
+        ),
         prediction={"free buckets": budget.slots - in_use, "buckets in the stack": budget.buckets - in_use},
         driver="objects passed by" if index else "",
         driver_value=index or None,

@@ -1,8 +1,9 @@
 """Scenarios of the DJGPP allocators with buckets: djgpp-sbrk, djgpp-carve and djgpp-quarters.
 
-They differ in how sizes are numbered, in what an empty list costs, and in what a free of the topmost block does; nothing
-depends on the heap's size. Where nothing is carved, what is left open is decided by measuring: whether a miss costs more
-than a hit, which way through the binary search is the longest, how header and link lie across cache lines.
+They differ in how sizes are numbered, in what an empty list costs, and in what a free of the topmost block does;
+nothing depends on the heap's size. Where nothing is carved, what is left open is decided by measuring: whether a miss
+costs more than a hit, which way through the binary search is the longest (there is a candidate for each: compilers make
+branches of its steps or none), how header and link lie across cache lines.
 
 Source: L11 §V names the allocators without a worst state.
 """
@@ -63,10 +64,10 @@ class Mechanism:
         size = self.size(bucket)
         return min(max(size, values["chunk"] if self.carves else 0), room_bytes // size * size)
 
-    def steps(self, bucket: int) -> int:
-        """How many of the five steps of the search for a full block's bucket find a bit."""
+    def log(self, bucket: int) -> int:
+        """What the binary search finds for a full block's request: its bits are the way through the five steps."""
         searched = self.size(bucket) // 8 if self.quarters else self.size(bucket) - 1
-        return (searched.bit_length() - 1).bit_count()
+        return searched.bit_length() - 1
 
 
 def _room(request: HeapRequest) -> int:
@@ -83,16 +84,18 @@ class _Builders:
         return self.mechanism.size(bucket) - _HEADER_BYTES
 
     def _telling(self, request: HeapRequest, largest_bytes: int) -> list[int]:
-        """Buckets of blocks up to ``largest_bytes`` that costs may differ between: first, last, extremes of the search."""
-        buckets, steps = self.mechanism.buckets(request.allocator.values, largest_bytes), self.mechanism.steps
-        return sorted({buckets[0], buckets[-1], min(buckets, key=steps), max(reversed(buckets), key=steps)})
+        """One bucket of blocks up to ``largest_bytes`` for each way through the search: nothing else matters."""
+        buckets = self.mechanism.buckets(request.allocator.values, largest_bytes)
+        return sorted({self.mechanism.log(bucket): bucket for bucket in buckets}.values())
 
     def worst_alloc(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         values = request.allocator.values
         if self.mechanism.carves:
             return tuple(self._miss(request, bucket) for bucket in self.mechanism.buckets(values, values["chunk"])[:2])
-        buckets = self._telling(request, request.heap_bytes // 4)
-        return (*(self._miss(request, b) for b in buckets), *(self._hit(request, "worst-alloc", b) for b in buckets))
+        room = _room(request)
+        misses = [self._miss(request, bucket) for bucket in self._telling(request, room)]
+        hits = [self._hit(request, "worst-alloc", b) for b in self._telling(request, room - values["minimum-block"])]
+        return (*misses, *hits)
 
     def _miss(self, request: HeapRequest, bucket: int, scenario: str = "worst-alloc") -> ScenarioPlan:
         room, size = _room(request), self._payload(bucket)
@@ -115,7 +118,7 @@ class _Builders:
                 else ("The bucket's list is empty: the break is compared with the end, moved, and a header written.",)
             ),
             prediction={"blocks taken at the break": blocks, "blocks in its list": 0, "bytes left": room},
-            driver=("blocks carved = min(chunk, H - 4) / block" if carving else "constant"),
+            driver="blocks carved = floor(min(chunk, H - 4) / block)" if carving else "",
             driver_value=blocks if carving else None,
         )
 
@@ -134,7 +137,6 @@ class _Builders:
             state=f"a block of {self.mechanism.size(bucket)} bytes is free; malloc({size}) takes it from its list",
             why=("The bucket's list has a head, whose link is loaded: in a cache line of its own.",),
             prediction={"blocks in its list": in_list, "blocks taken at the break": 0},
-            driver="constant",
         )
 
     def _in_list(self, request: HeapRequest, bucket: int, *, used: int) -> int:
@@ -195,7 +197,6 @@ class _Builders:
                 "offset of the payload": 2 * _HEADER_BYTES + count * (self.mechanism.size(fence) if count else 0),
                 "blocks in its list": self._in_list(request, bucket, used=1) if self.mechanism.carves else 0,
             },
-            driver="constant",
         )
 
     def best_alloc(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
@@ -227,7 +228,6 @@ class _Builders:
                     state=f"no list holds a block, and {left} bytes are left; malloc({size}) is refused",
                     why=("The bucket is searched for, its list found empty, and the break compared with the end.",),
                     prediction={"bytes left": left, "blocks in its list": 0, "blocks taken at the break": 0},
-                    driver="constant",
                     refused=True,
                 )
             )
@@ -267,7 +267,7 @@ class _Builders:
                 trace=builder.trace(),
                 measured=Operation(OperationKind.MALLOC, 0, size),
                 initial_cache=InitialCache.WARM,
-                state=f"{len(live)} blocks live after {_OPERATIONS} operations of up to {largest} bytes; malloc({size})",
+                state=f"{len(live)} blocks live after {_OPERATIONS} operations, up to {largest} bytes; malloc({size})",
                 why=("Nothing: this is an arbitrary state, for contrast.",),
                 prediction={"used blocks": len(live)},
             ),

@@ -46,6 +46,7 @@ int budgeted_init(void *arena, size_t bytes)
     unsigned char *place = budgeted_control.dedicated;
     for (size_t i = 0; i < BUDGETED_OBJECTS; i++)
         place = found(&budgeted_control.objects[i], budgeted_size(i), budgeted_stride(i), place);
+    budgeted_control.objects[BUDGETED_OBJECTS].top = NULL;
     return 0;
 }
 

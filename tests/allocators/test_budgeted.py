@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -11,7 +12,6 @@ import pytest
 from wcet_probe.catalog import allocator_names, load_allocator
 from wcet_probe.errors import UsageError
 
-from .buddy_models import Buckets, kingsley
 from .conformance import HEAP, WORD, Conformance, Host, Model, Subject
 from .tlsf_model import Tlsf
 
@@ -60,12 +60,6 @@ def over_tlsf(heap_bytes: int, word: int) -> Budgeted:
     return Budgeted(Tlsf(left, 5, word), left, word)
 
 
-def over_kingsley(heap_bytes: int, word: int) -> Budgeted:
-    left = heap_bytes - dedicated_bytes(word)
-    shared: Buckets = kingsley(left, word)
-    return Budgeted(shared, left, word)
-
-
 class TestOverTlsf(Conformance):
     subject: ClassVar[Subject] = Subject("budgeted:tlsf", model=over_tlsf)
 
@@ -79,6 +73,11 @@ class TestOverTlsf(Conformance):
             client.free(offset)
         assert client.malloc(63) not in first[:N]
         assert client.malloc(64) == first[N - 1]
+
+    def test_no_line_or_branch_stays_unexecuted(self, tmp_path: Path) -> None:
+        """But in X the refusal of arenas that are too small: the budget refuses them first."""
+        with pytest.raises(AssertionError, match=r"^\[\('tlsf\.c', \d+\)\]"):
+            super().test_no_line_or_branch_stays_unexecuted(tmp_path)
 
     @pytest.mark.parametrize(
         ("index", "value", "violation"),
@@ -107,14 +106,6 @@ class TestOverTlsf(Conformance):
         assert host.check() == 0
         ctypes.c_size_t.from_address(host.arena + WORD).value = 3
         assert host.check() > SHARED
-
-
-class TestOverKingsley(Conformance):
-    subject: ClassVar[Subject] = Subject("budgeted:kingsley", {"page": 1024}, coalesces=False, model=over_kingsley)
-    test_what_was_served_once_is_served_again = None
-    test_random_operations = None
-    test_exhaustion_and_recovery = None
-    test_init_forgets_the_heap_before = None
 
 
 def test_names():

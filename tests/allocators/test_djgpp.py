@@ -33,7 +33,7 @@ BROKEN = (
     Breakage("break above the arena", BREAK, ((CONTROL, 1, lambda tiles: tiles.host.arena + HEAP + 8),)),
     Breakage("bucket below the least", BUCKET, ((0, HEADER, 0),)),
     Breakage("no such bucket", BUCKET, ((0, HEADER, 97),)),
-    Breakage("block beyond the break", SIZE, ((0, HEADER, 28),)),
+    Breakage("block beyond the break", SIZE, ((200, HEADER, 28),)),
     Breakage("link into a block", LIST_ADDRESS, ((3, LINK, lambda tiles: tiles.address(1, WORD)),)),
     Breakage("link out of the heap", LIST_ADDRESS, ((3, LINK, lambda tiles: tiles.host.arena + 2 * HEAP),)),
     Breakage("cycle", LIST_LENGTH, ((1, LINK, lambda tiles: tiles.address(5)),)),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import threading
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +23,7 @@ from wcet_probe.model import InitialCache
 
 COLD = InitialCache.COLD
 OUTSIDE = 0x90000000
+ROOT = Path(__file__).parents[2]
 MODES: dict[str, Callable[..., object]] = {
     "measured": lambda machine, function, *arguments: machine.measure(function, arguments, COLD),
     "counted": lambda machine, function, *arguments: machine.count(function, arguments),
@@ -289,11 +292,26 @@ def test_an_unknown_cpu_model_is_an_error():
         Engine(wrong, (), 0, 0)
 
 
+HANGING = """
+import sys
+from tests.emu.test_faults import MODES
+from tests.support import assembler, guest_of
+from wcet_probe.catalog import load_target
+
+target, mode = load_target(sys.argv[1]), sys.argv[2]
+with guest_of(assembler({"f": "1: b 1b"}, target), target).machine() as machine:
+    print("running", flush=True)
+    try:
+        MODES[mode](machine, "f")
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
 def test_an_interrupt_ends_a_guest_that_hangs(target, mode):
-    used = guest_of(assembler({"f": "1: b 1b"}, load_target(target)), load_target(target))
-    with used.machine() as machine:
-        alarm = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-        alarm.start()
-        with pytest.raises(KeyboardInterrupt):
-            MODES[mode](machine, "f")
-        alarm.join()
+    command = [sys.executable, "-c", HANGING, target, mode]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout.readline() == "running\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30)[0] == "interrupted\n"

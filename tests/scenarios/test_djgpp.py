@@ -50,13 +50,12 @@ def test_every_state_is_reached_and_the_worst_is_worst(name, heap_bytes, target)
     assert cycles["worst-free"] >= cycles["best-free"]
 
 
-@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
-def test_the_heap_does_not_matter(name, target):
-    """But for a heap that has less than a chunk, and for the larger buckets that larger heaps have."""
+def test_the_heap_does_not_matter(name):
+    """But for the larger buckets that larger heaps have, whose search may take another way."""
     for scenario in ("worst-alloc", "worst-free"):
-        counts = {report(name, target, scenario, heap).measurement.instructions for heap in (4 * MIB, 64 * MIB)}
-        assert max(counts) - min(counts) <= 6
+        counts = {report(name, "mpc603e", scenario, heap).measurement.instructions for heap in (64 * KIB, 4 * MIB)}
+        assert max(counts) - min(counts) <= 5
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -78,7 +77,7 @@ def test_no_random_workload_meets_a_worse_state(name, target):
         max(c.instructions for c in report(name, target, f"worst-{what}", 4 * KIB).candidates)
         for what in ("alloc", "free")
     )
-    for seed in range(4):
+    for seed in range(2):
         draw, live, steps = random.Random(seed), [], []
         for slot in range(150):
             steps.append((0, slot, 1 + int(2 ** draw.uniform(0, 11))))
