@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from wcet_probe.errors import UsageError
 from wcet_probe.model import Block, InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.traces import TraceBuilder
 
 _CONTROL = "budgeted_control"
@@ -211,57 +211,77 @@ def _steps_on_guest(guest: GuestHeap, budget: _Budget, size_bytes: int) -> int:
 # --------------------------------------------------------------------------------------------------------- the family
 
 
-def family_over(name: str, shared: Family) -> Family:
-    """The scenarios of ``budgeted:name``, built over those of ``name``."""
+@dataclass(frozen=True, slots=True)
+class _Over:
+    """Builders and facts over the scenarios of X: its name and family."""
 
-    def behind(scenario: str) -> _Builder:
+    name: str
+    shared: Family
+
+    def plans_of_x(self, scenario: str, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+        """X's own plans, on its share of the heap."""
+        budget, of_x = _Budget.of(request.allocator.values), _of_x(request, self.name)
+        try:
+            return self.shared.builders[scenario](of_x)
+        except UsageError as error:
+            share = f"the share of {self.name}: add {budget.dedicated_bytes} bytes for the buckets."
+            message = f"{error} This is said of {share}"
+            raise UsageError(message) from error
+
+    def behind(self, scenario: str) -> _Builder:
+        """The builder of X's plans behind emptied stacks."""
+
         def build(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             budget = _Budget.of(request.allocator.values)
-            return tuple(_behind(budget, plan) for plan in shared.builders[scenario](_of_x(request, name)))
+            return tuple(_behind(budget, plan) for plan in self.plans_of_x(scenario, request))
 
         return build
 
-    def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    def worst_free(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         last = len(_Budget.of(request.allocator.values).sizes) - 1
         bucket = _bucket_plan(
             request, "worst-free", last, InitialCache.DIRTY, in_use=True, variant="a bucket of the last object"
         )
-        return (*behind("worst-free")(request), bucket)
+        return (*self.behind("worst-free")(request), bucket)
 
-    def best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-        _of_x(request, name)
+    def best_alloc(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+        _of_x(request, self.name)
         return (_bucket_plan(request, "best-alloc", 0, InitialCache.WARM, in_use=False, variant="the first object"),)
 
-    def best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    def best_free(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         bucket = _bucket_plan(
             request, "best-free", 0, InitialCache.WARM, in_use=True, variant="a bucket of the first object"
         )
-        return (bucket, *behind("best-free")(request))
+        return (bucket, *self.behind("best-free")(request))
 
-    def random_state(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-        return shared.builders["random"](_of_x(request, name))
+    def random(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+        """The workload that X alone would be given on its share; buckets serve their part of it."""
+        return self.plans_of_x("random", request)
 
-    def state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+    def state(self, guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+        """X's facts, where all buckets are in use, and those of the stacks."""
         budget, own = _Budget.of(guest.values), _own_facts(guest, plan)
         if plan.scenario == "random":
-            used = budget.slots - int(own["free buckets"]) + sum(not b.free for b in shared.walk(_as_x(guest, 0)))
-            return own | {"used blocks": used}
+            facts = self.shared.state(_as_x(guest, 0), plan)
+            return {**facts, "used blocks": int(facts["used blocks"]) + budget.slots - int(own["free buckets"])}
         if own["free buckets"]:
             return own
         measured = replace(plan.measured, slot=max(0, plan.measured.slot - budget.slots))
-        return {**shared.state(_as_x(guest, budget.slots), replace(plan, measured=measured)), **own}
+        return {**self.shared.state(_as_x(guest, budget.slots), replace(plan, measured=measured)), **own}
 
-    special: dict[str, _Builder] = {
-        "worst-free": worst_free,
-        "best-alloc": best_alloc,
-        "best-free": best_free,
-        "random": random_state,
+
+def family_over(name: str, shared: Family) -> Family:
+    """The scenarios of ``budgeted:name``, built over those of ``name``."""
+    over = _Over(name, shared)
+    builders = {scenario: over.behind(scenario) for scenario in shared.builders} | {
+        "worst-free": over.worst_free,
+        "best-alloc": over.best_alloc,
+        "best-free": over.best_free,
+        "random": over.random,
     }
     return Family(
-        builders=MappingProxyType({scenario: special.get(scenario, behind(scenario)) for scenario in shared.builders}),
-        extremes=MappingProxyType(
-            {scenario: shared.extremes.get(scenario, Extreme.MOST_CYCLES) for scenario in shared.builders}
-        ),
+        builders=MappingProxyType(builders),
+        extremes=shared.extremes,
         walk=lambda guest: (*shared.walk(_as_x(guest, 0)), *_bucket_blocks(guest)),
-        state=state,
+        state=over.state,
     )

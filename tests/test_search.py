@@ -14,6 +14,7 @@ from wcet_probe.model import Operation, OperationKind
 from wcet_probe.search import SearchRequest, search
 
 EVALUATIONS = 300
+VALUES = {"quick-fit": {"page-bytes": 256}}  # a page of 4096 bytes and its header do not fit into 4 KiB
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def cache(tmp_path_factory):
 
 def request(name: str, kind: OperationKind, cache: Path) -> SearchRequest:
     return SearchRequest(
-        allocator=load_allocator(name),
+        allocator=load_allocator(name, VALUES.get(name, {})),
         target=load_target("cortex-m4"),
         kind=kind,
         heap_bytes=4096,

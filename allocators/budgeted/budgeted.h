@@ -6,9 +6,9 @@
  *     | shared region: the heap of X | buckets of O_0 | ... | buckets of O_n-1 |
  *
  * An object O_i is a size S_i that the program asks for often; N_i buckets are set apart for it when the heap is made.
- * malloc pops a bucket of the exact size, or lets X serve the request if the stack is empty or the size no object's. free
- * pushes a bucket of the dedicated region, and leaves all else to X. No bucket ever serves another size: the dedicated
- * region does not fragment. What X does with locks, recursion and alignment holds for the whole.
+ * malloc pops a bucket of the exact size, or lets X serve the request if the stack is empty or the size no object's.
+ * free pushes a bucket of the dedicated region, and leaves all else to X. No bucket ever serves another size: the
+ * dedicated region does not fragment. What X does with locks, recursion and alignment holds for the whole.
  *
  * The build names X: budgeted_shared.h, which is made for it, defines BUDGETED_X_INIT, BUDGETED_X_MALLOC,
  * BUDGETED_X_FREE and BUDGETED_X_CHECK as X's entry points and declares them.
@@ -72,7 +72,8 @@ extern struct budgeted_control budgeted_control;
 /*
  * Makes the arena the heap. Blocks of an earlier heap are forgotten.
  *
- * Returns 0, or nonzero iff bytes are less than the buckets take, or X refuses what they leave; then nothing has changed.
+ * Returns 0, or nonzero iff bytes are less than the buckets take, or X refuses what they leave; then nothing has
+ * changed.
  */
 int budgeted_init(void *arena, size_t bytes);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /*
- * What djgpp-sbrk, djgpp-carve and djgpp-quarters share: a list of free blocks for each size, last in, first out; blocks
- * that keep their size for ever; and memory from a break that is moved through the arena, as sbrk moves that of a
- * process. How sizes are numbered and what a miss takes is each allocator's own: it defines DJGPP_BUCKETS and
+ * What djgpp-sbrk, djgpp-carve and djgpp-quarters share: a list of free blocks for each size, last in, first out;
+ * blocks that keep their size for ever; and memory from a break that is moved through the arena, as sbrk moves that of
+ * a process. How sizes are numbered and what a miss takes is each allocator's own: it defines DJGPP_BUCKETS and
  * DJGPP_BLOCK_BYTES(bucket) before it includes this.
  *
  * A block starts with one word, the number of its bucket. The break starts one word behind the arena's start, so that
@@ -35,7 +35,6 @@ struct djgpp_buckets {
     struct djgpp_block *heads[DJGPP_BUCKETS]; /* by bucket; NULL: the list is empty */
 };
 
-/* Written through volatile, or the compiler makes the loop a call of memset. */
 static inline int djgpp_init(struct djgpp_buckets *heap, void *arena, size_t bytes, size_t least_block)
 {
     if (arena == NULL || (((uintptr_t)arena | bytes) & (DJGPP_ALIGNMENT - 1)) != 0)
@@ -43,6 +42,7 @@ static inline int djgpp_init(struct djgpp_buckets *heap, void *arena, size_t byt
     if (bytes < DJGPP_HEADER_BYTES + least_block || bytes > DJGPP_MAX_HEAP)
         return -1;
 
+    /* Written through volatile, or the compiler makes the loop a call of memset. */
     for (size_t bucket = 0; bucket < DJGPP_BUCKETS; bucket++)
         *(struct djgpp_block *volatile *)&heap->heads[bucket] = NULL;
     heap->base = (unsigned char *)arena + DJGPP_HEADER_BYTES;

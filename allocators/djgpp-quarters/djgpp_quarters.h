@@ -7,9 +7,10 @@
  * function; there is one heap; nothing is thread-safe: the caller locks, or calls from one thread only.
  *
  * Sizes are counted in units of two words. Buckets 1 to 7 hold blocks of as many units; bucket 4 e + 4 + q, for q from
- * 0 to 3, blocks of (4 + q) 2^e units: 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, ... bytes on 32-bit targets,
- * header included. The header is one word, the bucket; whether a block is in use is written nowhere. A block stays in its
- * bucket until it is given back. Only the block that is freed is: blocks below it, even if they are in lists, stay there.
+ * 0 to 3, blocks of (4 + q) 2^e units: 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, ... bytes on 32-bit
+ * targets, header included. The header is one word, the bucket; whether a block is in use is written nowhere. A block
+ * stays in its bucket until it is given back. Only the block that is freed is: blocks below it, even if they are in
+ * lists, stay there.
  */
 #ifndef DJGPP_QUARTERS_H
 #define DJGPP_QUARTERS_H

@@ -63,11 +63,11 @@ def test_the_worst_is_that_of_the_shared_allocator_and_a_search(target):
 
 
 @pytest.mark.parametrize(
-    "name", ["budgeted:first-fit", "budgeted:kingsley", "budgeted:half-fit", "budgeted:djgpp-carve"]
+    "name", ["budgeted:first-fit", "budgeted:kingsley", "budgeted:quick-fit", "budgeted:djgpp-carve"]
 )
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "random"])
 def test_over_others(name, scenario):
-    assert report(name, "cortex-m4", scenario, 16 * KIB).checks
+    assert report(name, "cortex-m4", scenario, 64 * KIB).checks
 
 
 def test_a_large_heap():
@@ -80,6 +80,8 @@ def test_a_large_heap():
 def test_a_heap_too_small_for_the_buckets():
     with pytest.raises(UsageError, match="give at least"):
         report(TLSF, "cortex-m4", "worst-alloc", 4 * KIB, tuple(load_allocator(TLSF).presets["l11"].items()))
+    with pytest.raises(UsageError, match="share of quick-fit: add 240 bytes"):
+        report("budgeted:quick-fit", "cortex-m4", "worst-alloc", 4 * KIB)
 
 
 @pytest.mark.parametrize("target", TARGETS)
