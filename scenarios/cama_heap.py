@@ -43,7 +43,8 @@ class Geometry:
     def of_values(cls, values: Mapping[str, int], word_bytes: int = 4) -> Geometry:
         """The geometry that build parameters choose."""
         names = ("cache-sets", "line-bytes", "descriptor-first-set", "descriptor-sets", "sl", "tl")
-        return cls(*(values[name] for name in names), word_bytes)
+        sets, line_bytes, first_set, reserved_sets, rows, columns = (values[name] for name in names)
+        return cls(sets, line_bytes, first_set, reserved_sets, rows, columns, word_bytes)
 
     @property
     def alignment(self) -> int:

@@ -26,6 +26,7 @@ def samples(count, driver=lambda heap: heap // 32):
         (lambda h: 60 + 9 * math.isqrt(h), Shape.SQUARE_ROOT),
         (lambda h: 60 + 5 * (h // 32), Shape.LINEAR),
         (lambda h: 60 + (h // 512) ** 2, Shape.QUADRATIC),
+        (lambda h: 82 + max(0, h - 131104) // 2, Shape.LINEAR),
     ],
 )
 def test_the_shape_is_found(count, shape):
@@ -36,6 +37,10 @@ def test_the_shape_is_found(count, shape):
     ("claim", "shape"),
     [
         ("O(1)", Shape.CONSTANT),
+        ("O(page / M)", Shape.CONSTANT),
+        ("O(chunk / M)", Shape.CONSTANT),
+        ("O(n)", Shape.LINEAR),
+        ("O(log H)", Shape.LOGARITHMIC),
         ("O(log2(H/M))", Shape.LOGARITHMIC),
         ("O(1.44 log2(H/M))", Shape.LOGARITHMIC),
         ("O(sqrt(H))", Shape.SQUARE_ROOT),

@@ -28,6 +28,14 @@ _BASIS: dict[Shape, Callable[[float], float]] = {
     Shape.QUADRATIC: lambda h: h * h,
 }
 
+_EXPONENT_BELOW = {
+    Shape.LOGARITHMIC: 0.3,
+    Shape.SQUARE_ROOT: 0.75,
+    Shape.LINEAR: 1.5,
+    Shape.QUADRATIC: math.inf,
+}
+"""A shape is recognised by the exponent of H at the large end; between two shapes, half-way and a little."""
+
 _CONSTANT_WITHIN = 0.02
 """Spread, as a share of the mean, below which samples count as constant: other decisions at the heap's edge differ."""
 
@@ -96,34 +104,27 @@ def shape_of_claim(claim: str) -> Shape:
         return Shape.LOGARITHMIC
     if "sqrt" in text or "√" in text:
         return Shape.SQUARE_ROOT
-    return Shape.CONSTANT if text == "o(1)" else Shape.LINEAR
+    # What names neither the heap nor the number of its blocks does not grow with them: O(1), O(page / M).
+    return Shape.LINEAR if re.search(r"(?<![a-z])[hn](?![a-z])", text) else Shape.CONSTANT
 
 
 def _shape(samples: Sequence[Sample]) -> Shape:
-    """The basis function whose least-squares line leaves the least relative error; constant if the spread is small."""
+    """The shape at the large end: by the exponent of H between the last two heaps, constant if the spread is small."""
     counts = [sample.instructions for sample in samples]
-    mean = sum(counts) / len(counts)
-    if max(counts) - min(counts) <= _CONSTANT_WITHIN * mean:
+    if max(counts) - min(counts) <= _CONSTANT_WITHIN * sum(counts) / len(counts):
         return Shape.CONSTANT
-    return min(list(Shape)[1:], key=lambda shape: _error(samples, shape))
-
-
-def _error(samples: Sequence[Sample], shape: Shape) -> float:
-    a, b = _line(samples, shape)
-    basis = _BASIS[shape]
-    return sum(((a + b * basis(s.heap_bytes) - s.instructions) / s.instructions) ** 2 for s in samples)
+    before, last = samples[-2:]
+    exponent = math.log(last.instructions / before.instructions) / math.log(last.heap_bytes / before.heap_bytes)
+    return next(shape for shape, limit in _EXPONENT_BELOW.items() if exponent < limit)
 
 
 def _line(samples: Sequence[Sample], shape: Shape) -> tuple[float, float]:
-    """Least squares of ``instructions = a + b * basis(H)`` with relative weights: small heaps count like large."""
+    """Least squares of ``instructions = a + b * basis(H)``."""
     basis = _BASIS[shape]
-    weights = [1 / s.instructions**2 for s in samples]
     xs, ys = [basis(s.heap_bytes) for s in samples], [s.instructions for s in samples]
-    total = sum(weights)
-    mean_x = sum(w * x for w, x in zip(weights, xs, strict=True)) / total
-    mean_y = sum(w * y for w, y in zip(weights, ys, strict=True)) / total
-    spread = sum(w * (x - mean_x) ** 2 for w, x in zip(weights, xs, strict=True))
-    slope = sum(w * (x - mean_x) * (y - mean_y) for w, x, y in zip(weights, xs, ys, strict=True))
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    spread = sum((x - mean_x) ** 2 for x in xs)
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
     b = slope / spread if spread else 0.0
     return mean_y - b * mean_x, b
 

@@ -123,11 +123,7 @@ def workload(seed: int, operations: int, heap_bytes: int, largest: int) -> list[
 
 
 WORKLOADS = ((64 * KIB, 4 * KIB), (64 * KIB, 64 * KIB), (MIB, 64 * KIB), (MIB, MIB))
-BUILDS = [
-    (target, values)
-    for target in TARGETS
-    for values in CHOICES
-]
+BUILDS = [(target, values) for target in TARGETS for values in CHOICES]
 
 
 @pytest.mark.parametrize(("target", "values"), BUILDS)
