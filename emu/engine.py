@@ -31,6 +31,8 @@ _ARCHITECTURE = {
     Isa.POWERPC: (unicorn_const.UC_ARCH_PPC, unicorn_const.UC_MODE_PPC32),
 }
 _PPC_MSR_FLOATING_POINT = 1 << 13
+_STOP_AGAIN_SECONDS = 0.01
+"""A stop that comes before the engine has begun to run is lost: it is told again until it has stopped."""
 _XPSR_THUMB = 1 << 24
 
 
@@ -103,21 +105,24 @@ class Engine:
         if self._isa is Isa.THUMB:  # a fault inside an IT block left its predicates behind
             self.write_register("xpsr", _XPSR_THUMB)
         failures: list[UcError] = []
+        done = threading.Event()
 
         def start() -> None:
             try:
                 self._uc.emu_start(begin | (self._isa is Isa.THUMB), until)
             except UcError as error:
                 failures.append(error)
+            finally:
+                done.set()
 
-        # In a thread of its own, so that this one hears an interrupt while the guest runs, however long that is.
-        worker = threading.Thread(target=start)
-        worker.start()
+        # In a thread of its own, so that this one hears an interrupt while the guest runs, however long that is. (An
+        # interrupted Thread.join believes the thread has ended, before Python 3.13: hence the event.)
         try:
-            worker.join()
+            threading.Thread(target=start, daemon=True).start()
+            done.wait()
         except BaseException:
-            self._uc.emu_stop()
-            worker.join()
+            while not done.wait(_STOP_AGAIN_SECONDS):
+                self._uc.emu_stop()
             raise
         if failures:
             raise EngineFault(str(failures[0])) from failures[0]

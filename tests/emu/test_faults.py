@@ -315,3 +315,4 @@ def test_an_interrupt_ends_a_guest_that_hangs(target, mode):
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=30)[0] == "interrupted\n"
+    assert process.returncode == 0

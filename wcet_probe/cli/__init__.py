@@ -1,5 +1,16 @@
 """The command line. Only this package and the reports print; stdout carries the result, stderr all else."""
 
-from wcet_probe.cli.app import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``wcet-probe`` with ``arguments``, by default those of the process, and return its exit code."""
+    try:
+        from wcet_probe.cli.app import main as run  # noqa: PLC0415  (an interrupt may come while it is imported)
+    except KeyboardInterrupt:
+        sys.stderr.write("wcet-probe: interrupted; nothing was written.\n")
+        return 130
+    return run(arguments)
