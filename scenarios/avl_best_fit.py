@@ -23,7 +23,7 @@ from types import MappingProxyType
 
 from wcet_probe.errors import UsageError
 from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 
 HEADER_BYTES = 8
@@ -483,16 +483,6 @@ FAMILY = Family(
             "best-free": _best_free,
             "random": random_plans,
             "worst-failing-alloc": _worst_failing_alloc,
-        }
-    ),
-    extremes=MappingProxyType(
-        {
-            "worst-alloc": Extreme.MOST_CYCLES,
-            "worst-free": Extreme.MOST_CYCLES,
-            "best-alloc": Extreme.FEWEST_CYCLES,
-            "best-free": Extreme.FEWEST_CYCLES,
-            "random": Extreme.MOST_CYCLES,
-            "worst-failing-alloc": Extreme.MOST_CYCLES,
         }
     ),
     walk=walk,

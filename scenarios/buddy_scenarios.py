@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.buddy_heap import Buddies, Carving, Region, Snapshot, Spine, walk
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.traces import TraceBuilder
 
@@ -45,17 +45,6 @@ def buddy_family(make: Make) -> Family:
                 "worst-failing-alloc": lambda request: _worst_failing(make(request.allocator.values), request),
                 "paper-free": lambda request: _paper_free(make(request.allocator.values), request),
                 "random": random_plans,
-            }
-        ),
-        extremes=MappingProxyType(
-            {
-                "worst-alloc": Extreme.MOST_CYCLES,
-                "worst-free": Extreme.MOST_CYCLES,
-                "best-alloc": Extreme.FEWEST_CYCLES,
-                "best-free": Extreme.FEWEST_CYCLES,
-                "worst-failing-alloc": Extreme.MOST_CYCLES,
-                "paper-free": Extreme.MOST_CYCLES,
-                "random": Extreme.MOST_CYCLES,
             }
         ),
         walk=walk_,

@@ -281,7 +281,6 @@ def family_over(name: str, shared: Family) -> Family:
     }
     return Family(
         builders=MappingProxyType(builders),
-        extremes=shared.extremes,
         walk=lambda guest: (*shared.walk(_as_x(guest, 0)), *_bucket_blocks(guest)),
         state=over.state,
     )

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from wcet_probe.errors import UsageError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.cama_heap import Geometry, Guest, Layout, walk
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 
 _WHY_ROUNDED = "The request is rounded up like a small block and becomes a large one by that."
 _WHY_OWN = "The request is a large block. The first block of its own class is looked at and is too small."
@@ -598,16 +598,6 @@ FAMILY = Family(
             "best-alloc": _best_alloc,
             "best-free": _best_free,
             "random": _random,
-        }
-    ),
-    extremes=MappingProxyType(
-        {
-            "worst-alloc": Extreme.MOST_CYCLES,
-            "worst-free": Extreme.MOST_CYCLES,
-            "worst-failing-alloc": Extreme.MOST_CYCLES,
-            "best-alloc": Extreme.FEWEST_CYCLES,
-            "best-free": Extreme.FEWEST_CYCLES,
-            "random": Extreme.MOST_CYCLES,
         }
     ),
     walk=walk,

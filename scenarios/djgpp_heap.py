@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.traces import TraceBuilder
 
 _WORD_BYTES = 4
@@ -345,7 +345,6 @@ class _Guest:
 def family_of(mechanism: Mechanism) -> Family:
     """The scenarios of an allocator."""
     builders = _Builders(mechanism)
-    most = dict.fromkeys(("worst-alloc", "worst-free", "worst-failing-alloc", "random"), Extreme.MOST_CYCLES)
     return Family(
         builders=MappingProxyType(
             {
@@ -357,7 +356,6 @@ def family_of(mechanism: Mechanism) -> Family:
                 "random": builders.random,
             }
         ),
-        extremes=MappingProxyType(most | dict.fromkeys(("best-alloc", "best-free"), Extreme.FEWEST_CYCLES)),
         walk=lambda guest: _Guest(mechanism, guest).walk(),
         state=lambda guest, plan: _Guest(mechanism, guest).state(plan.measured),
     )

@@ -33,7 +33,7 @@ from wcet_probe.scenarios.dlmalloc28_heap import (
     trie_at,
     walk,
 )
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 
 _SEARCH, _LEFTMOST, _TO_LEAF, _INSERT, _LINE = 24, 13, 11, 9, 60
@@ -648,9 +648,6 @@ _BUILDERS: Mapping[str, Callable[[HeapRequest], tuple[ScenarioPlan, ...]]] = Map
 
 FAMILY = Family(
     builders=_BUILDERS,
-    extremes=MappingProxyType(
-        {name: Extreme.FEWEST_CYCLES if name.startswith("best") else Extreme.MOST_CYCLES for name in _BUILDERS}
-    ),
     walk=walk,
     state=_state,
 )

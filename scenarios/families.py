@@ -18,6 +18,11 @@ class Extreme(StrEnum):
     FEWEST_CYCLES = "fewest cycles"
 
 
+def extreme_of(scenario: str) -> Extreme:
+    """Which candidate answers ``scenario``: the cheapest one where the best is asked for, else the dearest."""
+    return Extreme.FEWEST_CYCLES if scenario.startswith("best-") else Extreme.MOST_CYCLES
+
+
 @dataclass(frozen=True, slots=True)
 class HeapRequest:
     """For which heap a scenario is built.
@@ -97,12 +102,10 @@ class Family:
 
     Attributes:
         builders: candidate plans of a heap, by scenario name; at least one each.
-        extremes: which candidate is the answer, by scenario name.
         walk: the blocks of a heap, in address order.
         state: facts of a guest's heap with the names that the predictions use; given the plan that is to be proved.
     """
 
     builders: Mapping[str, Builder]
-    extremes: Mapping[str, Extreme]
     walk: Callable[[GuestHeap], tuple[Block, ...]]
     state: Callable[[GuestHeap, ScenarioPlan], Mapping[str, int | str]]

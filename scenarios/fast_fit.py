@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from wcet_probe.errors import UsageError
 from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tree_heap import Words, trace_of_layout
 
@@ -508,18 +508,6 @@ FAMILY = Family(
             "paper-alloc": _paper_alloc,
             "paper-free": _paper_free,
             "random": random_plans,
-        }
-    ),
-    extremes=MappingProxyType(
-        {
-            "worst-alloc": Extreme.MOST_CYCLES,
-            "worst-free": Extreme.MOST_CYCLES,
-            "best-alloc": Extreme.FEWEST_CYCLES,
-            "best-free": Extreme.FEWEST_CYCLES,
-            "worst-failing-alloc": Extreme.MOST_CYCLES,
-            "paper-alloc": Extreme.MOST_CYCLES,
-            "paper-free": Extreme.MOST_CYCLES,
-            "random": Extreme.MOST_CYCLES,
         }
     ),
     walk=walk,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap
 
@@ -326,16 +326,6 @@ FAMILY = Family(
             "best-free": _best_free,
             "random": random_plans,
             "worst-failing-alloc": _worst_failing,
-        }
-    ),
-    extremes=MappingProxyType(
-        {
-            "worst-alloc": Extreme.MOST_CYCLES,
-            "worst-free": Extreme.MOST_CYCLES,
-            "best-alloc": Extreme.FEWEST_CYCLES,
-            "best-free": Extreme.FEWEST_CYCLES,
-            "random": Extreme.MOST_CYCLES,
-            "worst-failing-alloc": Extreme.MOST_CYCLES,
         }
     ),
     walk=_walk,

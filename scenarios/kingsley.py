@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.traces import TraceBuilder
 
 _FREE_BIT = 1
@@ -278,16 +278,6 @@ FAMILY = Family(
             "best-free": _best_free,
             "worst-failing-alloc": _worst_failing,
             "random": _random,
-        }
-    ),
-    extremes=MappingProxyType(
-        {
-            "worst-alloc": Extreme.MOST_CYCLES,
-            "worst-free": Extreme.MOST_CYCLES,
-            "best-alloc": Extreme.FEWEST_CYCLES,
-            "best-free": Extreme.FEWEST_CYCLES,
-            "worst-failing-alloc": Extreme.MOST_CYCLES,
-            "random": Extreme.MOST_CYCLES,
         }
     ),
     walk=_walk,

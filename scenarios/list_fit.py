@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
 
@@ -68,17 +68,6 @@ class ListFit:
                     "random": random_plans,
                     "worst-failing-alloc": lambda request: tuple(self._worst_failing(request)),
                     "paper-alloc": self._paper_alloc,
-                }
-            ),
-            extremes=MappingProxyType(
-                {
-                    "worst-alloc": Extreme.MOST_CYCLES,
-                    "worst-free": Extreme.MOST_CYCLES,
-                    "best-alloc": Extreme.FEWEST_CYCLES,
-                    "best-free": Extreme.FEWEST_CYCLES,
-                    "random": Extreme.MOST_CYCLES,
-                    "worst-failing-alloc": Extreme.MOST_CYCLES,
-                    "paper-alloc": Extreme.MOST_CYCLES,
                 }
             ),
             walk=self.walk,

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, naming_a_heap_that_works
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest, naming_a_heap_that_works
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tlsf_heap import HEADER_BYTES, Classes, Layout, lists, walk
 
@@ -341,15 +341,6 @@ FAMILY = Family(
             "best-alloc": naming_a_heap_that_works(_best_alloc),
             "best-free": naming_a_heap_that_works(_best_free),
             "random": random_plans,
-        }
-    ),
-    extremes=MappingProxyType(
-        {
-            "worst-alloc": Extreme.MOST_CYCLES,
-            "worst-free": Extreme.MOST_CYCLES,
-            "best-alloc": Extreme.FEWEST_CYCLES,
-            "best-free": Extreme.FEWEST_CYCLES,
-            "random": Extreme.MOST_CYCLES,
         }
     ),
     walk=walk,

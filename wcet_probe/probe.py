@@ -28,7 +28,7 @@ from wcet_probe.model import (
 )
 from wcet_probe.program import Program, load_program
 from wcet_probe.scenarios import family
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     for number, plan in enumerate(plans, 1):
         progress(f"state {number} of {len(plans)}: {plan.variant}")
         outcomes.append(_run(bench, plan, cross_check=False))
-    extreme = _extreme(outcomes, chosen.extremes[request.scenario])
+    extreme = _extreme(outcomes, extreme_of(request.scenario))
     if request.cross_check:
         progress("repeating the measured call in the p-code interpreter")
         extreme = _run(bench, extreme.plan, cross_check=True)

@@ -16,7 +16,7 @@ from wcet_probe.errors import StateError, UsageError
 from wcet_probe.model import OperationKind, Report, ScenarioPlan, Target
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.scenarios import DESCRIPTIONS, describe, family, scenario_names
-from wcet_probe.scenarios.families import Extreme, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Extreme, GuestHeap, HeapRequest, extreme_of
 from wcet_probe.scenarios.tlsf_heap import HEADER_BYTES, Classes, Layout, walk
 
 SCENARIOS = scenario_names("tlsf")
@@ -98,7 +98,7 @@ def test_the_answer_is_the_extreme_of_its_candidates():
         for scenario in SCENARIOS:
             found = report(target, scenario, MIB)
             cycles = [candidate.cycles for candidate in found.candidates]
-            wanted = min if family("tlsf").extremes[scenario] is Extreme.FEWEST_CYCLES else max
+            wanted = min if extreme_of(scenario) is Extreme.FEWEST_CYCLES else max
             assert found.measurement.cycles == wanted(cycles)
 
 
