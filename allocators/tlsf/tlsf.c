@@ -2,56 +2,14 @@
 /* TLSF after C06 section 3, M06 section 2 and H11 section III (see README.md). The manual is tlsf.h. */
 #include "tlsf.h"
 
+#include "bit_search.h"
+
 _Static_assert(TLSF_SL_BITS == 4 || TLSF_SL_BITS == 5, "TLSF_SL_BITS is 4 or 5");
-_Static_assert(TLSF_BIT_SEARCH == TLSF_BIT_SEARCH_CLZ || TLSF_BIT_SEARCH == TLSF_BIT_SEARCH_TABLE,
-               "TLSF_BIT_SEARCH is 0 or 1");
 _Static_assert(TLSF_HEAP_BITS > TLSF_SMALL_BITS && TLSF_HEAP_BITS < 32, "sizes and bitmaps are 32-bit words");
-_Static_assert(sizeof(unsigned) == 4, "__builtin_clz counts in 32 bits");
 _Static_assert(offsetof(struct tlsf_block, next_free) == TLSF_HEADER_BYTES, "the payload keeps its alignment");
 _Static_assert(sizeof(struct tlsf_block) == TLSF_MIN_BLOCK, "the least payload holds the links");
 
 struct tlsf_control tlsf_control;
-
-/* ------------------------------------------------------------------------------------------------------- bit search */
-
-#if TLSF_BIT_SEARCH == TLSF_BIT_SEARCH_CLZ
-
-static inline unsigned floor_log2(uint32_t word)
-{
-    return 31u - (unsigned)__builtin_clz(word);
-}
-
-#else
-
-#define TIMES_4(x) x, x, x, x
-#define TIMES_16(x) TIMES_4(x), TIMES_4(x), TIMES_4(x), TIMES_4(x)
-#define TIMES_64(x) TIMES_16(x), TIMES_16(x), TIMES_16(x), TIMES_16(x)
-
-static const uint8_t byte_log2[256] = {
-    0, 0, 1, 1, TIMES_4(2), TIMES_4(3), TIMES_4(3), TIMES_16(4), TIMES_16(5), TIMES_16(5), TIMES_64(6),
-    TIMES_64(7), TIMES_64(7),
-};
-
-static inline unsigned floor_log2(uint32_t word)
-{
-    unsigned bits = 0;
-    if (word >> 16 != 0) {
-        word >>= 16;
-        bits = 16;
-    }
-    if (word >> 8 != 0) {
-        word >>= 8;
-        bits += 8;
-    }
-    return bits + byte_log2[word];
-}
-
-#endif
-
-static inline unsigned lowest_bit(uint32_t word)
-{
-    return floor_log2(word & (0u - word));
-}
 
 /* ---------------------------------------------------------------------------------------------------------- classes */
 

@@ -32,12 +32,7 @@
 #define TLSF_SL_BITS 5
 #endif
 
-/* How the highest or lowest set bit of a word is found. */
-#define TLSF_BIT_SEARCH_CLZ 0   /* __builtin_clz: for targets with such an instruction */
-#define TLSF_BIT_SEARCH_TABLE 1 /* two conditionals, not nested, and a table of 256 bytes */
-#ifndef TLSF_BIT_SEARCH
-#define TLSF_BIT_SEARCH TLSF_BIT_SEARCH_CLZ
-#endif
+/* How the highest or lowest set bit of a word is found: BIT_SEARCH, see bit_search.h. */
 
 /* The largest arena is 2^TLSF_HEAP_BITS bytes. It fixes the number of rows, whatever the size of the arena in use. */
 #ifndef TLSF_HEAP_BITS

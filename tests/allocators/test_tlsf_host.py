@@ -29,11 +29,12 @@ from .tlsf_model import Tlsf, class_bounds
 
 HERE = Path(__file__).parent
 TLSF = HERE.parents[1] / "allocators" / "tlsf"
+COMMON = TLSF.parent / "common"
 SOURCES = [str(TLSF / "tlsf.c"), str(TLSF / "tlsf_check.c")]
 DRIVER = str(HERE / "tlsf_driver.c")
 ZIG = Path(ziglang.__file__).with_name("zig")
 CC = ["cc"] if shutil.which("cc") else [str(ZIG), "cc"]
-WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{TLSF}"]
+WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{TLSF}", f"-I{COMMON}"]
 
 WORD = ctypes.sizeof(ctypes.c_void_p)
 ALIGNMENT = HEADER = 2 * WORD
@@ -73,7 +74,7 @@ class Violation(IntEnum):
 
 
 def macros(sl_bits: int, bit_search: int) -> list[str]:
-    return [f"-DTLSF_SL_BITS={sl_bits}", f"-DTLSF_BIT_SEARCH={bit_search}"]
+    return [f"-DTLSF_SL_BITS={sl_bits}", f"-DBIT_SEARCH={bit_search}"]
 
 
 def compile_or_fail(command: list[str], cwd: Path) -> None:
@@ -664,7 +665,17 @@ def test_no_line_or_branch_stays_unexecuted(tmp_path: Path, sl_bits: int, bit_se
     gcc, gcov = shutil.which("gcc"), shutil.which("gcov")
     if gcc is None or gcov is None:
         pytest.skip("needs gcc and gcov")
-    command = [gcc, "-std=gnu11", "--coverage", "-O0", f"-I{TLSF}", *macros(sl_bits, bit_search), *SOURCES, DRIVER]
+    command = [
+        gcc,
+        "-std=gnu11",
+        "--coverage",
+        "-O0",
+        f"-I{TLSF}",
+        f"-I{COMMON}",
+        *macros(sl_bits, bit_search),
+        *SOURCES,
+        DRIVER,
+    ]
     compile_or_fail([*command, "-o", "driver"], tmp_path)
     drive(tmp_path / "driver", sl_bits, WORD)
     data = next(tmp_path.glob("*tlsf.gcda"))
