@@ -18,7 +18,8 @@ from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest, naming_a_heap_that_works
 from wcet_probe.scenarios.random_workload import random_plans
-from wcet_probe.scenarios.tlsf_heap import HEADER_BYTES, Classes, Layout, lists, walk
+from wcet_probe.scenarios.tlsf_heap import ALIGNMENT_BYTES, HEADER_BYTES, Classes, Layout, lists, walk
+from wcet_probe.scenarios.traces import TraceBuilder
 
 _WHY_WORST_ALLOC = (
     "The request is at least the small-block limit and off a class boundary: it is rounded, a logarithm finds its row.",
@@ -276,6 +277,83 @@ def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     return tuple(plans)
 
 
+def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    """The request is rounded and mapped, and both levels are searched in vain: over an empty row or a block below."""
+    classes = _classes(request)
+    cut = classes.row_start(2) - HEADER_BYTES
+    size = cut - classes.width(cut) + 1
+    plans = []
+    for below in (0, 1):
+        layout = Layout(classes, request.heap_bytes)
+        if below:
+            layout.free(classes.row_start(1))
+        layout.fence(layout.room_bytes)
+        what = "no block is free" if not below else "the only free block is of a lower class of the request's row"
+        plans.append(
+            ScenarioPlan(
+                scenario="worst-failing-alloc",
+                variant=what,
+                trace=layout.trace(),
+                measured=Operation(OperationKind.MALLOC, 0, size),
+                initial_cache=InitialCache.DIRTY,
+                state=f"{what}; malloc({size}) is refused",
+                why=(
+                    "The request is at least the small-block limit: it is rounded, a logarithm finds its row.",
+                    "Both bitmaps are searched, and nothing is found.",
+                ),
+                prediction={"free blocks the request's class or above": 0, "free blocks": below},
+                refused=True,
+            )
+        )
+    return tuple(plans)
+
+
+def _paper_alloc(_: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    """The smallest request on a virgin heap (C06 §4 refers to it): it is not rounded and needs no logarithm."""
+    return (
+        ScenarioPlan(
+            scenario="paper-alloc",
+            variant="smallest request",
+            trace=TraceBuilder().trace(),
+            measured=Operation(OperationKind.MALLOC, 0, 1),
+            initial_cache=InitialCache.DIRTY,
+            state="the heap is one free block; malloc(1) cuts the least block off it",
+            why=(
+                "Both bitmaps are searched and the block is split.",
+                "It is not the worst: a request at or above the small-block limit is rounded and mapped as well.",
+            ),
+            prediction={"free blocks": 1, "used blocks": 0},
+        ),
+    )
+
+
+def _paper_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    """Both neighbours free, as the papers ask for and no more: their lists hold other blocks, their sizes are small."""
+    layout = Layout(_classes(request), request.heap_bytes)
+    for _ in range(2):
+        layout.free(HEADER_BYTES)
+        layout.fence()
+    layout.free(HEADER_BYTES)
+    slot = layout.used(HEADER_BYTES)
+    layout.free(HEADER_BYTES)
+    layout.fence()
+    return (
+        ScenarioPlan(
+            scenario="paper-free",
+            variant="both neighbours free",
+            trace=layout.trace(),
+            measured=Operation(OperationKind.FREE, slot),
+            initial_cache=InitialCache.DIRTY,
+            state="a used block of 8 bytes between free ones of 8 bytes, whose list holds two more",
+            why=(
+                "Two blocks leave their list and two merges are made.",
+                "It is not the worst: no list becomes empty, so that no bit is cleared, and no size needs a logarithm.",
+            ),
+            prediction={"blocks in the smallest class": 4, "free blocks": 5},
+        ),
+    )
+
+
 def _require(request: HeapRequest, holds: bool) -> None:  # noqa: FBT001  (an assertion with the heap's name)
     if not holds:
         message = f"a heap of {request.heap_bytes} bytes cannot hold the scenario's state; give a larger --heap."
@@ -295,13 +373,21 @@ def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
         facts |= _alloc_facts(guest, plan)
     if plan.scenario == "worst-free":
         facts |= _free_facts(guest, plan)
+    if plan.scenario == "worst-failing-alloc":
+        at_or_above = [n for c, n in lengths.items() if c >= classes.of(_cut(classes, plan))]
+        facts["free blocks the request's class or above"] = sum(at_or_above)
     return facts
+
+
+def _cut(classes: Classes, plan: ScenarioPlan) -> int:
+    """Bytes that the measured request is rounded up to."""
+    size = -(-plan.measured.size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    return -(-size // classes.width(size)) * classes.width(size)
 
 
 def _alloc_facts(guest: GuestHeap, plan: ScenarioPlan) -> dict[str, int | str]:
     classes, lengths = Classes(guest.values["sl-bits"]), lists(guest)
-    size = -(-plan.measured.size_bytes // 8) * 8
-    cut = -(-size // classes.width(size)) * classes.width(size)
+    cut = _cut(classes, plan)
     at_or_above = {c: n for c, n in lengths.items() if c >= classes.of(cut)}
     found_class = min(at_or_above)
     found = next(b for b in walk(guest) if b.free and classes.of(b.size_bytes - HEADER_BYTES) == found_class)
@@ -341,6 +427,9 @@ FAMILY = Family(
             "best-alloc": naming_a_heap_that_works(_best_alloc),
             "best-free": naming_a_heap_that_works(_best_free),
             "random": random_plans,
+            "worst-failing-alloc": naming_a_heap_that_works(_worst_failing_alloc),
+            "paper-alloc": _paper_alloc,
+            "paper-free": naming_a_heap_that_works(_paper_free),
         }
     ),
     walk=walk,

@@ -1,0 +1,35 @@
+"""djgpp-tags: every state is reached, malloc and free are linear, no random workload is worse."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import TARGETS
+from wcet_probe.scenarios import scenario_names
+
+from .tagged_scenarios import dearest_of_random_replay, instructions, report
+
+NAME = "djgpp-tags"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
+def test_every_state_is_reached(target, heap_bytes):
+    for scenario in scenario_names(NAME):
+        assert report(NAME, scenario, target, heap_bytes).checks
+    for kind in ("alloc", "free"):
+        worst, best = (instructions(NAME, f"{which}-{kind}", target, heap_bytes) for which in ("worst", "best"))
+        assert worst > 10 * best
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_random_workload_is_worse(target):
+    dearest = dearest_of_random_replay(NAME, target, 4 << 10, 1)
+    assert dearest[0] <= instructions(NAME, "worst-alloc", target)
+    assert dearest[1] <= instructions(NAME, "worst-free", target)
+
+
+def test_walks_are_linear_in_the_heap():
+    for scenario in ("worst-alloc", "worst-free"):
+        few, many = (report(NAME, scenario, "cortex-m4", kib << 10).plan.driver_value for kib in (256, 1024))
+        assert 3.9 < many / few < 4.1
