@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def render_growth(request: ProbeRequest, found: Growth, console: Console) -> None:
     """Print what the claim says, what was found, and the samples."""
-    verdict = "holds" if found.holds else "DOES NOT HOLD"
+    verdict = "holds on these heaps" if found.holds else "DOES NOT HOLD"
     console.print(f"{request.allocator.name} on {request.target.name}, {request.scenario}: {found.shape.value}")
     console.print(f"claimed {found.claim}: {verdict}")
     console.print(f"{'exactly' if found.exact else 'fitted'}: {found.formula}\n", soft_wrap=True)
@@ -56,9 +56,7 @@ def render_matrix(request: ProbeRequest, cells: Sequence[Cell], console: Console
     heap = format_size(request.heap_bytes)
     for count in ("instructions", "cycles"):
         console.print(f"{count} of {request.scenario} on {request.target.name}, heap {heap}", soft_wrap=True)
-        console.print(
-            "rows: who is measured; columns: in whose worst state; [own state]; ! refused; - no block to free\n"
-        )
+        console.print("rows: who is measured; columns: in whose state; [own state]; ! refused; - no block to free\n")
         rows = [[name, *(_text(by_place[name, other], count) for other in names)] for name in names]
         render_table(("", *(name.replace("-", "-\n") for name in names)), rows, console)
         console.print()

@@ -14,7 +14,7 @@ from tests.support import CHOICES, TARGETS, guest_on, tlsf
 from wcet_probe import build, toolchain
 from wcet_probe.build import build_image
 from wcet_probe.catalog import load_target
-from wcet_probe.errors import BuildError, ImageError
+from wcet_probe.errors import BuildError
 from wcet_probe.model import Allocator, Image
 from wcet_probe.toolchain import PACKAGED, find_toolchain
 
@@ -146,12 +146,19 @@ def test_a_full_disk_under_the_compiler(tmp_path, monkeypatch):
     assert [name for name in kept(tmp_path / "cache") if name != "images"] == []
 
 
-def test_a_damaged_image_in_the_cache_is_an_error(tmp_path):
-    built(tmp_path)
+@pytest.mark.parametrize("damage", [
+    lambda _: b"",
+    lambda content: content[:100],
+    lambda content: content[:5000] + bytes([content[5000] ^ 1]) + content[5001:],
+    lambda content: content + b"x",
+], ids=["emptied", "cut", "one bit", "longer"])  # fmt: skip
+def test_a_damaged_image_in_the_cache_is_built_again(tmp_path, damage):
+    first = built(tmp_path)
     (path,) = (tmp_path / "images").iterdir()
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ImageError, match="no usable ELF"):
-        built(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    assert built(tmp_path) == first
+    assert path.read_bytes() == whole
 
 
 # ------------------------------------------------------------------------------------------------------------ toolchain

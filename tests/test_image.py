@@ -57,7 +57,7 @@ def test_nearly_each_instruction_of_a_function_has_a_line(image):
     free = image.symbols["tlsf_free"]
     found = [image.lines.find(address) for address in range(free.address, free.address + free.size_bytes, 2)]
     assert found.count(None) < len(found) / 10
-    assert {line[0] for line in found if line} == {"tlsf.c"}
+    assert {line[0] for line in found if line} <= {"tlsf.c", "bit_search.h"}
 
 
 @pytest.mark.parametrize("target", LITERAL)

@@ -28,6 +28,8 @@ COMMON_FLAGS = (
 )
 """Flags for both compiler families. ``-fno-builtin`` keeps a byte loop from becoming a call of its own function."""
 
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
 _FAMILY_FLAGS = {
     # No path of the machine in the debug information.
     "clang": ("-fdebug-compilation-dir=.", "-no-canonical-prefixes"),
@@ -75,7 +77,7 @@ def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: 
     sources = (*allocator.sources, *_guest_sources())
     kept = cache_dir / "images" / f"{allocator.name}-{target.name}-{_key(sources, flags, toolchain, script)}.elf"
     try:
-        elf = kept.read_bytes() if kept.is_file() else _keep(kept, sources, flags, toolchain, script)
+        elf = _kept(kept) or _keep(kept, sources, flags, toolchain, script)
     except OSError as error:
         message = (
             f"the image cache {cache_dir} cannot be used ({error.strerror}); free some space, "
@@ -118,8 +120,19 @@ def _keep(
             _call([*toolchain.compile, *flags, *family, "-c", unit, "-o", f"{unit}.o"], here)
         objects = [f"{unit}.o" for unit in units]
         _call([*toolchain.link, "-T", "image.ld", *objects, *toolchain.libraries, "-o", "image.elf"], here)
-        (here / "image.elf").replace(kept)
-        return kept.read_bytes()
+        elf = (here / "image.elf").read_bytes()
+        (here / "image.kept").write_bytes(elf + hashlib.sha256(elf).digest())
+        (here / "image.kept").replace(kept)
+        return elf
+
+
+def _kept(kept: Path) -> bytes | None:
+    """The image in the cache, or None where there is none or it was damaged: its digest stands behind it."""
+    if not kept.is_file():
+        return None
+    content = kept.read_bytes()
+    elf, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
+    return elf if hashlib.sha256(elf).digest() == digest else None
 
 
 def _call(command: list[str], here: Path) -> None:

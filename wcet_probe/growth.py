@@ -173,9 +173,11 @@ def _value(coefficients: Sequence[Fraction], x: int) -> Fraction:
 
 
 def _fitted_formula(samples: Sequence[Sample], shape: Shape) -> str:
-    a, b = _line(samples, shape)
+    """A line through the large half of the heaps: what comes below a threshold would only bend it."""
+    large = samples[-max(3, len(samples) // 2) :]
+    a, b = _line(large, shape)
     if shape is Shape.CONSTANT:
         counts = [sample.instructions for sample in samples]
         return f"instructions between {min(counts)} and {max(counts)}"
     term = {"logarithmic": "log2(H)", "square root": "sqrt(H)", "linear": "H", "quadratic": "H²"}[shape.value]
-    return f"instructions ≈ {a:.4g} + {b:.4g}·{term}"
+    return f"instructions ≈ {a:.4g} + {b:.4g}·{term} from H = {large[0].heap_bytes} on"

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -79,6 +81,11 @@ for command in (list_names, show, growth, matrix, search, doctor):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``wcet-probe`` with ``arguments``, by default those of the process, and return its exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (for the rest of the process)
+    if sys.stdout is None:
+        click.echo("wcet-probe: stdout is closed; give the result a place to go.", err=True)
+        return ExitCode.FAILURE
     try:
         code = commands.main(words, prog_name="wcet-probe", standalone_mode=False)
         sys.stdout.flush()

@@ -71,9 +71,12 @@ def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: 
     """Measure each allocator in its own worst state and in those of the others."""
     from wcet_probe.catalog import allocator_names
     from wcet_probe.reports.studies import matrix_document, render_matrix
+    from wcet_probe.scenarios import describe, scenario_names
     from wcet_probe.sweep import matrix as measure
 
-    requests = [_request(name, scenario, heap_bytes, common) for name in names or allocator_names()]
+    describe(scenario)
+    chosen = names or tuple(name for name in allocator_names() if scenario in scenario_names(name))
+    requests = [_request(name, scenario, heap_bytes, common) for name in chosen]
     with streams.progress(quiet=common["quiet"], verbose=common["verbose"]) as tell:
         cells = measure(requests, tell)
     if common["as_json"]:
