@@ -15,6 +15,7 @@ from typing import Literal
 
 from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.random_workload import log_uniform, random_plan
 from wcet_probe.scenarios.traces import TraceBuilder
 
 _FREE_BIT = 1
@@ -184,7 +185,7 @@ def _random(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             builder.free(slot)
             unused[bucket] += 1
             continue
-        size = _log_uniform(draw, largest)
+        size = log_uniform(draw, largest)
         bucket = buckets.bucket(size)
         if not unused[bucket]:
             if left < buckets.carved_bytes(bucket):
@@ -193,23 +194,8 @@ def _random(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             unused[bucket] += buckets.carved_bytes(bucket) // buckets.size(bucket)
         unused[bucket] -= 1
         live.append((builder.malloc(size), bucket))
-    size = next(s for s in iter(lambda: _log_uniform(draw, largest), 0) if unused[buckets.bucket(s)])
-    return (
-        ScenarioPlan(
-            scenario="random",
-            variant=f"seed {request.seed}",
-            trace=builder.trace(),
-            measured=Operation(OperationKind.MALLOC, 0, size),
-            initial_cache=InitialCache.WARM,
-            state=f"{len(live)} blocks live after {_OPERATIONS} operations of up to {largest} bytes; malloc({size})",
-            why=("Nothing: this is an arbitrary state, for contrast.",),
-            prediction={"used blocks": len(live)},
-        ),
-    )
-
-
-def _log_uniform(draw: random.Random, largest: int) -> int:
-    return draw.randrange(1, 1 + (1 << draw.randrange(1, largest.bit_length())))
+    size = next(s for s in iter(lambda: log_uniform(draw, largest), 0) if unused[buckets.bucket(s)])
+    return (random_plan(request, builder, len(live), largest, size),)
 
 
 # -------------------------------------------------------------------------------------------------------------- facts

@@ -27,21 +27,26 @@ def random_plans(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         if live and (len(live) >= blocks or draw.random() < _SHARE_OF_FREES):
             builder.free(live.pop(draw.randrange(len(live))))
         else:
-            live.append(builder.malloc(_log_uniform(draw, largest)))
-    size = _log_uniform(draw, largest)
-    return (
-        ScenarioPlan(
-            scenario="random",
-            variant=f"seed {request.seed}",
-            trace=builder.trace(),
-            measured=Operation(OperationKind.MALLOC, 0, size),
-            initial_cache=InitialCache.WARM,
-            state=f"{len(live)} blocks live after {_OPERATIONS} operations of up to {largest} bytes; malloc({size})",
-            why=("Nothing: this is an arbitrary state, for contrast.",),
-            prediction={"used blocks": len(live)},
-        ),
+            live.append(builder.malloc(log_uniform(draw, largest)))
+    size = log_uniform(draw, largest)
+    return (random_plan(request, builder, len(live), largest, size),)
+
+
+def random_plan(request: HeapRequest, builder: TraceBuilder, live_blocks: int, largest: int, size: int) -> ScenarioPlan:
+    """The plan of a random workload: ``builder``'s operations leave ``live_blocks`` blocks, then ``malloc(size)``."""
+    trace = builder.trace()
+    return ScenarioPlan(
+        scenario="random",
+        variant=f"seed {request.seed}",
+        trace=trace,
+        measured=Operation(OperationKind.MALLOC, 0, size),
+        initial_cache=InitialCache.WARM,
+        state=f"{live_blocks} blocks live after {len(trace)} operations of up to {largest} bytes; malloc({size})",
+        why=("Nothing: this is an arbitrary state, for contrast.",),
+        prediction={"used blocks": live_blocks},
     )
 
 
-def _log_uniform(draw: random.Random, largest: int) -> int:
+def log_uniform(draw: random.Random, largest: int) -> int:
+    """A size whose magnitude is uniform, up to about ``largest`` bytes."""
     return draw.randrange(1, 1 + (1 << draw.randrange(1, largest.bit_length())))

@@ -66,6 +66,8 @@ def _settings(spec: str) -> dict[str, str]:
     settings: dict[str, str] = {}
     for item in spec.split(","):
         key, _, value = item.partition("=")
+        if item == "none":
+            raise UsageError("none stands alone: write --cache i:none or --cache d:none, and other settings apart.")
         if key not in _KEYS:
             raise unknown_name("cache setting", key, (*_KEYS, "none"))
         if not value or key in settings:
@@ -119,13 +121,19 @@ def _geometry(given: dict[str, int], title: str) -> tuple[int, int, int]:
     """Sets, ways and bytes of a line from at least three of size, sets, ways and line."""
     if 0 in given.values():
         raise UsageError(f"no size, sets, ways or line of the {title} can be 0: use none for no cache.")
+    for what in ("sets", "line"):
+        if given.get(what, 1) & (given.get(what, 1) - 1):
+            raise UsageError(f"{what} of the {title} must be a power of two, not {given[what]}: change {what}.")
     size_bytes = given.get("size") or given["sets"] * given["ways"] * given["line"]
     sets = given.get("sets") or size_bytes // (given["ways"] * given["line"])
     ways = given.get("ways") or size_bytes // (sets * given["line"])
     line_bytes = given.get("line") or size_bytes // (sets * ways)
     product = f"{sets} sets x {ways} ways x {line_bytes} bytes"
     if sets * ways * line_bytes != size_bytes:
-        message = f"the {title} of {format_size(size_bytes)} is not {product}: give values that agree."
+        message = (
+            f"the {title} of {format_size(size_bytes)} is not {product}: give values that agree; "
+            "the number of sets is to be a power of two."
+        )
         raise UsageError(message)
     for what, value in (("sets", sets), ("line", line_bytes)):
         if value & (value - 1):
