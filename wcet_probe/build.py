@@ -16,6 +16,7 @@ from wcet_probe.toolchain import Toolchain, find_toolchain
 COMMON_FLAGS = (
     "-std=c11",
     "-O2",
+    "-fno-unroll-loops",
     "-g",
     "-ffreestanding",
     "-fno-builtin",
@@ -26,7 +27,11 @@ COMMON_FLAGS = (
     "-fno-asynchronous-unwind-tables",
     "-fno-pic",
 )
-"""Flags for both compiler families. ``-fno-builtin`` keeps a byte loop from becoming a call of its own function."""
+"""Flags for both compiler families.
+
+``-fno-builtin`` keeps a byte loop from becoming a call of its own function. Without unrolling an iteration in the
+source is one in the binary, and a loop bound means in both the same.
+"""
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
 

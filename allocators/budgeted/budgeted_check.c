@@ -5,14 +5,23 @@
 #include "budgeted_shared.h"
 #include "budgeted_sizes.h"
 
+/* Whether a bucket starts at `offset`; by multiplication, for not every core divides. */
+static int is_bucket(size_t offset, size_t stride)
+{
+    size_t index = 0;
+
+    while (index < BUDGETED_BUCKETS && index * stride != offset)
+        index++;
+    return index < BUDGETED_BUCKETS;
+}
+
 /* Ends when the stack is longer than it may be. */
 static int check_stack(const struct budgeted_object *object, size_t stride, const unsigned char *start)
 {
     size_t length = 0;
 
     for (const struct budgeted_bucket *bucket = object->top; bucket != NULL; bucket = bucket->next) {
-        const uintptr_t offset = (uintptr_t)bucket - (uintptr_t)start;
-        if (offset >= stride * BUDGETED_BUCKETS || offset % stride != 0)
+        if (!is_bucket((uintptr_t)bucket - (uintptr_t)start, stride))
             return BUDGETED_BAD_STACK_ADDRESS;
         if (length++ == BUDGETED_BUCKETS)
             return BUDGETED_BAD_STACK_LENGTH;
