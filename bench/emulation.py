@@ -12,7 +12,7 @@ import argparse
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from wcet_probe.catalog import load_allocator, load_target, target_names
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.decode import decode
 from wcet_probe.emu.machine import Machine
-from wcet_probe.model import CacheConfig, Target, Trace
+from wcet_probe.model import CacheConfig, Control, Instruction, MemoryRange, Target, Trace, WatchedLoop
 from wcet_probe.timing import costs, with_timing_problems
 
 HEAP_BYTES = 4 << 20
@@ -64,6 +64,18 @@ def with_caches(target: Target) -> Target:
     return replace(target, icache=choose(target.icache, donor.icache), dcache=choose(target.dcache, donor.dcache))
 
 
+def backward_branches(instructions: Sequence[Instruction]) -> tuple[WatchedLoop, ...]:
+    """Each direct backward branch as a loop that control falls into from above, to have something to watch."""
+    return tuple(
+        WatchedLoop(f"{branch.address:#x}", start, (above.address,), (MemoryRange(start, branch.address - start + 1),))
+        for branch in instructions
+        for above in instructions
+        if branch.control in {Control.BRANCH, Control.CONDITIONAL_BRANCH}
+        and (start := branch.branch_target or 0) == above.address + above.size_bytes
+        and start <= branch.address
+    )
+
+
 def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, list[float]]]:
     """Guest instructions of one replay, and the seconds of each round by mode."""
     allocator = load_allocator("tlsf")
@@ -71,18 +83,23 @@ def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, l
     instructions = with_timing_problems(decode(image), target)
     cached, bare = with_caches(target), replace(target, icache=None, dcache=None)
     init = allocator.entry_points["init"]
-    modes: dict[str, tuple[Target, Callable[[Machine], object]]] = {
-        "bare engine": (bare, lambda machine: machine.replay(trace)),
-        "instructions": (bare, lambda machine: machine.replay_observed(trace, data=False)),
-        "instructions of each operation": (bare, lambda machine: machine.replay_counted(trace)),
-        "instructions, I-cache": (cached, lambda machine: machine.replay_observed(trace, data=False)),
-        "instructions, I- and D-cache": (cached, lambda machine: machine.replay_observed(trace)),
+    loops = backward_branches(instructions)
+    modes: dict[str, tuple[Target, Sequence[WatchedLoop], Callable[[Machine], object]]] = {
+        "bare engine": (bare, (), lambda machine: machine.replay(trace)),
+        "loops": (bare, loops, lambda machine: machine.replay(trace)),
+        "instructions": (bare, (), lambda machine: machine.replay_observed(trace, data=False)),
+        "instructions, loops": (bare, loops, lambda machine: machine.replay_observed(trace, data=False)),
+        "instructions of each operation": (bare, (), lambda machine: machine.replay_counted(trace)),
+        "instructions, I-cache": (cached, (), lambda machine: machine.replay_observed(trace, data=False)),
+        "instructions, I- and D-cache": (cached, (), lambda machine: machine.replay_observed(trace)),
+        "instructions, I- and D-cache, loops": (cached, loops, lambda machine: machine.replay_observed(trace)),
     }
     seconds: dict[str, list[float]] = {mode: [] for mode in modes}
     executed = 0
     for _ in range(rounds):
-        for mode, (core, run) in modes.items():
-            with Machine(image, core, instructions, costs(instructions, core), HEAP_BYTES) as machine:
+        for mode, (core, watched, run) in modes.items():
+            charged = costs(instructions, core)
+            with Machine(image, core, instructions, charged, HEAP_BYTES, watched=watched) as machine:
                 machine.call(init, machine.heap.base_address, HEAP_BYTES)
                 start = time.process_time()
                 run(machine)

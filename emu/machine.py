@@ -10,7 +10,8 @@ from typing import Self
 
 from wcet_probe.effective_address import evaluate
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
-from wcet_probe.emu.measurement import measurement
+from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
+from wcet_probe.emu.measurement import executions, measurement
 from wcet_probe.emu.memory import GuestMemory, Region, region
 from wcet_probe.emu.native import OUTSIDE_CODE, PROBLEM_EXECUTED, RUNNING
 from wcet_probe.emu.observer import Observation, Observer
@@ -24,10 +25,12 @@ from wcet_probe.model import (
     Instruction,
     InstructionCost,
     Isa,
+    LoopCount,
     Measurement,
     MemoryRange,
     Target,
     Trace,
+    WatchedLoop,
 )
 
 HARNESS_ADDRESS = 0xA0000000
@@ -54,10 +57,11 @@ NO_METADATA: tuple[MemoryRange, ...] = ()
 class Machine:
     """A guest: ``image`` on ``target`` with a heap of ``heap_bytes``. Use it as a context manager.
 
-    Calls and replays run without instrumentation, at the engine's full speed, unless they are observed.
+    Calls and replays run without instrumentation, at the engine's full speed, unless they are observed. Where loops are
+    watched, their iterations are counted in every run, also in those that are not observed.
 
     Raises:
-        UsageError: the target's memory map has no room for the heap.
+        UsageError: the target's memory map has no room for the heap, or a watched loop is none of the image.
     """
 
     def __init__(
@@ -67,6 +71,8 @@ class Machine:
         instructions: Sequence[Instruction],
         costs: Sequence[InstructionCost],
         heap_bytes: int,
+        *,
+        watched: Sequence[WatchedLoop] = (),
     ) -> None:
         self._image, self._target = image, target
         regions = _regions(image, target, heap_bytes)
@@ -77,7 +83,8 @@ class Machine:
         self._table = code_table(instructions, costs, lambda name: register_id(target.isa, name), stack_pointer)
         harness = next((s for s in image.functions if s.name == "wp_replay"), None)
         self._harness = MemoryRange(harness.address, harness.size_bytes) if harness else MemoryRange(0, 0)
-        self._observer = Observer(self._table, regions, target, self._harness)
+        self._loops = loop_table(watched, self._table)
+        self._observer = Observer(self._table, regions, target, self._harness, self._loops)
         self._engine = Engine(target, regions, self._observer.callback("tlb_fill"), self._observer.handle)
         self._observed = False
         self._stack_register = stack_pointer
@@ -101,7 +108,7 @@ class Machine:
         return self.memory.read_word(_SLOTS_ADDRESS + _SLOT_BYTES * index)
 
     def call(self, function: str, *arguments: int) -> int:
-        """Run ``function`` without instrumentation; its result.
+        """Run ``function`` unobserved; its result.
 
         Raises:
             ImageError: the image has no such function.
@@ -111,7 +118,7 @@ class Machine:
         return self._run(function, arguments)
 
     def replay(self, trace: Trace) -> int:
-        """Run all operations of ``trace`` without instrumentation; how many allocations were refused."""
+        """Run all operations of ``trace`` unobserved; how many allocations were refused."""
         self._unhook()
         return self._replay(trace)
 
@@ -179,6 +186,22 @@ class Machine:
         """What has been counted since the last observed run began, up to a fault where there was one."""
         return self._observer.observation()
 
+    def executions(self, addresses: Sequence[int]) -> tuple[int, ...]:
+        """How often the last measured or counted call executed the instruction at each of ``addresses``.
+
+        Raises:
+            UsageError: no instruction starts at one of them.
+        """
+        return executions(self._observer.observation(), self._table, addresses)
+
+    def loop_counts(self) -> tuple[LoopCount, ...]:
+        """What was counted of each watched loop, in all runs since ``restart_loop_counts``."""
+        return loop_counts(self._loops)
+
+    def restart_loop_counts(self) -> None:
+        """Forget what was counted of the watched loops."""
+        restart_counts(self._loops)
+
     def entry_registers(self, arguments: Sequence[int]) -> dict[str, int]:
         """Registers by name as a call with ``arguments`` finds them."""
         if len(arguments) > _MOST_ARGUMENTS:
@@ -196,7 +219,8 @@ class Machine:
         self._observed = True
 
     def _unhook(self) -> None:
-        self._engine.set_hooks(None, None, self._observer.handle)
+        block = self._observer.callback("watch") if self._loops.watched else None
+        self._engine.set_hooks(block, None, self._observer.handle)
         self._observed = False
 
     def _replay(self, trace: Trace) -> int:
@@ -223,14 +247,12 @@ class Machine:
         except EngineFault as fault:
             self._check_stop()
             pc = self._culprit(self._engine.program_counter)
-            if self._observed:
-                self._observer.settle(pc)
+            self._observer.settle(pc)
             if not any(pc in code for code in self._image.code):
                 raise self._outside(pc) from fault
             raise self._stray(pc, self._inaccessible(pc), str(fault)) from fault
         self._check_stop()
-        if self._observed:
-            self._observer.finish()
+        self._observer.finish()
         return self._engine.read_register("r3" if self._target.isa is Isa.POWERPC else "r0")
 
     def _check_stop(self) -> None:

@@ -82,7 +82,7 @@ def executed_path(observation: Observation, table: CodeTable) -> tuple[tuple[Run
     A run is cut where control came in from elsewhere or went out, not where the engine happened to end a translation.
     """
     starts = _run_starts(observation, table)
-    executions = list(accumulate(e - x for e, x in zip(observation.entered, observation.left, strict=True)))
+    executed = _row_executions(observation)
     behind = dict(pairwise(starts))
     order: dict[int, int] = {}
     path: list[int] = []
@@ -90,17 +90,32 @@ def executed_path(observation: Observation, table: CodeTable) -> tuple[tuple[Run
     for block in observation.path:
         path.extend(order.setdefault(start, len(order)) for start in starts_of[block])
     for start in starts[:-1]:
-        if executions[start] and not observation.path_complete:
+        if executed[start] and not observation.path_complete:
             order.setdefault(start, len(order))
     runs = tuple(
         Run(
             address=table.address(start),
             instructions=sum(row in table.instructions for row in range(start, behind[start])),
-            executions=executions[start],
+            executions=executed[start],
         )
         for start in order
     )
     return runs, tuple(path)
+
+
+def executions(observation: Observation, table: CodeTable, addresses: Sequence[int]) -> tuple[int, ...]:
+    """How often the instruction at each of ``addresses`` was executed.
+
+    Raises:
+        UsageError: no instruction starts at one of them.
+    """
+    executed = _row_executions(observation)
+    return tuple(executed[table.row(address)] for address in addresses)
+
+
+def _row_executions(observation: Observation) -> list[int]:
+    """Executions of each row's halfword: of the blocks that started at or below it, those that did not end."""
+    return list(accumulate(e - x for e, x in zip(observation.entered, observation.left, strict=True)))
 
 
 def _run_starts(observation: Observation, table: CodeTable) -> list[int]:

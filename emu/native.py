@@ -11,7 +11,7 @@ from pathlib import Path
 from wcet_probe.errors import WcetProbeError
 from wcet_probe.model import CacheConfig, InitialCache, Replacement
 
-_ABI_VERSION = 3
+_ABI_VERSION = 4
 
 REPLACEMENT = {Replacement.LRU: 0, Replacement.FIFO: 1, Replacement.PLRU: 2, Replacement.RANDOM: 3}
 CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
@@ -82,6 +82,36 @@ class RangeLayout(Structure):
     _fields_ = [(name, c_uint32) for name in ("base", "bytes", "writable", "touched_word")]
 
 
+class LoopEventLayout(Structure):
+    """``struct wp_loop_event``."""
+
+    _fields_ = [(name, c_uint32) for name in ("row", "loop", "is_header")]
+
+
+class LoopRangeLayout(Structure):
+    """``struct wp_loop_range``."""
+
+    _fields_ = [(name, c_uint32) for name in ("first", "behind")]
+
+
+class LoopCountLayout(Structure):
+    """``struct wp_loop_count``."""
+
+    _fields_ = [(name, c_uint64) for name in ("running", "max_header_executions", "header_executions", "entries")]
+
+
+class LoopSetupLayout(Structure):
+    """``struct wp_loop_setup``; all pointers are null where no loop is watched."""
+
+    _fields_ = [
+        ("events_before", POINTER(c_uint32)),
+        ("events", POINTER(LoopEventLayout)),
+        ("ranges", POINTER(LoopRangeLayout)),
+        ("first_range", POINTER(c_uint32)),
+        ("counts", POINTER(LoopCountLayout)),
+    ]
+
+
 class SetupLayout(Structure):
     """``struct wp_setup``."""
 
@@ -96,6 +126,7 @@ class SetupLayout(Structure):
         ("entered", POINTER(c_uint32)),
         ("left", POINTER(c_uint32)),
         ("path", POINTER(c_uint32)),
+        ("loops", LoopSetupLayout),
         ("code_base", c_uint32),
         ("code_bytes", c_uint32),
         ("range_count", c_uint32),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from wcet_probe.emu import native
 from wcet_probe.emu.engine import register_id, register_read_address, stop_address
+from wcet_probe.emu.loops import LoopTable, loop_setup
 from wcet_probe.emu.memory import Region
 from wcet_probe.emu.tables import CodeTable
 from wcet_probe.errors import UsageError, WcetProbeError
@@ -51,10 +52,12 @@ class Observation:
 class Observer:
     """A native observer for one guest. ``close`` it, or use the machine's context manager."""
 
-    def __init__(self, table: CodeTable, regions: Iterable[Region], target: Target, harness: MemoryRange) -> None:
+    def __init__(
+        self, table: CodeTable, regions: Iterable[Region], target: Target, harness: MemoryRange, loops: LoopTable
+    ) -> None:
         self._library = native.load()
         self._regions = tuple(regions)
-        self._target, self._table = target, table
+        self._target, self._table, self._loops = target, table, loops
         self._ranges, words = self._layout()
         self._touched = (ctypes.c_uint32 * words)()
         self._entered = (ctypes.c_uint32 * table.row_count)()
@@ -73,6 +76,7 @@ class Observer:
             entered=self._entered,
             left=self._left,
             path=self._path,
+            loops=loop_setup(loops),
             code_base=table.base_address,
             code_bytes=table.size_bytes,
             range_count=len(self._regions),
@@ -98,7 +102,7 @@ class Observer:
         return self._handle
 
     def callback(self, name: str) -> int:
-        """Address of the engine callback ``name`` (``block``, ``instruction``, ``tlb_fill``)."""
+        """Address of the engine callback ``name`` (``block``, ``instruction``, ``watch``, ``tlb_fill``)."""
         return ctypes.cast(getattr(self._library, f"wp_observer_{name}"), ctypes.c_void_p).value or 0
 
     def restart(self, initial: InitialCache, operations: int = 0) -> None:
@@ -110,11 +114,14 @@ class Observer:
         self._library.wp_observer_restart(self.handle)
 
     def settle(self, program_counter: int) -> None:
-        """The engine left a block in the middle: take back what was counted of it from ``program_counter`` on."""
+        """The engine left a block in the middle: take back what was counted of it from ``program_counter`` on.
+
+        Where nothing was observed there is nothing to take back, but the watched loops are told.
+        """
         self._library.wp_observer_settle(self.handle, program_counter)
 
     def finish(self) -> None:
-        """The call has returned."""
+        """The call has returned, observed or not."""
         self._library.wp_observer_finish(self.handle)
 
     def operation_instructions(self) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from wcet_probe.emu.native import (
     AccessLayout,
     InstructionLayout,
 )
+from wcet_probe.errors import UsageError
 from wcet_probe.model import Access, AccessKind, Control, Instruction, InstructionCost, Shift
 
 _KIND = {AccessKind.LOAD: LOAD, AccessKind.STORE: STORE, AccessKind.LOAD_STORE: LOAD | STORE}
@@ -54,6 +55,18 @@ class CodeTable:
     def address(self, row: int) -> int:
         """Address that ``row`` speaks of."""
         return self.base_address + HALFWORD_BYTES * row
+
+    def row(self, address: int) -> int:
+        """The row of the instruction at ``address``.
+
+        Raises:
+            UsageError: no instruction starts there.
+        """
+        row, rest = divmod(address - self.base_address, HALFWORD_BYTES)
+        if rest or row not in self.instructions:
+            message = f"no instruction starts at {address:#010x}; name the first byte of one, without the Thumb bit."
+            raise UsageError(message)
+        return row
 
 
 def code_table(

@@ -22,8 +22,8 @@ from functools import cache
 from types import MappingProxyType
 
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
+from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_tags
 from wcet_probe.scenarios.random_workload import random_plans
 
 HEADER_BYTES = 8
@@ -386,15 +386,16 @@ def _words(guest: GuestHeap) -> _Words:
     return _Words(words, heap.base_address, guest.read_word(control))
 
 
-def walk(guest: GuestHeap) -> tuple[Block, ...]:
+def walk(guest: GuestHeap) -> Blocks:
     """The blocks of the guest's heap in address order, the sentinel left out."""
-    words, base = _words(guest).words, guest.heap.base_address
-    blocks, at, behind = [], 0, (guest.heap.size_bytes - HEADER_BYTES) >> 2
-    while at < behind:
-        tag = words[at + 1]
-        blocks.append(Block(base + 4 * at, tag & ~_STATE_MASK, HEADER_BYTES, bool(tag & _STATE_MASK)))
-        at += (tag & ~_STATE_MASK) >> 2
-    return tuple(blocks)
+    return _blocks(guest, _words(guest))
+
+
+def _blocks(guest: GuestHeap, heap: _Words) -> Blocks:
+    extent = MemoryRange(heap.base, guest.heap.size_bytes - HEADER_BYTES)
+    addresses, tags = chained_tags(heap.words, heap.base, extent, flags=_STATE_MASK, tag_word=1)
+    sizes = array("I", [tag & ~_STATE_MASK for tag in tags])
+    return Blocks(addresses, sizes, HEADER_BYTES, bytes([tag & _STATE_MASK != _USED for tag in tags]))
 
 
 def _tree_height(heap: _Words) -> int:
@@ -438,12 +439,12 @@ def _rotated(heap: _Words, way: list[tuple[int, int]], *, above: int = 0) -> int
 
 
 def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
-    heap, blocks = _words(guest), walk(guest)
-    free = sum(block.free for block in blocks)
+    heap = _words(guest)
+    blocks = _blocks(guest, heap)
     facts: dict[str, int | str] = {
         "tree height": _tree_height(heap),
-        "free blocks": free,
-        "used blocks": len(blocks) - free,
+        "free blocks": blocks.free_blocks,
+        "used blocks": blocks.used_blocks,
     }
     if plan.measured.kind is OperationKind.MALLOC:
         return facts | _alloc_facts(guest, heap, plan)
@@ -463,14 +464,14 @@ def _alloc_facts(guest: GuestHeap, heap: _Words, plan: ScenarioPlan) -> dict[str
     return facts
 
 
-def _free_facts(guest: GuestHeap, heap: _Words, blocks: tuple[Block, ...], plan: ScenarioPlan) -> dict[str, int | str]:
-    own = guest.slot(plan.measured.slot) - HEADER_BYTES
-    at = next(i for i, block in enumerate(blocks) if block.address == own)
+def _free_facts(guest: GuestHeap, heap: _Words, blocks: Blocks, plan: ScenarioPlan) -> dict[str, int | str]:
+    own = blocks.addresses.index(guest.slot(plan.measured.slot) - HEADER_BYTES)
     facts: dict[str, int | str] = {}
-    for which, block in (("left", blocks[at - 1]), ("right", blocks[at + 1])):
-        facts[f"bytes of the {which} neighbour"] = block.size_bytes if block.free else 0
-        way, _ = _way(heap, (block.size_bytes, block.address))
-        facts[f"rotated, {which} neighbour"] = _rotated(heap, way, above=1) if block.free else 0
+    for which, at in (("left", own - 1), ("right", own + 1)):
+        size, free = blocks.sizes_bytes[at], blocks.free[at]
+        facts[f"bytes of the {which} neighbour"] = size if free else 0
+        way, _ = _way(heap, (size, blocks.addresses[at]))
+        facts[f"rotated, {which} neighbour"] = _rotated(heap, way, above=1) if free else 0
     return facts
 
 

@@ -10,6 +10,7 @@ Sources: P02 §2.3.1, §3.1.1, §3.1.2.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,8 +18,8 @@ from math import isqrt
 from types import MappingProxyType
 
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
+from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_tags
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tree_heap import Words, trace_of_layout
 
@@ -323,16 +324,15 @@ def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 # ------------------------------------------------------------------------------------------------ the guest's heap
 
 
-def walk(guest: GuestHeap) -> tuple[Block, ...]:
+def walk(guest: GuestHeap) -> Blocks:
     """The blocks of the guest's heap in address order, the fences left out."""
     control = guest.symbols["btree_best_fit_control"]
-    words, blocks = Words.of(guest, control), []
-    address, fence = guest.read_word(control), guest.read_word(control + _FENCE_OFFSET)
-    while address < fence:
-        header = words[address]
-        blocks.append(Block(address, header & ~_FREE_BIT, HEADER_BYTES, bool(header & _FREE_BIT)))
-        address += header & ~_FREE_BIT
-    return tuple(blocks)
+    words = Words.of(guest, control)
+    start, fence = guest.read_word(control), guest.read_word(control + _FENCE_OFFSET)
+    extent = MemoryRange(start, fence - start)
+    addresses, headers = chained_tags(words.words, words.base_address, extent, flags=_FREE_BIT)
+    sizes = array("I", [header & ~_FREE_BIT for header in headers])
+    return Blocks(addresses, sizes, HEADER_BYTES, bytes([header & _FREE_BIT for header in headers]))
 
 
 @dataclass(slots=True)

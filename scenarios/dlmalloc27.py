@@ -140,6 +140,17 @@ def nodes_passed(counts: Iterable[int]) -> int:
     return (sum(counts) ** 2 - sum(count * count for count in counts)) // 2
 
 
+def nodes_passed_with_rest(counts: Mapping[int, int], rest_bytes: int, *, is_last: bool) -> int:
+    """As ``nodes_passed``, if what is left of the heap merges into a chunk of ``rest_bytes``, before or after all others.
+
+    Only a chunk that is large is sorted among them: it passes the larger ones, or the smaller ones pass it.
+    """
+    between = range(_LARGE + 1, rest_bytes)
+    larger = sum(count for size, count in counts.items() if size > rest_bytes > _LARGE)
+    smaller = sum(count for size, count in counts.items() if size in between)
+    return nodes_passed(counts.values()) + (larger if is_last else smaller)
+
+
 @dataclass(frozen=True, slots=True)
 class _Deferred:
     """A heap full of put-off work.
@@ -187,6 +198,7 @@ def _deferred(request: HeapRequest, *, sort: bool, scatter: bool, alternate: boo
     rest = [script.cut(_LEAST) for _ in range((script.room_bytes - reserve) // _LEAST)]
     pair = [script.cut(_LEAST), script.cut(_LEAST)]
     script.cut(_LEAST)
+    rest_bytes = _LEAST * len(rest) + pair_bytes
     free: list[int] = []
     if alternate:
         # Each between two chunks of fast bins. Before a mark one more would fit: it adds instructions but saves misses.
@@ -209,7 +221,7 @@ def _deferred(request: HeapRequest, *, sort: bool, scatter: bool, alternate: boo
         fast=len(fast) + len(marks) + (alternate and pair_is_fast),
         unsorted=len(free) + (alternate and not pair_is_fast),
         regions=len(order) + 1,
-        passed=nodes_passed(counts.values()),
+        passed=nodes_passed_with_rest(counts, rest_bytes, is_last=alternate and pair_is_fast),
     )
 
 

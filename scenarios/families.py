@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import wraps
+from itertools import repeat
 
-from wcet_probe.errors import HeapTooSmallError
+from wcet_probe.errors import HeapTooSmallError, StateError
 from wcet_probe.model import Allocator, Block, MemoryRange, ScenarioPlan
 
 
@@ -97,6 +99,78 @@ class GuestHeap:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocks:
+    """Blocks of a heap in address order, as columns: millions of them would be slow as objects.
+
+    Attributes:
+        addresses: of the headers.
+        sizes_bytes: of header and payload.
+        header_bytes: of every header.
+        free: 1 for a free block, 0 for one in use.
+    """
+
+    addresses: array[int]
+    sizes_bytes: array[int]
+    header_bytes: int
+    free: bytes
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+    def __iter__(self) -> Iterator[Block]:
+        return map(Block, self.addresses, self.sizes_bytes, repeat(self.header_bytes), map(bool, self.free))
+
+    @property
+    def free_blocks(self) -> int:
+        """How many blocks are free."""
+        return self.free.count(1)
+
+    @property
+    def used_blocks(self) -> int:
+        """How many blocks are in use."""
+        return self.free.count(0)
+
+
+def headers_of(blocks: Iterable[Block]) -> Iterator[MemoryRange]:
+    """The headers of ``blocks``."""
+    if isinstance(blocks, Blocks):
+        return map(MemoryRange, blocks.addresses, repeat(blocks.header_bytes))
+    return (MemoryRange(block.address, block.header_bytes) for block in blocks)
+
+
+def chained_tags(
+    words: array[int], base_address: int, extent: MemoryRange, *, flags: int, tag_word: int = 0
+) -> tuple[array[int], array[int]]:
+    """Addresses and tags of blocks that fill ``extent``, each of which follows the other by the size in its tag.
+
+    Parameters:
+        words: the heap's words.
+        base_address: of the first word.
+        extent: from the first block to the end of the last.
+        flags: bits of a tag that are not of its size in bytes.
+        tag_word: which word of a block is its tag.
+
+    Raises:
+        StateError: the sizes do not lead to the end of ``extent``.
+    """
+    addresses, tags = array("I"), array("I")
+    add_address, add_tag, beyond = addresses.append, tags.append, len(words)
+    at, end = (extent.base_address - base_address) >> 2, (extent.end_address - base_address) >> 2
+    while at < end:
+        tag = words[at + tag_word]
+        add_address(base_address + 4 * at)
+        add_tag(tag)
+        at += (tag & ~flags) >> 2 or beyond
+    if at != end:
+        message = (
+            f"the block at {addresses[-1]:#010x} has a damaged size, {tags[-1] & ~flags} bytes; "
+            "report this with the command line."
+        )
+        raise StateError(message)
+    return addresses, tags
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """The scenarios of one allocator.
 
@@ -107,5 +181,5 @@ class Family:
     """
 
     builders: Mapping[str, Builder]
-    walk: Callable[[GuestHeap], tuple[Block, ...]]
+    walk: Callable[[GuestHeap], Iterable[Block]]
     state: Callable[[GuestHeap, ScenarioPlan], Mapping[str, int | str]]

@@ -12,13 +12,14 @@ Sources: P02 §2.3.2, §3.1.1, §3.1.2.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
+from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_tags
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tree_heap import Words, trace_of_layout
 
@@ -375,37 +376,34 @@ def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 # ------------------------------------------------------------------------------------------------ the guest's heap
 
 
-def walk(guest: GuestHeap) -> tuple[Block, ...]:
+def walk(guest: GuestHeap) -> Blocks:
     """The blocks of the guest's heap in address order."""
-    words, blocks = _words(guest), []
+    return _blocks(guest, _words(guest))
+
+
+def _blocks(guest: GuestHeap, words: Words) -> Blocks:
     control = guest.symbols["fast_fit_control"]
-    address, end = guest.read_word(control), guest.read_word(control + _END_OFFSET)
-    while address < end:
-        size = words[address]
-        blocks.append(Block(address, size & ~_USED_BIT, HEADER_BYTES, not size & _USED_BIT))
-        address += size & ~_USED_BIT
-    return tuple(blocks)
+    start, end = guest.read_word(control), guest.read_word(control + _END_OFFSET)
+    extent = MemoryRange(start, end - start)
+    addresses, tags = chained_tags(words.words, words.base_address, extent, flags=_USED_BIT)
+    sizes = array("I", [tag & ~_USED_BIT for tag in tags])
+    return Blocks(addresses, sizes, HEADER_BYTES, bytes([~tag & _USED_BIT for tag in tags]))
 
 
 def _words(guest: GuestHeap) -> Words:
     return Words.of(guest, guest.symbols["fast_fit_control"])
 
 
-def _free_blocks(guest: GuestHeap, words: Words) -> int:
-    control, count = guest.symbols["fast_fit_control"], 0
-    address, end = guest.read_word(control), guest.read_word(control + _END_OFFSET)
-    while address < end:
-        size = words[address]
-        count += not size & _USED_BIT
-        address += size & ~_USED_BIT
-    return count
-
-
 def _height(words: Words, root: int) -> int:
+    values, base = words.words, words.base_address
     height, level = 0, [root] if root else []
     while level:
         height += 1
-        level = [child for node in level for child in (words[node + _LEFT], words[node + _RIGHT]) if child]
+        below = []
+        for node in level:
+            links = (node - base + _LEFT) >> 2
+            below += [child for child in values[links : links + 2] if child]
+        level = below
     return height
 
 
@@ -413,10 +411,10 @@ def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
     """Facts of the guest's heap, and of the walks that the measured operation is going to make in it."""
     words = _words(guest)
     root = guest.read_word(guest.symbols["fast_fit_control"] + _ROOT_OFFSET)
-    free = _free_blocks(guest, words)
+    blocks = _blocks(guest, words)
     facts: dict[str, int | str] = {
-        "free blocks": free,
-        "used blocks": len(walk(guest)) - free if plan.scenario == "random" else 0,
+        "free blocks": blocks.free_blocks,
+        "used blocks": blocks.used_blocks,
         "height of the tree": _height(words, root),
         "bytes of the largest": words[root] if root else 0,
     }
@@ -427,17 +425,20 @@ def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
     return facts | _free_walks(words, root, guest.slot(plan.measured.slot) - HEADER_BYTES)
 
 
-def _size(words: Words, node: int) -> int:
-    return words[node] if node else 0
-
-
 def _malloc_walks(words: Words, root: int, values: Mapping[str, int], request_bytes: int) -> dict[str, int | str]:
     """The search, and the merging below the node that leaves or moves down."""
     alignment, least = values["alignment"], _least(values)
     size = max(least, -(-(request_bytes + HEADER_BYTES) // alignment) * alignment)
+    heap, base = words.words, words.base_address
     node, searched = root, 1
-    while fits := [child for child in _children(words, node) if _size(words, child) >= size]:
-        node = min(fits, key=lambda child: words[child])
+    while True:
+        links = (node - base + _LEFT) >> 2
+        left, right = heap[links], heap[links + 1]
+        left_size = heap[(left - base) >> 2] if left else 0
+        right_size = heap[(right - base) >> 2] if right else 0
+        if left_size < size and right_size < size:
+            break
+        node = left if left_size >= size and not size <= right_size < left_size else right
         searched += 1
     rest = words[node] - size
     rest = rest if rest >= max(least, values["split-threshold"]) else 0
@@ -450,18 +451,24 @@ def _children(words: Words, node: int) -> tuple[int, int]:
 
 def _merge(words: Words, left: int, right: int, rest: int) -> tuple[int, int]:
     """Merge two trees, down to nodes of ``rest`` bytes (0: until one is empty): root of the result, nodes passed."""
+    heap, base = words.words, words.base_address
+    left_size, right_size = (heap[(node - base) >> 2] if node else 0 for node in (left, right))
     top, steps, at = 0, 0, 0
-    while max(_size(words, left), _size(words, right)) > rest if rest else left and right:
-        node, side = (left, _RIGHT) if _size(words, left) >= _size(words, right) else (right, _LEFT)
+    while max(left_size, right_size) > rest if rest else left and right:
+        to_left = left_size >= right_size
+        node = left if to_left else right
         if at:
-            words[at] = node
-        top, at, steps = top or node, node + side, steps + 1
-        if side == _RIGHT:
-            left = words[at]
+            heap[at] = node
+        top, steps = top or node, steps + 1
+        at = (node - base + (_RIGHT if to_left else _LEFT)) >> 2
+        below = heap[at]
+        below_size = heap[(below - base) >> 2] if below else 0
+        if to_left:
+            left, left_size = below, below_size
         else:
-            right = words[at]
+            right, right_size = below, below_size
     if at:
-        words[at] = left or right
+        heap[at] = left or right
     return top or left or right, steps
 
 

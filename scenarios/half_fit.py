@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
+from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap
 
@@ -258,8 +258,8 @@ def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 # ---------------------------------------------------------------------------------------------------- the guest's heap
 
 
-def _walk(guest: GuestHeap) -> tuple[Block, ...]:
-    return TaggedHeap.read(guest, _CONTROL).walk()
+def _walk(guest: GuestHeap) -> Blocks:
+    return TaggedHeap.read(guest, _CONTROL).blocks()
 
 
 def _lists(guest: GuestHeap, heap: TaggedHeap) -> dict[int, list[int]]:
@@ -267,7 +267,7 @@ def _lists(guest: GuestHeap, heap: TaggedHeap) -> dict[int, list[int]]:
     control = guest.symbols[_CONTROL]
     bitmap = guest.read_word(control + _BITMAP_BYTES)
     return {
-        index: list(heap.free_list(guest, control + _LISTS_BYTES + 2 * WORD_BYTES * index))
+        index: heap.free_list(guest, control + _LISTS_BYTES + 2 * WORD_BYTES * index)
         for index in range(bitmap.bit_length())
         if bitmap >> index & 1
     }
@@ -277,9 +277,13 @@ def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
     """Facts of the heap: of its lists, as the bitmap and the heads of the control structure lead to them."""
     heap = TaggedHeap.read(guest, _CONTROL)
     lists = _lists(guest, heap)
-    free, used = heap.count()
-    sizes = [heap.size(block) for blocks in lists.values() for block in blocks]
-    facts = {"free blocks": free, "used blocks": used, "largest free block": max(sizes, default=0)}
+    blocks = heap.blocks()
+    sizes = [size for members in lists.values() for size in heap.sizes_of(members)]
+    facts = {
+        "free blocks": blocks.free_blocks,
+        "used blocks": blocks.used_blocks,
+        "largest free block": max(sizes, default=0),
+    }
     if plan.measured.kind is OperationKind.MALLOC:
         return facts | _alloc_facts(guest, heap, lists, plan.measured.size_bytes)
     own = guest.slot(plan.measured.slot) - WORD_BYTES

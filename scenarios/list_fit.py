@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
+from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
 
@@ -287,16 +287,16 @@ class ListFit:
         """Free blocks so that a search visits them in this order."""
         layout.free(reversed(visits) if self.last_in_first_out else visits)
 
-    def walk(self, guest: GuestHeap) -> tuple[Block, ...]:
+    def walk(self, guest: GuestHeap) -> Blocks:
         """All blocks in address order."""
-        return TaggedHeap.read(guest, self.control).walk()
+        return TaggedHeap.read(guest, self.control).blocks()
 
     def state(self, guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
         """Facts of the heap; the search is repeated on the guest's own list."""
         heap = TaggedHeap.read(guest, self.control)
-        free, used = heap.count()
-        facts = {"free blocks": free, "used blocks": used}
-        visits = tuple(heap.free_list(guest, guest.symbols[self.control] + _HEAD_BYTES))
+        blocks = heap.blocks()
+        facts = {"free blocks": blocks.free_blocks, "used blocks": blocks.used_blocks}
+        visits = heap.free_list(guest, guest.symbols[self.control] + _HEAD_BYTES)
         if plan.measured.kind is OperationKind.MALLOC:
             return facts | self._search(heap, visits, Sizes.of(guest.values).block(plan.measured.size_bytes))
         own = guest.slot(plan.measured.slot) - WORD_BYTES
@@ -306,7 +306,7 @@ class ListFit:
         }
 
     def _search(self, heap: TaggedHeap, visits: Sequence[int], size: int) -> dict[str, int]:
-        sizes = [heap.size(address) for address in visits]
+        sizes = heap.sizes_of(visits)
         fits = [at for at, found in enumerate(sizes) if found >= size]
         facts = {"nodes visited": len(sizes), "free blocks that fit": len(fits)}
         if not fits:

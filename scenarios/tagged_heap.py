@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Block, Trace
-from wcet_probe.scenarios.families import GuestHeap, HeapRequest
+from wcet_probe.model import Block, MemoryRange, Trace
+from wcet_probe.scenarios.families import Blocks, GuestHeap, HeapRequest, chained_tags
 
 WORD_BYTES = 4
 OVERHEAD_BYTES = 8
@@ -168,40 +168,37 @@ class TaggedHeap:
         """Of the upper fence."""
         return self.base_address + WORD_BYTES * (len(self.words) - 1)
 
-    def headers(self) -> Iterator[tuple[int, int]]:
-        """Address and header of each block, in address order."""
-        words, at, end = self.words, 1, len(self.words) - 1
-        while at < end:
-            header = words[at]
-            yield self.base_address + WORD_BYTES * at, header
-            at += header >> 2
-
     def size(self, address: int) -> int:
         """Size of the block at ``address``."""
         return self.words[(address - self.base_address) >> 2] & ~_FREE_BIT
+
+    def sizes_of(self, addresses: Iterable[int]) -> list[int]:
+        """Sizes of the blocks at ``addresses``."""
+        words, base = self.words, self.base_address
+        return [words[(address - base) >> 2] & ~_FREE_BIT for address in addresses]
 
     def size_before(self, address: int) -> int:
         """Size of the block that ends at ``address``."""
         return self.words[((address - self.base_address) >> 2) - 1] & ~_FREE_BIT
 
-    def free_list(self, guest: GuestHeap, head: int) -> Iterator[int]:
+    def free_list(self, guest: GuestHeap, head: int) -> list[int]:
         """Addresses of the blocks of the circular list whose head is at ``head``."""
-        node = guest.read_word(head)
+        words, base = self.words, self.base_address
+        blocks, node = list[int](), guest.read_word(head)
+        add = blocks.append
         while node != head:
-            yield node - WORD_BYTES
-            node = self.words[(node - self.base_address) >> 2]
+            add(node - WORD_BYTES)
+            node = words[(node - base) >> 2]
+        return blocks
+
+    def blocks(self) -> Blocks:
+        """All blocks; the footer is left out of the header's bytes."""
+        first = self.base_address + WORD_BYTES
+        extent = MemoryRange(first, self.end_address - first)
+        addresses, headers = chained_tags(self.words, self.base_address, extent, flags=_FREE_BIT)
+        sizes = array("I", [header & ~_FREE_BIT for header in headers])
+        return Blocks(addresses, sizes, WORD_BYTES, bytes([header & _FREE_BIT for header in headers]))
 
     def walk(self) -> tuple[Block, ...]:
-        """All blocks; the footer is left out of the header's bytes."""
-        return tuple(
-            Block(address, header & ~_FREE_BIT, WORD_BYTES, bool(header & _FREE_BIT))
-            for address, header in self.headers()
-        )
-
-    def count(self) -> tuple[int, int]:
-        """How many blocks are free, and how many in use."""
-        free = blocks = 0
-        for _, header in self.headers():
-            blocks += 1
-            free += header & _FREE_BIT
-        return free, blocks - free
+        """As ``blocks``, an object each."""
+        return tuple(self.blocks())

@@ -57,6 +57,7 @@ def load_allocator(name: str, values: Mapping[str, int] = _NO_VALUES, preset: st
         takes_cache_set=manifest.get("takes_cache_set", False),
         complexity=MappingProxyType({operation: Complexity(**c) for operation, c in manifest["complexity"].items()}),
         literature=tuple(manifest["literature"]),
+        facts=_facts(name),
     )
 
 
@@ -98,6 +99,7 @@ def _load_over(outer: str, inner: str, values: Mapping[str, int], preset: str | 
             }
         ),
         literature=(*manifest["literature"], *shared.literature),
+        facts=(*_facts(outer), *shared.facts),
     )
 
 
@@ -139,6 +141,12 @@ def _folders() -> tuple[str, ...]:
 
 def _manifest(name: str) -> Mapping[str, Any]:
     return tomllib.loads((folder("allocators") / name / "manifest.toml").read_text("utf-8"))
+
+
+def _facts(name: str) -> tuple[tuple[str, str], ...]:
+    """The flow facts beside the allocator: file name and text, or nothing."""
+    file = folder("allocators") / name / "facts.toml"
+    return ((f"{name}/facts.toml", file.read_text("utf-8")),) if file.is_file() else ()
 
 
 def _is_over(name: str) -> bool:

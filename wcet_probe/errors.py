@@ -55,6 +55,16 @@ class StateError(WcetProbeError):
     """A scenario did not reach the state that it predicted, or a heap invariant is broken."""
 
 
+class AnalysisError(WcetProbeError):
+    """No bound can be proved: the message names what stands in the way and what to add."""
+
+    exit_code = ExitCode.NO_BOUND
+
+
+class VerificationError(WcetProbeError):
+    """A certificate does not prove what the result says."""
+
+
 class ContradictionError(WcetProbeError):
     """Two witnesses disagree: a bug in the model or in the tool."""
 

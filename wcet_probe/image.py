@@ -45,6 +45,23 @@ def read_image(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...] = ())
         raise ImageError(message) from error
 
 
+def source_paths(elf: bytes) -> tuple[PurePosixPath, ...]:
+    """Paths of the source files that the line programs of the ELF file ``elf`` name, sorted, as the compiler saw them.
+
+    Raises:
+        ImageError: no ELF, or damaged debug information.
+    """
+    try:
+        file = ELFFile(io.BytesIO(elf))
+        if not file.has_dwarf_info():
+            return ()
+        dwarf = file.get_dwarf_info()
+        return tuple(sorted({path for unit in dwarf.iter_CUs() for path in _unit_paths(dwarf, unit)}))
+    except (ELFError, DWARFError, ConstructError, ValueError, KeyError, IndexError, AssertionError, EOFError) as error:
+        message = f"the file's line table cannot be read ({str(error) or type(error).__name__}); link it again with -g."
+        raise ImageError(message) from error
+
+
 def require_symbol(image: Image, name: str) -> Symbol:
     """The symbol ``name`` of ``image``.
 
@@ -163,6 +180,20 @@ def _line_rows(dwarf: DWARFInfo, unit: CompileUnit) -> Iterator[tuple[int, int, 
         if not row.end_sequence and row.address < following.address:
             name = names[row.file - first_file] if 0 <= row.file - first_file < len(names) else "?"
             yield row.address, following.address, PurePosixPath(name).name, row.line
+
+
+def _unit_paths(dwarf: DWARFInfo, unit: CompileUnit) -> Iterator[PurePosixPath]:
+    """The files of a unit's line program; folder 0 is the compiler's, since DWARF 5 within the list (§6.2.4)."""
+    program = dwarf.line_program_for_CU(unit)
+    if program is None:
+        return
+    stated = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
+    home = PurePosixPath(_text(stated.value) if stated is not None else ".")
+    listed = [home / _text(folder) for folder in program.header.include_directory]
+    folders = listed if program.header.version >= 5 else [home, *listed]
+    for entry in program.header.file_entry:
+        if entry.dir_index < len(folders):
+            yield folders[entry.dir_index] / _text(entry.name)
 
 
 def _text(name: bytes | str) -> str:

@@ -242,6 +242,7 @@ class Allocator:
         takes_cache_set: whether malloc takes the cache set of the block as a second argument.
         complexity: claimed complexity by operation (``malloc``, ``free``).
         literature: the papers and sections that the code is written from.
+        facts: files of flow facts, as ``(file name, text)``.
     """
 
     name: str
@@ -257,6 +258,7 @@ class Allocator:
     takes_cache_set: bool
     complexity: Mapping[str, Complexity]
     literature: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 # ---------------------------------------------------------------------------------------------------------------- image
@@ -568,6 +570,41 @@ class Run:
     address: int
     instructions: int
     executions: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedLoop:
+    """A loop of the binary whose iterations the machine counts in every run.
+
+    Attributes:
+        name: what tells it from the others, in messages and counts.
+        header_address: the first instruction of its header, which every iteration executes once.
+        entry_addresses: the last instruction of each block outside that leads into the loop. None where the header is
+            the function's first instruction: whatever reaches it from outside ``body`` then enters the loop.
+        body: address ranges of the loop's blocks, the header's among them, callees not.
+    """
+
+    name: str
+    header_address: int
+    entry_addresses: tuple[int, ...]
+    body: tuple[MemoryRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCount:
+    """What was counted of a :class:`WatchedLoop`.
+
+    Attributes:
+        name: the loop's.
+        max_header_executions: most executions of the header for one entry.
+        header_executions: executions of the header, over all entries.
+        entries: how often the loop was entered.
+    """
+
+    name: str
+    max_header_executions: int
+    header_executions: int
+    entries: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from wcet_probe.model import (
 )
 from wcet_probe.program import Program, load_program
 from wcet_probe.scenarios import family
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of
+from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of, headers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +267,8 @@ def _arguments(plan: ScenarioPlan, machine: Machine) -> tuple[int, ...]:
     return (machine.slot(plan.measured.slot),)
 
 
-def _headers(chosen: Family, guest: GuestHeap) -> tuple[MemoryRange, ...]:
-    return tuple(MemoryRange(block.address, block.header_bytes) for block in chosen.walk(guest))
+def _headers(chosen: Family, guest: GuestHeap) -> Iterator[MemoryRange]:
+    return headers_of(chosen.walk(guest))
 
 
 def _cross_check(program: Program, call: _Call, measurement: Measurement) -> CrossCheck:

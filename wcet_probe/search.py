@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import UsageError
 from wcet_probe.model import Allocator, Operation, OperationKind, Target, Trace
@@ -22,6 +23,10 @@ from wcet_probe.scenarios.traces import trace_of
 _SEQUENCE_OPERATIONS = 160
 _PATIENCE = 60
 """Mutations without improvement after which a climb starts again from a new random sequence."""
+
+_OPERATIONS_PER_LINE = 10
+_HEAD = ("allocator", "parameters", "target", "heap", "evaluations", "seed", "instructions")
+"""What a saved case says before its operations, a line each."""
 
 _SCENARIO = {OperationKind.MALLOC: "worst-alloc", OperationKind.FREE: "worst-free"}
 
@@ -86,7 +91,7 @@ def search(request: SearchRequest, progress: Callable[[str], None] = lambda _: N
         message = f"{request.evaluations} evaluations search nothing; give at least 1."
         raise UsageError(message)
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
-    constructed = _constructed(request)
+    constructed = constructed_instructions(request)
     draw = random.Random(request.seed)  # noqa: S311  (a search, no secret)
     best: tuple[int, tuple[Operation, ...]] = (0, ())
     climbs, patience = 0, 0
@@ -108,7 +113,111 @@ def search(request: SearchRequest, progress: Callable[[str], None] = lambda _: N
     return SearchResult(request, constructed, best[0], best[1], climbs)
 
 
-def _constructed(request: SearchRequest) -> int:
+@dataclass(frozen=True, slots=True)
+class SearchCase:
+    """A sequence that a search found, to be run again.
+
+    Attributes:
+        request: the search that found it.
+        instructions: what its last operation took.
+        sequence: the operations.
+    """
+
+    request: SearchRequest
+    instructions: int
+    sequence: tuple[Operation, ...]
+
+
+def case_text(result: SearchResult) -> str:
+    """The best sequence of ``result`` as text, for ``read_case``.
+
+    After the head ``+SLOT:BYTES`` allocates (``+SLOT:BYTES@SET`` for a cache set) and ``-SLOT`` frees; the last
+    operation is the dear one.
+    """
+    asked = result.request
+    defaults = {parameter.name: parameter.default for parameter in asked.allocator.parameters}
+    changed = (f"{key}={value}" for key, value in asked.allocator.values.items() if defaults.get(key) != value)
+    heads = (
+        asked.allocator.name,
+        " ".join(changed),
+        asked.target.name,
+        asked.heap_bytes,
+        asked.evaluations,
+        asked.seed,
+        result.found_instructions,
+    )
+    words = [_operation_text(operation) for operation in result.sequence]
+    lines = [f"{key} {value}".rstrip() for key, value in zip(_HEAD, heads, strict=True)]
+    lines += [" ".join(words[at : at + _OPERATIONS_PER_LINE]) for at in range(0, len(words), _OPERATIONS_PER_LINE)]
+    return "\n".join(lines) + "\n"
+
+
+def read_case(text: str, compiler: str, cache_dir: Path) -> SearchCase:
+    """The case that ``case_text`` wrote.
+
+    Raises:
+        UsageError: the text is no case, or names what does not exist.
+    """
+    lines = text.splitlines()
+    heads = dict(line.partition(" ")[::2] for line in lines[: len(_HEAD)])
+    try:
+        sequence = tuple(_operation_of(word) for line in lines[len(_HEAD) :] for word in line.split())
+        values = {key: int(value) for key, _, value in (word.partition("=") for word in heads["parameters"].split())}
+        heap_bytes, evaluations, seed, instructions = (int(heads[key]) for key in _HEAD[3:])
+        request = SearchRequest(
+            allocator=load_allocator(heads["allocator"], values),
+            target=load_target(heads["target"]),
+            kind=sequence[-1].kind,
+            heap_bytes=heap_bytes,
+            evaluations=evaluations,
+            seed=seed,
+            compiler=compiler,
+            cache_dir=cache_dir,
+        )
+    except (KeyError, IndexError, ValueError) as error:
+        message = f"the text is no case of a search ({error}); write one with wcet-probe search --save FILE."
+        raise UsageError(message) from error
+    return SearchCase(request, instructions, sequence)
+
+
+def replay_case(case: SearchCase) -> int:
+    """Instructions of the last operation of ``case``, run anew.
+
+    Raises:
+        WcetProbeError: as ``observe``.
+    """
+    asked = case.request
+    program = load_program(asked.allocator, asked.target, asked.compiler, asked.cache_dir)
+    with Machine(program.image, program.target, program.instructions, program.costs, asked.heap_bytes) as machine:
+        return _counts(program, machine, case.sequence, asked)[-1]
+
+
+def _operation_text(operation: Operation) -> str:
+    if operation.kind is OperationKind.FREE:
+        return f"-{operation.slot}"
+    cache_set = f"@{operation.cache_set}" if operation.cache_set else ""
+    return f"+{operation.slot}:{operation.size_bytes}{cache_set}"
+
+
+def _operation_of(word: str) -> Operation:
+    """What ``_operation_text`` wrote."""
+    sign, rest = word[0], word[1:]
+    if sign == "-":
+        return Operation(OperationKind.FREE, int(rest))
+    if sign != "+":
+        message = f"{word!r} is no operation"
+        raise ValueError(message)
+    slot, _, size = rest.partition(":")
+    size, _, cache_set = size.partition("@")
+    return Operation(OperationKind.MALLOC, int(slot), int(size), int(cache_set or 0))
+
+
+def constructed_instructions(request: SearchRequest) -> int:
+    """Most instructions in any candidate state of the scenario that ``request`` compares with.
+
+    Raises:
+        WcetProbeError: as ``observe``.
+    """
     report = observe(
         ProbeRequest(
             allocator=request.allocator,
@@ -129,12 +238,19 @@ def _dearest(
     program: Program, machine: Machine, sequence: tuple[Operation, ...], request: SearchRequest
 ) -> tuple[int, int]:
     """Most instructions of an operation of the searched kind in ``sequence``, and where it stands; refused ones too."""
-    machine.call(program.allocator.entry_points["init"], machine.heap.base_address, request.heap_bytes)
-    counts = machine.replay_counted(_as_trace(sequence))
+    counts = _counts(program, machine, sequence, request)
     return max(
         ((count, at) for at, (count, o) in enumerate(zip(counts, sequence, strict=True)) if o.kind is request.kind),
         default=(0, 0),
     )
+
+
+def _counts(
+    program: Program, machine: Machine, sequence: tuple[Operation, ...], request: SearchRequest
+) -> tuple[int, ...]:
+    """Instructions of each operation of ``sequence`` on a fresh heap."""
+    machine.call(program.allocator.entry_points["init"], machine.heap.base_address, request.heap_bytes)
+    return machine.replay_counted(_as_trace(sequence))
 
 
 def _as_trace(sequence: tuple[Operation, ...]) -> Trace:
@@ -176,7 +292,7 @@ def _mutated(draw: random.Random, sequence: tuple[Operation, ...], request: Sear
             case _:
                 old, new = draw.choice(sizes), _size(draw, request.heap_bytes)
                 operations = [replace(o, size_bytes=new) if o.size_bytes == old else o for o in operations]
-    return tuple(_repaired(operations[: 2 * _SEQUENCE_OPERATIONS]))
+    return tuple(_repaired(operations[: 2 * _SEQUENCE_OPERATIONS])) or sequence
 
 
 def _repaired(operations: Iterator[Operation] | list[Operation]) -> Iterator[Operation]:

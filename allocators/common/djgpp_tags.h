@@ -3,6 +3,8 @@
  * The DJGPP variant with boundary tags: a singly-linked list of free blocks for each power of two, the rest of the last
  * split held apart and tried first, and memory from a break that is moved through the arena, chunk by chunk, as sbrk
  * moves that of a process. Tags are those of boundary_tags.h; the upper fence is at the break and moves with it.
+ * What two of the variants differ in are parameters too: whether a free block keeps the number of its list, and
+ * whether close fits are looked for first.
  *
  * An allocator may set the parameters below before it includes this.
  */
@@ -25,6 +27,16 @@
 #define DJGPP_TAGS_CHUNK 65536
 #endif
 
+/* Whether a free block keeps the number of its list, or its size tells it each time. */
+#ifndef DJGPP_TAGS_KEPT_BUCKET
+#define DJGPP_TAGS_KEPT_BUCKET 0
+#endif
+
+/* Whether the request's own list is searched for a fit within 5/4 of the request before any fit is taken. */
+#ifndef DJGPP_TAGS_CLOSE_FIT
+#define DJGPP_TAGS_CLOSE_FIT 0
+#endif
+
 /* ----------------------------------------------------------------------------------------------------- what follows */
 
 #define DJGPP_TAGS_ALIGN BT_SCALED(DJGPP_TAGS_ALIGNMENT)
@@ -34,13 +46,16 @@
 
 _Static_assert(DJGPP_TAGS_ALIGNMENT == 4 || DJGPP_TAGS_ALIGNMENT == 8, "DJGPP_TAGS_ALIGNMENT is 4 or 8");
 _Static_assert(DJGPP_TAGS_MINIMUM_BLOCK % DJGPP_TAGS_ALIGNMENT == 0, "the least block keeps the alignment");
-_Static_assert(DJGPP_TAGS_MINIMUM_BLOCK >= 16, "the least block holds a link, and the tags stay aligned");
+_Static_assert(DJGPP_TAGS_MINIMUM_BLOCK >= 16, "the least block holds a link and a bucket, and the tags stay aligned");
 
 /* ---------------------------------------------------------------------------------------------------- data structure */
 
 /* The payload of a free block. */
 struct djgpp_tags_node {
     struct djgpp_tags_node *next; /* NULL in the last one of a list; undefined in the rest of the last split */
+#if DJGPP_TAGS_KEPT_BUCKET
+    size_t bucket; /* whose list it is in; undefined in the rest of the last split */
+#endif
 };
 
 /* What an allocator knows apart from the heap. All zero before init. Offsets on 32-bit targets: first 0, brk 4, end 8,
@@ -71,11 +86,25 @@ static inline size_t djgpp_tags_bucket(size_t size)
 
 static inline void djgpp_tags_push(struct djgpp_tags *heap, struct bt_block *block)
 {
-    struct djgpp_tags_node **head = &heap->heads[djgpp_tags_bucket(bt_size(block))];
+    size_t bucket = djgpp_tags_bucket(bt_size(block));
     struct djgpp_tags_node *node = bt_payload(block);
 
-    node->next = *head;
-    *head = node;
+#if DJGPP_TAGS_KEPT_BUCKET
+    node->bucket = bucket;
+#endif
+    node->next = heap->heads[bucket];
+    heap->heads[bucket] = node;
+}
+
+/* Number of the list that a block is in. */
+static inline size_t djgpp_tags_bucket_of(struct bt_block *block)
+{
+#if DJGPP_TAGS_KEPT_BUCKET
+    struct djgpp_tags_node *node = bt_payload(block);
+    return node->bucket;
+#else
+    return djgpp_tags_bucket(bt_size(block));
+#endif
 }
 
 /* Takes a free block out of where it is. In a list it must be walked to: this makes free linear. */
@@ -87,7 +116,7 @@ static inline void djgpp_tags_remove(struct djgpp_tags *heap, struct bt_block *b
     }
 
     struct djgpp_tags_node *node = bt_payload(block);
-    struct djgpp_tags_node **link = &heap->heads[djgpp_tags_bucket(bt_size(block))];
+    struct djgpp_tags_node **link = &heap->heads[djgpp_tags_bucket_of(block)];
     while (*link != node)
         link = &(*link)->next;
     *link = node->next;
@@ -105,6 +134,21 @@ static inline struct bt_block *djgpp_tags_search(struct djgpp_tags_node **link, 
     }
     return NULL;
 }
+
+#if DJGPP_TAGS_CLOSE_FIT
+/* The same with a block that is large enough, and not larger than 5/4 of that. */
+static inline struct bt_block *djgpp_tags_search_close(struct djgpp_tags_node **link, size_t size)
+{
+    for (; *link != NULL; link = &(*link)->next) {
+        struct bt_block *block = bt_block_of(*link);
+        if (bt_size(block) >= size && bt_size(block) <= size + size / 4) {
+            *link = (*link)->next;
+            return block;
+        }
+    }
+    return NULL;
+}
+#endif
 
 /* ------------------------------------------------------------------------------------------------------------ blocks */
 
@@ -154,7 +198,13 @@ static inline struct bt_block *djgpp_tags_find(struct djgpp_tags *heap, size_t s
         heap->rest = NULL;
         return block;
     }
-    for (size_t bucket = djgpp_tags_bucket(size); bucket < DJGPP_TAGS_BUCKETS; bucket++) {
+    const size_t own = djgpp_tags_bucket(size);
+#if DJGPP_TAGS_CLOSE_FIT
+    block = djgpp_tags_search_close(&heap->heads[own], size);
+    if (block != NULL)
+        return block;
+#endif
+    for (size_t bucket = own; bucket < DJGPP_TAGS_BUCKETS; bucket++) {
         block = djgpp_tags_search(&heap->heads[bucket], size);
         if (block != NULL)
             return block;
@@ -202,23 +252,31 @@ static inline int djgpp_tags_found(struct djgpp_tags *heap, void *arena, size_t 
     return 0;
 }
 
-static inline void *djgpp_tags_serve(struct djgpp_tags *heap, size_t bytes)
+/* Nothing before init, whose control is all zero, and nothing that no bucket is for; 0 wraps around to SIZE_MAX. */
+static inline int djgpp_tags_may_serve(const struct djgpp_tags *heap, size_t bytes)
 {
-    /* Nothing before init, whose control is all zero, and nothing that no bucket is for; 0 wraps around to SIZE_MAX. */
-    if (bytes - 1 >= (size_t)((uintptr_t)heap->end - (uintptr_t)heap->first))
-        return NULL;
+    return bytes - 1 < (size_t)((uintptr_t)heap->end - (uintptr_t)heap->first);
+}
 
-    size_t size = bt_size_for(bytes, DJGPP_TAGS_ALIGN, DJGPP_TAGS_MINIMUM);
+/* Size of the block that a request needs, which may be served. */
+static inline size_t djgpp_tags_size_for(size_t bytes)
+{
+    return bt_size_for(bytes, DJGPP_TAGS_ALIGN, DJGPP_TAGS_MINIMUM);
+}
+
+/* The payload of a block of at least `size` bytes, or NULL. */
+static inline void *djgpp_tags_cut(struct djgpp_tags *heap, size_t size)
+{
     struct bt_block *block = djgpp_tags_find(heap, size);
+
     if (block == NULL)
         return NULL;
     return djgpp_tags_take(heap, block, size);
 }
 
-static inline void djgpp_tags_give_back(struct djgpp_tags *heap, void *payload)
+static inline void djgpp_tags_give_back(struct djgpp_tags *heap, struct bt_block *block)
 {
-    if (payload != NULL)
-        djgpp_tags_push(heap, djgpp_tags_merge(heap, bt_block_of(payload)));
+    djgpp_tags_push(heap, djgpp_tags_merge(heap, block));
 }
 
 #endif

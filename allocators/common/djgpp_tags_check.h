@@ -6,14 +6,16 @@
 #include "boundary_tags_check.h"
 #include "djgpp_tags.h"
 
-/* What can be wrong beyond enum bt_violation, whose values come first. */
+/* What can be wrong beyond enum bt_violation, whose values come first. An allocator's own follow. */
 enum djgpp_tags_violation {
     DJGPP_TAGS_BAD_BREAK = BT_VIOLATIONS, /* the break is outside the arena */
     DJGPP_TAGS_BAD_LIST_ADDRESS,          /* a list, or the rest, leads to an address where no block can be */
     DJGPP_TAGS_BAD_LIST_FREE_BIT,         /* a block there is marked used */
     DJGPP_TAGS_BAD_LIST_BUCKET,           /* a block in a list belongs into another one */
     DJGPP_TAGS_BAD_LIST_LENGTH,           /* lists hold more than the free blocks of the chain: includes every cycle */
-    DJGPP_TAGS_BAD_FREE_BLOCKS            /* lists and rest are others than the free blocks of the chain */
+    DJGPP_TAGS_BAD_FREE_BLOCKS,           /* lists and rest are others than the free blocks of the chain */
+    DJGPP_TAGS_BAD_KEPT_BUCKET,           /* a block in a list keeps the number of another one */
+    DJGPP_TAGS_VIOLATIONS
 };
 
 static inline int djgpp_tags_check_free(const struct djgpp_tags *heap, const struct bt_block *block)
@@ -36,6 +38,10 @@ static inline int djgpp_tags_check_list(const struct djgpp_tags *heap, size_t bu
             return violation;
         if (djgpp_tags_bucket(bt_size(block)) != bucket)
             return DJGPP_TAGS_BAD_LIST_BUCKET;
+#if DJGPP_TAGS_KEPT_BUCKET
+        if (node->bucket != bucket)
+            return DJGPP_TAGS_BAD_KEPT_BUCKET;
+#endif
         bt_count(census, block);
         if (census->count > longest)
             return DJGPP_TAGS_BAD_LIST_LENGTH;

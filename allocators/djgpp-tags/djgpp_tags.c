@@ -12,10 +12,13 @@ int djgpp_tags_init(void *arena, size_t bytes)
 
 void *djgpp_tags_malloc(size_t bytes)
 {
-    return djgpp_tags_serve(&djgpp_tags_control, bytes);
+    if (!djgpp_tags_may_serve(&djgpp_tags_control, bytes))
+        return NULL;
+    return djgpp_tags_cut(&djgpp_tags_control, djgpp_tags_size_for(bytes));
 }
 
 void djgpp_tags_free(void *payload)
 {
-    djgpp_tags_give_back(&djgpp_tags_control, payload);
+    if (payload != NULL)
+        djgpp_tags_give_back(&djgpp_tags_control, bt_block_of(payload));
 }

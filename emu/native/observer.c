@@ -8,9 +8,12 @@
  * to store-multiple on PowerPC. The engine calls it for each instruction but the skipped ones of an IT block; an A32
  * instruction whose condition fails is recognised here from the flags.
  *
+ * Watched loops are counted by the block callback, or by one that does nothing else, where the rest goes unobserved.
+ *
  * The engine is not linked: its two functions that are needed come as pointers.
  */
 #include "cache.h"
+#include "loops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +68,7 @@ struct wp_setup {
     uint32_t *touched;         /* one bit a word of each range: 32-bit word i, bit j: word 32 i + j */
     uint32_t *entered, *left;  /* a row each of the instruction table, and one more: blocks that start, end there */
     uint32_t *path;            /* pairs: first row, row behind the last */
+    struct wp_loop_setup loops;
     uint32_t code_base, code_bytes, range_count, path_capacity, harness_base, harness_bytes;
     int32_t stack_pointer, flags_register; /* the engine's register ids; flags 0: none */
 };
@@ -79,9 +83,10 @@ struct wp_observer {
     struct wp_setup setup;
     struct wp_counts counts;
     struct wp_cache icache, dcache;
+    struct wp_loops loops;
     bool has_icache, has_dcache, stack_pointer_pending;
     uint32_t branch_behind, branch_cycles; /* a conditional branch that has just run: taken unless control goes on here */
-    uint32_t block_row, block_behind;      /* rows of the block under way */
+    uint32_t block_row, block_behind;      /* rows of the block under way, equal: there is none */
     uint32_t *operation_instructions; /* replay: instructions of each operation */
     uint32_t operation_capacity;
     uint64_t operation_start;
@@ -89,7 +94,7 @@ struct wp_observer {
     uint8_t *range_of_page; /* 1 + index of the range that holds some of a 4 KiB page, 0: none; no two share one */
 };
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 3; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 4; }
 
 static uint32_t page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
 
@@ -109,6 +114,7 @@ WP_EXPORT struct wp_observer *wp_observer_open(const struct wp_setup *setup, con
     if (!observer)
         return NULL;
     observer->setup = *setup;
+    observer->loops.setup = setup->loops;
     observer->range_of_page = calloc(WP_PAGES, 1);
     observer->has_icache = icache && wp_cache_open(&observer->icache, icache);
     observer->has_dcache = dcache && wp_cache_open(&observer->dcache, dcache);
@@ -189,6 +195,7 @@ static bool has_stopped(const struct wp_observer *observer, uc_engine *engine)
 WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc)
 {
     const uint32_t row = (pc - observer->setup.code_base) / 2;
+    wp_loops_end(&observer->loops, row);
     if (row < observer->block_row || row >= observer->block_behind)
         return;
     const struct wp_instruction *const table = observer->setup.instructions;
@@ -197,16 +204,18 @@ WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc)
     observer->counts.cycles -= table[behind].cycles_before - table[row].cycles_before;
     observer->setup.left[behind]--;
     observer->setup.left[row]++;
-    observer->block_behind = row;
     if (observer->counts.path_length <= observer->setup.path_capacity)
         observer->setup.path[2 * observer->counts.path_length - 1] = row;
+    observer->block_row = observer->block_behind = 0;
 }
 
 /* The call has returned: had its last instruction been a conditional branch, that was taken. */
 WP_EXPORT void wp_observer_finish(struct wp_observer *observer)
 {
+    wp_loops_end(&observer->loops, UINT32_MAX);
     observer->counts.cycles += observer->branch_cycles;
     observer->branch_cycles = 0;
+    observer->block_row = observer->block_behind = 0;
 }
 
 /* One fetch per instruction and line: an instruction that straddles a line is fetched from both. */
@@ -280,6 +289,17 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
     }
     if (observer->has_icache)
         fetch_block(observer, first, behind);
+    wp_loops_block(&observer->loops, first, behind);
+}
+
+/* Engine callback where nothing but loops is watched: a translation block is about to run. */
+WP_EXPORT void wp_observer_watch(uc_engine *engine, uint64_t address, uint32_t size_bytes, void *user)
+{
+    struct wp_observer *const observer = user;
+    const uint32_t offset = (uint32_t)address - observer->setup.code_base;
+    const bool known = offset < observer->setup.code_bytes && size_bytes <= observer->setup.code_bytes - offset;
+    (void)engine;
+    wp_loops_block(&observer->loops, known ? offset / 2 : 0, known ? (offset + size_bytes) / 2 : 0);
 }
 
 static uint32_t read_register(const struct wp_observer *observer, uc_engine *engine, int32_t id)

@@ -33,6 +33,8 @@ def importers(module: str) -> set[str]:
         ("elftools", "wcet_probe/image.py"),
         ("platformdirs", "wcet_probe/config.py"),
         ("pypcode", "analyzer/lift.py"),
+        ("tree_sitter", "analyzer/source_loops.py"),
+        ("tree_sitter_c", "analyzer/source_loops.py"),
         ("unicorn", "emu/engine.py"),
     ],
 )

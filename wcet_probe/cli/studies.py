@@ -13,7 +13,7 @@ import click
 from wcet_probe.cli import streams
 from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, DEFAULT_TARGET, parameter_value
 from wcet_probe.config import cache_dir, load_config
-from wcet_probe.errors import ExitCode, unknown_name
+from wcet_probe.errors import ExitCode, UsageError, unknown_name
 from wcet_probe.model import OperationKind
 from wcet_probe.sizes import parse_size
 
@@ -92,6 +92,9 @@ def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: 
 @click.option("--heap", "heap_bytes", type=parse_size, default="4KiB", show_default=True, metavar="SIZE")
 @click.option("--evaluations", default=2000, show_default=True, metavar="N", help="Sequences to run.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of the search.")
+@click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the best sequence to FILE."
+)
 @_options(_COMMON, _PARAMETERS)
 def search(
     *,
@@ -100,6 +103,7 @@ def search(
     heap_bytes: int,
     evaluations: int,
     seed: int,
+    save: Path | None,
     **common: Any,  # noqa: ANN401
 ) -> int:
     """Look for a sequence of operations that is dearer than the constructed worst state.
@@ -107,7 +111,7 @@ def search(
     Exit code 5 if one is found.
     """
     from wcet_probe.reports.studies import render_search, search_document
-    from wcet_probe.search import SearchRequest
+    from wcet_probe.search import SearchRequest, case_text
     from wcet_probe.search import search as look
 
     kinds = {kind.value: kind for kind in OperationKind}
@@ -126,11 +130,21 @@ def search(
     )
     with streams.progress(quiet=common["quiet"], verbose=common["verbose"]) as tell:
         result = look(request, tell)
+    if save:
+        _write(save, case_text(result))
     if common["as_json"]:
         streams.print_json(search_document(result))
     else:
         render_search(result, streams.result_console())
     return ExitCode.CONTRADICTION if result.beaten else ExitCode.OK
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, "utf-8")
+    except OSError as error:
+        message = f"cannot write {file}: {error.strerror}; choose another --save."
+        raise UsageError(message) from error
 
 
 def _request(allocator: str, scenario: str, heap_bytes: int, common: dict[str, Any]) -> ProbeRequest:

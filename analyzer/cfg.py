@@ -1,0 +1,234 @@
+"""Control-flow graphs from machine code: basic blocks of a function, followed from its entry, through p-code.
+
+Control is read off the p-code of each instruction, so the same code serves ARM, Thumb-2 with IT blocks, and PowerPC.
+A predicated instruction that neither branches nor returns does not end its block: what it does or does not do is the
+value analysis's business.
+
+*Soundness:* every successor that the p-code of an instruction allows is an edge; a target that cannot be named is an
+error, never left out. What is assumed of the lifter stands in `analyzer.lift`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from wcet_probe.analyzer.lift import LiftedInstruction, Lifter
+from wcet_probe.analyzer.pcode_semantics import signed
+from wcet_probe.errors import AnalysisError, DecodeError
+from wcet_probe.model import Image, Symbol
+
+IndirectTargets = Mapping[int, tuple[int, ...]]
+"""Targets of indirect branches and calls by the address of the instruction, as far as they are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outflow:
+    """How control may leave an instruction.
+
+    Attributes:
+        falls: to the next instruction.
+        jumps: targets of direct jumps, in the order of the p-code.
+        calls: targets of direct calls.
+        returns: whether it may return from the function.
+        indirect_jump, indirect_call: whether it may go where a register says.
+    """
+
+    falls: bool
+    jumps: tuple[int, ...] = ()
+    calls: tuple[int, ...] = ()
+    returns: bool = False
+    indirect_jump: bool = False
+    indirect_call: bool = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next instruction is all that can follow."""
+        return self.falls and not (self.jumps or self.calls or self.returns or self.indirect_jump or self.indirect_call)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A basic block.
+
+    Attributes:
+        address: of its first instruction.
+        instructions: in order; only the last one may leave the block elsewhere than to the next instruction.
+        falls_to: address of the block behind it, where control gets there by falling through or back from a call.
+        falls: whether it may get there without a call.
+        jumps: targets of jumps within the function.
+        calls: entry addresses of the functions that it calls at its end.
+        tail_calls: entry addresses of functions that it jumps to, which return for it.
+        returns: whether it may return.
+    """
+
+    address: int
+    instructions: tuple[LiftedInstruction, ...] = field(repr=False)
+    falls_to: int | None = None
+    falls: bool = False
+    jumps: tuple[int, ...] = ()
+    calls: tuple[int, ...] = ()
+    tail_calls: tuple[int, ...] = ()
+    returns: bool = False
+
+    @property
+    def end_address(self) -> int:
+        """First address behind the block."""
+        last = self.instructions[-1]
+        return last.address + last.size_bytes
+
+    @property
+    def last_address(self) -> int:
+        """Address of its last instruction."""
+        return self.instructions[-1].address
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionGraph:
+    """The basic blocks of a function by address; the entry is the block at the symbol's address.
+
+    ``unresolved`` are the addresses of indirect branches and calls whose targets are not known yet.
+    """
+
+    symbol: Symbol
+    blocks: Mapping[int, Block]
+    unresolved: tuple[int, ...]
+
+
+def outflow(instruction: LiftedInstruction) -> Outflow:
+    """How control may leave ``instruction``: all paths through its p-code are followed.
+
+    *Soundness:* conditions are not looked at; each way of a conditional branch counts.
+    """
+    following = instruction.address + instruction.size_bytes
+    falls = returns = indirect_jump = indirect_call = False
+    jumps: dict[int, None] = {}
+    calls: dict[int, None] = {}
+    todo, seen = [0], set()
+    while todo:
+        index = todo.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        if index >= len(instruction.ops):
+            falls = True
+            continue
+        op = instruction.ops[index]
+        match op.opcode:
+            case "BRANCH" | "CBRANCH":
+                target = op.inputs[0]
+                if op.opcode == "CBRANCH":
+                    todo.append(index + 1)
+                if target.space == "const":
+                    todo.append(index + signed(8 * target.size_bytes, target.offset))
+                elif target.offset == following:
+                    falls = True
+                else:
+                    jumps[target.offset] = None
+            case "CALL":
+                calls[op.inputs[0].offset] = None
+            case "CALLIND":
+                indirect_call = True
+            case "BRANCHIND":
+                indirect_jump = True
+            case "RETURN":
+                returns = True
+            case _:
+                todo.append(index + 1)
+    return Outflow(falls, tuple(jumps), tuple(calls), returns, indirect_jump, indirect_call)
+
+
+def function_graph(image: Image, lifter: Lifter, symbol: Symbol, indirect: IndirectTargets) -> FunctionGraph:
+    """The basic blocks of ``symbol``.
+
+    Args:
+        image: the binary.
+        lifter: lifter of the image.
+        symbol: the function; it starts at its address and holds what its size says.
+        indirect: known targets of indirect branches and calls.
+
+    Raises:
+        AnalysisError: an instruction that is not known, or a jump into the middle of another.
+
+    *Soundness:* blocks are those reachable from the entry through all outflows; indirect branches without known targets
+    are listed as unresolved, and whoever uses the graph must not leave them so.
+    """
+    flows = _reachable(image, lifter, symbol, indirect)
+    leaders = {symbol.address}
+    for address, (instruction, flow) in flows.items():
+        targets = _inside(symbol, (*flow.jumps, *(indirect.get(address, ()) if flow.indirect_jump else ())))
+        leaders.update(targets)
+        if not flow.goes_on:
+            leaders.add(address + instruction.size_bytes)
+    addresses = sorted(flows)
+    for first, second in zip(addresses, addresses[1:], strict=False):
+        if first + flows[first][0].size_bytes > second:
+            raise AnalysisError(
+                f"a branch leads into the middle of the instruction at {image.location(first)}: "
+                "only code without overlapping instructions is analysed."
+            )
+    blocks = {leader: _block(leader, leaders, flows, symbol, indirect) for leader in sorted(leaders) if leader in flows}
+    unresolved = tuple(
+        address
+        for address, (_, flow) in sorted(flows.items())
+        if (flow.indirect_jump or flow.indirect_call) and not indirect.get(address)
+    )
+    return FunctionGraph(symbol, blocks, unresolved)
+
+
+_Flows = Mapping[int, tuple[LiftedInstruction, Outflow]]
+
+
+def _reachable(
+    image: Image, lifter: Lifter, symbol: Symbol, indirect: IndirectTargets
+) -> dict[int, tuple[LiftedInstruction, Outflow]]:
+    flows: dict[int, tuple[LiftedInstruction, Outflow]] = {}
+    todo = [symbol.address]
+    while todo:
+        address = todo.pop()
+        if address in flows:
+            continue
+        try:
+            instruction = lifter.lift(address)
+        except DecodeError as error:
+            raise AnalysisError(f"{symbol.name} cannot be analysed at {image.location(address)}: {error}") from error
+        flow = outflow(instruction)
+        flows[address] = instruction, flow
+        # The next instruction last, so that it is taken first: an IT instruction is lifted before what it predicates.
+        if flow.indirect_jump:
+            todo.extend(_inside(symbol, indirect.get(address, ())))
+        todo.extend(_inside(symbol, flow.jumps))
+        if flow.falls or flow.calls or flow.indirect_call:
+            todo.append(address + instruction.size_bytes)
+    return flows
+
+
+def _inside(symbol: Symbol, targets: Iterable[int]) -> list[int]:
+    """Those of ``targets`` that stay within the function; its own entry is one of them (a loop, not a call)."""
+    end = symbol.address + max(1, symbol.size_bytes)
+    return [target for target in targets if symbol.address <= target < end]
+
+
+def _block(leader: int, leaders: set[int], flows: _Flows, symbol: Symbol, indirect: IndirectTargets) -> Block:
+    instructions: list[LiftedInstruction] = []
+    address = leader
+    while True:
+        instruction, flow = flows[address]
+        instructions.append(instruction)
+        following = address + instruction.size_bytes
+        if not flow.goes_on or following in leaders:
+            break
+        address = following
+    known = indirect.get(address, ())
+    jumps = (*flow.jumps, *(known if flow.indirect_jump else ()))
+    inside = tuple(dict.fromkeys(_inside(symbol, jumps)))
+    return Block(
+        address=leader,
+        instructions=tuple(instructions),
+        falls_to=following if flow.falls or flow.calls or flow.indirect_call else None,
+        falls=flow.falls,
+        jumps=inside,
+        calls=(*flow.calls, *(known if flow.indirect_call else ())),
+        tail_calls=tuple(dict.fromkeys(target for target in jumps if target not in inside)),
+        returns=flow.returns,
+    )

@@ -1,0 +1,71 @@
+"""The worst cost of a basic block under a target's timing table, every access behind a cache taken as a miss.
+
+*Soundness:* the emulator and this module charge by the same table (`wcet_probe.timing`). A predicated instruction costs
+the dearer of executed and skipped. A fetch misses once for each line and block: between two fetches of one line in a
+block there is no other fetch. A data access misses on every line that it may touch; a miss fills the line and writes a
+modified one back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from wcet_probe.analyzer.cfg import Block
+from wcet_probe.analyzer.transfer import Access
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model import Control, Instruction, InstructionCost, Target
+
+Costs = Mapping[int, tuple[Instruction, InstructionCost]]
+"""Instruction and cycles by address."""
+
+
+def cost_table(instructions: Sequence[Instruction], costs: Sequence[InstructionCost]) -> Costs:
+    """Instruction and cost by address."""
+    return {instruction.address: (instruction, cost) for instruction, cost in zip(instructions, costs, strict=True)}
+
+
+def check_chargeable(block: Block, costs: Costs) -> None:
+    """Raise AnalysisError where the timing table or the decoder does not know an instruction of ``block``."""
+    for lifted in block.instructions:
+        found = costs.get(lifted.address)
+        if found is None or found[0].size_bytes != lifted.size_bytes:
+            raise AnalysisError(f"the instruction at {lifted.address:#010x} is not decoded as it is lifted.")
+        if found[0].problem:
+            raise AnalysisError(f"no bound without a cost: {found[0].problem}")
+
+
+def block_cycles(block: Block, accesses: Iterable[Access], costs: Costs, target: Target) -> int:
+    """Most cycles of one execution of ``block``, a taken conditional branch at its end apart.
+
+    *Soundness:* as said of the module.
+    """
+    cycles = 0
+    for lifted in block.instructions:
+        instruction, cost = costs[lifted.address]
+        predicated = instruction.in_it_block or instruction.condition != 14
+        cycles += max(cost.executed_cycles, cost.skipped_cycles) if predicated else cost.executed_cycles
+    if target.icache:
+        line_bytes = target.icache.line_bytes
+        lines = (block.end_address - 1) // line_bytes - block.address // line_bytes + 1
+        cycles += lines * target.memory.line_cycles(line_bytes)
+    return cycles + sum(access_cycles(access, target) for access in accesses)
+
+
+def taken_cycles(block: Block, to: int | None, costs: Costs) -> int:
+    """Cycles of leaving ``block`` for ``to`` (None: returning) beside those of the block."""
+    instruction, cost = costs[block.last_address]
+    return cost.taken_cycles if instruction.control is Control.CONDITIONAL_BRANCH and to != block.end_address else 0
+
+
+def access_cycles(access: Access, target: Target) -> int:
+    """Most cycles that the core waits for a data access; it is aligned (assumption ``alignment``)."""
+    memory, cache = target.memory, target.dcache
+    if cache is None:
+        return memory.single_cycles
+    lines = max(1, -(-access.size_bytes // cache.line_bytes))
+    fill = memory.line_cycles(cache.line_bytes) * (2 if cache.write_back else 1)
+    if not access.is_store:
+        return lines * fill
+    miss = fill if cache.write_allocate else memory.single_cycles
+    through = 0 if cache.write_back else memory.single_cycles
+    return lines * (max(miss, through) if not cache.write_allocate else miss + through)

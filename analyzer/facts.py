@@ -1,0 +1,395 @@
+"""Flow facts: what a bound takes as given, because values cannot tell it; ``docs/reference/facts.md`` describes them.
+
+A fact speaks of a function and carries the hash of it, so that a changed function needs a new look. `fact_binding`
+compares the hashes and finds the binary loops that a fact speaks of; here the file is read and nothing more.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from wcet_probe.analyzer.expressions import Expression, names, parse
+from wcet_probe.errors import UsageError, unknown_name
+
+CHECKS = ("access-regions", "alignment", "heap-invariants", "heap-walk")
+"""The checks of emulated states that a lemma may name."""
+
+_TERM = re.compile(r"(point|loop) ([\w.-]+)")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a function: exactly one of ``name`` (of a loop or point), ``line`` and ``offset`` (bytes) is given.
+
+    ``file`` tells source functions of the same name apart, and may be None where there is one only.
+    """
+
+    function: str
+    file: str | None = None
+    name: str | None = None
+    line: int | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        if self.offset is not None:
+            return f"{self.function}+{self.offset:#x}"
+        return f"{self.name} of {self.function}" if self.line is None else f"line {self.line} of {self.function}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFact:
+    """How often a loop's body runs, see `BoundFact`. Of ``maximum``, ``minimum`` and ``total`` one at least is given.
+
+    Attributes:
+        where: file and line of the fact, for messages and results.
+        place: the loop; by offset it is a loop of the binary, whose header the numbers then speak of.
+        maximum, minimum: executions of the body for each entry.
+        total: executions of the body in one call of the analysed entry, or for each entry of the loop ``within``.
+        within: label of an outer loop, ``label`` or ``function:label``.
+        because: why it holds.
+        sha256: of the source function, by offset of the binary function; empty where it was not given.
+    """
+
+    where: str
+    place: Place
+    maximum: Expression | None
+    minimum: Expression | None
+    total: Expression | None
+    within: str | None
+    because: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentFact:
+    """The range of an argument at the analysed entry: its ``index`` from 0, or the ``register`` that holds it."""
+
+    where: str
+    function: str
+    index: int | None
+    register: str | None
+    minimum: Expression
+    maximum: Expression
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecursionFact:
+    """At most ``max_depth`` calls of a recursive function are open at a time."""
+
+    where: str
+    place: Place
+    max_depth: Expression
+    because: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallsFact:
+    """The functions that an indirect call can reach."""
+
+    where: str
+    place: Place
+    targets: tuple[str, ...]
+    because: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class InfeasibleFact:
+    """A place that is never executed."""
+
+    where: str
+    place: Place
+    because: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowFact:
+    """A weighted sum of execution counts that is at most ``maximum`` in one call of the analysed entry.
+
+    ``terms`` holds ``(kind, name, coefficient)``; the kind is ``point`` (the statement's executions) or ``loop``
+    (its body's executions).
+    """
+
+    where: str
+    place: Place
+    terms: tuple[tuple[str, str, int], ...]
+    maximum: Expression
+    because: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lemma:
+    """What is taken as given of the heap; ``check`` is one of `CHECKS`, ``loops`` names ``function:label``."""
+
+    where: str
+    id: str
+    statement: str
+    because: str
+    check: str
+    loops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All facts of a file, and the ``parameters`` that it declares beside those of the run."""
+
+    file: str = ""
+    loops: tuple[LoopFact, ...] = ()
+    arguments: tuple[ArgumentFact, ...] = ()
+    recursions: tuple[RecursionFact, ...] = ()
+    calls: tuple[CallsFact, ...] = ()
+    infeasible: tuple[InfeasibleFact, ...] = ()
+    flows: tuple[FlowFact, ...] = ()
+    lemmas: tuple[Lemma, ...] = ()
+    parameters: Mapping[str, Expression] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def parse_facts(file: str, text: str) -> Facts:
+    """The facts of the TOML file with the content ``text``.
+
+    Parameters:
+        file: the file's name for messages and results; of an absolute path only the last part is kept.
+        text: its content.
+
+    Raises:
+        UsageError: no TOML, or a key is missing, unknown or has a bad value; the message names file, line and key.
+
+    Soundness: a fact is an assumption: its truth is not decided here or anywhere in the analyzer.
+    """
+    shown = PurePath(file).name if PurePath(file).is_absolute() else file
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{shown} is no TOML ({error}); correct it.") from error
+    for key in document:
+        if key not in _KINDS:
+            raise UsageError(f"{shown}: {unknown_name('key', key, _KINDS)}")
+
+    def entries(kind: str, read: Callable[[_Entry], _Value]) -> tuple[_Value, ...]:
+        tables = document.get(kind, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise UsageError(f"{shown}: key {kind} is no array of tables; write [[{kind}]] above each of them.")
+        lines = _lines_of(kind, text)
+        found = []
+        for row, table in enumerate(tables):
+            entry = _Entry(f"{shown}:{lines[row]}" if len(lines) == len(tables) else shown, kind, table)
+            found.append(read(entry))
+            entry.finish()
+        return tuple(found)
+
+    return Facts(
+        file=shown,
+        loops=entries("loop", _loop),
+        arguments=entries("argument", _argument),
+        recursions=entries(
+            "recursion", lambda e: RecursionFact(e.where, e.place(), e.expression("max_depth"), *_reason(e))
+        ),
+        calls=entries(
+            "calls", lambda e: CallsFact(e.where, e.place("line", "offset"), e.texts("targets"), *_reason(e))
+        ),
+        infeasible=entries(
+            "infeasible", lambda e: InfeasibleFact(e.where, e.place("point", "line", "offset"), *_reason(e))
+        ),
+        flows=entries("flow", _flow),
+        lemmas=entries("lemma", _lemma),
+        parameters=_parameters(shown, document.get("parameters", {})),
+    )
+
+
+_KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "parameters", "recursion")
+
+
+def merged_facts(parts: Sequence[Facts]) -> Facts:
+    """The facts of several files as one; their parameters must not contradict each other.
+
+    Raises:
+        UsageError: two files declare a parameter with different values.
+    """
+    parameters: dict[str, Expression] = {}
+    for part in parts:
+        for name, expression in part.parameters.items():
+            if parameters.setdefault(name, expression) != expression:
+                raise UsageError(
+                    f"{part.file}: [parameters] key {name}: another file declares it differently; rename it."
+                )
+    return Facts(
+        file=", ".join(part.file for part in parts),
+        loops=tuple(each for part in parts for each in part.loops),
+        arguments=tuple(each for part in parts for each in part.arguments),
+        recursions=tuple(each for part in parts for each in part.recursions),
+        calls=tuple(each for part in parts for each in part.calls),
+        infeasible=tuple(each for part in parts for each in part.infeasible),
+        flows=tuple(each for part in parts for each in part.flows),
+        lemmas=tuple(each for part in parts for each in part.lemmas),
+        parameters=MappingProxyType(parameters),
+    )
+
+
+def _lines_of(kind: str, text: str) -> list[int]:
+    """The lines of the headers ``[[kind]]``."""
+    header = re.compile(rf"\s*\[\[\s*{kind}\s*\]\]")
+    return [number for number, line in enumerate(text.split("\n"), 1) if header.match(line)]
+
+
+class _Entry:
+    """One table of the file, which remembers the keys that were read, so that others can be refused."""
+
+    def __init__(self, where: str, kind: str, content: Mapping[str, Any]) -> None:
+        self.where = where
+        self._kind, self._content = kind, content
+        self._read: set[str] = set()
+
+    def error(self, key: str, remedy: str) -> UsageError:
+        return UsageError(f"{self.where}: [[{self._kind}]] key {key}: {remedy}{'' if remedy.endswith('?') else '.'}")
+
+    def has(self, *keys: str) -> list[str]:
+        """Those of ``keys`` that are given."""
+        self._read |= set(keys)
+        return [key for key in keys if key in self._content]
+
+    def value(self, key: str, kind: type[_Value], remedy: str) -> _Value:
+        if not self.has(key):
+            raise self.error(key, f"is missing; {remedy}")
+        value = self._content[key]
+        if not isinstance(value, kind) or isinstance(value, bool) or value == "":
+            raise self.error(key, f"cannot be {value!r}; {remedy}")
+        return value
+
+    def text(self, key: str) -> str:
+        return self.value(key, str, "give a text that is not empty")
+
+    def number(self, key: str, minimum: int = 0) -> int:
+        remedy = f"give a whole number of at least {minimum}"
+        number = self.value(key, int, remedy)
+        if number < minimum:
+            raise self.error(key, f"cannot be {number}; {remedy}")
+        return number
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        remedy = "give an array of texts, at least one"
+        texts = self.value(key, list, remedy)
+        if not texts or not all(isinstance(text, str) and text for text in texts):
+            raise self.error(key, f"cannot be {texts!r}; {remedy}")
+        return tuple(texts)
+
+    def expression(self, key: str) -> Expression:
+        remedy = "give a whole number or an expression such as 'H // (2*M)'"
+        return _expression(self.value(key, object, remedy), lambda reason: self.error(key, reason))
+
+    def place(self, *keys: str) -> Place:
+        """The place that ``function``, ``file`` and exactly one of ``keys`` name; without keys, the function."""
+        given = self.has(*keys)
+        if keys and len(given) != 1:
+            told = " and ".join(given) or "no place"
+            raise self.error("function", f"{told} given; give exactly one of {', '.join(keys)}")
+        name = next((self.text(key) for key in given if key in ("label", "point")), None)
+        return Place(
+            self.text("function"),
+            self.text("file") if self.has("file") else None,
+            name,
+            self.number("line", 1) if given == ["line"] else None,
+            self.number("offset") if given == ["offset"] else None,
+        )
+
+    def finish(self) -> None:
+        """Refuse keys that nobody asked for."""
+        for key in self._content:
+            if key not in self._read:
+                raise self.error(key, str(unknown_name("key", key, self._read)).removesuffix("."))
+
+
+def _expression(value: object, error: Callable[[str], UsageError]) -> Expression:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise error(f"cannot be {value!r}; give a whole number or an expression such as 'H // (2*M)'")
+    try:
+        return parse(str(value))
+    except UsageError as problem:
+        raise error(str(problem).removesuffix(".")) from problem
+
+
+def _reason(entry: _Entry) -> tuple[str, str]:
+    """Why the fact holds, and the hash of the function it speaks of."""
+    because = entry.text("because")
+    sha256 = entry.text("sha256") if entry.has("sha256") else ""
+    if sha256 and not _SHA256.fullmatch(sha256):
+        raise entry.error("sha256", f"cannot be {sha256!r}; give 64 hexadecimal digits in lower case")
+    return because, sha256
+
+
+def _loop(entry: _Entry) -> LoopFact:
+    maximum, minimum, total = (entry.expression(key) if entry.has(key) else None for key in ("max", "min", "total"))
+    if maximum is minimum is total is None:
+        raise entry.error("max", "is missing; give max or total, or min")
+    within = entry.text("within") if entry.has("within") else None
+    if within and total is None:
+        raise entry.error("within", "needs a total; give one, or leave it out")
+    return LoopFact(
+        entry.where, entry.place("label", "line", "offset"), maximum, minimum, total, within, *_reason(entry)
+    )
+
+
+def _argument(entry: _Entry) -> ArgumentFact:
+    if len(entry.has("index", "register")) != 1:
+        raise entry.error("index", "give exactly one of index and register")
+    return ArgumentFact(
+        where=entry.where,
+        function=entry.text("function"),
+        index=entry.number("index") if entry.has("index") else None,
+        register=entry.text("register") if entry.has("register") else None,
+        minimum=entry.expression("min"),
+        maximum=entry.expression("max"),
+        because=entry.text("because"),
+    )
+
+
+def _flow(entry: _Entry) -> FlowFact:
+    terms = []
+    for key, coefficient in entry.value("sum", dict, 'give a table such as { "point a" = 1, "loop b" = -2 }').items():
+        term = _TERM.fullmatch(key)
+        if term is None:
+            raise entry.error("sum", f"cannot hold {key!r}; name a 'point NAME' or a 'loop LABEL'")
+        if type(coefficient) is not int or coefficient == 0:
+            raise entry.error("sum", f"cannot weigh {key!r} with {coefficient!r}; give a whole number other than 0")
+        terms.append((term[1], term[2], coefficient))
+    if not terms:
+        raise entry.error("sum", 'is empty; give a table such as { "point a" = 1, "loop b" = -2 }')
+    return FlowFact(entry.where, entry.place(), tuple(terms), entry.expression("max"), *_reason(entry))
+
+
+def _lemma(entry: _Entry) -> Lemma:
+    check = entry.text("check")
+    if check not in CHECKS:
+        raise entry.error("check", str(unknown_name("check", check, CHECKS)).removesuffix("."))
+    loops = entry.texts("loops") if entry.has("loops") else ()
+    for loop in loops:
+        if loop.count(":") != 1:
+            raise entry.error("loops", f"cannot hold {loop!r}; name loops as function:label")
+    return Lemma(entry.where, entry.text("id"), entry.text("statement"), entry.text("because"), check, loops)
+
+
+def _parameters(file: str, table: object) -> Mapping[str, Expression]:
+    if not isinstance(table, dict):
+        raise UsageError(f"{file}: key parameters is no table; write [parameters] above the parameters.")
+    found: dict[str, Expression] = {}
+    for name, value in table.items():
+
+        def error(reason: str, name: str = name) -> UsageError:
+            return UsageError(f"{file}: [parameters] key {name}: {reason}.")
+
+        if not name.isidentifier() or keyword.iskeyword(name) or not names(Expression(name)):
+            raise error("is no name for a parameter; take letters, digits and underscores, and no function's name")
+        found[name] = _expression(value, error)
+    return MappingProxyType(found)

@@ -1,0 +1,471 @@
+"""Loop bounds from values: how often a counting loop repeats, also where the inner count depends on the outer counter.
+
+A counter is a location whose value each back edge changes by the same constant (or shifts by one). A condition that
+each iteration must meet to go on, between counters and values that the loop does not change, then ends the loop.
+
+*Soundness:* the formulas hold modulo 2**n; where an order comparison could be passed by wrapping around, there is no
+bound. A condition counts only at a block that every iteration passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import networkx
+
+from wcet_probe.analyzer import strided
+from wcet_probe.analyzer.forest import Loop
+from wcet_probe.analyzer.lift import Varnode
+from wcet_probe.analyzer.pcode_semantics import signed
+from wcet_probe.analyzer.state import Base, Location, State
+from wcet_probe.analyzer.strided import StridedInterval
+from wcet_probe.analyzer.supergraph import Edge
+from wcet_probe.analyzer.terms import Linear, Term, Terms, combined
+from wcet_probe.analyzer.values import EdgeValues, Values
+
+_MOST_SUMMED = 1 << 20
+"""Most outer iterations that a sum is formed over."""
+
+_CONTINUES = {
+    ("INT_EQUAL", True): "==",
+    ("INT_NOTEQUAL", False): "==",
+    ("INT_EQUAL", False): "!=",
+    ("INT_NOTEQUAL", True): "!=",
+}
+_ORDERS = {
+    "INT_LESS": ("<", False),
+    "INT_LESSEQUAL": ("<=", False),
+    "INT_SLESS": ("<", True),
+    "INT_SLESSEQUAL": ("<=", True),
+}
+_MIRRORED = {"<": "<=", "<=": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class LoopShape:
+    """The edges of a loop that can be taken.
+
+    Attributes:
+        loop: the loop.
+        parent: the loop that it is directly in, or None.
+        entry_edges, back_edges, exit_edges: into the header from outside and from inside, and out of the loop.
+        predicated: whether it has instructions that are skipped where their condition fails.
+    """
+
+    loop: Loop
+    parent: Loop | None
+    entry_edges: tuple[Edge, ...]
+    back_edges: tuple[Edge, ...]
+    exit_edges: tuple[Edge, ...]
+    predicated: bool
+
+    @property
+    def bottom_tested(self) -> bool:
+        """Whether all exits leave from where the loop is repeated, after all of its body.
+
+        A loop with predicated instructions may skip its body by them, and is not.
+        """
+        latches = {edge.source for edge in self.back_edges}
+        return not self.predicated and bool(self.exit_edges) and all(e.source in latches for e in self.exit_edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Why a loop ends: the condition to go on is ``first relation second``; in iteration t their distance has shrunk.
+
+    Attributes:
+        relation: ``!=``, ``<``, ``<=``, ``==`` or ``>> != 0``.
+        step: by how much an iteration changes the distance (of ``>>``: by how many bits it shifts).
+        distance_low, distance_high: least and greatest distance in the first iteration, unsigned.
+        max_header: most executions of the header for each entry.
+        total: most executions of the header for each entry of the enclosing loop, or None.
+        counter: what counts, for people.
+    """
+
+    relation: str
+    step: int
+    distance_low: int
+    distance_high: int
+    max_header: int
+    total: int | None
+    counter: str
+
+
+def loop_shapes(values: Values) -> tuple[LoopShape, ...]:
+    """The loops of the analysed function with their edges, outer loops before inner ones."""
+    shapes: list[LoopShape] = []
+
+    def visit(parts: tuple[int | Loop, ...], parent: Loop | None) -> None:
+        for part in parts:
+            if isinstance(part, Loop):
+                shape = _shape(values, part, parent)
+                if shape.back_edges:
+                    shapes.append(shape)
+                visit(part.parts, part)
+
+    visit(values.forest, None)
+    return tuple(shapes)
+
+
+def _shape(values: Values, loop: Loop, parent: Loop | None) -> LoopShape:
+    entering, back, leaving = [], [], []
+    for edge in values.edges:
+        if edge.target == loop.header:
+            (back if edge.source in loop.nodes else entering).append(edge)
+        elif edge.source in loop.nodes and edge.target not in loop.nodes:
+            leaving.append(edge)
+    predicated = any(
+        op.opcode == "CBRANCH"
+        for node in loop.nodes
+        for instruction in values.graph.points[node].block.instructions
+        for op in instruction.ops
+        if op.inputs[0] == Varnode("ram", instruction.address + instruction.size_bytes, 4)
+    )
+    return LoopShape(loop, parent, tuple(entering), tuple(back), tuple(leaving), predicated)
+
+
+def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, Count]:
+    """The proved counts of ``shapes``, by header, for those that have one.
+
+    *Soundness:* as said of the module; outer loops are counted first, for their counts enter the sums of inner ones.
+    """
+    counts: dict[int, Count] = {}
+    counters: dict[int, Mapping[Term, _Step]] = {}
+    for shape in shapes:
+        counters[shape.loop.header] = _counters(values, shape)
+        found = _Counter(values, shape, counters, counts).best()
+        if found is not None:
+            counts[shape.loop.header] = found
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """How an iteration changes a leaf of the header: ``+ amount``, or ``>> amount``."""
+
+    location: Location
+    amount: int
+    shifts: bool = False
+
+
+def _counters(values: Values, shape: LoopShape) -> dict[Term, _Step]:
+    """The leaves of the header that each back edge changes in the same way."""
+    terms, state = values.terms, values.states[shape.loop.header]
+    found: dict[Term, _Step] = {}
+    for location, leaf in state.locations.items():
+        node = terms[leaf]
+        if node.opcode != "leaf" or node.arguments[:2] != ("phi", (shape.loop.header,)) or leaf in found:
+            continue
+        steps = {_step(terms, leaf, values.edges[edge].state.read(location)) for edge in shape.back_edges}
+        step = steps.pop()
+        if not steps and step is not None and step[0]:
+            found[leaf] = _Step(location, *step)
+    return found
+
+
+def _step(terms: Terms, leaf: Term, after: Term | None) -> tuple[int, bool] | None:
+    if after is None:
+        return None
+    form = terms.difference(after, leaf)
+    if not form.coefficients:
+        return signed(form.bits, form.constant), False
+    node, operands = terms[after], terms.operands(after)
+    if node.opcode == "INT_RIGHT" and operands[0] == leaf:
+        bits = terms.value(operands[1])
+        return (bits, True) if bits else None
+    return None
+
+
+class _Counter:
+    """Looks for the bounds of one loop."""
+
+    def __init__(
+        self,
+        values: Values,
+        shape: LoopShape,
+        counters: Mapping[int, Mapping[Term, _Step]],
+        counts: Mapping[int, Count],
+    ) -> None:
+        self._values, self._shape, self._terms = values, shape, values.terms
+        self._counters = counters
+        self._own = counters[shape.loop.header]
+        self._counts = counts
+
+    def best(self) -> Count | None:
+        """The least bound of all blocks that every iteration passes."""
+        found: list[Count] = []
+        for node in self._always_passed():
+            going_on = [v for e, v in self._values.edges.items() if e.source == node and self._goes_on(e)]
+            bounds = [min(self._of_edge(edge), key=_rank, default=None) for edge in going_on]
+            if going_on and None not in bounds:
+                found.append(max((bound for bound in bounds if bound), key=_rank))
+        return min(found, key=_rank, default=None)
+
+    def _goes_on(self, edge: Edge) -> bool:
+        return edge.target in self._shape.loop.nodes
+
+    def _always_passed(self) -> list[int]:
+        """Blocks of this loop, not of inner ones, that lie on every way from the header back to it."""
+        loop = self._shape.loop
+        graph = networkx.DiGraph()
+        graph.add_nodes_from(loop.nodes)
+        graph.add_edges_from(
+            (e.source, e.target)
+            for e in self._values.edges
+            if e.source in loop.nodes and e.target in loop.nodes and e.target != loop.header
+        )
+        dominators = networkx.immediate_dominators(graph, loop.header)
+        inner = {node for part in loop.parts if isinstance(part, Loop) for node in part.nodes}
+        common: set[int] | None = None
+        for edge in self._shape.back_edges:
+            chain, node = set(), edge.source
+            while True:
+                chain.add(node)
+                if node == loop.header:
+                    break
+                node = dominators[node]
+            common = chain if common is None else common & chain
+        return sorted((common or set()) - inner)
+
+    def _of_edge(self, edge: EdgeValues) -> Iterator[Count]:
+        """The bounds that follow from each condition of an edge that goes on."""
+        for condition, holds in edge.conditions:
+            for relation, order_signed, first, second in self._relations(condition, holds):
+                count = self._of_relation(relation, order_signed, first, second)
+                if count is not None:
+                    yield count
+
+    def _relations(self, condition: Term, holds: bool) -> Iterator[tuple[str, bool, Term, Term]]:  # noqa: FBT001
+        """``condition``, or its negation, as comparisons that hold all."""
+        node, operands = self._terms[condition], self._terms.operands(condition)
+        if node.opcode == "BOOL_NEGATE":
+            yield from self._relations(operands[0], not holds)
+        elif node.opcode in ("BOOL_AND", "BOOL_OR") and (node.opcode == "BOOL_AND") == holds:
+            for operand in operands:
+                yield from self._relations(operand, holds)
+        elif (node.opcode, holds) in _CONTINUES:
+            yield _CONTINUES[node.opcode, holds], False, operands[0], operands[1]
+        elif node.opcode in _ORDERS:
+            relation, order_signed = _ORDERS[node.opcode]
+            if holds:
+                yield relation, order_signed, operands[0], operands[1]
+            else:
+                yield _MIRRORED[relation], order_signed, operands[1], operands[0]
+
+    def _of_relation(self, relation: str, order_signed: bool, first: Term, second: Term) -> Count | None:  # noqa: FBT001
+        shifted = self._shifted(relation, first, second)
+        if shifted is not None:
+            return shifted
+        one, other = (self._rate(self._terms.linear(side)) for side in (first, second))
+        if one is None or other is None or one == other:
+            return None
+        distance = self._at_entry(self._terms.difference(second, first))
+        if distance is None:
+            return None
+        bits = self._terms[first].bits
+        if relation == "==":
+            return Count("==", one - other, 0, 0, 2, None, "")
+        if relation == "!=":
+            return self._until_equal(distance, other - one, bits)
+        if one and other:
+            return None
+        step = one - other
+        if step <= 0 or not self._cannot_wrap(relation, order_signed, first, second, step, bits, rising=other == 0):
+            return None
+        return self._make(relation, step, distance, bits)
+
+    def _rate(self, form: Linear) -> int | None:
+        """By how much an iteration changes a linear combination; None where that is not constant."""
+        rate = 0
+        for term, coefficient in form.coefficients.items():
+            if term in self._own and not self._own[term].shifts:
+                rate += signed(form.bits, coefficient) * self._own[term].amount
+            elif not self._invariant(term):
+                return None
+        return rate
+
+    def _invariant(self, term: Term) -> bool:
+        """Whether the loop does not define any leaf of ``term``."""
+        return not any(self._defined_inside(leaf) for leaf in self._terms.leaves(term))
+
+    def _defined_inside(self, leaf: Term) -> bool:
+        name = self._terms[leaf].arguments
+        nodes = self._shape.loop.nodes
+        match name:
+            case ("in", _) | ("stack pointer",):
+                return False
+            case ("phi", ("edge", int(source), _), *_):
+                return source in nodes
+            case ("phi", (int(place), *_), *_):
+                return place in nodes
+            case (int(place), *_):
+                return place in nodes
+        return True
+
+    def _at_entry(self, form: Linear) -> Linear | None:
+        """``form`` with the counters replaced by what they are when the loop is entered, where all entries agree."""
+        results = set()
+        for edge in self._shape.entry_edges:
+            state = self._values.edges[edge].state
+            total = Linear({}, form.constant, form.bits)
+            for term, coefficient in form.coefficients.items():
+                initial = state.read(self._own[term].location) if term in self._own else term
+                if initial is None:
+                    return None
+                total = combined(total, self._terms.linear(initial), coefficient)
+            results.add((tuple(total.coefficients.items()), total.constant))
+        if len(results) == 1:
+            ((coefficients, constant),) = results
+            return Linear(dict(coefficients), constant, form.bits)
+        return None
+
+    def _range(self, form: Linear) -> StridedInterval | None:
+        """The numbers that ``form`` may be when the loop is entered."""
+        result: StridedInterval | None = None
+        for edge in self._shape.entry_edges:
+            state = self._values.edges[edge].state
+            part = _linear_value(state, form)
+            result = part if result is None else strided.join(result, part)
+        return result
+
+    def _until_equal(self, distance: Linear, rate: int, bits: int) -> Count | None:
+        """While first != second: the distance is met exactly, or the loop goes round."""
+        # In iteration t, second - first is distance + rate * t; it is 0 in the end.
+        gap = distance if rate < 0 else combined(Linear({}, 0, bits), distance, -1)
+        step = abs(rate)
+        met = self._range(gap)
+        if met is None or step == 0:
+            return None
+        if step > 1 and any(number % step for number in (met.low, met.stride if met.steps else 0)):
+            return None
+        if step & (step - 1) and not _unwrapped(met):
+            return None
+        low, high = met.unsigned_range()
+        if high == (1 << bits) - 1:
+            return None
+        return self._count("!=", step, low, high, high // step + 1, gap)
+
+    def _make(self, relation: str, step: int, distance: Linear, bits: int) -> Count | None:
+        met = self._range(distance)
+        if met is None:
+            return None
+        low, high = met.unsigned_range()
+        if high == (1 << bits) - 1:
+            return None
+        repeats = -(-high // step) if relation == "<" else high // step + 1
+        return self._count(relation, step, low, high, repeats + 1, distance)
+
+    def _count(self, relation: str, step: int, low: int, high: int, header: int, distance: Linear) -> Count:
+        total = self._total(relation, step, distance, header)
+        counters = ", ".join(sorted(_name(self._own[t].location) for t in self._own))
+        return Count(relation, step, low, high, header, total, counters)
+
+    def _cannot_wrap(
+        self,
+        relation: str,
+        order_signed: bool,  # noqa: FBT001
+        first: Term,
+        second: Term,
+        step: int,
+        bits: int,
+        *,
+        rising: bool,
+    ) -> bool:
+        """Whether the moving side cannot jump over the end of the number range while the loop goes on."""
+        lowest, highest = (-(1 << bits - 1), (1 << bits - 1) - 1) if order_signed else (0, (1 << bits) - 1)
+        fixed = self._range(self._terms.linear(second if rising else first))
+        if fixed is None:
+            return False
+        low, high = fixed.signed_range() if order_signed else fixed.unsigned_range()
+        slack = 0 if relation == "<=" else 1
+        return high - slack + step <= highest if rising else low + slack - step >= lowest
+
+    def _shifted(self, relation: str, first: Term, second: Term) -> Count | None:
+        """While a value that is shifted right each time is not 0."""
+        for one, other in ((first, second), (second, first)):
+            base = one if one in self._own else next(iter(self._terms.operands(one)), one)
+            own = self._own.get(base)
+            positive = relation == "!=" and self._terms.value(other) == 0
+            positive |= relation == "<" and one == second and self._terms.value(other) is not None
+            if own is None or not own.shifts or not positive:
+                continue
+            if one != base and (self._terms[one].opcode != "INT_RIGHT" or base != self._terms.operands(one)[0]):
+                continue
+            initial = self._initial(own.location)
+            if initial is None:
+                continue
+            high = initial.unsigned_range()[1]
+            return Count(
+                ">> != 0", own.amount, 0, high, -(-high.bit_length() // own.amount) + 1, None, _name(own.location)
+            )
+        return None
+
+    def _initial(self, location: Location) -> StridedInterval | None:
+        result: StridedInterval | None = None
+        for edge in self._shape.entry_edges:
+            state = self._values.edges[edge].state
+            term = state.read(location)
+            if term is None or state.base(term) is not Base.NUMBER:
+                return None
+            result = state.value(term) if result is None else strided.join(result, state.value(term))
+        return result
+
+    def _total(self, relation: str, step: int, distance: Linear, header: int) -> int | None:
+        """The sum over the iterations of the enclosing loop, whose counter the distance depends on."""
+        parent = self._shape.parent
+        if parent is None or parent.header not in self._counts:
+            return None
+        outer = self._counts[parent.header].max_header
+        own = {t: s for t, s in self._counters[parent.header].items() if not s.shifts and t in distance.coefficients}
+        if len(own) != 1 or outer > _MOST_SUMMED:
+            return None
+        ((leaf, counter),) = own.items()
+        coefficient = signed(distance.bits, distance.coefficients[leaf])
+        rest = Linear({t: c for t, c in distance.coefficients.items() if t != leaf}, distance.constant, distance.bits)
+        start = self._outer_start(parent, counter.location)
+        rest_value = self._range(rest)
+        if start is None or rest_value is None:
+            return None
+        (rest_low, rest_high), (start_low, start_high) = rest_value.signed_range(), start.signed_range()
+        ends = (coefficient * start_low, coefficient * start_high)
+        low, high = rest_low + min(ends), rest_high + max(ends)
+        total, rate = 0, coefficient * counter.amount
+        for iteration in range(outer):
+            moved = rate * iteration
+            if low + moved < 0 or high + moved >= 1 << distance.bits:
+                total += header
+                continue
+            gap = high + moved
+            repeats = gap // step if relation == "!=" else -(-gap // step) if relation == "<" else gap // step + 1
+            total += min(header, repeats + 1)
+        return total if total < outer * header else None
+
+    def _outer_start(self, parent: Loop, location: Location) -> StridedInterval | None:
+        result: StridedInterval | None = None
+        for edge, values in self._values.edges.items():
+            if edge.target != parent.header or edge.source in parent.nodes:
+                continue
+            term = values.state.read(location)
+            if term is None or values.state.base(term) is not Base.NUMBER:
+                return None
+            value = values.state.value(term)
+            result = value if result is None else strided.join(result, value)
+        return result
+
+
+def _rank(count: Count | None) -> tuple[int, int]:
+    assert count is not None
+    return count.max_header, count.max_header if count.total is None else count.total
+
+
+def _linear_value(state: State, form: Linear) -> StridedInterval:
+    return state.linear_value(form.coefficients.items(), form.constant, form.bits)
+
+
+def _unwrapped(value: StridedInterval) -> bool:
+    return value.low + value.stride * value.steps < 1 << value.bits
+
+
+def _name(location: Location) -> str:
+    return f"{location.space}[{location.offset:#x}]"

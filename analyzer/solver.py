@@ -1,0 +1,91 @@
+"""HiGHS, a solver of linear programs in floating point: the only file that imports highspy.
+
+Huangfu and Hall, "Parallelizing the dual revised simplex method", Mathematical Programming Computation 10, 2018.
+Nothing that it says is believed: a basis is solved again exactly, an integer solution is checked exactly.
+
+One thread, a fixed seed and limits that are counts: the same system gives the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import highspy
+import numpy as np
+
+from wcet_probe.analyzer.exact_lp import Basis, FlowSystem
+
+_OPTIONS = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 0, "solver": "simplex"}
+_INTEGER_OPTIONS = {"mip_rel_gap": 0.0, "mip_abs_gap": 0.5, "mip_feasibility_tolerance": 1e-9, "mip_max_nodes": 2_000}
+_BASIC = highspy.HighsBasisStatus.kBasic
+
+
+def basis(system: FlowSystem) -> Basis:
+    """The solver's last basis for the linear relaxation: optimal, if it says so or not, in most cases.
+
+    Soundness: a proposal only; see `exact_lp.optimise`.
+    """
+    # Without presolve there always is a basis, also where there is no optimum.
+    highs = _model(system, {"presolve": "off"}, integral=False)
+    highs.run()
+    found = highs.getBasis()
+    names = [constraint.name for constraint in system.constraints]
+    return Basis(_basic(system.variables, found.col_status), _basic(names, found.row_status))
+
+
+def _basic(names: Iterable[str], statuses: Iterable[highspy.HighsBasisStatus]) -> frozenset[str]:
+    return frozenset(name for name, status in zip(names, statuses, strict=False) if status == _BASIC)
+
+
+def integer(system: FlowSystem) -> Mapping[str, int]:
+    """The solver's best integer solution, rounded; empty if it has none.
+
+    Soundness: a proposal only; the caller checks it against the constraints.
+    """
+    highs = _model(system, _INTEGER_OPTIONS, integral=True)
+    highs.run()
+    solution = highs.getSolution()
+    if not solution.value_valid:
+        return {}
+    return {name: round(value) for name, value in zip(system.variables, solution.col_value, strict=True)}
+
+
+def _model(system: FlowSystem, options: Mapping[str, object], *, integral: bool) -> highspy.Highs:
+    """The system in the solver's terms."""
+    place = {name: index for index, name in enumerate(system.variables)}
+    # Powers of two, so that the scaling rounds nothing: a variable counts in units of its magnitude.
+    units = [1 << system.magnitude.get(name, 1).bit_length() - 1 for name in system.variables]
+    if integral:
+        units = [1] * len(units)
+    starts, indices, values, constants = [0], [], [], []
+    for constraint in system.constraints:
+        entries = [(place[name], units[place[name]] * value) for name, value in constraint.coefficients.items()]
+        largest = max((abs(value) for _, value in entries), default=1)
+        row_unit = 1 << largest.bit_length() - 1
+        indices += [index for index, _ in entries]
+        values += [value / row_unit for _, value in entries]
+        starts.append(len(indices))
+        constants.append(constraint.constant / row_unit)
+    costs = [unit * system.objective.get(name, 0) for name, unit in zip(system.variables, units, strict=True)]
+    cost_unit = 1 if integral else 1 << max(max(map(abs, costs)).bit_length() - 20, 0)
+    equations = np.array([constraint.relation == "=" for constraint in system.constraints], dtype=bool)
+    program = highspy.HighsLp()
+    program.num_col_ = len(system.variables)
+    program.num_row_ = len(system.constraints)
+    program.sense_ = highspy.ObjSense.kMaximize
+    program.col_cost_ = np.array([cost / cost_unit for cost in costs])
+    program.col_lower_ = np.zeros(len(units))
+    program.col_upper_ = np.full(len(units), highspy.kHighsInf)
+    program.row_lower_ = np.where(equations, constants, -highspy.kHighsInf)
+    program.row_upper_ = np.array(constants)
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    program.a_matrix_.start_ = np.array(starts)
+    program.a_matrix_.index_ = np.array(indices)
+    program.a_matrix_.value_ = np.array(values)
+    if integral:
+        program.integrality_ = [highspy.HighsVarType.kInteger] * len(units)
+    highs = highspy.Highs()
+    for name, value in {**_OPTIONS, **options}.items():
+        highs.setOptionValue(name, value)
+    highs.passModel(program)
+    return highs

@@ -1,0 +1,322 @@
+"""Loops and functions of C sources: the only file that imports tree-sitter, and no tree-sitter type leaves it.
+
+The parser recovers from what it does not understand (macros, attributes), so a loop can be missed, and what is missed
+gets no bound from here. Loops are the statements ``for``, ``while`` and ``do``, backward ``goto``s, and the uses of
+macros whose text holds a loop. ``do … while (0)`` is no loop.
+
+Comments and pragmas are found by a lexical pass and blanked out before the text is parsed: what stands between a mark
+and its statement is then white space. The marks are
+
+* ``/* loop: NAME */`` before a loop, or at the end of the line on which its head ends: the loop's label;
+* ``/* point: NAME */`` before a statement: the statement's name;
+* ``_Pragma("loopbound min N max M")`` or ``#pragma loopbound min N max M`` directly before a loop: the least and most
+  executions of its body for each entry (the convention of TACLeBench: Falk et al., WCET 2016, section 2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import tree_sitter_c
+from tree_sitter import Language, Node, Parser
+
+_NO_MACROS: Mapping[str, int] = MappingProxyType({})
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
+_LEXEMES = re.compile(
+    rb"""(?P<comment> /\*.*?\*/ | //(?:\\\r?\n|[^\n])*)
+    | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'
+    | (?P<pragma> \b_Pragma\s*\(\s*L?"(?:\\.|[^"\\])*"\s*\) | (?<![^\n])[ \t]*\#[ \t]*pragma\b(?:\\\r?\n|[^\n])*)""",
+    re.VERBOSE | re.DOTALL,
+)
+_MARK = re.compile(rb"(?:/\*|//)\s*(loop|point):\s*([\w.-]+)\s*(?:\*/)?$")
+_LOOPBOUND = re.compile(rb"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
+_DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
+_MACRO_LOOP = re.compile(rb"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLoop:
+    """A loop of a source; lines count from 1.
+
+    Attributes:
+        file: the file's name.
+        function: the function it stands in.
+        first_line, last_line: its extent.
+        header_lines: lines of the statement's head and, of ``do``, of its ``while``; of a backward ``goto``, of the
+            label and the jumps.
+        label: from a comment ``/* loop: NAME */``, or None.
+        pragma: least and most executions of the body for each entry, from a pragma, or None.
+        pragma_line: where that pragma stands, or 0.
+        body_is_empty: whether it has no body beside its head.
+        number: its place among the loops of the file, from 0, which tells loops on one line apart.
+    """
+
+    file: str
+    function: str
+    first_line: int
+    last_line: int
+    header_lines: tuple[int, ...]
+    label: str | None = None
+    pragma: tuple[int, int] | None = None
+    pragma_line: int = 0
+    body_is_empty: bool = False
+    number: int = 0
+
+    def __contains__(self, line: int) -> bool:
+        return self.first_line <= line <= self.last_line
+
+    def __str__(self) -> str:
+        return f"the loop of {self.function} at {self.file}:{self.first_line}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFunction:
+    """A function's definition; ``sha256`` is over its tokens, without comments, white space and pragmas."""
+
+    file: str
+    name: str
+    first_line: int
+    last_line: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePoint:
+    """A statement with a name; ``line`` is its first one."""
+
+    file: str
+    function: str
+    name: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """What a source text holds, each in the order of the text."""
+
+    functions: tuple[SourceFunction, ...]
+    loops: tuple[SourceLoop, ...]
+    points: tuple[SourcePoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A comment or pragma that means something: a loop's label, a point's name, or a loop bound."""
+
+    kind: str
+    start: int
+    end: int
+    line: int
+    text: str = ""
+    bounds: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A loop and where, in bytes, it starts and its head ends."""
+
+    loop: SourceLoop
+    start: int
+    head_end: int
+
+
+def parse_source(file: str, text: str, macros: Mapping[str, int] = _NO_MACROS) -> SourceFile:
+    """Functions, loops and named points of the C source ``text``.
+
+    Parameters:
+        file: the name to put into the results.
+        text: the source, as it was compiled.
+        macros: macros that hold loops, from `loop_macros` of this and all other sources.
+
+    Soundness: none is claimed here: which loop a mark or a line means is a convention, and what is said of it an
+    assumption that the observer tries to falsify.
+    """
+    code, marks = _blanked(text.encode())
+    root = Parser(Language(tree_sitter_c.language())).parse(code).root_node
+    nodes = list(_walk(root))
+    definitions = [node for node in nodes if node.type == "function_definition" and not _is_nested(node)]
+    functions = tuple(_function(file, node) for node in definitions)
+    found = [_loop(file, node, functions) for node in nodes if node.type in _LOOPS and not _runs_once(node)]
+    for definition in definitions:
+        found += _backward_gotos(file, definition, functions, [each.loop for each in found])
+    found += _macro_uses(file, code, functions, macros)
+    found.sort(key=lambda each: each.start)
+    loops = tuple(replace(_marked(each, code, marks, found), number=number) for number, each in enumerate(found))
+    return SourceFile(functions, loops, tuple(_points(file, code, marks, functions)))
+
+
+def loop_macros(texts: Iterable[str]) -> Mapping[str, int]:
+    """How many loops the text of each macro of the sources holds, those of macros it uses included; 0 is left out.
+
+    Soundness: a macro's loop that is overlooked is taken for part of the loop around it; `match_loops` then finds two
+    binary loops for one, and refuses.
+    """
+    bodies = {
+        name.decode(): body
+        for text in texts
+        for name, body in (match.groups() for match in _DEFINE.finditer(_blanked(text.encode())[0]))
+    }
+    counts = {name: _loops_in(name, bodies, frozenset()) for name in bodies}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _loops_in(name: str, bodies: Mapping[str, bytes], open_names: frozenset[str]) -> int:
+    """Loops in the text of the macro ``name``, expanded; as in C, a macro is not expanded within itself."""
+    if name not in bodies or name in open_names:
+        return 0
+    words = (word.decode() for word in re.findall(rb"[A-Za-z_]\w*", bodies[name]))
+    return len(_MACRO_LOOP.findall(bodies[name])) + sum(_loops_in(word, bodies, open_names | {name}) for word in words)
+
+
+def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
+    """The source with comments and pragmas replaced by blanks, every byte and line at its place; and the marks."""
+    code, marks = bytearray(source), []
+    for match in _LEXEMES.finditer(source):
+        if match.lastgroup is None:
+            continue
+        start, end, text = match.start(), match.end(), match.group()
+        code[start:end] = re.sub(rb"[^\n]", b" ", text)
+        line = 1 + source.count(b"\n", 0, start)
+        if match.lastgroup == "comment" and (mark := _MARK.match(text)):
+            marks.append(_Mark(mark[1].decode(), start, end, line, mark[2].decode("utf-8", "replace")))
+        elif match.lastgroup == "pragma" and (bounds := _LOOPBOUND.search(text)):
+            marks.append(_Mark("pragma", start, end, line, bounds=(int(bounds[1]), int(bounds[2]))))
+    return bytes(code), marks
+
+
+def _walk(root: Node) -> Iterator[Node]:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += reversed(node.children)
+
+
+def _first_line(node: Node) -> int:
+    return node.start_point.row + 1
+
+
+def _last_line(node: Node) -> int:
+    return node.end_point.row + 1
+
+
+def _is_nested(node: Node) -> bool:
+    """Whether a definition stands in another: a macro with a block behind it is parsed as one."""
+    while (parent := node.parent) is not None:
+        node = parent
+        if node.type == "function_definition":
+            return True
+    return False
+
+
+def _function(file: str, node: Node) -> SourceFunction:
+    declarator: Node | None = node.child_by_field_name("declarator")
+    name = declarator
+    while declarator is not None:
+        name = declarator
+        declarator = declarator.child_by_field_name("declarator") or (
+            declarator.named_children[0] if declarator.type == "parenthesized_declarator" else None
+        )
+    tokens = [leaf.text or b"" for leaf in _walk(node) if not leaf.children]
+    text = (name.text or b"").decode("utf-8", "replace") if name is not None else ""
+    digest = hashlib.sha256(b"\0".join(b" ".join(token.split()) for token in tokens)).hexdigest()
+    return SourceFunction(file, text, _first_line(node), _last_line(node), digest)
+
+
+def _function_of(functions: tuple[SourceFunction, ...], line: int) -> str:
+    return next((each.name for each in functions if each.first_line <= line <= each.last_line), "")
+
+
+def _runs_once(node: Node) -> bool:
+    """Whether the loop is ``do … while (0)``."""
+    condition = node.child_by_field_name("condition")
+    text = condition.text if node.type == "do_statement" and condition is not None else None
+    return text is not None and text.strip(b"() \t\r\n") == b"0"
+
+
+def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Found:
+    body = node.child_by_field_name("body")
+    condition = node.child_by_field_name("condition")
+    if node.type == "for_statement":
+        head_end = next((child for child in node.children if child.type == ")"), node)
+    elif node.type == "while_statement" and condition is not None:
+        head_end = condition
+    else:
+        head_end = node.children[0]
+    lines = set(range(_first_line(node), _last_line(head_end) + 1))
+    if node.type == "do_statement" and condition is not None:
+        keyword = next((child for child in node.children if child.type == "while"), condition)
+        lines |= set(range(_first_line(keyword), _last_line(condition) + 1))
+    loop = SourceLoop(
+        file,
+        _function_of(functions, _first_line(node)),
+        _first_line(node),
+        _last_line(node),
+        tuple(sorted(lines)),
+        body_is_empty=body is not None and not (body.text or b"").strip(b"{}; \t\r\n"),
+    )
+    return _Found(loop, node.start_byte, head_end.end_byte)
+
+
+def _backward_gotos(
+    file: str, definition: Node, functions: tuple[SourceFunction, ...], loops: list[SourceLoop]
+) -> Iterator[_Found]:
+    """A loop for each label that is jumped to from below; it holds the loops that it is jumped to from."""
+    nodes = list(_walk(definition))
+    for labelled in (node for node in nodes if node.type == "labeled_statement"):
+        name, first = labelled.children[0], _first_line(labelled)
+        jumps = [node for node in nodes if node.type == "goto_statement" and node.start_byte > name.start_byte]
+        lines = [_first_line(jump) for jump in jumps if name.text in [child.text for child in jump.named_children]]
+        if lines:
+            around = [loop.last_line for loop in loops if loop.first_line >= first and any(at in loop for at in lines)]
+            function = _function_of(functions, first)
+            loop = SourceLoop(file, function, first, max(lines + around), tuple(sorted({first, *lines})))
+            yield _Found(loop, labelled.start_byte, name.end_byte)
+
+
+def _macro_uses(
+    file: str, code: bytes, functions: tuple[SourceFunction, ...], macros: Mapping[str, int]
+) -> Iterator[_Found]:
+    """As many loops for each use of a macro in a function as its text holds; which is which, nobody can tell."""
+    defined = [(match.start(), match.end()) for match in _DEFINE.finditer(code)]
+    for match in re.finditer(rb"\b[A-Za-z_]\w*\b", code):
+        count = macros.get(match.group().decode(), 0)
+        if not count or any(start <= match.start() < end for start, end in defined):
+            continue
+        line = 1 + code.count(b"\n", 0, match.start())
+        if function := _function_of(functions, line):
+            yield from [_Found(SourceLoop(file, function, line, line, (line,)), match.start(), match.end())] * count
+
+
+def _marked(found: _Found, code: bytes, marks: list[_Mark], all_found: list[_Found]) -> SourceLoop:
+    """The loop with the label and the pragma that belong to it."""
+    loop = found.loop
+    for mark in marks:
+        before = mark.end <= found.start and not code[mark.end : found.start].strip()
+        if mark.kind == "pragma" and before:
+            loop = replace(loop, pragma=mark.bounds, pragma_line=mark.line)
+        elif mark.kind == "loop" and (
+            _is_behind_head(mark, found, code)
+            or (before and not any(_is_behind_head(mark, other, code) for other in all_found))
+        ):
+            loop = replace(loop, label=mark.text)
+    return loop
+
+
+def _is_behind_head(mark: _Mark, found: _Found, code: bytes) -> bool:
+    """Whether the mark ends the line on which the loop's head ends, perhaps behind the brace of the body."""
+    between = code[found.head_end : mark.start] if found.head_end <= mark.start else b"no"
+    rest = code[mark.end :].partition(b"\n")[0]
+    return not between.strip(b"{; \t") and not rest.strip()
+
+
+def _points(file: str, code: bytes, marks: list[_Mark], functions: tuple[SourceFunction, ...]) -> Iterator[SourcePoint]:
+    for mark in marks:
+        rest = code[mark.end :].lstrip()
+        line = 1 + code.count(b"\n", 0, len(code) - len(rest))
+        if mark.kind == "point" and rest and not rest.startswith(b"}"):
+            yield SourcePoint(file, _function_of(functions, line), mark.text, line)

@@ -1,0 +1,360 @@
+"""Abstract execution of p-code: what an instruction makes of a state, and under which condition control goes where.
+
+*Soundness:* each operation is over-approximated by the domain (`analyzer.strided`) or, where it is not known to change
+registers only in its output, refused. A store changes everything that it may overlap; a store through a number does not
+reach the call's stack (assumption ``stack-separation``). A location that is not tracked may hold anything; it may hold a
+stack address only after one was stored outside the stack, which then holds for the whole analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from wcet_probe.analyzer import strided
+from wcet_probe.analyzer.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode_semantics import operation, signed
+from wcet_probe.analyzer.state import Base, Location, State, join
+from wcet_probe.analyzer.strided import StridedInterval
+from wcet_probe.analyzer.terms import Term, Terms
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model import Image
+
+_NO_EFFECT = frozenset(
+    {
+        "DataMemoryBarrier",
+        "DataSynchronizationBarrier",
+        "InstructionSynchronizationBarrier",
+        "HintYield",
+        "HintDebug",
+        "HintPreloadData",
+        "HintPreloadDataForWrite",
+        "HintPreloadInstruction",
+        "setISAMode",
+        "sync",
+        "enforceInOrderExecutionIO",
+        "instructionSynchronize",
+        "dataCacheBlockTouch",
+        "dataCacheBlockTouchForStore",
+    }
+)
+"""Operations of ``CALLOTHER`` without effect on registers and memory."""
+
+_MOST_READ = 64
+"""Most addresses of read-only memory that one load is followed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A data access of an instruction: ``size_bytes`` at an address of ``base`` plus ``offset``."""
+
+    instruction_address: int
+    is_store: bool
+    base: Base
+    offset: StridedInterval
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class Flow:
+    """Control leaves an instruction in ``state``: ``way`` and ``address`` as in `supergraph.Edge`.
+
+    ``conditions`` are the truth values that were learnt on the way, as (term, holds); ``target`` is the term of an
+    indirect branch's, call's or return's destination.
+    """
+
+    way: str
+    address: int | None
+    state: State
+    conditions: tuple[tuple[Term, bool], ...] = ()
+    target: Term | None = None
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is known of the image's memory for the whole analysis, and what was learnt of it.
+
+    Attributes:
+        image: whose segments that are not writable keep their content.
+        stack_escapes: whether a stack address may have been stored outside the stack.
+    """
+
+    image: Image
+    stack_escapes: bool = False
+    _parts: list[tuple[int, bytes]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._parts = [(s.address, s.data) for s in self.image.segments if not s.writable]
+
+    def is_static(self, address: int) -> bool:
+        """Whether the image owns the memory there; what else is there may be a device."""
+        return any(s.address <= address < s.address + s.size_bytes for s in self.image.segments)
+
+    def constant(self, address: int, size_bytes: int) -> int | None:
+        """The content of read-only memory."""
+        for base, data in self._parts:
+            if base <= address and address + size_bytes <= base + len(data):
+                raw = data[address - base : address - base + size_bytes]
+                return int.from_bytes(raw, "big" if self.image.big_endian else "little")
+        return None
+
+
+class Transfer:
+    """Executes lifted instructions on states."""
+
+    def __init__(self, lifter: Lifter, terms: Terms, memory: Memory) -> None:
+        self._lifter, self._terms, self._memory = lifter, terms, memory
+
+    def block(
+        self,
+        place: int,
+        instructions: tuple[LiftedInstruction, ...],
+        state: State,
+        accesses: Callable[[Access], None] | None = None,
+    ) -> list[Flow]:
+        """What a block makes of ``state``, which is used up.
+
+        Args:
+            place: the point; leaves that are defined in it carry its number.
+            instructions: the block's.
+            state: at its entry.
+            accesses: is told of each data access.
+
+        Returns:
+            how control may leave the block; empty where it cannot.
+
+        Raises:
+            AnalysisError: an operation whose effect is not known.
+        """
+        for instruction in instructions[:-1]:
+            flows = self._instruction(place, instruction, state, accesses)
+            falling = [flow.state for flow in flows if flow.way == "fall"]
+            if not falling:
+                return []
+            state = falling[0]
+        return self._instruction(place, instructions[-1], state, accesses)
+
+    def _instruction(
+        self,
+        place: int,
+        instruction: LiftedInstruction,
+        state: State,
+        accesses: Callable[[Access], None] | None,
+    ) -> list[Flow]:
+        following = instruction.address + instruction.size_bytes
+        run = _Run(self, place, instruction, accesses)
+        pending: dict[int, list[Flow]] = {0: [Flow("fall", following, state)]}
+        done: list[Flow] = []
+        for index in range(len(instruction.ops)):
+            arriving = pending.pop(index, [])
+            if arriving:
+                current = _merged(arriving, (place, instruction.address, index))
+                for to, flow in run.operation(index, current):
+                    if to is None:
+                        done.append(flow)
+                    elif to <= index:
+                        raise AnalysisError(
+                            f"the instruction at {instruction.address:#010x} loops within itself: "
+                            "string and move-multiple instructions with a count in a register are not analysed."
+                        )
+                    else:
+                        pending.setdefault(min(to, len(instruction.ops)), []).append(flow)
+        falling = [*pending.pop(len(instruction.ops), []), *(f for f in done if f.way == "fall")]
+        flows = [flow for flow in done if flow.way != "fall"]
+        if falling:
+            flows.insert(0, _merged(falling, (place, instruction.address, len(instruction.ops))))
+        for flow in flows:
+            flow.state.forget([at for at in flow.state.locations if at.space == "unique"])
+        return flows
+
+
+def _merged(flows: list[Flow], place: tuple[int, ...]) -> Flow:
+    if len(flows) == 1:
+        return flows[0]
+    shared = tuple(condition for condition in flows[0].conditions if all(condition in f.conditions for f in flows))
+    return Flow("fall", flows[0].address, join([flow.state for flow in flows], place), shared)
+
+
+class _Run:
+    """One instruction under abstract execution."""
+
+    def __init__(
+        self,
+        transfer: Transfer,
+        place: int,
+        instruction: LiftedInstruction,
+        accesses: Callable[[Access], None] | None,
+    ) -> None:
+        self._terms, self._memory, self._lifter = transfer._terms, transfer._memory, transfer._lifter  # noqa: SLF001
+        self._place, self._instruction, self._accesses = place, instruction, accesses
+        self._following = instruction.address + instruction.size_bytes
+
+    def operation(self, index: int, flow: Flow) -> list[tuple[int | None, Flow]]:
+        """Execute operation ``index``: where to go within the instruction (None: out of it), and how."""
+        op = self._instruction.ops[index]
+        state = flow.state
+        match op.opcode:
+            case "BRANCH":
+                return [self._jump(op.inputs[0], index, flow)]
+            case "CBRANCH":
+                return self._conditional(op, index, flow)
+            case "CALL":
+                return [(None, Flow("call", op.inputs[0].offset, state, flow.conditions))]
+            case "CALLIND" | "BRANCHIND" | "RETURN":
+                way = {"CALLIND": "call", "BRANCHIND": "jump", "RETURN": "return"}[op.opcode]
+                target = self._read(state, op.inputs[0], index)
+                return [(None, Flow(way, None, state, flow.conditions, target))]
+            case "STORE":
+                pointer, value = (self._read(state, varnode, index) for varnode in op.inputs)
+                self._store(state, pointer, value, op.inputs[1].size_bytes)
+            case "LOAD":
+                assert op.output
+                pointer = self._read(state, op.inputs[0], index)
+                self._write(state, op.output, self._load(state, pointer, op.output.size_bytes, index))
+            case "CALLOTHER":
+                self._user_operation(state, op, index)
+            case _:
+                self._compute(state, op, op.opcode, index)
+        return [(index + 1, flow)]
+
+    def _jump(self, target: Varnode, index: int, flow: Flow) -> tuple[int | None, Flow]:
+        if target.space == "const":
+            return index + signed(8 * target.size_bytes, target.offset), flow
+        if target.offset == self._following:
+            return None, Flow("fall", self._following, flow.state, flow.conditions)
+        return None, Flow("jump", target.offset, flow.state, flow.conditions)
+
+    def _conditional(self, op: PcodeOp, index: int, flow: Flow) -> list[tuple[int | None, Flow]]:
+        condition = self._read(flow.state, op.inputs[1], index)
+        ways: list[tuple[int | None, Flow]] = []
+        other = flow.state.copy()
+        if flow.state.assume(condition, holds=True):
+            taken = Flow("fall", flow.address, flow.state, (*flow.conditions, (condition, True)))
+            ways.append(self._jump(op.inputs[0], index, taken))
+        if other.assume(condition, holds=False):
+            ways.append((index + 1, Flow("fall", flow.address, other, (*flow.conditions, (condition, False)))))
+        return ways
+
+    def _user_operation(self, state: State, op: PcodeOp, index: int) -> None:
+        if op.output is not None and op.user_op.endswith("Saturate"):
+            self._compute(state, op, op.user_op, index)
+        elif op.user_op not in _NO_EFFECT:
+            raise AnalysisError(
+                f"the effect of {op.user_op or 'an operation'} of the instruction at "
+                f"{self._memory.image.location(self._instruction.address)} is not known to the analysis: "
+                "system and floating-point instructions are not analysed."
+            )
+
+    def _compute(self, state: State, op: PcodeOp, name: str, index: int) -> None:
+        if op.output is None or operation(name, tuple(v.size_bytes for v in op.inputs), op.output.size_bytes) is None:
+            raise AnalysisError(
+                f"{name} of the instruction at {self._memory.image.location(self._instruction.address)} is not known "
+                "to the analysis: floating-point instructions are not analysed."
+            )
+        operands = tuple(self._read(state, varnode, index) for varnode in op.inputs)
+        bits = 8 * op.output.size_bytes
+        term = self._terms.apply(name, operands, bits)
+        if term is None:
+            term = self._opaque(state, name, operands, bits, index)
+        self._write(state, op.output, term)
+
+    def _opaque(self, state: State, name: str, operands: tuple[Term, ...], bits: int, index: int) -> Term:
+        """A leaf for a term that would be too deep."""
+        bases = [state.base(operand) for operand in operands]
+        if any(bases):
+            return state.define((self._place, self._instruction.address, index), bits, base=Base.ANY)
+        value = strided.apply(name, tuple(state.value(operand) for operand in operands), bits)
+        return state.define((self._place, self._instruction.address, index), bits, value)
+
+    # ------------------------------------------------------------------------------------------------------- memory
+
+    def _read(self, state: State, varnode: Varnode, index: int) -> Term:
+        bits = 8 * varnode.size_bytes
+        if varnode.space == "const":
+            return self._terms.constant(varnode.offset, bits)
+        if varnode.space == "ram":
+            return self._load(state, self._terms.constant(varnode.offset, 32), varnode.size_bytes, index)
+        location = Location(varnode.space, varnode.offset, varnode.size_bytes)
+        term = state.read(location)
+        if term is None:
+            term = state.define((self._place, self._instruction.address, index, location), bits, base=Base.ANY)
+            if not any(held.overlaps(location) for held in state.locations):
+                state.locations[location] = term
+        return term
+
+    def _write(self, state: State, varnode: Varnode, term: Term) -> None:
+        if varnode.space == "ram":
+            self._store(state, self._terms.constant(varnode.offset, 32), term, varnode.size_bytes)
+        else:
+            state.write(Location(varnode.space, varnode.offset, varnode.size_bytes), term)
+
+    def _place_of(self, state: State, pointer: Term, size_bytes: int) -> Location | None:
+        """The one location that ``pointer`` can mean."""
+        offset, base = state.value(pointer), state.base(pointer)
+        if base is Base.ANY or not offset.is_constant:
+            return None
+        if base is Base.STACK:
+            return Location("stack", signed(offset.bits, offset.value), size_bytes)
+        return Location("static", offset.value, size_bytes) if self._memory.is_static(offset.value) else None
+
+    def _tell(self, state: State, pointer: Term, size_bytes: int, *, is_store: bool) -> None:
+        if self._accesses:
+            access = Access(self._instruction.address, is_store, state.base(pointer), state.value(pointer), size_bytes)
+            self._accesses(access)
+
+    def _load(self, state: State, pointer: Term, size_bytes: int, index: int) -> Term:
+        self._tell(state, pointer, size_bytes, is_store=False)
+        place = self._place_of(state, pointer, size_bytes)
+        name = (self._place, self._instruction.address, index)
+        bits = 8 * size_bytes
+        if place is not None:
+            if place.space == "static":
+                content = self._memory.constant(place.offset, size_bytes)
+                if content is not None:
+                    return self._terms.constant(content, bits)
+            held = state.read(place)
+            if held is not None:
+                return held
+        value = self._table_value(state, pointer, size_bytes)
+        if value is not None:
+            # Read-only memory is a function of the address, and its content can be looked up for each of them.
+            looked_up = self._terms.apply("TABLE", (pointer,), bits)
+            if looked_up is not None:
+                state.known[looked_up] = value
+                return looked_up
+        base = Base.ANY if state.base(pointer) is not Base.NUMBER or self._memory.stack_escapes else Base.NUMBER
+        leaf = state.define(name, bits, value, Base.NUMBER if value is not None else base)
+        if place is not None and not any(held.overlaps(place) for held in state.locations):
+            state.locations[place] = leaf
+        return leaf
+
+    def _table_value(self, state: State, pointer: Term, size_bytes: int) -> StridedInterval | None:
+        """What a load from a read-only table gives, where its addresses are few."""
+        addresses = state.value(pointer)
+        if state.base(pointer) is not Base.NUMBER or addresses.size > _MOST_READ:
+            return None
+        result = strided.bottom(8 * size_bytes)
+        for address in addresses.values():
+            content = self._memory.constant(address, size_bytes)
+            if content is None:
+                return None
+            result = strided.join(result, strided.constant(8 * size_bytes, content))
+        return result
+
+    def _store(self, state: State, pointer: Term, value: Term, size_bytes: int) -> None:
+        self._tell(state, pointer, size_bytes, is_store=True)
+        base, offset = state.base(pointer), state.value(pointer)
+        if state.base(value) is not Base.NUMBER and base is not Base.STACK:
+            self._memory.stack_escapes = True
+        place = self._place_of(state, pointer, size_bytes)
+        if place is not None:
+            # Written as a whole and not through `write`: what is overlapped in part holds nothing known.
+            state.forget([held for held in state.locations if held.overlaps(place)])
+            state.locations[place] = value
+            return
+        if base is not Base.NUMBER:
+            low, high = offset.signed_range() if base is Base.STACK else (-(1 << 31), (1 << 31) - 1)
+            state.forget_range("stack", low, high + size_bytes - 1)
+        if base is not Base.STACK:
+            low, high = offset.unsigned_range() if base is Base.NUMBER else (0, (1 << 32) - 1)
+            state.forget_range("static", low, high + size_bytes - 1)

@@ -1,0 +1,102 @@
+"""Binary loops and the source loops that they come from, on images of every target."""
+
+import pytest
+
+from tests.analyzer.natural_loops import TARGETS, program, sites_of
+from wcet_probe.analyzer.source_match import LoopSite, index_sources, match_loop, match_loops
+
+EXPECTED = {
+    "first-fit": {"first_fit_malloc": ["find:12"]},
+    "buddy-binary": {
+        "buddy_binary_init": ["forget_all_lists:81", "make_roots:91", "make_roots:95"],
+        "buddy_binary_malloc": [f"buddy_binary_malloc:{line}" for line in (123, 127, 134)],
+        "buddy_binary_free": ["buddy_binary_free:151"],
+    },
+    "avl-best-fit": {"release": ["descend:88", "grown:145"], "take": ["descend:88", "shrunk:163"]},
+    "dlmalloc27": {
+        "dlmalloc27_init": [f"dlmalloc27_init:{line}" for line in (299, 301, 303)],
+        "consolidate": ["consolidate:178", "consolidate:181"],
+        "search": ["bin_of:78"] * 3
+        + ["first_bin_from:129", "from_own_bin:238", "sort_unsorted:218", "sorted_place:109"],
+    },
+    "btree-best-fit": {
+        "btree_best_fit_malloc": ["find:146", "find:146", "insert:108", "replace_by_successor:68"],
+    },
+}
+"""Source loops by binary function, found by hand: a function and the line of its loop."""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("allocator", EXPECTED)
+def test_each_binary_loop_has_its_source_loop(allocator, target):
+    built = program(allocator, target)
+    expected = EXPECTED[allocator]
+    sites = sites_of(built.image, built.instructions, frozenset(expected))
+    matches = match_loops(sites, index_sources(dict(built.allocator.sources)))
+    found = {name: [] for name in expected}
+    for site in sites:
+        loop = matches[site.header_address]
+        found[site.function].append(f"{loop.function}:{loop.first_line}" if loop else None)
+    assert {name: sorted(loops) for name, loops in found.items()} == {n: sorted(loops) for n, loops in expected.items()}
+
+
+SOURCE = """\
+int f(int a) {
+  for (;;) {
+    a = g(a);
+    while (a) {
+      a--;
+      h(a); }
+    if (!a) break; }
+}
+int g(int a) {
+  while (a > 9)
+    a /= 2;
+  return a;
+}
+"""
+INDEX = index_sources({"a.c": SOURCE})
+OUTER, INNER, CALLEE = (loop for source in INDEX.files.values() for loop in source.loops)
+
+
+def lines(*numbers):
+    return tuple(("a.c", number) for number in numbers)
+
+
+def match(latch, own, claimed=frozenset()):
+    return match_loop(LoopSite("f", 0, 0, lines(*latch), lines(*own)), INDEX, frozenset(claimed))
+
+
+def test_the_latch_decides_where_nothing_contradicts():
+    assert match([4], [4, 5, 6]) == INNER
+    assert match([2], [3, 7]) == OUTER
+    assert match([2], [4, 5, 5, 6]) == OUTER  # the loop inside was unrolled
+    assert match([4], [99]) == INNER
+
+
+def test_the_body_decides_where_the_latch_says_nothing():
+    assert match([99], [5, 6, 7]) == INNER
+    assert match([], [3, 7, 5]) == OUTER
+    assert match([], [3, 5]) is None
+    assert match([], []) is None
+
+
+def test_a_latch_in_an_inlined_callee_is_not_believed_against_the_body():
+    assert match([10], [10, 3, 7]) is None
+    assert match([10], [10, 3, 7], {CALLEE}) == OUTER
+    assert match([10], [10], {CALLEE}) is None
+
+
+def test_two_nested_loops_may_be_one_source_loop_if_nothing_speaks_against_it():
+    assert match([4], [4, 5, 6], {INNER}) == INNER
+    assert match([4], [4, 5, 6, 6, 7], {INNER}) is None
+
+
+def test_an_ambiguous_line_matches_nothing():
+    index = index_sources({"a.c": "int f(int a) { for (;;) while (a) a--; }"})
+    assert match_loop(LoopSite("f", 0, 0, lines(1), lines(1, 1)), index) is None
+
+
+def test_inner_loops_claim_their_source_loops_first():
+    sites = [LoopSite("f", 8, 8, lines(10), lines(10, 3, 7)), LoopSite("f", 16, 16, lines(10), lines(10, 11), outer=8)]
+    assert match_loops(sites, INDEX) == {8: OUTER, 16: CALLEE}

@@ -1,0 +1,118 @@
+"""The nouns of a proof: a bound, the loop bounds and assumptions that it rests on, its worst path, its certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Origin(StrEnum):
+    """Where the bound of a loop comes from."""
+
+    PROVED = "proved"
+    FACT = "fact"
+    PRAGMA = "pragma"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBound:
+    """A loop of the binary in one call context, and how often it repeats at most.
+
+    Attributes:
+        function: the binary function.
+        address: of the loop's header.
+        context: addresses of the calls that lead to it.
+        location: function, offset, source file and line, for people.
+        file, line: source position of the header, or empty and 0.
+        max: most executions of the header for each entry of the loop.
+        total: most executions of the header for each entry of the enclosing loop, or of the function; None if only
+            ``max`` is known.
+        origin: where ``max`` comes from.
+        expression: of a fact or pragma, as it is written; of a proof, the inequality that ends the loop.
+        where: of a fact or pragma, its file and line.
+        because: of a fact, why it holds.
+    """
+
+    function: str
+    address: int
+    context: tuple[int, ...]
+    location: str
+    file: str
+    line: int
+    max: int
+    total: int | None
+    origin: Origin
+    expression: str
+    where: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What a bound takes as given: ``id``, what is assumed, and how it is checked (or that it is not)."""
+
+    id: str
+    statement: str
+    check: str
+
+
+@dataclass(frozen=True, slots=True)
+class PathBlock:
+    """A basic block on the worst path: executed ``executions`` times, ``cost`` instructions or cycles in all."""
+
+    function: str
+    context: tuple[int, ...]
+    address: int
+    end_address: int
+    location: str
+    instructions: int
+    executions: int
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRange:
+    """What the value analysis says of a data access: an invariant that every observation must meet.
+
+    ``base`` is ``number`` (an absolute address), ``stack`` (an offset from the stack pointer at entry) or ``any``; the
+    address is ``low + k * stride`` for a ``k`` from 0 to ``steps``, modulo 2**32.
+    """
+
+    address: int
+    context: tuple[int, ...]
+    is_store: bool
+    base: str
+    low: int
+    stride: int
+    steps: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A proved upper bound of the WCET of one function.
+
+    Attributes:
+        entry: the analysed function.
+        parameters: values of the parameters that flow facts speak of.
+        instructions: no execution takes more, under the assumptions.
+        cycles: likewise, each access to memory behind a cache taken as a miss.
+        blocks: number of basic blocks, each call expanded.
+        loops: every loop with its bound.
+        assumptions: all that the bound rests on and that is not proved.
+        worst_path: blocks of the worst path in instructions, in order of the code.
+        accesses: invariants of the data accesses.
+        certificates: canonical text by unit, ``instructions`` and ``cycles``.
+    """
+
+    entry: str
+    parameters: Mapping[str, int]
+    instructions: int
+    cycles: int
+    blocks: int
+    loops: tuple[LoopBound, ...]
+    assumptions: tuple[Assumption, ...]
+    worst_path: tuple[PathBlock, ...]
+    accesses: tuple[AccessRange, ...] = field(repr=False)
+    certificates: Mapping[str, str] = field(repr=False)
