@@ -36,21 +36,22 @@ from wcet_probe.analyzer.ipet import FlowProblem, Solution
 class LoopDerivation:
     """How the number in a loop bound or constraint came about, so that it can be computed again.
 
-    *Proved*: a counter has a value between ``initial_low`` and ``initial_high`` when it is first compared after an entry
-    into the loop, is compared once for each execution of the header, changes by ``step`` from one comparison to the next
-    without wrapping around, and the loop is left when ``counter comparison limit`` fails, for a limit between
+    *Proved*: a counter has a value between ``initial_low`` and ``initial_high`` when it is first compared after an
+    entry into the loop, is compared once for each execution of the header, changes by ``step`` from one comparison to
+    the next without wrapping around, and the loop is left when ``counter comparison limit`` fails, for a limit between
     ``limit_low`` and ``limit_high``. With ``!=``, counter and limit are constants, or the step is 1 or -1.
 
     *Fact* and *pragma*: ``expression`` is what was declared, in ``parameters``; operators ``+ - * // %``, functions
     ``min max ceil_log2 floor_log2``. It counts executions of the body in the source, of the header ``offset`` more.
+    Fields of the other origin are None.
 
     Attributes:
         loop: name of the `FlowLoop`.
-        constraint: name of what the number limits: ``loop:NAME`` (then ``max_header - 1`` back edges for each entry), or
-            a constraint of the problem (then its constant is the value of the expression; only for facts).
+        constraint: name of what the number limits: ``loop:NAME``, or a constraint of the problem.
         origin: who says so.
-        max_header: executions of the header for each entry, at most.
-        offset: 0 for a loop that tests at its end, else 1.
+        max_header: executions of the header for each entry, at most: one more than the back edges. Where the number
+            limits a constraint of the problem, its constant.
+        offset: 0 for a loop that tests at its end and for constraints of the problem, else 1.
         description: for people: function and source line.
     """
 

@@ -75,8 +75,8 @@ class Vertex:
 def optimise(system: FlowSystem, proposed: Basis) -> Vertex:
     """An optimal vertex of the linear relaxation.
 
-    Primal pivots, on whose way the negative values of an infeasible basis are taken as 0, make the dual vector feasible,
-    for it does not depend on the constants; then dual pivots make the primal vector feasible.
+    Primal pivots, on whose way the negative values of an infeasible basis are taken as 0, make the dual vector
+    feasible, for it does not depend on the constants; then dual pivots make the primal vector feasible.
 
     Args:
         system: the program.

@@ -44,6 +44,7 @@ class BoundFact:
         because: why it holds; empty for a pragma.
         maximum, total: the expressions as they are written, or empty.
         max_header: most executions of the header for each entry, or None.
+        offset: how many of them come on top of the executions of the body.
         total: most executions of the body in one call of the analysed entry, or for each entry of ``within``; or None.
         total_for_each_entry: how many executions of the header come on top of that for each entry of this loop.
         within: headers of the binary loops for whose entries from outside ``total`` is counted, or empty.
@@ -57,6 +58,7 @@ class BoundFact:
     because: str
     max_expression: str
     max_header: int | None
+    offset: int = 0
     total_expression: str = ""
     total: int | None = None
     total_for_each_entry: int = 0
@@ -289,6 +291,7 @@ def _bound(
             because=fact.because,
             max_expression=str(fact.maximum or ""),
             max_header=None if maximum is None else maximum + more,
+            offset=more,
             total_expression=str(fact.total or ""),
             total=total,
             total_for_each_entry=0 if total is None else more,
@@ -326,5 +329,6 @@ def _of_pragma(site: LoopSite, loop: SourceLoop, pragma: tuple[int, int]) -> Bou
         where=where,
         because="",
         max_expression=str(most),
+        offset=_tests_more(site, loop),
         max_header=most + _tests_more(site, loop),
     )

@@ -139,6 +139,7 @@ def flow_system(problem: FlowProblem) -> FlowSystem:
     """
     costs = {node.name: node.cost for node in problem.nodes}
     _check_names(problem, costs)
+    _check_loops(problem)
     objective = {ENTER: costs[problem.entry]}
     flows: dict[str, dict[str, int]] = {name: {} for name in costs}
     flows[problem.entry][ENTER] = 1
@@ -256,19 +257,23 @@ def _check_names(problem: FlowProblem, costs: Mapping[str, int]) -> None:
         for name in names:
             if "|" in name or [name] != name.split():
                 raise ValueError(f"{name!r} is no name of a {kind}.")
-    known, heads = set(edges), {edge.name: edge.target for edge in problem.edges} | {ENTER: problem.entry}
     for edge in problem.edges:
         if edge.source not in costs or edge.target not in costs:
             raise ValueError(f"edge {edge.name} leads from or to an unknown node.")
     for constraint in problem.constraints:
-        if not known.issuperset(constraint.coefficients):
+        if not constraint.coefficients.keys() <= set(edges):
             raise ValueError(f"constraint {constraint.name} speaks of an unknown edge.")
+
+
+def _check_loops(problem: FlowProblem) -> None:
+    """Raise ValueError where a loop is not what `FlowLoop` says."""
+    heads = {edge.name: edge.target for edge in problem.edges} | {ENTER: problem.entry}
     arriving: dict[str, list[str]] = {}
     for name, head in heads.items():
         arriving.setdefault(head, []).append(name)
     for loop in problem.loops:
-        both = sorted((*loop.entry_edges, *loop.back_edges))
         if not loop.back_edges or loop.max_back_edges < 0:
             raise ValueError(f"loop {loop.name} has no back edge, or a negative bound.")
+        both = sorted((*loop.entry_edges, *loop.back_edges))
         if both != sorted(arriving.get(heads.get(loop.back_edges[0], ""), [])):
             raise ValueError(f"the edges of loop {loop.name} are not all the edges into one header.")

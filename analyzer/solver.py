@@ -15,8 +15,21 @@ import numpy as np
 
 from wcet_probe.analyzer.exact_lp import Basis, FlowSystem
 
-_OPTIONS = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 0, "solver": "simplex"}
-_INTEGER_OPTIONS = {"mip_rel_gap": 0.0, "mip_abs_gap": 0.5, "mip_feasibility_tolerance": 1e-9, "mip_max_nodes": 2_000}
+_Option = bool | int | float | str
+
+_OPTIONS: dict[str, _Option] = {
+    "output_flag": False,
+    "threads": 1,
+    "parallel": "off",
+    "random_seed": 0,
+    "solver": "simplex",
+}
+_INTEGER_OPTIONS: dict[str, _Option] = {
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 0.5,
+    "mip_feasibility_tolerance": 1e-9,
+    "mip_max_nodes": 2_000,
+}
 _BASIC = highspy.HighsBasisStatus.kBasic
 
 
@@ -50,7 +63,7 @@ def integer(system: FlowSystem) -> Mapping[str, int]:
     return {name: round(value) for name, value in zip(system.variables, solution.col_value, strict=True)}
 
 
-def _model(system: FlowSystem, options: Mapping[str, object], *, integral: bool) -> highspy.Highs:
+def _model(system: FlowSystem, options: Mapping[str, _Option], *, integral: bool) -> highspy.Highs:
     """The system in the solver's terms."""
     place = {name: index for index, name in enumerate(system.variables)}
     # Powers of two, so that the scaling rounds nothing: a variable counts in units of its magnitude.
@@ -84,7 +97,7 @@ def _model(system: FlowSystem, options: Mapping[str, object], *, integral: bool)
     program.a_matrix_.value_ = np.array(values)
     if integral:
         program.integrality_ = [highspy.HighsVarType.kInteger] * len(units)
-    highs = highspy.Highs()
+    highs: highspy.Highs = highspy.Highs()  # type: ignore[no-untyped-call]
     for name, value in {**_OPTIONS, **options}.items():
         highs.setOptionValue(name, value)
     highs.passModel(program)

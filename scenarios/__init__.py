@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
 
 from wcet_probe.errors import UsageError, unknown_name
-from wcet_probe.scenarios.families import Family
+from wcet_probe.scenarios.families import Family, naming_a_heap_that_works
 
 DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -43,16 +44,23 @@ def describe(scenario_name: str) -> str:
 def family(allocator_name: str) -> Family:
     """The scenarios of an allocator: the ``FAMILY`` of the module named after it.
 
-    Those of ``A:X``, the allocator A over X, are built by ``family_over`` of A's module over X's.
+    Those of ``A:X``, the allocator A over X, are built by ``family_over`` of A's module over X's. A builder that
+    refuses a heap names one that it does not refuse.
 
     Raises:
         UsageError: the allocator has none.
     """
+    found = _family(allocator_name)
+    named = {scenario: naming_a_heap_that_works(builder) for scenario, builder in found.builders.items()}
+    return replace(found, builders=MappingProxyType(named))
+
+
+def _family(allocator_name: str) -> Family:
     outer, _, inner = allocator_name.partition(":")
     module = f"wcet_probe.scenarios.{outer.replace('-', '_')}"
     if find_spec(module) is None:
         message = f"allocator {allocator_name!r} has no scenarios; choose another, or add {module}."
         raise UsageError(message)
     loaded = import_module(module)
-    found: Family = loaded.family_over(inner, family(inner)) if inner else loaded.FAMILY
+    found: Family = loaded.family_over(inner, _family(inner)) if inner else loaded.FAMILY
     return found

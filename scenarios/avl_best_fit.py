@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_tags
 from wcet_probe.scenarios.random_workload import random_plans
@@ -159,7 +159,7 @@ def _highest(sizes: _Sizes, extra: Callable[[int], int], least: int) -> int:
     ``extra`` tells how many bytes the blocks that must be larger add to a tree of a height.
 
     Raises:
-        UsageError: it is below ``least``.
+        HeapTooSmallError: it is below ``least``.
     """
 
     def needed(height: int) -> int:
@@ -169,7 +169,7 @@ def _highest(sizes: _Sizes, extra: Callable[[int], int], least: int) -> int:
         message = (
             f"a heap of {sizes.heap} bytes cannot hold the scenario's state; give at least {needed(least)} with --heap."
         )
-        raise UsageError(message)
+        raise HeapTooSmallError(message)
     height = least
     while needed(height + 1) <= sizes.heap:
         height += 1

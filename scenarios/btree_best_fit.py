@@ -17,7 +17,7 @@ from functools import partial
 from math import isqrt
 from types import MappingProxyType
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_tags
 from wcet_probe.scenarios.random_workload import random_plans
@@ -128,7 +128,7 @@ def _longest(request: HeapRequest, line: int | None, sizes: Callable[[int], Sequ
             f"a heap of {request.heap_bytes} bytes is too small for the scenario's state; "
             "give at least 1024 with --heap."
         )
-        raise UsageError(message)
+        raise HeapTooSmallError(message)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _lay_out(size, line, sizes(middle)) is None else (middle, high)

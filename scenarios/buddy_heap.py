@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import Block, Trace
 from wcet_probe.scenarios.families import GuestHeap
 from wcet_probe.scenarios.traces import TraceBuilder
@@ -75,12 +75,12 @@ class Buddies(ABC):
         """Classes of the roots of a heap, largest first.
 
         Raises:
-            UsageError: the heap is too small for any scenario.
+            HeapTooSmallError: the heap is too small for any scenario.
         """
         least = _LEAST_BLOCKS * self.minimum_bytes
         if heap_bytes < least:
             message = f"a heap of {heap_bytes} bytes is too small for the scenario; give at least {least} with --heap."
-            raise UsageError(message)
+            raise HeapTooSmallError(message)
         classes = []
         while heap_bytes >= self.minimum_bytes:
             class_ = 1 if self.size(1) <= heap_bytes else 0

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import Block, InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.traces import TraceBuilder
@@ -84,7 +84,7 @@ def _of_x(request: HeapRequest, name: str) -> HeapRequest:
             f"a heap of {request.heap_bytes} bytes is too small for {budget.slots} buckets of "
             f"{budget.dedicated_bytes} bytes in all; give at least {budget.dedicated_bytes + 4096} with --heap."
         )
-        raise UsageError(message)
+        raise HeapTooSmallError(message)
     values = {key: value for key, value in request.allocator.values.items() if not key.startswith("budget-")}
     return replace(
         request, allocator=replace(request.allocator, name=name, values=MappingProxyType(values)), heap_bytes=left
@@ -220,13 +220,7 @@ class _Over:
 
     def plans_of_x(self, scenario: str, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         """X's own plans, on its share of the heap."""
-        budget, of_x = _Budget.of(request.allocator.values), _of_x(request, self.name)
-        try:
-            return self.shared.builders[scenario](of_x)
-        except UsageError as error:
-            share = f"the share of {self.name}: add {budget.dedicated_bytes} bytes for the buckets."
-            message = f"{error} This is said of {share}"
-            raise UsageError(message) from error
+        return self.shared.builders[scenario](_of_x(request, self.name))
 
     def behind(self, scenario: str) -> _Builder:
         """The builder of X's plans behind emptied stacks."""

@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.cama_heap import Geometry, Guest, Layout, walk
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
@@ -507,13 +507,13 @@ def _that_fit(request: HeapRequest, *candidates: Callable[[], ScenarioPlan]) -> 
     """The candidates that the heap can hold.
 
     Raises:
-        UsageError: there is none.
+        HeapTooSmallError: there is none.
     """
     plans = tuple(_fitting(candidates))
     if not plans:
         larger = max(4 * Geometry.of_values(request.allocator.values).page_bytes, 2 * request.heap_bytes)
         message = f"a heap of {request.heap_bytes} bytes cannot hold the scenario's state; give --heap {larger}."
-        raise UsageError(message)
+        raise HeapTooSmallError(message)
     return plans
 
 

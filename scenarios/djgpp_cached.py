@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.djgpp_tagged_heap import DjgppTagged, node_bytes, virgin_plan
+from wcet_probe.scenarios.djgpp_tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES
@@ -50,6 +50,7 @@ class _Strips:
         apart: whether a node's header ends a cache line, and two neighbours, which share a line, are visited far from
             each other.
         left_bytes: what stays above the break.
+        form: how many nodes are in their list, once they are built.
     """
 
     request: HeapRequest
@@ -61,6 +62,7 @@ class _Strips:
     _sizes: list[int] = field(default_factory=list)
     _tops: list[int] = field(default_factory=list)
     _blocks: int = 0
+    form: str = ""
 
     @property
     def least(self) -> int:
@@ -134,6 +136,8 @@ class _Strips:
             self._free(region)
             if region or not serves:
                 self._malloc(region, self._tops[region] - self.node)
+        spent = self.request.heap_bytes - body + lowest_bottom - (not serves) * strip
+        self.form = nodes_form(spent, strip) if regions == 1 else f"n about H / {strip}"
         # Those of the strips, of the regions' bottoms and of the end, but for the rest.
         return sum(counts) + regions - serves, end
 
@@ -215,10 +219,7 @@ def _alloc_plan(
             "bytes left": strips.left_bytes,
             "rest": 1,
         },
-        driver=(
-            f"nodes visited = {visits[0]} x free blocks in the list{' + 1' if visits[1] else ''}, "
-            f"about {visits[0]} x H / {strips.node + strips.least}"
-        ),
+        driver=f"nodes visited = {visits[0]} n{' + 1' if visits[1] else ''}, {strips.form} free blocks in the list",
         driver_value=visited,
     )
 
@@ -245,7 +246,7 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
                 "bytes left": 0,
                 "rest": 1,
             },
-            driver=f"nodes visited = 2 n - 1, of n nodes, about H / {least}",
+            driver=f"nodes visited = 2 n - 1, {strips.form} nodes",
             driver_value=visited,
         ),
     )

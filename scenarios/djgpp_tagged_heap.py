@@ -29,6 +29,12 @@ def node_bytes(request: HeapRequest) -> int:
     return size
 
 
+def nodes_form(spent_bytes: int, pair_bytes: int) -> str:
+    """How many nodes there are: each with a used block, and what is spent on other things or saved at the ends."""
+    sign = "-" if spent_bytes >= 0 else "+"
+    return f"n = floor((H {sign} {abs(spent_bytes)}) / {pair_bytes})"
+
+
 def virgin_plan(request: HeapRequest) -> ScenarioPlan:
     """The first allocation of all: the worst one on heaps of so few blocks that lists cost more than nodes."""
     size = request.allocator.values["minimum-block"] - OVERHEAD_BYTES

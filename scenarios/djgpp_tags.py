@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.djgpp_tagged_heap import DjgppTagged, node_bytes, virgin_plan
+from wcet_probe.scenarios.djgpp_tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES
@@ -39,12 +39,14 @@ class _Layout:
         apart: whether a node's header ends a cache line, and two neighbours, which share a line, are visited far from
             each other.
         left_bytes: what stays above the break.
+        form: how many nodes there are, once they are laid.
     """
 
     request: HeapRequest
     node: int
     apart: bool
     left_bytes: int = 0
+    form: str = ""
     _sizes: list[int] = field(default_factory=list)
 
     @property
@@ -65,13 +67,15 @@ class _Layout:
         start = self.node + sum(head)
         line = self.request.data_line_bytes
         pad = (line - 2 * WORD_BYTES - start - self.least) % line if line and self.apart else 0
-        count, over = divmod(self.room_bytes - start - pad - sum(tail) - uncut, pair)
+        ends = start + pad + sum(tail) + uncut
+        count, over = divmod(self.room_bytes - ends, pair)
         if count < 1:
             message = f"a heap of {self.request.heap_bytes} bytes is too small for the scenario's state; "
             raise HeapTooSmallError(message + f"give at least {2 * self.request.heap_bytes} with --heap.")
         pairs = [self.least, self.node] * count
         pairs[0] += pad
         pairs[-2] += over
+        self.form = nodes_form(self.request.heap_bytes - self.room_bytes + ends - pair, pair)
         self._sizes = [self.node, *head, *pairs, *tail]
         return [0, *range(len(head) + 2, len(head) + 1 + 2 * count, 2)]
 
@@ -117,7 +121,7 @@ def _served_plan(request: HeapRequest, taken: int, *, apart: bool) -> ScenarioPl
         trace=layout.trace([*layout.in_order(slots), slots[-1] + 2]),
         variant=f"a block of {taken} bytes serves",
         visited=len(slots) + 1,
-        driver="1 + free blocks in the list",
+        driver="n + 1",
         why=(_WHY_VAIN, _WHY_REST),
     )
 
@@ -132,7 +136,7 @@ def _grown_plan(request: HeapRequest, left: int, *, apart: bool) -> ScenarioPlan
         trace=layout.trace([*layout.in_order(slots[:-1]), slots[-1]], split=1),
         variant="the break moves",
         visited=2 * len(slots),
-        driver="2 x free blocks in the list",
+        driver="2 n",
         why=(_WHY_VAIN, _WHY_TWICE, _WHY_REST),
     )
 
@@ -155,7 +159,7 @@ def _alloc_plan(
             "bytes left": layout.left_bytes,
             "rest": 1,
         },
-        driver=f"nodes visited = {driver}, about H / {layout.node + layout.least}",
+        driver=f"nodes visited = {driver}, {layout.form} free blocks in the list",
         driver_value=visited,
     )
 
@@ -174,7 +178,7 @@ def _worst_failing(request: HeapRequest) -> Iterator[ScenarioPlan]:
             state=f"{len(slots)} free blocks of {layout.node} bytes, nothing above the break; malloc({size})",
             why=(_WHY_VAIN, "All larger lists are empty, and the break is at the end of the arena."),
             prediction={"nodes visited": len(slots), "blocks in the list": len(slots), "bytes left": 0, "rest": 0},
-            driver=f"nodes visited = free blocks in the list, about H / {layout.node + layout.least}",
+            driver=f"nodes visited = {layout.form} free blocks in the list",
             driver_value=len(slots),
             refused=True,
         )
@@ -196,7 +200,7 @@ def _worst_free(request: HeapRequest) -> Iterator[ScenarioPlan]:
             state=f"{len(visits)} free blocks of {least} bytes; the last two of their list are the block's neighbours",
             why=_WHY_FREE,
             prediction={"nodes visited": visited, "free blocks": len(visits), "bytes left": 0},
-            driver=f"nodes visited = 2 n - 1, of n free blocks, about H / {2 * least}",
+            driver=f"nodes visited = 2 n - 1, {layout.form} + 1 free blocks",
             driver_value=visited,
         )
 

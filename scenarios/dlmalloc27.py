@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
@@ -96,9 +96,9 @@ class _Script:
         return Trace(tuple(self._kinds), tuple(self._slots), tuple(self._sizes), none, self._next_slot)
 
 
-def _too_small(heap_bytes: int) -> UsageError:
+def _too_small(heap_bytes: int) -> HeapTooSmallError:
     least = max(_LEAST_HEAP, 2 * heap_bytes)
-    return UsageError(
+    return HeapTooSmallError(
         f"a heap of {heap_bytes} bytes cannot hold the scenario's state; give at least {least} with --heap."
     )
 
@@ -141,7 +141,7 @@ def nodes_passed(counts: Iterable[int]) -> int:
 
 
 def nodes_passed_with_rest(counts: Mapping[int, int], rest_bytes: int, *, is_last: bool) -> int:
-    """As ``nodes_passed``, if what is left of the heap merges into a chunk of ``rest_bytes``, before or after all others.
+    """As ``nodes_passed``, if what is left of the heap merges into a chunk of ``rest_bytes``, first or last of all.
 
     Only a chunk that is large is sorted among them: it passes the larger ones, or the smaller ones pass it.
     """

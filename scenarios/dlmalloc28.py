@@ -17,7 +17,7 @@ from itertools import islice, product
 from types import MappingProxyType
 from typing import TypeVar
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.dlmalloc28_heap import (
     FLAGS,
@@ -400,7 +400,7 @@ def _that_fit(
             layout = Layout(request.heap_bytes)
             try:
                 slots = _lay_out(request, layout, chains, offset)
-            except UsageError:
+            except HeapTooSmallError:
                 continue
             if chains.chains not in seen:
                 seen.add(chains.chains)
@@ -440,7 +440,7 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 def _some(request: HeapRequest, plans: list[ScenarioPlan]) -> tuple[ScenarioPlan, ...]:
     if not plans:
         message = f"a heap of {request.heap_bytes} bytes cannot hold the scenario's state; give a larger --heap."
-        raise UsageError(message)
+        raise HeapTooSmallError(message)
     return tuple(plans)
 
 
@@ -515,7 +515,7 @@ def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             built = _Chains("", tuple(trie.size(u) for u in sizes), (size,), {})
             try:
                 slots = _lay_out(request, layout, built, offset)
-            except UsageError:
+            except HeapTooSmallError:
                 continue
             layout.fill()
             return (

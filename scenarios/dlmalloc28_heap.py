@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import Block, Trace
 from wcet_probe.scenarios.families import GuestHeap
 from wcet_probe.scenarios.traces import TraceBuilder
@@ -123,7 +123,7 @@ class Layout:
                 f"a heap of {self.heap_bytes} bytes is too small for the scenario's state; "
                 f"give at least {2 * self.heap_bytes} with --heap."
             )
-            raise UsageError(message)
+            raise HeapTooSmallError(message)
         return self._builder.malloc(request_of(size))
 
     def align(self, remainder_bytes: int, modulus_bytes: int) -> None:

@@ -46,35 +46,54 @@ Builder = Callable[[HeapRequest], tuple[ScenarioPlan, ...]]
 """Builds the candidate plans of a scenario for a heap."""
 
 _LARGEST_HEAP_BYTES = 1 << 28
+_VERIFIED_STEPS = 16
+"""Heaps above the one that is named which are tried too: what is left behind the last block may fit in no other way."""
 
 
 def naming_a_heap_that_works(builder: Builder) -> Builder:
-    """``builder``, whose refusal of a heap names the least power of two that it does not refuse."""
+    """``builder``, whose refusal of a heap names the least larger one from which on none is refused."""
 
     @wraps(builder)
     def build(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         try:
             return builder(request)
         except HeapTooSmallError as error:
+            least = _least_heap(builder, request)
             message = (
                 f"a heap of {request.heap_bytes} bytes is too small for the scenario's state on "
-                f"{request.allocator.name}; give at least {_least_heap(builder, request)} with --heap."
+                f"{request.allocator.name}; "
+                + (f"give at least {least} with --heap." if least else "no heap up to 256 MiB holds it.")
             )
             raise HeapTooSmallError(message) from error
 
     return build
 
 
-def _least_heap(builder: Builder, request: HeapRequest) -> int:
-    heap_bytes = 1 << request.heap_bytes.bit_length()
-    while heap_bytes < _LARGEST_HEAP_BYTES:
+def _least_heap(builder: Builder, request: HeapRequest) -> int | None:
+    """Bisects between the refused heap and a larger one, then goes on until a row of heaps is accepted."""
+    step = request.allocator.alignment_bytes
+
+    def works(steps: int) -> bool:
         try:
-            builder(replace(request, heap_bytes=heap_bytes))
+            builder(replace(request, heap_bytes=steps * step))
         except HeapTooSmallError:
-            heap_bytes *= 2
-        else:
-            break
-    return heap_bytes
+            return False
+        return True
+
+    refused = request.heap_bytes // step
+    accepted = 2 * refused + 1
+    while not works(accepted):
+        refused, accepted = accepted, 2 * accepted
+        if accepted * step > _LARGEST_HEAP_BYTES:
+            return None
+    while accepted - refused > 1:
+        middle = (refused + accepted) // 2
+        refused, accepted = (refused, middle) if works(middle) else (middle, accepted)
+    tried = accepted
+    while tried < accepted + _VERIFIED_STEPS:
+        tried += 1
+        accepted = accepted if works(tried) else tried + 1
+    return accepted * step
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_tags
 from wcet_probe.scenarios.random_workload import random_plans
@@ -126,7 +126,7 @@ def _require(request: HeapRequest, holds: bool) -> None:  # noqa: FBT001  (an as
             f"a heap of {request.heap_bytes} bytes is too small for the scenario's state; "
             "give at least 1024 with --heap."
         )
-        raise UsageError(message)
+        raise HeapTooSmallError(message)
 
 
 def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:

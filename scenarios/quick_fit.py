@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
@@ -74,7 +74,7 @@ def _pages(request: HeapRequest, least: int = 1) -> _Pages:
     """The pages of the heap.
 
     Raises:
-        UsageError: there are fewer than ``least``.
+        HeapTooSmallError: there are fewer than ``least``.
     """
     size, smallest = (request.allocator.values[name] for name in ("page-bytes", "minimum-block"))
     count = _page_count(request.heap_bytes, size)
@@ -84,7 +84,7 @@ def _pages(request: HeapRequest, least: int = 1) -> _Pages:
             f"a heap of {request.heap_bytes} bytes has {count} page(s) of {size} bytes beside their headers, and the "
             f"scenario's state needs {least}; give at least {works} with --heap."
         )
-        raise UsageError(message)
+        raise HeapTooSmallError(message)
     return _Pages(size, count, size // smallest, smallest)
 
 

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import Block, MemoryRange, Trace
 from wcet_probe.scenarios.families import Blocks, GuestHeap, HeapRequest, chained_tags
 
@@ -139,9 +139,9 @@ class Layout:
         )
 
 
-def too_small(request: HeapRequest) -> UsageError:
+def too_small(request: HeapRequest) -> HeapTooSmallError:
     """The error for a heap that cannot hold a state."""
-    return UsageError(
+    return HeapTooSmallError(
         f"a heap of {request.heap_bytes} bytes is too small for the scenario's state; "
         f"give at least {2 * request.heap_bytes} with --heap."
     )

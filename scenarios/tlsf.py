@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest, naming_a_heap_that_works
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tlsf_heap import ALIGNMENT_BYTES, HEADER_BYTES, Classes, Layout, lists, walk
 from wcet_probe.scenarios.traces import TraceBuilder
@@ -422,14 +422,14 @@ def _free_facts(guest: GuestHeap, plan: ScenarioPlan) -> dict[str, int | str]:
 FAMILY = Family(
     builders=MappingProxyType(
         {
-            "worst-alloc": naming_a_heap_that_works(_worst_alloc),
-            "worst-free": naming_a_heap_that_works(_worst_free),
-            "best-alloc": naming_a_heap_that_works(_best_alloc),
-            "best-free": naming_a_heap_that_works(_best_free),
+            "worst-alloc": _worst_alloc,
+            "worst-free": _worst_free,
+            "best-alloc": _best_alloc,
+            "best-free": _best_free,
             "random": random_plans,
-            "worst-failing-alloc": naming_a_heap_that_works(_worst_failing_alloc),
+            "worst-failing-alloc": _worst_failing_alloc,
             "paper-alloc": _paper_alloc,
-            "paper-free": naming_a_heap_that_works(_paper_free),
+            "paper-free": _paper_free,
         }
     ),
     walk=walk,

@@ -10,6 +10,10 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wcet_probe.proof import Bound
 
 
 class Isa(StrEnum):
@@ -702,6 +706,8 @@ class Report:
         measurement: the witness.
         cross_check: the second engine's account, where it was asked for.
         verdict: what the answer says.
+        bound: the proved upper bound, where it was asked for and found.
+        no_bound: why there is none, in words, where it was asked for and not found.
     """
 
     allocator: Allocator
@@ -715,3 +721,5 @@ class Report:
     measurement: Measurement
     cross_check: CrossCheck | None
     verdict: Verdict
+    bound: Bound | None = None
+    no_bound: str = ""

@@ -8,15 +8,17 @@ from pathlib import Path
 
 from wcet_probe.analyzer.concrete import interpret_call
 from wcet_probe.analyzer.lift import Lifter, code_reader
+from wcet_probe.contradiction import check_accesses, check_counts, check_flows, check_loops
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
-from wcet_probe.errors import ContradictionError, StateError, UsageError, unknown_name
+from wcet_probe.errors import AnalysisError, ContradictionError, StateError, UsageError, unknown_name
 from wcet_probe.image import require_symbol
 from wcet_probe.model import (
     Allocator,
     Candidate,
     CrossCheck,
     InitialCache,
+    Isa,
     Measurement,
     MemoryRange,
     OperationKind,
@@ -27,6 +29,8 @@ from wcet_probe.model import (
     Verdict,
 )
 from wcet_probe.program import Program, load_program
+from wcet_probe.proof import Bound, LoopClaim
+from wcet_probe.proving import prove_operation
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of, headers_of
 
@@ -45,6 +49,7 @@ class ProbeRequest:
         compiler: ``zig`` (the packaged Clang) or a command such as ``clang-19`` or ``arm-none-eabi-gcc``.
         cross_check: whether the p-code interpreter repeats the measured call.
         cache_dir: where images are kept.
+        prove: whether a bound is proved as well, and every run held against it.
     """
 
     allocator: Allocator
@@ -56,15 +61,17 @@ class ProbeRequest:
     compiler: str
     cross_check: bool
     cache_dir: Path
+    prove: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """What all candidates of a request share."""
+    """What all candidates of a request share; ``bounds`` by role, as far as there are any."""
 
     request: ProbeRequest
     family: Family
     program: Program
+    bounds: Mapping[str, Bound]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,8 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     plans = chosen.builders[request.scenario](HeapRequest(request.allocator, request.heap_bytes, line, request.seed))
     progress(f"building {request.allocator.name} for {request.target.name}")
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
-    bench = _Bench(request, chosen, program)
+    bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress)
+    bench = _Bench(request, chosen, program, bounds)
     outcomes = []
     for number, plan in enumerate(plans, 1):
         progress(f"state {number} of {len(plans)}: {plan.variant}")
@@ -124,8 +132,32 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
         checks=extreme.checks,
         measurement=extreme.measurement,
         cross_check=extreme.cross_check,
-        verdict=Verdict.OBSERVED,
+        bound=bounds.get(extreme.plan.measured.kind),
+        no_bound=no_bound,
+        verdict=_verdict(request, no_bound),
     )
+
+
+def _verdict(request: ProbeRequest, no_bound: str) -> Verdict:
+    if not request.prove:
+        return Verdict.OBSERVED
+    return Verdict.UNBOUNDED if no_bound else Verdict.BOUNDED
+
+
+def _bounds(
+    request: ProbeRequest, program: Program, measured: OperationKind, progress: Callable[[str], None]
+) -> tuple[Mapping[str, Bound], str]:
+    """Bounds of both operations, for the set-up executes both; and why the measured one has none."""
+    bounds: dict[str, Bound] = {}
+    no_bound = ""
+    for kind in OperationKind if request.prove else ():
+        progress(f"proving a bound of {kind}")
+        try:
+            bounds[kind] = prove_operation(program, kind, request.heap_bytes)
+        except AnalysisError as error:
+            if kind is measured:
+                no_bound = str(error)
+    return bounds, no_bound
 
 
 def _check_heap(request: ProbeRequest) -> None:
@@ -164,6 +196,7 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_check: bool) -> _Outcome:
                 f"the heap refused {refused} allocation(s) of the set-up of {plan.scenario}; give a larger --heap."
             )
             raise StateError(message)
+        check_loops(_setup_claims(bench), machine.loop_counts(), bench.program.image, f"the set-up of {plan.scenario}")
         guest = _guest_heap(bench, machine)
         checks = _prove(bench, guest, plan)
         _check_invariants(bench, machine, "before the measured operation")
@@ -171,13 +204,15 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_check: bool) -> _Outcome:
         arguments = _arguments(plan, machine)
         memory = machine.memory.snapshot() if cross_check else {}
         call = _Call(function, machine.entry_registers(arguments), memory, initial)
+        machine.restart_loop_counts()
         measurement = machine.measure(function, arguments, initial, lambda: _headers(bench.family, guest))
+        _hold_against_bound(bench, machine, plan, measurement)
         if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:
             what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
             message = f"the measured allocation of {plan.scenario} was {what}."
             raise StateError(message)
         _check_invariants(bench, machine, "after the measured operation")
-    second = _cross_check(bench.program, call, measurement) if cross_check else None
+    second = _cross_check(bench, plan, call, measurement) if cross_check else None
     return _Outcome(plan, initial, checks, measurement, second)
 
 
@@ -194,7 +229,7 @@ def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measure
         WcetProbeError: as ``observe``, but never about the state.
     """
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
-    bench = _Bench(request, family(request.allocator.name), program)
+    bench = _Bench(request, family(request.allocator.name), program, {})
     initial = request.initial_cache or plan.initial_cache
     with _machine(bench) as machine:
         refused = _set_up(bench, machine, plan, initial)
@@ -210,7 +245,44 @@ def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measure
 
 def _machine(bench: _Bench) -> Machine:
     program = bench.program
-    return Machine(program.image, program.target, program.instructions, program.costs, bench.request.heap_bytes)
+    watched = [claim.loop for claim in _setup_claims(bench)]
+    heap_bytes = bench.request.heap_bytes
+    return Machine(program.image, program.target, program.instructions, program.costs, heap_bytes, watched=watched)
+
+
+def _setup_claims(bench: _Bench) -> list[LoopClaim]:
+    """What is claimed of each loop whichever operation runs it; nothing where an operation has no bound."""
+    claims: dict[str, LoopClaim] = {}
+    for bound in bench.bounds.values() if len(bench.bounds) == len(OperationKind) else ():
+        for claim in bound.loop_claims:
+            other = claims.get(claim.loop.name)
+            if other is None or claim.max_header > other.max_header:
+                claims[claim.loop.name] = claim
+    return list(claims.values())
+
+
+def _hold_against_bound(bench: _Bench, machine: Machine, plan: ScenarioPlan, measurement: Measurement) -> None:
+    """The measured call against all that is proved or claimed of it.
+
+    Raises:
+        ContradictionError: it does not hold.
+    """
+    bound = bench.bounds.get(plan.measured.kind)
+    if bound is None:
+        return
+    subject = _subject(plan)
+    check_counts(bound, measurement, subject)
+    counts = machine.loop_counts()
+    watched = {count.name for count in counts}
+    claims = [claim for claim in bound.loop_claims if claim.loop.name in watched]
+    check_loops(claims, counts, bench.program.image, subject)
+    check_flows(bound, counts, machine.executions, subject)
+
+
+def _subject(plan: ScenarioPlan) -> str:
+    operation = plan.measured
+    call = f"malloc({operation.size_bytes})" if operation.kind is OperationKind.MALLOC else "free"
+    return f"{plan.scenario} ({plan.variant}), {call}"
 
 
 def _set_up(bench: _Bench, machine: Machine, plan: ScenarioPlan, initial: InitialCache) -> int:
@@ -219,6 +291,7 @@ def _set_up(bench: _Bench, machine: Machine, plan: ScenarioPlan, initial: Initia
     if machine.call(request.allocator.entry_points["init"], machine.heap.base_address, request.heap_bytes):
         message = f"{request.allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap."
         raise UsageError(message)
+    machine.restart_loop_counts()
     return (machine.replay_observed if initial is InitialCache.WARM else machine.replay)(plan.trace)
 
 
@@ -271,13 +344,13 @@ def _headers(chosen: Family, guest: GuestHeap) -> Iterator[MemoryRange]:
     return headers_of(chosen.walk(guest))
 
 
-def _cross_check(program: Program, call: _Call, measurement: Measurement) -> CrossCheck:
+def _cross_check(bench: _Bench, plan: ScenarioPlan, call: _Call, measurement: Measurement) -> CrossCheck:
     """Repeat the measured call in the p-code interpreter, and its accesses in the plain cache simulation.
 
     Raises:
         ContradictionError: a count differs.
     """
-    target, image = program.target, program.image
+    target, image = bench.program.target, bench.program.image
     lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
     second = interpret_call(
         lifter,
@@ -320,4 +393,9 @@ def _cross_check(program: Program, call: _Call, measurement: Measurement) -> Cro
             "report this with the command line."
         )
         raise ContradictionError(message)
+    bound = bench.bounds.get(plan.measured.kind)
+    if bound is not None:
+        pointer = call.registers["r1" if target.isa is Isa.POWERPC else "r13"]
+        frames = MemoryRange(pointer - measurement.stack_bytes, measurement.stack_bytes)
+        check_accesses(bound, second.accesses, image, target, frames, _subject(plan))
     return check

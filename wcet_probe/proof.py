@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from wcet_probe.model import WatchedLoop
+
 
 class Origin(StrEnum):
     """Where the bound of a loop comes from."""
@@ -20,6 +22,7 @@ class LoopBound:
     """A loop of the binary in one call context, and how often it repeats at most.
 
     Attributes:
+        name: of the loop in the certificates.
         function: the binary function.
         address: of the loop's header.
         context: addresses of the calls that lead to it.
@@ -34,6 +37,7 @@ class LoopBound:
         because: of a fact, why it holds.
     """
 
+    name: str
     function: str
     address: int
     context: tuple[int, ...]
@@ -55,6 +59,35 @@ class Assumption:
     id: str
     statement: str
     check: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopClaim:
+    """A loop and the most executions of its header for each entry, whatever the context: to be held against runs."""
+
+    loop: WatchedLoop
+    max_header: int
+    origin: Origin
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowClaim:
+    """A weighted sum of executions in one call of the entry is at most ``constant``: to be held against runs.
+
+    Attributes:
+        where: of the fact, its file and line.
+        statement: what is claimed, in words.
+        blocks: address of a block's first instruction and the weight of its executions.
+        entries: name of a claimed loop and the weight of its entries.
+        constant: the limit.
+    """
+
+    where: str
+    statement: str
+    blocks: tuple[tuple[int, int], ...]
+    entries: tuple[tuple[str, int], ...]
+    constant: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +136,8 @@ class Bound:
         assumptions: all that the bound rests on and that is not proved.
         worst_path: blocks of the worst path in instructions, in order of the code.
         accesses: invariants of the data accesses.
-        certificates: canonical text by unit, ``instructions`` and ``cycles``.
+        loop_claims, flow_claims: what every emulated run is held against.
+        certificates: canonical texts, of the instructions and of the cycles, that `wcet_probe.verify` checks.
     """
 
     entry: str
@@ -115,4 +149,6 @@ class Bound:
     assumptions: tuple[Assumption, ...]
     worst_path: tuple[PathBlock, ...]
     accesses: tuple[AccessRange, ...] = field(repr=False)
-    certificates: Mapping[str, str] = field(repr=False)
+    loop_claims: tuple[LoopClaim, ...] = field(repr=False)
+    flow_claims: tuple[FlowClaim, ...] = field(repr=False)
+    certificates: tuple[str, ...] = field(repr=False)

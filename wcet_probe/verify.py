@@ -11,20 +11,17 @@ derivations say, that declared flow facts hold, and the constraints without a de
 
 from __future__ import annotations
 
-import ast
 import json
-import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from math import floor
-from typing import Any
 
 from wcet_probe.errors import VerificationError
+from wcet_probe.verify_loops import Json, check_derivations, demand, derivation
 
-_Json = Mapping[str, Any]
 _NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|]+)"
 _RECORDS = {
     kind: re.compile(f"{kind} {pattern}")
@@ -66,7 +63,7 @@ class CheckedBound:
     target: str
     unit: str
     bound: int
-    loops: tuple[_Json, ...]
+    loops: tuple[Json, ...]
     given: tuple[str, ...]
 
 
@@ -90,8 +87,8 @@ def check_certificate(text: str) -> CheckedBound:
     costs = {name: int(cost) for name, _, cost in records["node"]}
     ends = {"enter": ("", head["entry"]), **{f"leave:{name}": (name, "") for (name,) in records["exit"]}}
     ends |= {name: (source, target) for name, source, target, _ in records["edge"]}
-    _demand(len(ends) == 1 + len(records["exit"]) + len(records["edge"]), "two edges have one name")
-    _demand({end for pair in ends.values() for end in pair} <= {"", *costs}, "an edge leads to no node")
+    demand(len(ends) == 1 + len(records["exit"]) + len(records["edge"]), "two edges have one name")
+    demand({end for pair in ends.values() for end in pair} <= {"", *costs}, "an edge leads to no node")
     gain = {name: costs.get(target, 0) for name, (_, target) in ends.items()}
     for name, _, _, cost in records["edge"]:
         gain[name] += int(cost)
@@ -107,20 +104,20 @@ def check_certificate(text: str) -> CheckedBound:
         limits[f"loop:{name}"] = _Limit(factors, 0, equal=False)
     for name, relation, constant, terms in records["constraint"]:
         factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
-        _demand(factors.keys() <= ends.keys(), f"constraint {name} speaks of an unknown edge")
+        demand(factors.keys() <= ends.keys(), f"constraint {name} speaks of an unknown edge")
         limits[name] = _Limit(factors, int(constant), equal=relation == "=")
     parts = 1 + len(costs) + len(records["loop"]) + len(records["constraint"])
-    _demand(len(limits) == parts, "two constraints have one name")
+    demand(len(limits) == parts, "two constraints have one name")
 
     dual = {name: Fraction(value) for name, value in records["dual"]}
-    _demand(all(str(dual[name]) == value for name, value in records["dual"]), "a fraction is not in lowest terms")
+    demand(all(str(dual[name]) == value for name, value in records["dual"]), "a fraction is not in lowest terms")
     _check_dual(gain, limits, dual)
     value = sum(limits[name].constant * multiplier for name, multiplier in dual.items())
-    _demand(floor(value) == int(head["bound"]), f"the bound is {floor(value)}, not {head['bound']}")
+    demand(floor(value) == int(head["bound"]), f"the bound is {floor(value)}, not {head['bound']}")
     _check_counts(gain, limits, {name: int(count) for name, count in records["count"]}, head["optimum"])
-    loops = tuple(_derivation(line) for (line,) in records["derivation"])
+    loops = tuple(derivation(line) for (line,) in records["derivation"])
     bounds = {f"loop:{name}": int(most) for name, most, _, _ in records["loop"]}
-    _check_loops(loops, bounds, {name: int(constant) for name, _, constant, _ in records["constraint"]})
+    check_derivations(loops, bounds, {name: int(constant) for name, _, constant, _ in records["constraint"]})
     given = sorted(
         limits.keys() - {"enter", *(f"flow:{node}" for node in costs)} - {loop["constraint"] for loop in loops}
     )
@@ -129,18 +126,18 @@ def check_certificate(text: str) -> CheckedBound:
     )
 
 
-def bound_digest(bound: _Json) -> str:
+def bound_digest(bound: Json) -> str:
     """SHA-256 of the ``bound`` section of a result as canonical JSON, without its own ``digest``."""
     content = {key: value for key, value in bound.items() if key != "digest"}
     return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def verify_result(document: _Json) -> list[CheckedBound]:
+def verify_result(document: Json) -> list[CheckedBound]:
     """Check all certificates of a result, and that the result says what they prove.
 
-    Read are ``image.sha256`` and, in ``bound``: ``certificates``, ``digest``, ``instructions``, ``cycles`` (a number, or
-    null without a certificate), and where they are there ``entry``, ``target`` (also at the top) and ``loops`` with their
-    ``name``, ``max`` and ``origin``.
+    Read are ``image.sha256`` and, in ``bound``: ``certificates``, ``digest``, ``instructions``, ``cycles`` (a number,
+    or null without a certificate), and where they are there ``entry``, ``target`` (also at the top) and ``loops`` with
+    their ``name``, ``max`` and ``origin``.
 
     Raises:
         VerificationError: something does not check; one sentence says what.
@@ -148,22 +145,20 @@ def verify_result(document: _Json) -> list[CheckedBound]:
     try:
         bound, image = document["bound"], document["image"]["sha256"]
         checked = [check_certificate(text) for text in bound["certificates"]]
-        _demand(bound["digest"] == bound_digest(bound), "the digest of the bound section differs")
+        demand(bound["digest"] == bound_digest(bound), "the digest of the bound section differs")
         proved = {one.unit: one.bound for one in checked}
-        _demand(len(proved) == len(checked) > 0, "there is not one certificate for each unit")
+        demand(len(proved) == len(checked) > 0, "there is not one certificate for each unit")
         for unit in ("instructions", "cycles"):
-            _demand(
-                bound.get(unit) == proved.get(unit), f"the result says {bound.get(unit)} {unit}, not what is proved"
-            )
+            demand(bound.get(unit) == proved.get(unit), f"the result says {bound.get(unit)} {unit}, not what is proved")
         for one in checked:
-            _demand(one.image_sha256 == image, "a certificate is about another image")
-            _demand(bound.get("entry", one.entry_function) == one.entry_function, "a certificate has another entry")
+            demand(one.image_sha256 == image, "a certificate is about another image")
+            demand(bound.get("entry", one.entry_function) == one.entry_function, "a certificate has another entry")
             for section in (document, bound):
-                _demand(section.get("target", one.target) == one.target, "a certificate is about another target")
+                demand(section.get("target", one.target) == one.target, "a certificate is about another target")
             if "loops" in bound:
                 said = sorted((loop["name"], loop["max"], loop["origin"]) for loop in bound["loops"])
                 found = sorted((loop["loop"], loop["max_header"], loop["origin"]) for loop in one.loops)
-                _demand(said == found, "the loops of the result are not those of the certificate")
+                demand(said == found, "the loops of the result are not those of the certificate")
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise VerificationError(
             f"the result lacks what a verification needs or has it malformed: {error!r}."
@@ -171,26 +166,21 @@ def verify_result(document: _Json) -> list[CheckedBound]:
     return checked
 
 
-def _demand(condition: object, reason: str) -> None:
-    if not condition:
-        raise VerificationError(f"not verified: {reason}.")
-
-
 def _records(text: str) -> dict[str, list[tuple[str, ...]]]:
     """The fields of each line by the kind of record; each line has the one form that it can have."""
     records: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _RECORDS}
     lines = text.split("\n")
-    _demand(lines.pop() == "" and len(lines) > 1, "the certificate is cut off")
+    demand(lines.pop() == "" and len(lines) > 1, "the certificate is cut off")
     for number, line in enumerate(lines, 1):
         kind = line.split(" ", 1)[0]
         match = _RECORDS[kind].fullmatch(line) if kind in _RECORDS else None
         if match is None:
             raise VerificationError(f"not verified: line {number} of the certificate is no record: {line[:80]!r}.")
         records[kind].append(match.groups())
-    _demand(all(len(records[kind]) == 1 for kind in _ONCE), "a record of the head is missing or there twice")
+    demand(all(len(records[kind]) == 1 for kind in _ONCE), "a record of the head is missing or there twice")
     for kind in ("node", "exit", "dual", "count"):
         names = [fields[0] for fields in records[kind]]
-        _demand(len(set(names)) == len(names), f"two records of kind {kind} have one name")
+        demand(len(set(names)) == len(names), f"two records of kind {kind} have one name")
     return records
 
 
@@ -198,7 +188,7 @@ def _check_shape(name: str, ends: Mapping[str, tuple[str, str]], entering: list[
     """The edges are all those into one header; the back edges come from nodes that are reached through it only."""
     header = ends.get(back[0], ("", ""))[1]
     arriving = sorted(edge for edge, (_, target) in ends.items() if target == header)
-    _demand(header and sorted(entering + back) == arriving, f"the edges of loop {name} are not those into its header")
+    demand(header and sorted(entering + back) == arriving, f"the edges of loop {name} are not those into its header")
     leading: dict[str, list[str]] = {}
     for source, target in ends.values():
         leading.setdefault(source, []).append(target)
@@ -209,130 +199,30 @@ def _check_shape(name: str, ends: Mapping[str, tuple[str, str]], entering: list[
             outside.add(node)
             waiting += leading.get(node, [])
     inner = {ends[edge][0] for edge in back} - {header}
-    _demand("enter" not in back and not inner & outside, f"a back edge of loop {name} enters it")
+    demand("enter" not in back and not inner & outside, f"a back edge of loop {name} enters it")
 
 
 def _check_dual(gain: Mapping[str, int], limits: Mapping[str, _Limit], dual: Mapping[str, Fraction]) -> None:
     """Multipliers of inequalities are at least 0, and each edge is paid for."""
     paid = dict.fromkeys(gain, Fraction(0))
     for name, multiplier in dual.items():
-        _demand(name in limits, f"there is no constraint {name}")
-        _demand(limits[name].equal or multiplier >= 0, f"the multiplier of {name} is negative")
+        demand(name in limits, f"there is no constraint {name}")
+        demand(limits[name].equal or multiplier >= 0, f"the multiplier of {name} is negative")
         for edge, factor in limits[name].factors.items():
             paid[edge] += factor * multiplier
     for edge, cost in gain.items():
-        _demand(paid[edge] >= cost, f"the dual vector is not feasible at {edge}")
+        demand(paid[edge] >= cost, f"the dual vector is not feasible at {edge}")
 
 
 def _check_counts(gain: Mapping[str, int], limits: Mapping[str, _Limit], counts: dict[str, int], optimum: str) -> None:
     """The counts are a solution, and reach what is said."""
     if optimum == "none":
-        _demand(not counts, "there are counts without an optimum")
+        demand(not counts, "there are counts without an optimum")
         return
-    _demand(counts.keys() <= gain.keys(), "an unknown edge is counted")
+    demand(counts.keys() <= gain.keys(), "an unknown edge is counted")
     reached = sum(gain[name] * count for name, count in counts.items())
-    _demand(reached == int(optimum), f"the counts reach {reached}, not {optimum}")
+    demand(reached == int(optimum), f"the counts reach {reached}, not {optimum}")
     for name, limit in limits.items():
         value = sum(factor * counts.get(edge, 0) for edge, factor in limit.factors.items())
         met = value == limit.constant if limit.equal else value <= limit.constant
-        _demand(met, f"the counts do not meet {name}")
-
-
-def _derivation(line: str) -> _Json:
-    """The object, which must be written in the one canonical way."""
-    try:
-        found: _Json = json.loads(line)
-    except (ValueError, RecursionError):
-        found = {}
-    _demand(json.dumps(found, sort_keys=True) == line, "a derivation is no canonical JSON")
-    _demand(found.keys() >= {"loop", "constraint", "origin", "max_header", "offset"}, "a derivation lacks a field")
-    return found
-
-
-def _check_loops(loops: tuple[_Json, ...], bounds: Mapping[str, int], constants: Mapping[str, int]) -> None:
-    """Each loop bound, and each constant that has a derivation, is what the derivation comes to."""
-    _demand(bounds.keys() <= {loop["constraint"] for loop in loops}, "a loop bound has no derivation")
-    for loop in loops:
-        name, constraint = loop["loop"], loop["constraint"]
-        _demand(loop["origin"] in {"proved", "fact", "pragma"}, f"nobody says how loop {name} is bounded")
-        value = _comparisons(loop) if loop["origin"] == "proved" else _declared(loop)
-        if constraint in bounds:
-            most = max(value, 1)
-            _demand(constraint == f"loop:{name}", f"the derivation of loop {name} is about {constraint}")
-            _demand(loop["max_header"] == most == bounds[constraint] + 1, f"loop {name} is not bounded by {most}")
-        else:
-            _demand(constants.get(constraint) == value, f"constraint {constraint} is not limited by {value}")
-
-
-def _comparisons(loop: _Json) -> int:
-    """How often a counter is compared, from its first value to the comparison that fails."""
-    low, high, step = loop["initial_low"], loop["initial_high"], loop["step"]
-    least, most, comparison = loop["limit_low"], loop["limit_high"], loop["comparison"]
-    numbers = (low, high, step, least, most)
-    _demand(all(type(number) is int for number in numbers) and step, f"the counter of loop {loop['loop']} is unknown")
-    _demand(low <= high and least <= most, f"the counter of loop {loop['loop']} has no values")
-    if step < 0:
-        low, high, step, least, most = -high, -low, -step, -most, -least
-        comparison = {">": "<", ">=": "<=", "!=": "!="}.get(comparison)
-    if comparison == "!=":
-        exact = step == 1 or (low == high and least == most and (most - low) % step == 0)
-        _demand(exact and high <= least, f"the counter of loop {loop['loop']} may miss its limit")
-    _demand(comparison in {"<", "<=", "!="}, f"the counter of loop {loop['loop']} runs away from its limit")
-    distance = most - low + (comparison == "<=")
-    return max(-(-distance // step), 0) + 1
-
-
-def _declared(loop: _Json) -> int:
-    """The value of the expression, and for a loop bound the offset."""
-    parameters = loop["parameters"] or {}
-    _demand(loop["offset"] in {0, 1}, f"the offset of loop {loop['loop']} is not 0 or 1")
-    try:
-        value = _evaluate(ast.parse(loop["expression"], mode="eval").body, parameters)
-    except (TypeError, ValueError, SyntaxError, ArithmeticError, RecursionError, KeyError) as error:
-        raise VerificationError(f"not verified: the expression of loop {loop['loop']} has no value.") from error
-    return value + loop["offset"]
-
-
-_OPERATORS: dict[type, Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-
-
-def _floor_log2(value: int) -> int:
-    return value.bit_length() - 1 if value > 0 else _no_logarithm()
-
-
-def _ceil_log2(value: int) -> int:
-    return (value - 1).bit_length() if value > 0 else _no_logarithm()
-
-
-def _no_logarithm() -> int:
-    raise ArithmeticError
-
-
-_FUNCTIONS: dict[str, Callable[..., int]] = {
-    "min": min,
-    "max": max,
-    "floor_log2": _floor_log2,
-    "ceil_log2": _ceil_log2,
-}
-
-
-def _evaluate(node: ast.expr, parameters: Mapping[str, int]) -> int:
-    """The value of an expression of integers; anything else is a ValueError."""
-    match node:
-        case ast.Constant(value=int(value)) if type(value) is int:
-            return value
-        case ast.Name(id=name) if type(parameters[name]) is int:
-            return parameters[name]
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_evaluate(left, parameters), _evaluate(right, parameters))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluate(operand, parameters)
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
-            return _FUNCTIONS[name](*(_evaluate(argument, parameters) for argument in arguments))
-    raise ValueError(ast.dump(node))
+        demand(met, f"the counts do not meet {name}")

@@ -85,7 +85,7 @@ static inline unsigned descend(struct path *path, size_t size, const block_t *ad
     unsigned found = NOWHERE;
 
     path->links[0] = link;
-    for (block_t *node = *link; node != NULL; node = *link) {
+    for (block_t *node = *link; node != NULL; node = *link) { /* loop: descent */
         if (is_below(node, size, address)) {
             link = &node->child[1];
         } else {
@@ -142,7 +142,7 @@ static inline int rebalance(block_t **link, unsigned side)
 /* The subtree at the end of the path has become one level higher: up the path, until a subtree's height stays. */
 static inline void grown(const struct path *path)
 {
-    for (unsigned depth = path->length; depth-- > 0;) {
+    for (unsigned depth = path->length; depth-- > 0;) { /* loop: grow */
         block_t *node = *path->links[depth];
         unsigned side = side_at(path, depth);
         if (state_of(node) == AVL_BEST_FIT_TALLER(side)) {
@@ -160,7 +160,7 @@ static inline void grown(const struct path *path)
 /* The subtree at the end of the path has become one level lower: up the path, until a subtree's height stays. */
 static inline void shrunk(const struct path *path)
 {
-    for (unsigned depth = path->length; depth-- > 0;) {
+    for (unsigned depth = path->length; depth-- > 0;) { /* loop: shrink */
         block_t *node = *path->links[depth];
         unsigned side = side_at(path, depth);
         if (state_of(node) == AVL_BEST_FIT_BALANCED) {

@@ -65,7 +65,7 @@ static inline void replace_by_successor(block_t **link)
     block_t *node = *link;
     block_t **at = &node->link.right;
 
-    while ((*at)->left != NULL)
+    while ((*at)->left != NULL) /* loop: successor */
         at = &(*at)->left;
     block_t *successor = *at;
     *at = successor->link.right;
@@ -105,7 +105,7 @@ static inline void insert(block_t *block)
     block_t **link = &btree_best_fit_control.root;
     block_t *node;
 
-    while ((node = *link) != NULL) {
+    while ((node = *link) != NULL) { /* loop: place */
         if (node->tag.header == key) {
             insert_member(node, block);
             return;
@@ -127,7 +127,7 @@ static inline void detach(block_t *block)
         return;
     }
     block_t **link = &btree_best_fit_control.root;
-    while (*link != block)
+    while (*link != block) /* loop: seek */
         link = (*link)->tag.header < block->tag.header ? &(*link)->link.right : &(*link)->left;
     if (block->next != NULL)
         replace_by_member(link);
@@ -143,7 +143,7 @@ static inline block_t **find(size_t size)
     block_t **link = &btree_best_fit_control.root;
     block_t *node;
 
-    while ((node = *link) != NULL) {
+    while ((node = *link) != NULL) { /* loop: fit */
         if (node->tag.header < key) {
             link = &node->link.right;
             continue;

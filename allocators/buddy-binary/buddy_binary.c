@@ -120,18 +120,18 @@ void *buddy_binary_malloc(size_t bytes)
         return NULL;
 
     size_t order = 0;
-    while (bytes_of(order) < bytes + BUDDY_BINARY_HEADER_BYTES)
+    while (bytes_of(order) < bytes + BUDDY_BINARY_HEADER_BYTES) /* loop: round */
         order++;
 
     size_t found = order;
-    while (buddy_binary_control.heads[found] == NULL) {
+    while (buddy_binary_control.heads[found] == NULL) { /* loop: search */
         found++;
         if (found == buddy_binary_control.orders)
             return NULL;
     }
 
     struct buddy_binary_block *block = pop(found);
-    while (found > order) {
+    while (found > order) { /* loop: split */
         found--;
         push((void *)((unsigned char *)block + bytes_of(found)), found);
     }
@@ -148,7 +148,7 @@ void buddy_binary_free(void *payload)
     size_t offset = (size_t)(address - buddy_binary_control.base);
     size_t order = block_at(offset)->tag >> 1;
 
-    for (;;) {
+    for (;;) { /* loop: merge */
         size_t buddy_offset = offset ^ bytes_of(order);
         if (buddy_offset >= buddy_binary_control.bytes) /* the block is the last root */
             break;
@@ -156,7 +156,7 @@ void buddy_binary_free(void *payload)
         if (buddy->tag != free_tag(order))
             break;
         detach(buddy, order);
-        offset &= ~bytes_of(order);
+        /* point: merged */ offset &= ~bytes_of(order);
         order++;
     }
     push(block_at(offset), order);

@@ -121,7 +121,7 @@ static inline struct buddy_fibonacci_block *cut(struct buddy_fibonacci_block *bl
 {
     size_t tag = block->tag & ~BUDDY_FIBONACCI_FREE_BIT;
 
-    while (class_of(tag) > class && class_of(tag) > 1) {
+    while (class_of(tag) > class && class_of(tag) > 1) { /* loop: split */
         struct buddy_fibonacci_block *right = behind(block, bytes_of[class_of(tag) - 1]);
 #if BUDDY_FIBONACCI_FOLLOW == BUDDY_FIBONACCI_SMALLER
         if (class_of(tag) - class >= 2) {
@@ -214,11 +214,11 @@ void *buddy_fibonacci_malloc(size_t bytes)
         return NULL;
 
     size_t class = 0;
-    while (bytes_of[class] < bytes + BUDDY_FIBONACCI_HEADER_BYTES)
+    while (bytes_of[class] < bytes + BUDDY_FIBONACCI_HEADER_BYTES) /* loop: round */
         class++;
 
     size_t found = class;
-    while (buddy_fibonacci_control.heads[found] == NULL) {
+    while (buddy_fibonacci_control.heads[found] == NULL) { /* loop: search */
         found++;
         if (found == buddy_fibonacci_control.classes)
             return NULL;
@@ -234,7 +234,7 @@ void buddy_fibonacci_free(void *payload)
     struct buddy_fibonacci_block *block = (void *)((unsigned char *)payload - BUDDY_FIBONACCI_HEADER_BYTES);
     size_t tag = block->tag;
 
-    while ((tag & RIGHT) != 0 ? merge_to_the_left(&block, &tag) : merge_to_the_right(block, &tag)) {
+    while ((tag & RIGHT) != 0 ? merge_to_the_left(&block, &tag) : merge_to_the_right(block, &tag)) { /* loop: merge */
     }
     push(block, tag);
 }

@@ -45,7 +45,7 @@ static inline void remove_node(block_t **link)
     block_t *left = (*link)->left;
     block_t *right = (*link)->right;
 
-    while (left != NULL && right != NULL) {
+    while (left != NULL && right != NULL) { /* loop: merge */
         if (left->size_and_used >= right->size_and_used) {
             *link = left;
             link = &left->right;
@@ -67,7 +67,7 @@ static inline void demote(block_t **link)
     block_t *right = node->right;
     size_t size = node->size_and_used;
 
-    for (;;) {
+    for (;;) { /* loop: sink */
         if (size_of(left) > size && size_of(left) >= size_of(right)) {
             *link = left;
             link = &left->right;
@@ -91,7 +91,7 @@ static inline void split_around(block_t *block, block_t *rest)
     block_t **left = &block->left;
     block_t **right = &block->right;
 
-    while (rest != NULL) {
+    while (rest != NULL) { /* loop: cut */
         if (rest < block) {
             *left = rest;
             left = &rest->right;
@@ -111,7 +111,7 @@ static inline void insert(block_t *block, size_t size)
 {
     block_t **link = &fast_fit_control.root;
 
-    while (size_of(*link) > size)
+    while (size_of(*link) > size) /* loop: place */
         link = block < *link ? &(*link)->left : &(*link)->right;
     block->size_and_used = size;
     block_t *rest = *link;
@@ -127,7 +127,7 @@ static inline block_t **find(size_t size)
 {
     block_t **link = &fast_fit_control.root;
 
-    for (;;) {
+    for (;;) { /* loop: better */
         block_t *node = *link;
         size_t left = size_of(node->left);
         size_t right = size_of(node->right);
@@ -195,7 +195,7 @@ void fast_fit_free(void *payload)
     block_t **neighbours[2]; /* links to them, the deeper one last */
     unsigned count = 0;
 
-    for (block_t **link = &fast_fit_control.root; *link != NULL;) {
+    for (block_t **link = &fast_fit_control.root; *link != NULL;) { /* loop: walk */
         block_t *node = *link;
         if (node < block) {
             if (at_offset(node, node->size_and_used) == block)
@@ -207,6 +207,7 @@ void fast_fit_free(void *payload)
             link = &node->left;
         }
     }
+    /* loop: neighbours */
     while (count > 0) { /* the deeper one first: the link to it may lie in the other one */
         block_t **link = neighbours[--count];
         block_t *node = *link;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.support import TARGETS
@@ -82,3 +84,22 @@ def test_walks_are_linear_in_the_heap():
 def test_a_heap_without_room_is_refused():
     with pytest.raises(HeapTooSmallError):
         family(NAME).builders["worst-alloc"](HeapRequest(load_allocator(NAME), 128, None, 1))
+
+
+@pytest.mark.parametrize("name", [NAME, "djgpp-tags"])
+@pytest.mark.parametrize("heap_bytes", [4096, 4104, 200_000])
+def test_the_closed_form_is_that_of_the_nodes(name, heap_bytes):
+    request, told = HeapRequest(load_allocator(name), heap_bytes, 32, 1), 0
+    for scenario in ("worst-alloc", "worst-free", "worst-failing-alloc"):
+        for plan in family(name).builders[scenario](request):
+            form = (
+                r"nodes visited = (\d?) ?(?:n ?([+-] 1)?, )?n = floor\(\(H ([+-] \d+)\) / (\d+)\)( \+ 1)? (free|nodes)"
+            )
+            if found := re.fullmatch(form, plan.driver.removesuffix(" blocks in the list").removesuffix(" blocks")):
+                factor, more, spent, pair, first = (
+                    int((group or "0").replace(" ", "")) for group in found.groups()[:5]
+                )
+                nodes = (heap_bytes + spent) // pair + first
+                assert plan.driver_value == (factor or 1) * nodes + more
+                told += 1
+    assert told >= 3

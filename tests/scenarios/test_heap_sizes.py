@@ -1,0 +1,62 @@
+"""Every worst state is reached on heaps of any size, or the heap is refused with one that works."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.support import images_dir
+from wcet_probe.catalog import allocator_names, load_allocator, load_target
+from wcet_probe.errors import HeapTooSmallError
+from wcet_probe.model import Report
+from wcet_probe.probe import ProbeRequest, observe
+
+NAMES = (*allocator_names(), "budgeted:dlmalloc27")
+SCENARIOS = ("worst-alloc", "worst-free")
+MOST_BYTES = 8192
+STRIDE = 83
+"""In units of the alignment: prime, so that the heaps differ in what is left of a division by any block size."""
+FROM = {"djgpp-carve": 2048, "djgpp-quarters": 64, "djgpp-sbrk": 64}
+"""Where smaller heaps than the first that works are not refused as they should be."""
+
+
+@cache
+def allocator(name: str):
+    return load_allocator(name)
+
+
+def report(name: str, scenario: str, heap_bytes: int) -> Report:
+    target = load_target("cortex-m4")
+    return observe(
+        ProbeRequest(
+            allocator(name), target, scenario, heap_bytes, 0, None, "zig", cross_check=False, cache_dir=images_dir()
+        )
+    )
+
+
+def heaps(name: str) -> range:
+    unit, least = allocator(name).alignment_bytes, max(allocator(name).minimum_heap_bytes, FROM.get(name, 0))
+    return range(-(-least // unit) * unit, MOST_BYTES + 1, STRIDE * unit)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_state_is_reached_or_a_heap_that_works_is_named(name, scenario):
+    refused = ""
+    for heap_bytes in heaps(name):
+        try:
+            assert report(name, scenario, heap_bytes).checks
+        except HeapTooSmallError as error:
+            refused = str(error)
+    if refused:
+        named = int(refused.split("give at least ")[1].split()[0])
+        assert report(name, scenario, named).checks
+
+
+@pytest.mark.parametrize("heap_bytes", [2208, 2768, 3320, 3856, 5576])
+@pytest.mark.parametrize("scenario", ["worst-alloc", "worst-failing-alloc"])
+def test_what_is_left_of_dlmalloc27s_heap_may_be_sorted_among_the_regions(scenario, heap_bytes):
+    plan = report("dlmalloc27", scenario, heap_bytes).plan
+    regions = plan.prediction["regions to merge"] - 2
+    assert plan.driver_value > regions * (regions - 1) // 2
