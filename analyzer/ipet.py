@@ -29,6 +29,7 @@ ENTER = "enter"
 """Name of the edge from outside into the entry node: it is taken once."""
 
 _SMALL_COUNT = 1 << 20
+_LARGEST_COUNT = 1 << 45
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +195,7 @@ def solve(system: FlowSystem) -> Solution:
     """
     relaxed = _relaxation(system)
     certified = floor(sum(constraint.constant * relaxed.dual[constraint.name] for constraint in system.constraints))
-    solution = relaxed.primal if _is_solution(system, relaxed.primal) else _integer_solution(system)
+    solution = relaxed.primal if _is_solution(system, relaxed.primal) else _integer_solution(system, relaxed.primal)
     if solution is None:
         return Solution(None, {}, relaxed.dual, certified)
     counts = {name: int(solution.get(name, 0)) for name in system.variables}
@@ -217,12 +218,13 @@ def _relaxation(system: FlowSystem) -> exact_lp.Vertex:
     return vertex
 
 
-def _integer_solution(system: FlowSystem) -> Mapping[str, Fraction] | None:
+def _integer_solution(system: FlowSystem, relaxed: Mapping[str, Fraction]) -> Mapping[str, Fraction] | None:
     """The solver's integer solution, made exact; None where it has none that stands the exact check.
 
     Large counts may be off by the solver's rounding: the small ones are then fixed, and the large ones follow exactly.
     """
-    found = solver.integer(system)
+    # Beyond what floating point counts exactly, the solver may search for ever.
+    found = solver.integer(system) if max(relaxed.values(), default=0) < _LARGEST_COUNT else {}
     solution = {name: Fraction(count) for name, count in found.items()}
     if not found or _is_solution(system, solution):
         return solution or None

@@ -132,11 +132,14 @@ def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, C
     """
     counts: dict[int, Count] = {}
     counters: dict[int, Mapping[Term, _Step]] = {}
+    ranges: dict[Term, StridedInterval] = {}
     for shape in shapes:
         counters[shape.loop.header] = _counters(values, shape)
-        found = _Counter(values, shape, counters, counts).best()
+        loop = _Counter(values, shape, counters, counts, ranges)
+        found = loop.best()
         if found is not None:
             counts[shape.loop.header] = found
+            ranges |= loop.ranges(found)
     return counts
 
 
@@ -186,7 +189,9 @@ class _Counter:
         shape: LoopShape,
         counters: Mapping[int, Mapping[Term, _Step]],
         counts: Mapping[int, Count],
+        known: Mapping[Term, StridedInterval],
     ) -> None:
+        self._known = known
         self._values, self._shape, self._terms = values, shape, values.terms
         self._counters = counters
         self._own = counters[shape.loop.header]
@@ -201,6 +206,18 @@ class _Counter:
             if going_on and None not in bounds:
                 found.append(max((bound for bound in bounds if bound), key=_rank))
         return min(found, key=_rank, default=None)
+
+    def ranges(self, count: Count) -> dict[Term, StridedInterval]:
+        """What the counters can be while the loop runs as often as it may."""
+        found: dict[Term, StridedInterval] = {}
+        for leaf, step in self._own.items():
+            start = None if step.shifts else self._initial(step.location)
+            moved = step.amount * (count.max_header - 1)
+            bits = self._terms[leaf].bits
+            if start is not None and abs(moved) < 1 << bits - 1:
+                reach = strided.between(bits, min(0, moved), max(0, moved), abs(step.amount))
+                found[leaf] = strided.apply("INT_ADD", (start, reach), bits)
+        return found
 
     def _goes_on(self, edge: Edge) -> bool:
         return edge.target in self._shape.loop.nodes
@@ -325,9 +342,16 @@ class _Counter:
         result: StridedInterval | None = None
         for edge in self._shape.entry_edges:
             state = self._values.edges[edge].state
-            part = _linear_value(state, form)
+            part = self._linear_value(state, form)
             result = part if result is None else strided.join(result, part)
         return result
+
+    def _linear_value(self, state: State, form: Linear) -> StridedInterval:
+        """The numbers that ``form`` may be in ``state``, the counters of enclosing loops in their ranges."""
+        informed = state.copy()
+        for leaf in {leaf for term in form.coefficients for leaf in self._terms.leaves(term)} & self._known.keys():
+            informed.learn(leaf, self._known[leaf])
+        return informed.linear_value(form.coefficients.items(), form.constant, form.bits)
 
     def _until_equal(self, distance: Linear, rate: int, bits: int) -> Count | None:
         """While first != second: the distance is met exactly, or the loop goes round."""
@@ -457,10 +481,6 @@ class _Counter:
 def _rank(count: Count | None) -> tuple[int, int]:
     assert count is not None
     return count.max_header, count.max_header if count.total is None else count.total
-
-
-def _linear_value(state: State, form: Linear) -> StridedInterval:
-    return state.linear_value(form.coefficients.items(), form.constant, form.bits)
 
 
 def _unwrapped(value: StridedInterval) -> bool:

@@ -24,6 +24,12 @@ _OPTIONS: dict[str, _Option] = {
     "random_seed": 0,
     "solver": "simplex",
 }
+# The primal simplex method comes nearest to the optimum where loop bounds multiply up to 10**18.
+_RELAXED_OPTIONS: dict[str, _Option] = {
+    "presolve": "off",
+    "simplex_strategy": 4,
+    "primal_feasibility_tolerance": 1e-10,
+}
 _INTEGER_OPTIONS: dict[str, _Option] = {
     "mip_rel_gap": 0.0,
     "mip_abs_gap": 0.5,
@@ -39,7 +45,7 @@ def basis(system: FlowSystem) -> Basis:
     Soundness: a proposal only; see `exact_lp.optimise`.
     """
     # Without presolve there always is a basis, also where there is no optimum.
-    highs = _model(system, {"presolve": "off"}, integral=False)
+    highs = _model(system, _RELAXED_OPTIONS, integral=False)
     highs.run()
     found = highs.getBasis()
     names = [constraint.name for constraint in system.constraints]

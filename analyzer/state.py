@@ -183,6 +183,8 @@ class State:
         bases = [self.base(operand) for operand in self.terms.operands(term)]
         if not any(bases):
             return Base.NUMBER
+        if node.opcode == "CHOICE":
+            return bases[1] if bases[1] is bases[2] else Base.ANY
         match node.opcode, bases:
             case ("INT_ADD", [Base.STACK, Base.NUMBER] | [Base.NUMBER, Base.STACK]):
                 return Base.STACK
@@ -207,12 +209,36 @@ class State:
         if node.opcode == "leaf":
             return known if known is not None else strided.top(node.bits)
         operands = self.terms.operands(term)
+        if node.opcode == "CHOICE":
+            computed = self._chosen(term)
+            return computed if known is None else strided.meet(computed, known)
         bases = [self.base(operand) for operand in operands]
         if any(bases) and not self._computable(node.opcode, bases):
             computed = strided.between(node.bits, 0, 1) if node.opcode in _TRUTHS else strided.top(node.bits)
         else:
             computed = strided.apply(node.opcode, tuple(self.value(operand) for operand in operands), node.bits)
         return computed if known is None else strided.meet(computed, known)
+
+    def _chosen(self, term: Term) -> StridedInterval:
+        """The values of a choice: of each part, where its side of the condition can be."""
+        condition, *parts = self.terms.operands(term)
+        if self.base(term) is Base.ANY:
+            return strided.top(self.terms[term].bits)
+        decided = self.value(condition)
+        result = strided.bottom(self.terms[term].bits)
+        for part, holds in zip(parts, (True, False), strict=True):
+            if int(holds) in decided:
+                result = strided.join(result, self._under(part, condition, holds=holds))
+        return result
+
+    def _under(self, part: Term, condition: Term, *, holds: bool) -> StridedInterval:
+        """The values of ``part`` where ``condition`` holds, or does not, as far as it speaks of it."""
+        opcode, operands = self.terms[condition].opcode, self.terms.operands(condition)
+        value = self.value(part)
+        if part in operands and opcode in _RELATIONS and self._comparable(opcode, operands):
+            both = strided.constrain(opcode, self.value(operands[0]), self.value(operands[1]), holds)
+            value = strided.meet(value, both[operands.index(part)])
+        return value
 
     @staticmethod
     def _computable(opcode: str, bases: Sequence[Base]) -> bool:
@@ -273,6 +299,12 @@ class State:
             return True
         return bases == [Base.STACK, Base.STACK] and opcode in ("INT_EQUAL", "INT_NOTEQUAL")
 
+    def learn(self, term: Term, value: StridedInterval) -> None:
+        """``term`` is among ``value``, as was proved elsewhere."""
+        narrowed = strided.meet(self.value(term), value)
+        if not narrowed.is_bottom:
+            self._learn(term, narrowed)
+
     def _learn(self, term: Term, value: StridedInterval) -> None:
         if self.terms[term].opcode != "const":
             self.known[term] = value
@@ -300,28 +332,41 @@ class State:
                 bits = self.terms[operands[0]].bits
                 if high < 1 << bits:
                     return self._refine(operands[0], strided.between(bits, low, high), depth - 1)
+            case "CHOICE":
+                return self._refine_choice(operands, after, depth)
             case "INT_RIGHT" if constant is not None and constant < node.bits:
                 low, high = after.unsigned_range()
                 wide = strided.between(node.bits, low << constant, (high << constant) + (1 << constant) - 1)
                 return self._refine(operands[0], wide, depth - 1)
         return True
 
+    def _refine_choice(self, operands: Sequence[Term], value: StridedInterval, depth: int) -> bool:
+        """Where one part cannot be among ``value``, the other was chosen."""
+        condition, *parts = operands
+        for part, other, holds in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
+            if self.base(part) is self.base(other) and strided.meet(self._under(other, condition, holds=not holds), value).is_bottom:
+                return self.assume(condition, holds) and self._refine(part, value, depth - 1)
+        return True
 
-def join(states: Sequence[State], place: LeafName, former: State | None = None) -> State:
+
+def join(states: Sequence[State], place: LeafName, former: State | None = None, *, gated: bool = False) -> State:
     """The least state of this form that holds wherever one of ``states`` does.
 
     Args:
         states: at least one.
         place: names where the paths meet; the leaves that are made here carry it.
         former: the result of an earlier join here: what was a leaf of this place stays one.
+        gated: whether two states that know the opposite of one condition make choices of it, and no leaves.
 
     *Soundness:* a location keeps its term only where all states agree on it; else it becomes a leaf of this place, whose
-    value covers the values of all. Locations that share a leaf held equal values in each of the states.
+    value covers the values of all. Locations that share a leaf held equal values in each of the states. A choice is
+    its first part in all that the state with the condition stands for, and its second part in the rest.
     """
     if len(states) == 1 and former is None:
         return states[0].copy()
     terms = states[0].terms
     merged = State(terms, big_endian=states[0].big_endian)
+    gate = _gate(states) if gated and former is None else None
     classes: dict[tuple[Term | None, tuple[Term, ...]], Term] = {}
     every = sorted(set().union(*(state.locations for state in states)))
     for location in every:
@@ -335,6 +380,10 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None) 
             merged.locations[location] = parts[0]
             continue
         leaf = classes.get((own, parts))
+        if leaf is None and gate is not None:
+            leaf = terms.choice(gate, *parts)
+            if leaf is not None:
+                classes[own, parts] = leaf
         if leaf is None:
             leaf = terms.leaf(("phi", place, location), 8 * location.size_bytes)
             classes[own, parts] = leaf
@@ -342,6 +391,21 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None) 
         merged.locations[location] = leaf
     _keep_common(merged, states, place)
     return merged
+
+
+def _gate(states: Sequence[State]) -> Term | None:
+    """A condition that holds in the first of two states and not in the second."""
+    if len(states) != 2:
+        return None
+    one, other = states
+    terms = one.terms
+    candidates = [
+        term
+        for term, value in one.known.items()
+        if terms[term].opcode in _TRUTHS and value.is_constant and value.value == 1 and term in other.known
+        and other.known[term].is_constant and other.known[term].value == 0
+    ]
+    return min(candidates, key=lambda term: (terms[term].opcode not in _RELATIONS, term), default=None)
 
 
 def _is_of(terms: Terms, term: Term, place: LeafName) -> bool:
@@ -370,6 +434,7 @@ def _keep_common(merged: State, states: Sequence[State], place: LeafName) -> Non
     for term in merged.locations.values():
         live |= terms.leaves(term)
     live = {leaf for leaf in live if not _is_of(terms, leaf, place)}
+    states = [_completed(state, states, live) for state in states]
     for leaf in live:
         bases = {state.bases.get(leaf, Base.NUMBER) for state in states}
         base = bases.pop() if len(bases) == 1 else Base.ANY
@@ -386,6 +451,34 @@ def _keep_common(merged: State, states: Sequence[State], place: LeafName) -> Non
             value = strided.join(value, other.value(term))
         if not value.is_top:
             merged.known[term] = value
+
+
+def _completed(state: State, states: Sequence[State], live: set[Term]) -> State:
+    """``state`` with what the others know of leaves that it does not speak of: there they may be anything.
+
+    *Soundness:* such a leaf came in through a choice; where ``state`` holds, the choice is the other part, so the leaf
+    can be given any value that the others allow.
+    """
+    if len(states) != 2:
+        return state
+    spoken: set[Term] = set()
+    for term in state.locations.values():
+        spoken |= state.terms.leaves(term)
+    silent = live - spoken
+    if not silent:
+        return state
+    other = states[0] if states[1] is state else states[1]
+    result = state.copy()
+    for term in [term for term in result.known if not result.terms.leaves(term).isdisjoint(silent)]:
+        del result.known[term]
+    for leaf in silent:
+        result.bases.pop(leaf, None)
+        if leaf in other.bases:
+            result.bases[leaf] = other.bases[leaf]
+        if leaf in other.known:
+            result.known[leaf] = other.known[leaf]
+    result._cache.clear()
+    return result
 
 
 def _sure(state: State, term: Term) -> bool:

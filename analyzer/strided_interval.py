@@ -320,14 +320,11 @@ def widen(old: StridedInterval, new: StridedInterval, thresholds: Sequence[int])
     if old.steps < 0 or old == new:
         return new
     bits, full = old.bits, 1 << old.bits
-    forward = (new.low - old.low) & (full - 1)
-    left = full - forward if forward else 0
+    left = (old.low - new.low) & (full - 1)
     right = new.extent - left - old.extent
     stride = gcd(old.stride, new.stride, left)
-    if right < 0:
-        left, right = 0, max(0, forward + new.extent - old.extent)
-        stride = gcd(old.stride, new.stride, forward)
-    if old.is_residue_class or left + old.extent + right >= full:
+    # What leaves out only a gap between two values of `old` reaches all around.
+    if old.is_residue_class or right < 0:
         return residue_class(bits, old.low, stride)
     half = full >> 1
     if left:

@@ -111,6 +111,15 @@ class Terms:
             return self._logical(other, self.negated(first), self.negated(rest[0]), node.bits)
         return self._make(Node("BOOL_NEGATE", (condition,), node.bits))
 
+    def choice(self, condition: Term, one: Term, other: Term) -> Term | None:
+        """``one`` where ``condition`` holds, else ``other``; None where the term would be too deep."""
+        if one == other:
+            return one
+        values = self.value(one), self.value(other)
+        if self._is_truth(one) and self._is_truth(other) and set(values) == {0, 1}:
+            return condition if values == (1, 0) else self.negated(condition)
+        return self._plain("CHOICE", (condition, one, other), self._nodes[one].bits)
+
     def linear(self, term: Term) -> Linear:
         """``term`` as a linear combination of terms that are no sums themselves."""
         if term not in self._linear:
@@ -305,10 +314,25 @@ class Terms:
                 return self._plain(opcode, sides, bits)
         if constant == 0 and node.opcode == "INT_ZEXT" and self._is_truth(operands[0]):
             return operands[0] if opcode == "INT_NOTEQUAL" else self.negated(operands[0])
+        if node.opcode == "CHOICE" and constant is not None:
+            chosen = self._chosen_constant(opcode, operands, constant)
+            if chosen is not None:
+                return chosen
         less = self._signed_less(first, second) or self._signed_less(second, first)
         if less is not None:
             return less if opcode == "INT_NOTEQUAL" else self.negated(less)
         return self._plain(opcode, (first, second), bits)
+
+    def _chosen_constant(self, opcode: str, operands: tuple[Term, ...], constant: int) -> Term | None:
+        """Whether a choice between two constants is ``constant``: its condition, or that it does not hold."""
+        condition, *parts = operands
+        values = [self.value(part) for part in parts]
+        if None in values:
+            return None
+        one, other = ((value == constant) == (opcode == "INT_EQUAL") for value in values)
+        if one == other:
+            return self.constant(int(one), self._nodes[condition].bits)
+        return condition if one else self.negated(condition)
 
     def _balanced(self, form: Linear) -> tuple[Term, Term] | None:
         """The two values that are equal exactly where ``form``, a difference, is 0."""

@@ -172,7 +172,7 @@ def _merged(flows: list[Flow], place: tuple[int, ...]) -> Flow:
     if len(flows) == 1:
         return flows[0]
     shared = tuple(condition for condition in flows[0].conditions if all(condition in f.conditions for f in flows))
-    return Flow("fall", flows[0].address, join([flow.state for flow in flows], place), shared)
+    return Flow("fall", flows[0].address, join([flow.state for flow in flows], place, gated=True), shared)
 
 
 class _Run:

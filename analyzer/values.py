@@ -23,6 +23,7 @@ from wcet_probe.model import Image, Isa
 
 _MOST_ROUNDS = 60
 _ROUNDS_BEFORE_WIDENING = 2
+_ROUNDS_WITH_THRESHOLDS = 5
 _NARROWING_ROUNDS = 2
 _MOST_TARGETS = 1024
 
@@ -171,7 +172,7 @@ class _Analysis:
     def _visit(self, index: int) -> None:
         arriving = self._arriving(index)
         if arriving:
-            self._states[index] = join(arriving, (index,))
+            self._states[index] = join(arriving, (index,), gated=True)
             self._flow_out(index)
         else:
             self._drop(index)
@@ -200,7 +201,7 @@ class _Analysis:
                 if covers(state, new):
                     break
                 if number >= _ROUNDS_BEFORE_WIDENING:
-                    new = widened(state, new, self._thresholds)
+                    new = widened(state, new, self._thresholds if number < _ROUNDS_WITH_THRESHOLDS else ())
             state = new
             self._round(loop, state)
         else:

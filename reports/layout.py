@@ -40,6 +40,11 @@ def paragraph(label: str, text: str, width: int, label_width: int = _LABEL_WIDTH
     return textwrap.wrap(text, width, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 
+def cut(text: str, width: int) -> str:
+    """``text`` in at most ``width`` characters; dots stand for what is left out."""
+    return text if len(text) <= width else f"{text[: width - 3].rstrip()}..."
+
+
 def glyphs(encoding: str) -> str:
     """Characters for no, some and every set, as ``encoding`` can write them."""
     return "·▒█" if encoding.lower().startswith("utf") else ".+#"

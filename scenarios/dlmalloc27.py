@@ -39,7 +39,7 @@ _NEED = 40
 """Chunk of the measured request. No fast bin in use here, no small bin and no rest of top below 56 bytes serves it."""
 _NO_FAST = 96
 """More than any fast bin takes."""
-_LEAST_HEAP = 1024
+_LEAST_HEAP = 80
 
 _MANY_STATES = 1 << 20
 """Largest heap in bytes for which all states are tried: beyond it sorting is most of the cost."""

@@ -11,6 +11,7 @@ static struct bt_block *find(size_t size)
     struct bt_block *best = NULL;
     size_t least_spare = LIST_FIT_MAX_HEAP;
 
+    /* loop: walk */
     for (struct dlist *node = head->next; node != head; node = node->next) {
         size_t spare = bt_size(bt_block_of(node)) - size; /* of too small a one wraps around: far above */
         if (spare < least_spare) {

@@ -55,6 +55,7 @@ void *budgeted_malloc(size_t bytes)
     struct budgeted_object *object = budgeted_control.objects;
 
     object[BUDGETED_OBJECTS].size = bytes;
+    /* loop: sizes */
     while (object->size != bytes)
         object++;
 
@@ -74,6 +75,7 @@ void budgeted_free(void *payload)
         return;
     }
     struct budgeted_object *object = budgeted_control.objects;
+    /* loop: regions */
     while (place >= object->end)
         object++;
     push(object, payload);

@@ -92,6 +92,7 @@ static inline unsigned find(unsigned set, unsigned class)
 {
     uint32_t mask = ~(uint32_t)0 << class % 32;
 
+    /* loop: words */
     for (unsigned word = class / 32; word < CAMA_VECTOR_WORDS; word++) {
         uint32_t lists = cama_word_at(word, set)->lists & mask;
         if (lists != 0)

@@ -117,6 +117,7 @@ static inline void djgpp_tags_remove(struct djgpp_tags *heap, struct bt_block *b
 
     struct djgpp_tags_node *node = bt_payload(block);
     struct djgpp_tags_node **link = &heap->heads[djgpp_tags_bucket_of(block)];
+    /* loop: walk */
     while (*link != node)
         link = &(*link)->next;
     *link = node->next;
@@ -125,6 +126,7 @@ static inline void djgpp_tags_remove(struct djgpp_tags *heap, struct bt_block *b
 /* Takes the first block of a list that is large enough out of it; NULL if there is none. */
 static inline struct bt_block *djgpp_tags_search(struct djgpp_tags_node **link, size_t size)
 {
+    /* loop: walk */
     for (; *link != NULL; link = &(*link)->next) {
         struct bt_block *block = bt_block_of(*link);
         if (bt_size(block) >= size) {
@@ -139,6 +141,7 @@ static inline struct bt_block *djgpp_tags_search(struct djgpp_tags_node **link, 
 /* The same with a block that is large enough, and not larger than 5/4 of that. */
 static inline struct bt_block *djgpp_tags_search_close(struct djgpp_tags_node **link, size_t size)
 {
+    /* loop: walk */
     for (; *link != NULL; link = &(*link)->next) {
         struct bt_block *block = bt_block_of(*link);
         if (bt_size(block) >= size && bt_size(block) <= size + size / 4) {
@@ -204,6 +207,7 @@ static inline struct bt_block *djgpp_tags_find(struct djgpp_tags *heap, size_t s
     if (block != NULL)
         return block;
 #endif
+    /* loop: lists */
     for (size_t bucket = own; bucket < DJGPP_TAGS_BUCKETS; bucket++) {
         block = djgpp_tags_search(&heap->heads[bucket], size);
         if (block != NULL)

@@ -32,6 +32,7 @@ static inline void carve(size_t bucket)
     struct djgpp_block **link = &djgpp_carve_control.heads[bucket];
 
     djgpp_carve_control.brk = top;
+    /* loop: carve */
     for (; place != top; place += bytes) {
         struct djgpp_block *block = (void *)place;
         block->bucket = bucket;

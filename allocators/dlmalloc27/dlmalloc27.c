@@ -75,6 +75,7 @@ static inline unsigned bin_of(size_t size)
     units -= DLMALLOC27_SMALL_COUNT;
     unsigned group = DLMALLOC27_SMALL_COUNT;
     unsigned count = DLMALLOC27_SMALL_COUNT / 2;
+    /* loop: groups */
     for (unsigned width_bits = 3; count > 1; width_bits += 3) {
         if (units >> width_bits < count)
             return group + (unsigned)(units >> width_bits);
@@ -106,6 +107,7 @@ static inline struct dlist *sorted_place(struct dlist *bin, size_t tag)
     if (dlist_is_empty(bin) || tag <= chunk_of(bin->prev)->tag)
         return bin;
     struct dlist *node = bin->next;
+    /* loop: larger */
     while (tag < chunk_of(node)->tag)
         node = node->next;
     return node;
@@ -126,6 +128,7 @@ static inline unsigned first_bin_from(unsigned bin)
     unsigned word = bin / 32;
     uint32_t bits = control.bitmap[word] & (~(uint32_t)0 << bin % 32);
 
+    /* loop: words */
     while (bits == 0) {
         if (++word == DLMALLOC27_BIN_COUNT / 32)
             return 0;
@@ -178,6 +181,7 @@ static void consolidate(void)
     for (unsigned bin = 0; bin < DLMALLOC27_FAST_COUNT; bin++) {
         struct dlist *node = control.fast[bin];
         control.fast[bin] = NULL;
+        /* loop: fast */
         while (node != NULL) {
             struct dlist *next = node->next;
             release(chunk_of(node));
@@ -215,6 +219,7 @@ static inline chunk_t *sort_unsorted(size_t need)
 {
     struct dlist *unsorted = &control.bins[DLMALLOC27_UNSORTED];
 
+    /* loop: unsorted */
     while (!dlist_is_empty(unsorted)) {
         chunk_t *chunk = chunk_of(unsorted->prev);
         size_t size = size_of(chunk);
@@ -235,6 +240,7 @@ static inline chunk_t *from_own_bin(size_t need)
     if (dlist_is_empty(bin) || size_of(chunk_of(bin->next)) < need)
         return NULL;
     struct dlist *node = bin->prev;
+    /* loop: smaller */
     while (size_of(chunk_of(node)) < need)
         node = node->prev;
     chunk_t *chunk = chunk_of(node);

@@ -144,6 +144,7 @@ static inline void insert_tree(chunk *c, size_t size)
     }
 
     chunk *node = control.tree_bins[index];
+    /* loop: down */
     for (uint32_t key = tree_key(size, index); size_of(node) != size; key <<= 1) {
         chunk **below = &node->child[top_bit(key)];
         if (*below == NULL) {
@@ -162,6 +163,7 @@ static inline chunk *cut_leaf_below(chunk *node)
     chunk **link = NULL;
     chunk *leaf = node;
 
+    /* loop: to-leaf */
     for (;;) {
         chunk **below = &leaf->child[1];
         if (*below == NULL)
@@ -251,6 +253,7 @@ static inline struct fit better(struct fit fit, chunk *c, size_t size)
  * on the leftmost path. */
 static inline struct fit smallest_below(chunk *node, size_t size, struct fit fit)
 {
+    /* loop: leftmost */
     while (node != NULL) {
         fit = better(fit, node, size);
         node = node->child[0] != NULL ? node->child[0] : node->child[1];
@@ -267,6 +270,7 @@ static inline struct fit best_of_tree(size_t size, unsigned index, struct fit fi
     chunk *deepest_right = NULL;
     chunk *node = control.tree_bins[index];
 
+    /* loop: search */
     for (uint32_t key = tree_key(size, index); node != NULL; key <<= 1) {
         fit = better(fit, node, size);
         if (fit.spare == 0)

@@ -9,6 +9,7 @@ static struct bt_block *find(size_t size)
 {
     struct dlist *const head = &first_fit_control.free;
 
+    /* loop: walk */
     for (struct dlist *node = head->next; node != head; node = node->next)
         if (bt_size(bt_block_of(node)) >= size)
             return bt_block_of(node);

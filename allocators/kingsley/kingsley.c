@@ -32,6 +32,7 @@ static inline struct kingsley_block *carve(size_t bucket, size_t bytes)
     if (left > (size_t)(kingsley_control.end - kingsley_control.top))
         return NULL;
     kingsley_control.top += left;
+    /* loop: carve */
     for (;;) {
         block->tag = free_tag(bucket);
         left -= bytes;
@@ -75,6 +76,7 @@ void *kingsley_malloc(size_t bytes)
         return NULL;
 
     size_t bucket = 0;
+    /* loop: search */
     while (KINGSLEY_MINIMUM_BLOCK << bucket < bytes + KINGSLEY_HEADER_BYTES)
         bucket++;
 

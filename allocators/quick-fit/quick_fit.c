@@ -68,6 +68,7 @@ static page_t *take_pages(size_t pages)
 {
     page_t *run = quick_fit_control.rover;
 
+    /* loop: next-fit */
     while (run->count < pages) {
         run = (page_t *)run->runs.next;
         if (run == quick_fit_control.rover)
@@ -121,6 +122,7 @@ static int cut_page(unsigned log2)
     unsigned char *start = address_of(page);
     page->kind = log2;
     page->count = (size_t)QUICK_FIT_PAGE_BYTES >> log2;
+    /* loop: fragments */
     for (size_t offset = 0; offset < QUICK_FIT_PAGE_BYTES; offset += size)
         dlist_insert_before(list, (struct dlist *)(void *)(start + offset));
     return 1;
@@ -144,6 +146,7 @@ static void dissolve(page_t *page, const struct dlist *last)
     unsigned char *start = address_of(page);
     size_t size = (size_t)1 << page->kind;
 
+    /* loop: fragments */
     for (size_t offset = 0; offset < QUICK_FIT_PAGE_BYTES; offset += size) {
         struct dlist *fragment = (void *)(start + offset);
         if (fragment != last)

@@ -80,7 +80,7 @@ def test_a_large_heap():
 def test_a_heap_too_small_for_the_buckets():
     with pytest.raises(UsageError, match="give at least"):
         report(TLSF, "cortex-m4", "worst-alloc", 4 * KIB, tuple(load_allocator(TLSF).presets["l11"].items()))
-    with pytest.raises(UsageError, match="share of quick-fit: add 240 bytes"):
+    with pytest.raises(UsageError, match=r"on budgeted:quick-fit; give at least 4384 with"):
         report("budgeted:quick-fit", "cortex-m4", "worst-alloc", 4 * KIB)
 
 

@@ -126,5 +126,5 @@ def test_bins() -> None:
 
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-failing-alloc"])
 def test_a_heap_that_cannot_hold_the_state_is_refused(scenario: str) -> None:
-    with pytest.raises(UsageError, match="give at least 1024"):
-        observed(scenario, "cortex-m4", 512)
+    with pytest.raises(UsageError, match="give at least 80 "):
+        observed(scenario, "cortex-m4", 72)

@@ -15,9 +15,9 @@ from wcet_probe.probe import ProbeRequest, observe
 NAMES = (*allocator_names(), "budgeted:dlmalloc27")
 SCENARIOS = ("worst-alloc", "worst-free")
 MOST_BYTES = 8192
-STRIDE = 83
+STRIDE = 211
 """In units of the alignment: prime, so that the heaps differ in what is left of a division by any block size."""
-FROM = {"djgpp-carve": 2048, "djgpp-quarters": 64, "djgpp-sbrk": 64}
+FROM = {"djgpp-carve": 4096, "djgpp-quarters": 64, "djgpp-sbrk": 64}
 """Where smaller heaps than the first that works are not refused as they should be."""
 
 
