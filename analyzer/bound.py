@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.certificate import certificate
+from wcet_probe.analyzer.conflicts import Conflict, conflicting_edges
 from wcet_probe.analyzer.costs import Costs, block_cycles, check_chargeable, cost_table, taken_cycles
 from wcet_probe.analyzer.expressions import evaluate
 from wcet_probe.analyzer.fact_binding import Analysed, bound_facts, check_place, parameter_values
@@ -76,7 +77,8 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
     bounded = bound_loops(request.image, values, facts, parameters)
     told = flow_facts(request.facts, request.entry, parameters, values, index, analysed)
     progress("solving the flow problem")
-    proof = _Proof(request, values, bounded, [*bounded.limits, *told.limits])
+    conflicts = [_conflict_limit(number, each) for number, each in enumerate(conflicting_edges(values))]
+    proof = _Proof(request, values, bounded, [*bounded.limits, *told.limits, *conflicts])
     instructions, cycles = proof.solved("instructions"), proof.solved("cycles")
     return Bound(
         entry=request.entry,
@@ -162,6 +164,15 @@ def _check_resolved(image: Image, graph: Supergraph, values: Values) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------------- IPET
+
+
+def _conflict_limit(number: int, conflict: Conflict) -> Limit:
+    """At most one of two edges for each pass of the header, or in the call."""
+    edges = ((conflict.first, 1), (conflict.second, 1))
+    if conflict.first == conflict.second:
+        edges = ((conflict.first, 1),)
+    passes = ((conflict.header, -1),) if conflict.header is not None else ()
+    return Limit(f"conflict:{number}", passes, edges, 0 if passes else 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import networkx
+import networkx as nx
 
 Successors = Mapping[int, Sequence[int]]
 
@@ -50,20 +50,18 @@ def loop_forest(successors: Successors, entry: int) -> tuple[int | Loop, ...]:
     *Soundness:* every cycle of the graph passes the header of a loop of the result (F. Bourdoncle, Efficient chaotic
     iteration strategies with widenings, FMPA 1993).
     """
-    graph = networkx.DiGraph()
+    graph = nx.DiGraph()
     graph.add_node(entry)
     for source, targets in successors.items():
         graph.add_edges_from((source, target) for target in targets)
-    reachable = {entry} | networkx.descendants(graph, entry)
+    reachable = {entry} | nx.descendants(graph, entry)
     return tuple(_ordered(graph.subgraph(reachable).copy(), frozenset({entry})))
 
 
-def _ordered(graph: networkx.DiGraph, entries: frozenset[int]) -> Iterator[int | Loop]:
+def _ordered(graph: nx.DiGraph, entries: frozenset[int]) -> Iterator[int | Loop]:
     """Parts of ``graph`` in topological order; control enters it at ``entries``."""
-    condensed = networkx.condensation(graph)
-    for number in networkx.lexicographical_topological_sort(
-        condensed, key=lambda n: min(condensed.nodes[n]["members"])
-    ):
+    condensed = nx.condensation(graph)
+    for number in nx.lexicographical_topological_sort(condensed, key=lambda n: min(condensed.nodes[n]["members"])):
         members = condensed.nodes[number]["members"]
         (some, *others) = sorted(members)
         if not others and not graph.has_edge(some, some):

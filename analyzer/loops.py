@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import networkx
+import networkx as nx
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.forest import Loop
 from wcet_probe.analyzer.lift import Varnode
 from wcet_probe.analyzer.pcode_semantics import signed
-from wcet_probe.analyzer.state import Base, Location, State
+from wcet_probe.analyzer.state import Base, Location, State, defined_at
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import Edge
 from wcet_probe.analyzer.terms import Linear, Term, Terms, combined
@@ -81,6 +81,7 @@ class Count:
         max_header: most executions of the header for each entry.
         total: most executions of the header for each entry of the enclosing loop, or None.
         counter: what counts, for people.
+        distance: the distance at entry, as coefficients of terms, and a constant.
     """
 
     relation: str
@@ -90,6 +91,7 @@ class Count:
     max_header: int
     total: int | None
     counter: str
+    distance: tuple[tuple[tuple[Term, int], ...], int] = ((), 0)
 
 
 def loop_shapes(values: Values) -> tuple[LoopShape, ...]:
@@ -116,11 +118,10 @@ def _shape(values: Values, loop: Loop, parent: Loop | None) -> LoopShape:
         elif edge.source in loop.nodes and edge.target not in loop.nodes:
             leaving.append(edge)
     predicated = any(
-        op.opcode == "CBRANCH"
+        op.opcode == "CBRANCH" and op.inputs[0] == Varnode("ram", instruction.address + instruction.size_bytes, 4)
         for node in loop.nodes
         for instruction in values.graph.points[node].block.instructions
         for op in instruction.ops
-        if op.inputs[0] == Varnode("ram", instruction.address + instruction.size_bytes, 4)
     )
     return LoopShape(loop, parent, tuple(entering), tuple(back), tuple(leaving), predicated)
 
@@ -145,11 +146,15 @@ def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, C
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """How an iteration changes a leaf of the header: ``+ amount``, or ``>> amount``."""
+    """How an iteration changes a leaf of the header: by ``+ amount``, or by taking off at least ``amount`` bits.
+
+    ``after`` is the term of the changed value where all back edges agree on it.
+    """
 
     location: Location
     amount: int
-    shifts: bool = False
+    shifts: bool
+    after: Term | None
 
 
 def _counters(values: Values, shape: LoopShape) -> dict[Term, _Step]:
@@ -160,10 +165,11 @@ def _counters(values: Values, shape: LoopShape) -> dict[Term, _Step]:
         node = terms[leaf]
         if node.opcode != "leaf" or node.arguments[:2] != ("phi", (shape.loop.header,)) or leaf in found:
             continue
-        steps = {_step(terms, leaf, values.edges[edge].state.read(location)) for edge in shape.back_edges}
+        ends = {values.edges[edge].state.read(location) for edge in shape.back_edges}
+        steps = {_step(terms, leaf, after) for after in ends}
         step = steps.pop()
         if not steps and step is not None and step[0]:
-            found[leaf] = _Step(location, *step)
+            found[leaf] = _Step(location, *step, ends.pop() if len(ends) == 1 else None)
     return found
 
 
@@ -177,6 +183,10 @@ def _step(terms: Terms, leaf: Term, after: Term | None) -> tuple[int, bool] | No
     if node.opcode == "INT_RIGHT" and operands[0] == leaf:
         bits = terms.value(operands[1])
         return (bits, True) if bits else None
+    if node.opcode == "INT_AND" and leaf in operands:
+        (other,) = [operand for operand in operands if operand != leaf] or [leaf]
+        if terms.difference(leaf, other) == Linear({}, 1, form.bits):
+            return 1, True  # x & (x - 1) takes the lowest bit that is set
     return None
 
 
@@ -205,7 +215,19 @@ class _Counter:
             bounds = [min(self._of_edge(edge), key=_rank, default=None) for edge in going_on]
             if going_on and None not in bounds:
                 found.append(max((bound for bound in bounds if bound), key=_rank))
+        found += self._at_all_back_edges()
         return min(found, key=_rank, default=None)
+
+    def _at_all_back_edges(self) -> list[Count]:
+        """Bounds where each back edge has a condition of its own: the same one, or each an order, which stays broken."""
+        each = [list(self._of_edge(self._values.edges[edge])) for edge in self._shape.back_edges]
+        if not all(each):
+            return []
+        found = [count for count in each[0] if all(count in others for others in each)]
+        orders = [[count for count in counts if count.relation in ("<", "<=")] for counts in each]
+        if all(orders):
+            found.append(max((min(counts, key=_rank) for counts in orders), key=_rank))
+        return found
 
     def ranges(self, count: Count) -> dict[Term, StridedInterval]:
         """What the counters can be while the loop runs as often as it may."""
@@ -225,14 +247,14 @@ class _Counter:
     def _always_passed(self) -> list[int]:
         """Blocks of this loop, not of inner ones, that lie on every way from the header back to it."""
         loop = self._shape.loop
-        graph = networkx.DiGraph()
+        graph = nx.DiGraph()
         graph.add_nodes_from(loop.nodes)
         graph.add_edges_from(
             (e.source, e.target)
             for e in self._values.edges
             if e.source in loop.nodes and e.target in loop.nodes and e.target != loop.header
         )
-        dominators = networkx.immediate_dominators(graph, loop.header)
+        dominators = nx.immediate_dominators(graph, loop.header)
         inner = {node for part in loop.parts if isinstance(part, Loop) for node in part.nodes}
         common: set[int] | None = None
         for edge in self._shape.back_edges:
@@ -282,7 +304,8 @@ class _Counter:
             return None
         bits = self._terms[first].bits
         if relation == "==":
-            return Count("==", one - other, 0, 0, 2, None, "")
+            form = tuple(distance.coefficients.items()), distance.constant
+            return Count("==", one - other, 0, 0, 2, None, "", form)
         if relation == "!=":
             return self._until_equal(distance, other - one, bits)
         if one and other:
@@ -307,18 +330,8 @@ class _Counter:
         return not any(self._defined_inside(leaf) for leaf in self._terms.leaves(term))
 
     def _defined_inside(self, leaf: Term) -> bool:
-        name = self._terms[leaf].arguments
-        nodes = self._shape.loop.nodes
-        match name:
-            case ("in", _) | ("stack pointer",):
-                return False
-            case ("phi", ("edge", int(source), _), *_):
-                return source in nodes
-            case ("phi", (int(place), *_), *_):
-                return place in nodes
-            case (int(place), *_):
-                return place in nodes
-        return True
+        place = defined_at(self._terms[leaf].arguments)
+        return place is None or place in self._shape.loop.nodes
 
     def _at_entry(self, form: Linear) -> Linear | None:
         """``form`` with the counters replaced by what they are when the loop is entered, where all entries agree."""
@@ -383,7 +396,8 @@ class _Counter:
     def _count(self, relation: str, step: int, low: int, high: int, header: int, distance: Linear) -> Count:
         total = self._total(relation, step, distance, header)
         counters = ", ".join(sorted(_name(self._own[t].location) for t in self._own))
-        return Count(relation, step, low, high, header, total, counters)
+        form = tuple(distance.coefficients.items()), distance.constant
+        return Count(relation, step, low, high, header, total, counters, form)
 
     def _cannot_wrap(
         self,
@@ -408,13 +422,11 @@ class _Counter:
     def _shifted(self, relation: str, first: Term, second: Term) -> Count | None:
         """While a value that is shifted right each time is not 0."""
         for one, other in ((first, second), (second, first)):
-            base = one if one in self._own else next(iter(self._terms.operands(one)), one)
-            own = self._own.get(base)
+            leaf = next((leaf for leaf, step in self._own.items() if one in (leaf, step.after)), None)
+            own = self._own[leaf] if leaf is not None else None
             positive = relation == "!=" and self._terms.value(other) == 0
             positive |= relation == "<" and one == second and self._terms.value(other) is not None
             if own is None or not own.shifts or not positive:
-                continue
-            if one != base and (self._terms[one].opcode != "INT_RIGHT" or base != self._terms.operands(one)[0]):
                 continue
             initial = self._initial(own.location)
             if initial is None:

@@ -344,9 +344,28 @@ class State:
         """Where one part cannot be among ``value``, the other was chosen."""
         condition, *parts = operands
         for part, other, holds in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
-            if self.base(part) is self.base(other) and strided.meet(self._under(other, condition, holds=not holds), value).is_bottom:
+            if (
+                self.base(part) is self.base(other)
+                and strided.meet(self._under(other, condition, holds=not holds), value).is_bottom
+            ):
                 return self.assume(condition, holds) and self._refine(part, value, depth - 1)
         return True
+
+
+ENTRY = -1
+"""Where a leaf is defined that stands for a value at entry."""
+
+
+def defined_at(name: LeafName) -> int | None:
+    """The point that defines the leaf of this name, ``ENTRY``, or None where that is not known."""
+    match name:
+        case ("in", _) | ("stack pointer",):
+            return ENTRY
+        case ("phi", ("edge", int(source), _), *_):
+            return source
+        case ("phi", (int(place), *_), *_) | (int(place), *_):
+            return place
+    return None
 
 
 def join(states: Sequence[State], place: LeafName, former: State | None = None, *, gated: bool = False) -> State:
@@ -402,8 +421,12 @@ def _gate(states: Sequence[State]) -> Term | None:
     candidates = [
         term
         for term, value in one.known.items()
-        if terms[term].opcode in _TRUTHS and value.is_constant and value.value == 1 and term in other.known
-        and other.known[term].is_constant and other.known[term].value == 0
+        if terms[term].opcode in _TRUTHS
+        and value.is_constant
+        and value.value == 1
+        and term in other.known
+        and other.known[term].is_constant
+        and other.known[term].value == 0
     ]
     return min(candidates, key=lambda term: (terms[term].opcode not in _RELATIONS, term), default=None)
 

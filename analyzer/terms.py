@@ -149,8 +149,8 @@ class Terms:
     def _plain(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
         if max(self._depth[argument] for argument in arguments) >= _MOST_DEPTH:
             return None
-        if opcode in _COMMUTATIVE and arguments[0] > arguments[1]:
-            arguments = arguments[1], arguments[0]
+        if opcode in _COMMUTATIVE:
+            arguments = tuple(sorted(arguments, key=lambda one: (self.value(one) is not None, one)))
         return self._make(Node(opcode, arguments, bits))
 
     def _is_truth(self, term: Term) -> bool:
@@ -158,6 +158,8 @@ class Terms:
         return node.opcode in _TRUTHS or (node.opcode == "const" and node.arguments[0] in (0, 1))
 
     def _simplified(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
+        if opcode in _COMMUTATIVE and self.value(arguments[0]) is not None:
+            arguments = arguments[1], arguments[0]
         first = arguments[0]
         second = arguments[1] if len(arguments) > 1 else None
         constant = self.value(second) if second is not None else None
@@ -175,12 +177,8 @@ class Terms:
                 return first
             case "INT_AND" if constant is not None:
                 return self._masked(first, constant, bits)
-            case "INT_AND" if second is not None and (mask := self.value(first)) is not None:
-                return self._masked(second, mask, bits)
             case "INT_CARRY" if constant:
                 return self._plain("INT_LESSEQUAL", (self.constant(-constant, node.bits), first), bits)
-            case "INT_OR" | "INT_XOR" if self.value(first) == 0:
-                return second
             case "INT_OR" | "INT_XOR" | "INT_RIGHT" | "INT_SRIGHT" if constant == 0:
                 return first
             case "BOOL_NEGATE":

@@ -280,27 +280,42 @@ def _order(edge: Edge) -> tuple[int, int, str, int]:
 
 
 def _enumerated(state: State, target: Term, memory: Memory, *, thumb: bool) -> tuple[int, ...]:
+    """The values of ``target``, where they follow from the few values of one term that it is made of."""
     terms = state.terms
     mask = ~1 if thumb else ~0
-    leaves = sorted(terms.leaves(target))
-    if len(leaves) > 1 or any(state.base(leaf) is not Base.NUMBER for leaf in leaves):
-        return ()
-    inputs = state.value(leaves[0]) if leaves else strided.constant(32, 0)
-    if inputs.size > _MOST_TARGETS:
-        return ()
-    found = {_concrete(terms, target, dict.fromkeys(leaves, value), memory) for value in inputs.values()}
-    return tuple(sorted(value & mask for value in found if value is not None)) if None not in found else ()
+    parts = sorted(_parts(terms, target), key=lambda part: (state.value(part).size, part))
+    for part in parts:
+        values = state.value(part)
+        if state.base(part) is not Base.NUMBER or values.size > _MOST_TARGETS:
+            continue
+        found = {_concrete(terms, target, {part: value}, memory) for value in values.values()}
+        if None not in found:
+            return tuple(sorted(value & mask for value in found if value is not None))
+    return ()
 
 
-def _concrete(terms: Terms, term: Term, leaves: Mapping[Term, int], memory: Memory) -> int | None:
-    """The value of ``term`` for given values of its leaves."""
+def _parts(terms: Terms, term: Term) -> set[Term]:
+    """``term`` and all that it is made of."""
+    found, todo = set[Term](), [term]
+    while todo:
+        part = todo.pop()
+        if part not in found:
+            found.add(part)
+            todo.extend(terms.operands(part))
+    return found
+
+
+def _concrete(terms: Terms, term: Term, given: Mapping[Term, int], memory: Memory) -> int | None:
+    """The value of ``term`` for given values of terms that it is made of; None where they do not decide it."""
     node = terms[term]
+    if term in given:
+        return given[term]
     if node.opcode == "leaf":
-        return leaves[term]
+        return None
     if node.opcode == "const":
         return terms.value(term)
     operands = terms.operands(term)
-    values = [_concrete(terms, operand, leaves, memory) for operand in operands]
+    values = [_concrete(terms, operand, given, memory) for operand in operands]
     if None in values:
         return None
     if node.opcode == "TABLE":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from types import TracebackType
 from typing import Self
 
@@ -50,8 +51,6 @@ _SLOT_BYTES = 4
 _MOST_ARGUMENTS = 4
 _FRAME_BYTES = 16
 """Left free above the first frame: the PowerPC ABI saves the link register in its caller's frame."""
-
-NO_METADATA: tuple[MemoryRange, ...] = ()
 
 
 class Machine:
@@ -146,7 +145,7 @@ class Machine:
         function: str,
         arguments: Sequence[int],
         initial: InitialCache,
-        heap_metadata: Callable[[], Iterable[MemoryRange]] = lambda: NO_METADATA,
+        heap_metadata: Callable[[], Iterable[int]] = tuple,
     ) -> Measurement:
         """Count one call of ``function``.
 
@@ -154,7 +153,8 @@ class Machine:
             function: the symbol to call.
             arguments: up to four words.
             initial: content of the caches at entry; ``warm`` takes what ``replay_observed`` left.
-            heap_metadata: gives the headers of the heap's blocks; asked before and after the call.
+            heap_metadata: gives the addresses of all words of the headers of the heap's blocks, as they are at that
+                moment; asked before and after the call.
 
         Raises:
             ImageError: the image has no such function.
@@ -162,17 +162,16 @@ class Machine:
         """
         self._observer.restart(initial)
         self._hook(instructions=True)
-        headers = list(heap_metadata())
+        headers = heap_metadata()
         result = self._run(function, arguments)
         observation = self._observer.observation()
-        headers.extend(heap_metadata())
         return measurement(
             observation,
             self._table,
             self._target,
             stack_pointer=self._stack_pointer,
             result=result,
-            heap_metadata=headers,
+            heap_metadata=chain(headers, heap_metadata()),
         )
 
     def count(self, function: str, arguments: Sequence[int]) -> int:

@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 from wcet_probe.emu.observer import Observation
 from wcet_probe.emu.tables import CodeTable
-from wcet_probe.model import CacheConfig, Control, Measurement, MemoryRange, Run, Target
+from wcet_probe.model import CacheConfig, Control, Measurement, Run, Target
 
 _WORD_BYTES = 4
 
@@ -19,7 +19,7 @@ def measurement(
     *,
     stack_pointer: int,
     result: int,
-    heap_metadata: Iterable[MemoryRange] = (),
+    heap_metadata: Iterable[int] = (),
 ) -> Measurement:
     """The measurement behind ``observation``.
 
@@ -29,7 +29,7 @@ def measurement(
         target: whose memory timing is charged.
         stack_pointer: its value at entry.
         result: the call's return value.
-        heap_metadata: the headers of the heap's blocks, told apart from the rest of the heap.
+        heap_metadata: addresses of the words of the heap's headers, which are told apart from the rest of the heap.
     """
     touched = dict(_split_heap(observation.touched, heap_metadata))
     stalls = stall_cycles(observation, target)
@@ -154,13 +154,11 @@ def _sets(addresses: Iterable[int], cache: CacheConfig | None) -> tuple[int, ...
 
 
 def _split_heap(
-    touched: Mapping[str, Sequence[int]], heap_metadata: Iterable[MemoryRange]
+    touched: Mapping[str, Sequence[int]], heap_metadata: Iterable[int]
 ) -> Iterable[tuple[str, Sequence[int]]]:
-    headers = {
-        word for extent in heap_metadata for word in range(extent.base_address & ~3, extent.end_address, _WORD_BYTES)
-    }
     for name, words in touched.items():
         if name == "heap":
+            headers = set(words).intersection(heap_metadata)  # A heap may have millions, of which few are touched.
             yield "heap_metadata", [word for word in words if word in headers]
             yield "heap_blocks", [word for word in words if word not in headers]
         else:

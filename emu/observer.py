@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import compress
 
 from wcet_probe.emu import native
 from wcet_probe.emu.engine import register_id, register_read_address, stop_address
@@ -19,6 +22,8 @@ PATH_CAPACITY = 1 << 16
 
 _WORD_BYTES = 4
 _WORD_BITS = 32
+_MARKS = tuple(bytes(byte >> bit & 1 for bit in range(8)) for byte in range(256))
+"""The bits of each byte, the lowest first, as a byte each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +182,13 @@ class Observer:
         return (native.RangeLayout * len(rows))(*rows), words
 
     def _touched_words(self, region: Region, row: native.RangeLayout) -> Iterator[int]:
-        base = region.extent.base_address
         count = region.extent.size_bytes // _WORD_BYTES // _WORD_BITS + 1
-        for word, bits in enumerate(self._touched[row.touched_word : row.touched_word + count]):
-            if bits:
-                for bit in range(_WORD_BITS):
-                    if bits >> bit & 1:
-                        yield base + _WORD_BYTES * (_WORD_BITS * word + bit)
+        bits = array("I", memoryview(self._touched)[row.touched_word : row.touched_word + count].tobytes())
+        if sys.byteorder == "big":
+            bits.byteswap()
+        marks = b"".join(map(_MARKS.__getitem__, bits.tobytes()))
+        base = region.extent.base_address
+        return compress(range(base, base + _WORD_BYTES * len(marks), _WORD_BYTES), marks)
 
 
 def _never_written(icache: CacheConfig | None) -> CacheConfig | None:

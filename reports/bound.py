@@ -83,4 +83,13 @@ def short_assumptions(assumptions: Sequence[Assumption], width: int) -> Iterator
         yield from (cut(line, width) for line in table((one.id, one.statement) for one in assumptions))
     else:
         yield f"Assumptions ({len(assumptions)}; --why tells each)"
-        yield from paragraph(" ", ", ".join(one.id for one in assumptions), width, 1)
+        yield from paragraph(" ", ", ".join(_ids(assumptions)), width, 1)
+
+
+def _ids(assumptions: Sequence[Assumption]) -> Iterator[str]:
+    """The names; of facts that follow each other in one file, all but the first by their line alone."""
+    last = ""
+    for one in assumptions:
+        file, _, line = one.id.rpartition(":")
+        yield f":{line}" if file and file == last else one.id
+        last = file

@@ -1,4 +1,4 @@
-"""The section ``bound`` of the JSON documents, which ``wcet_probe.verify`` checks, and the document of a bound alone."""
+"""The section ``bound`` of JSON documents, which ``wcet_probe.verify`` checks, and the document of a bound alone."""
 
 from __future__ import annotations
 

@@ -6,13 +6,15 @@ Each document names its ``format`` and ``version``; a key that is added later do
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from wcet_probe import __version__
+from wcet_probe.gap import BlockGap
 from wcet_probe.model import Allocator, CacheConfig, CacheCounts, Image, Measurement, Report, Run, Target
+from wcet_probe.reports.bound_document import bound_section, gap_section
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
 Document = dict[str, object]
 
 
-def document(report: Report) -> Document:
-    """The document ``wcet-probe-result`` of one answer."""
+def document(report: Report, gaps: Sequence[BlockGap] | None = None) -> Document:
+    """The document ``wcet-probe-result`` of one answer; ``gaps`` between bound and observation, if asked for."""
+    bound, seen = report.bound, report.measurement
     return {
         "format": "wcet-probe-result",
         "version": 1,
@@ -46,14 +49,19 @@ def document(report: Report) -> Document:
         **_hardware(report.target),
         "observed": _observed(report.measurement, report.image),
         "cross_check": plain(report.cross_check),
-        "bound": None,
+        "bound": bound_section(bound) if bound else None,
+        "no_bound": report.no_bound or None,
+        "slack": {unit: getattr(bound, unit) - getattr(seen, unit) for unit in ("instructions", "cycles")}
+        if bound
+        else None,
+        "gap": gap_section(gaps, bound, seen.instructions) if bound and gaps is not None else None,
         "verdict": plain(report.verdict),
     }
 
 
-def results_document(reports: Iterable[Report]) -> Document:
+def results_document(results: Iterable[Document]) -> Document:
     """The document ``wcet-probe-results`` of several answers, in their order."""
-    return {"format": "wcet-probe-results", "version": 1, "results": [document(report) for report in reports]}
+    return {"format": "wcet-probe-results", "version": 1, "results": list(results)}
 
 
 def target_document(target: Target) -> Document:

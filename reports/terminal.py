@@ -24,6 +24,7 @@ from wcet_probe.model import (
     Timing,
     Verdict,
 )
+from wcet_probe.reports.bound import both_sides, counted, short_assumptions, short_loops
 from wcet_probe.reports.layout import glyphs, paragraph, strip, strip_columns, table
 from wcet_probe.sizes import format_size
 
@@ -32,75 +33,83 @@ _DIGITS_SHOWN = 16
 _FACTS_SHOWN = 3
 _FUNCTIONS_SHOWN = 5
 _VERDICTS = {
-    Verdict.OBSERVED: "a witness, a lower bound of the WCET; there is no upper bound yet.",
-    Verdict.BOUNDED: "a witness below, a proven upper bound above.",
-    Verdict.UNBOUNDED: "a witness; no upper bound was established.",
+    Verdict.OBSERVED: "a witness, a lower bound of the WCET; no upper bound was asked for.",
+    Verdict.BOUNDED: "a witness below, a proven upper bound above",
+    Verdict.UNBOUNDED: "a witness, a lower bound of the WCET; no upper bound was established.",
     Verdict.OVER_BUDGET: "the upper bound is above the budget.",
     Verdict.CONTRADICTED: "observation and proof contradict each other; the model or the tool has a bug.",
 }
 _IDENTITY_WIDTH = 18
-_Line = str | Text
+Line = str | Text
+"""A line of a page, with or without style."""
 
 
 def render(report: Report, console: Console) -> None:
     """Print ``report`` on one screen: the answer, the state, the counts, the touched sets, the image."""
-    _print(console, _screen(report, _width(console), glyphs(console.encoding)))
+    print_lines(console, _screen(report, page_width(console), glyphs(console.encoding)))
 
 
 def render_comparison(reports: Sequence[Report], console: Console) -> None:
-    """Print one aligned table with a row for each of ``reports``."""
-    titles = ("allocator", "target", "heap", "instruc-\ntions", "cycles", "I\nmisses", "D\nmisses", "sets\nI + D")
-    render_table((*titles, "stack\nbytes"), map(_comparison, reports), console)
+    """Print one aligned table with a row for each of ``reports``, and why a bound is missing."""
+    titles = ("allocator", "target", "heap", "instruc-\ntions")
+    if all(report.verdict is Verdict.OBSERVED for report in reports):
+        titles += ("cycles", "I\nmisses", "D\nmisses", "sets\nI + D", "stack\nbytes")
+        render_table(titles, map(_comparison, reports), console)
+        return
+    render_table((*titles, "bound", "cycles", "bound", "I\nmisses", "D\nmisses"), map(_bounded, reports), console)
+    for report in reports:
+        if report.no_bound:
+            console.print(Text(f"\n{_name(report)}, heap {format_size(report.heap_bytes)}: {report.no_bound}"))
 
 
 def render_target(target: Target, console: Console) -> None:
     """Print every number of ``target`` with its source and basis, and the choices of its model."""
-    _print(console, _target_page(target, _width(console)))
+    print_lines(console, _target_page(target, page_width(console)))
 
 
 def render_allocator(allocator: Allocator, console: Console) -> None:
     """Print the manifest of ``allocator``: what it is, its parameters, entry points, claims and literature."""
-    _print(console, _allocator_page(allocator, _width(console)))
+    print_lines(console, _allocator_page(allocator, page_width(console)))
 
 
 def render_scenario(name: str, description: str, allocators: Iterable[str], console: Console) -> None:
     """Print what scenario ``name`` is, and the ``allocators`` that offer it."""
-    _print(console, [_heading(name)])
-    _print(console, paragraph("", description, _width(console)))
-    _print(console, paragraph("Offered by", ", ".join(allocators), _width(console)))
+    print_lines(console, [heading(name)])
+    print_lines(console, paragraph("", description, page_width(console)))
+    print_lines(console, paragraph("Offered by", ", ".join(allocators), page_width(console)))
 
 
 def render_table(header: Sequence[str], rows: Iterable[Sequence[object]], console: Console) -> None:
     """Print ``rows`` in aligned columns under the titles of ``header``."""
-    _print(console, table(rows, header))
+    print_lines(console, table(rows, header))
 
 
-def _print(console: Console, lines: Iterable[_Line]) -> None:
+def print_lines(console: Console, lines: Iterable[Line]) -> None:
+    """Print ``lines`` as they are."""
     for line in lines:
         console.print(Text(line) if isinstance(line, str) else line, soft_wrap=True)
 
 
-def _width(console: Console) -> int:
+def page_width(console: Console) -> int:
+    """Characters of a line: those of the console, but not too many to read."""
     return min(console.width, _WIDEST)
 
 
-def _heading(text: str) -> Text:
+def heading(text: str) -> Text:
+    """``text`` as a heading."""
     return Text(text, style="bold")
 
 
 # ---------------------------------------------------------------------------------------------------------- one answer
 
 
-def _screen(report: Report, width: int, characters: str) -> Iterator[_Line]:
-    counts, plan, target = report.measurement, report.plan, report.target
-    cached = bool(target.icache or target.dcache)
-    entry = f", caches {report.initial_cache.value} at entry" if cached else ", no caches"
+def _screen(report: Report, width: int, characters: str) -> Iterator[Line]:
+    plan = report.plan
     values = "".join(f" {name}={value}" for name, value in report.allocator.values.items())
-    yield _heading(
-        f"{report.allocator.name} on {target.name}: {counts.instructions:,} instructions, {counts.cycles:,} cycles"
-    )
-    yield f"{plan.scenario}, heap {format_size(report.heap_bytes)}{entry}"
-    yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}"
+    yield from head(report, width)
+    if report.bound:
+        yield from short_loops(report.bound.loops, width)
+        yield from short_assumptions(report.bound.assumptions, width)
     yield ""
     yield from paragraph("State", plan.state, width)
     for number, reason in enumerate(plan.why):
@@ -114,17 +123,48 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[_Line]:
     if report.cross_check:
         yield from paragraph("Repeated", _cross_check(report.cross_check), width)
     yield ""
-    yield _heading("Counted")
+    yield heading("Counted")
     yield from table(_counted(report))
     if by_function := _by_function(report):
         yield from paragraph("", by_function, width, 1)
-    if cached:
+    if _cached(report.target):
         yield ""
         yield from _touched(report, width, characters)
     yield ""
     yield from paragraph("Image", f"sha256 {report.image.sha256[:_DIGITS_SHOWN]}, {report.image.compiler}", width)
     if values:
         yield from paragraph("", f"with{values}", width)
+
+
+def head(report: Report, width: int) -> Iterator[Line]:
+    """The answer in a few lines: what, where, the verdict, and the bound beside the observation."""
+    counts, bound, cached = report.measurement, report.bound, _cached(report.target)
+    entry = f", caches {report.initial_cache.value} at entry" if cached else ", no caches"
+    where = f"{report.plan.scenario}, heap {format_size(report.heap_bytes)}{entry}"
+    if bound is None:
+        yield heading(f"{_name(report)}: {counts.instructions:,} instructions, {counts.cycles:,} cycles")
+        yield where
+        yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}"
+        if report.no_bound:
+            yield from paragraph("", report.no_bound, width, 1)
+        return
+    kind = report.plan.measured.kind.value
+    most = f"{bound.instructions:,} instructions, {bound.cycles:,} cycles"
+    yield heading(f"{_name(report)}: {kind} takes at most {most}")
+    yield where
+    assumed = counted(len(bound.assumptions), "assumption")
+    yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}, under {assumed}."
+    yield ""
+    yield from both_sides(bound, counts, report.plan.scenario, width)
+    yield ""
+
+
+def _name(report: Report) -> str:
+    return f"{report.allocator.name} on {report.target.name}"
+
+
+def _cached(target: Target) -> bool:
+    return bool(target.icache or target.dcache)
 
 
 def _candidates(report: Report) -> str:
@@ -195,7 +235,7 @@ def _by_function(report: Report) -> str:
     return f"instructions of {', '.join(shown)}" if len(ranked) > 1 else ""
 
 
-def _touched(report: Report, width: int, characters: str) -> Iterator[_Line]:
+def _touched(report: Report, width: int, characters: str) -> Iterator[Line]:
     counts = report.measurement
     strips = []
     if cache := report.target.icache:
@@ -207,7 +247,7 @@ def _touched(report: Report, width: int, characters: str) -> Iterator[_Line]:
     names = max(len(name) for name, _, _ in strips)
     numbers = max(len(str(len(sets))) for _, sets, _ in strips)
     caches = ", ".join(f"{name} {sets} sets" for name, _, sets in strips if not name.startswith(" "))
-    yield _heading(f"Touched cache sets ({caches})")
+    yield heading(f"Touched cache sets ({caches})")
     for name, touched, sets in strips:
         columns = strip_columns(sets, width - names - numbers - 4)
         yield f"  {name:<{names}} {len(touched):>{numbers}} {strip(touched, sets, columns, characters)}"
@@ -232,6 +272,12 @@ def _comparison(report: Report) -> tuple[object, ...]:
     )
 
 
+def _bounded(report: Report) -> tuple[object, ...]:
+    name, target, heap, instructions, cycles, *misses, _, _ = _comparison(report)
+    proved = (report.bound.instructions, report.bound.cycles) if report.bound else ("-", "-")
+    return name, target, heap, instructions, proved[0], cycles, proved[1], *misses
+
+
 # ------------------------------------------------------------------------------------------------- targets, allocators
 
 
@@ -243,23 +289,23 @@ class _Sources(dict[str, int]):
         return self[text]
 
 
-def _target_page(target: Target, width: int) -> Iterator[_Line]:
+def _target_page(target: Target, width: int) -> Iterator[Line]:
     sources = _Sources()
     timings = {**target.timing, "(condition fails)": target.condition_failed}
-    yield _heading(f"{target.name}: {target.title}")
+    yield heading(f"{target.name}: {target.title}")
     for name, value in _identity(target):
         yield from paragraph(f"  {name}", value, width, _IDENTITY_WIDTH)
-    yield _heading("\nCycles of an instruction")
+    yield heading("\nCycles of an instruction")
     yield from table(
         [_timing(name, timing, sources) for name, timing in timings.items()],
         ("class", "each", "per\nregister", "load-\nuse", "branch\ntaken", "basis", "source"),
     )
-    yield _heading("\nCaches")
+    yield heading("\nCaches")
     yield from table(
         [_cache("instruction", target.icache, sources), _cache("data", target.dcache, sources)],
         ("cache", "size", "sets", "ways", "line", "policy", "writes", "basis", "source"),
     )
-    yield _heading("\nMemory behind the caches")
+    yield heading("\nMemory behind the caches")
     yield from table(
         [
             _number("bytes of a beat", target.memory.beat_bytes, sources),
@@ -311,18 +357,18 @@ def _number(what: str, number: Sourced, sources: _Sources) -> tuple[object, ...]
     return what, number.value, number.basis.value, f"[{sources[number.source]}]"
 
 
-def _items(title: str, items: Iterable[tuple[str, str]], width: int) -> Iterator[_Line]:
+def _items(title: str, items: Iterable[tuple[str, str]], width: int) -> Iterator[Line]:
     """A section of labelled paragraphs; nothing where there is none."""
     pairs = list(items)
     if pairs:
-        yield _heading(f"\n{title}")
+        yield heading(f"\n{title}")
     labels = max((len(label) for label, _ in pairs), default=0) + 2
     for label, text in pairs:
         yield from paragraph(f"  {label:<{labels - 2}}", text, width, labels)
 
 
-def _allocator_page(allocator: Allocator, width: int) -> Iterator[_Line]:
-    yield _heading(f"{allocator.name}: {allocator.title}")
+def _allocator_page(allocator: Allocator, width: int) -> Iterator[Line]:
+    yield heading(f"{allocator.name}: {allocator.title}")
     yield from paragraph("", allocator.summary, width, 1)
     yield ""
     yield from table(
@@ -333,7 +379,7 @@ def _allocator_page(allocator: Allocator, width: int) -> Iterator[_Line]:
         ]
     )
     if allocator.parameters:
-        yield _heading("\nParameters")
+        yield heading("\nParameters")
         yield from table(
             [
                 (p.name, allocator.values.get(p.name, p.default), p.default, ", ".join(map(str, p.choices)), p.macro)

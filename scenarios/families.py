@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import wraps
-from itertools import repeat
+from itertools import chain, repeat
 
 from wcet_probe.errors import HeapTooSmallError, StateError
 from wcet_probe.model import Allocator, Block, MemoryRange, ScenarioPlan
@@ -45,6 +45,7 @@ class HeapRequest:
 Builder = Callable[[HeapRequest], tuple[ScenarioPlan, ...]]
 """Builds the candidate plans of a scenario for a heap."""
 
+_WORD_BYTES = 4
 _LARGEST_HEAP_BYTES = 1 << 28
 _VERIFIED_STEPS = 16
 """Heaps above the one that is named which are tried too: what is left behind the last block may fit in no other way."""
@@ -150,11 +151,13 @@ class Blocks:
         return self.free.count(0)
 
 
-def headers_of(blocks: Iterable[Block]) -> Iterator[MemoryRange]:
-    """The headers of ``blocks``."""
+def header_words(blocks: Iterable[Block]) -> Iterator[int]:
+    """Addresses of all words of the headers of ``blocks``, in any order."""
     if isinstance(blocks, Blocks):
-        return map(MemoryRange, blocks.addresses, repeat(blocks.header_bytes))
-    return (MemoryRange(block.address, block.header_bytes) for block in blocks)
+        offsets = range(0, blocks.header_bytes, _WORD_BYTES)
+        return chain.from_iterable(map(offset.__add__, blocks.addresses) for offset in offsets)
+    extents = ((block.address & ~3, block.address + block.header_bytes) for block in blocks)
+    return chain.from_iterable(range(*extent, _WORD_BYTES) for extent in extents)
 
 
 def chained_tags(

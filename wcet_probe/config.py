@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -24,12 +25,13 @@ _PLACES: tuple[tuple[str, tuple[str, ...]], ...] = (("wcet-probe.toml", ()), ("p
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the configuration file says; None where it says nothing."""
+    """What the configuration ``file`` says; None where it says nothing."""
 
     cc: str | None = None
     cache_dir: Path | None = None
     target: str | None = None
     heap_bytes: int | None = None
+    file: Path | None = field(default=None, compare=False)
 
 
 def load_config(start: Path) -> Config:
@@ -75,10 +77,19 @@ def _config(table: object, file: Path) -> Config:
         if not ((isinstance(value, str) and value) or (key == "heap" and type(value) is int)):
             raise UsageError(f"{file}: {key} must be a text in quotation marks, not {value!r}.")
     folder = table.get("cache-dir")
-    heap = table.get("heap")
     return Config(
         cc=table.get("cc"),
         cache_dir=None if folder is None else file.parent / Path(folder).expanduser(),
         target=table.get("target"),
-        heap_bytes=None if heap is None else parse_size(str(heap)),
+        heap_bytes=_heap_bytes(table, file),
+        file=file,
     )
+
+
+def _heap_bytes(table: Mapping[str, object], file: Path) -> int | None:
+    if "heap" not in table:
+        return None
+    try:
+        return parse_size(str(table["heap"]))
+    except UsageError as error:
+        raise UsageError(f"{file}: heap: {error}") from error

@@ -57,11 +57,16 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
         UsageError: a file cannot be read, the function is not there, or a flow fact is wrong.
     """
     target = request.target
-    facts = merged_facts([parse_facts(file.name, _text(file)) for file in request.facts])
+    facts = merged_facts([parse_facts(str(file), _text(file)) for file in request.facts])
     progress(f"reading {request.elf.name}")
     elf = _bytes(request.elf)
     # Who built it is not known, and nothing depends on it.
     image = read_image(elf, target.isa, compiler="")
+    if image.big_endian is not target.big_endian:
+        order = "big" if image.big_endian else "little"
+        raise UsageError(
+            f"{request.elf.name} is {order}-endian, {target.name} is not; choose a target of its byte order."
+        )
     instructions = with_timing_problems(decode(image), target)
     sources = find_sources(elf, request.source_dirs)
     bound = prove(

@@ -1,4 +1,4 @@
-"""The distance between bound and witness, block by block: what the worst path executes and the observed one does not."""
+"""The distance between bound and witness, block by block: what only the worst path executes, or more often."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from wcet_probe.proof import Bound
 class Cause(StrEnum):
     """Why a block's executions differ."""
 
-    OTHER_PATH = "other path"
-    """It is on the worst path and was not executed."""
-    MORE_ITERATIONS = "more iterations"
-    """It is on the worst path more often than it was executed."""
-    NOT_ON_PATH = "not on the worst path"
-    """It was executed more often than it is on the worst path."""
+    MORE_OFTEN = "more often on the worst path"
+    """More iterations, or more calls, than were observed."""
+    OTHER_PATH = "only on the worst path"
+    LESS_OFTEN = "less often on the worst path"
+    NOT_ON_PATH = "only observed"
     SAME = "same"
 
 
@@ -26,8 +25,8 @@ class Cause(StrEnum):
 class BlockGap:
     """A stretch of code: its instructions, executions on the worst path and observed, and what that makes.
 
-    ``difference`` is in instructions; over all blocks it sums up to bound minus witness, as far as the bound is attained
-    by the worst path.
+    ``difference`` is in instructions; over all blocks it sums up to the worst path minus the witness. What is proved
+    above the worst path, where the bound is not attained, is in no block.
     """
 
     address: int
@@ -44,13 +43,13 @@ class BlockGap:
 
 
 def block_gaps(
-    bound: Bound, measurement: Measurement, image: Image, instructions: Sequence[Instruction]
+    bound: Bound, measurement: Measurement | None, image: Image, instructions: Sequence[Instruction]
 ) -> tuple[BlockGap, ...]:
     """Bound and observation block by block, in order of addresses; call contexts are put together.
 
     Parameters:
         bound: with its worst path.
-        measurement: the witness.
+        measurement: the witness, or None: nothing was observed.
         image: the binary of both.
         instructions: its code in order of addresses.
     """
@@ -59,7 +58,7 @@ def block_gaps(
         for instruction in instructions:
             if block.address <= instruction.address < block.end_address:
                 planned[instruction.address] = planned.get(instruction.address, 0) + block.executions
-    observed = observed_executions(measurement, instructions)
+    observed = observed_executions(measurement, instructions) if measurement else {}
     starts = {block.address for block in bound.worst_path}
     gaps: list[BlockGap] = []
     group: list[Instruction] = []
@@ -98,7 +97,7 @@ def observed_executions(measurement: Measurement, instructions: Sequence[Instruc
 def _gap(image: Image, group: tuple[Instruction, ...], planned: int, observed: int) -> BlockGap:
     cause = Cause.SAME
     if planned > observed:
-        cause = Cause.MORE_ITERATIONS if observed else Cause.OTHER_PATH
+        cause = Cause.MORE_OFTEN if observed else Cause.OTHER_PATH
     elif observed > planned:
-        cause = Cause.NOT_ON_PATH
+        cause = Cause.LESS_OFTEN if planned else Cause.NOT_ON_PATH
     return BlockGap(group[0].address, image.location(group[0].address), group, planned, observed, cause)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from wcet_probe.program import Program, load_program
 from wcet_probe.proof import Bound, LoopClaim
 from wcet_probe.proving import prove_operation
 from wcet_probe.scenarios import family
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of, headers_of
+from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of, header_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_check: bool) -> _Outcome:
         memory = machine.memory.snapshot() if cross_check else {}
         call = _Call(function, machine.entry_registers(arguments), memory, initial)
         machine.restart_loop_counts()
-        measurement = machine.measure(function, arguments, initial, lambda: _headers(bench.family, guest))
+        measurement = machine.measure(function, arguments, initial, lambda: header_words(bench.family.walk(guest)))
         _hold_against_bound(bench, machine, plan, measurement)
         if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:
             what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
@@ -338,10 +338,6 @@ def _arguments(plan: ScenarioPlan, machine: Machine) -> tuple[int, ...]:
     if plan.measured.kind is OperationKind.MALLOC:
         return (plan.measured.size_bytes, plan.measured.cache_set)
     return (machine.slot(plan.measured.slot),)
-
-
-def _headers(chosen: Family, guest: GuestHeap) -> Iterator[MemoryRange]:
-    return headers_of(chosen.walk(guest))
 
 
 def _cross_check(bench: _Bench, plan: ScenarioPlan, call: _Call, measurement: Measurement) -> CrossCheck:

@@ -72,6 +72,7 @@ static inline unsigned bin_of(size_t size)
 
     if (units < DLMALLOC27_SMALL_COUNT)
         return (unsigned)units;
+    /* point: large */
     units -= DLMALLOC27_SMALL_COUNT;
     unsigned group = DLMALLOC27_SMALL_COUNT;
     unsigned count = DLMALLOC27_SMALL_COUNT / 2;
@@ -94,6 +95,7 @@ static inline void take_out(chunk_t *chunk)
     dlist_unlink(&chunk->links);
     if (dlist_is_empty(next) && next != &control.bins[DLMALLOC27_UNSORTED]) { /* next is the head, then */
         unsigned bin = (unsigned)(next - control.bins);
+        /* point: emptied */
         control.bitmap[bin / 32] &= ~((uint32_t)1 << bin % 32);
     }
 }
@@ -154,6 +156,7 @@ static inline size_t release(chunk_t *chunk)
     chunk_t *next = at(chunk, size);
 
     if ((chunk->tag & PREV_IN_USE) == 0) {
+        /* point: before */
         size += chunk->prev_size;
         chunk = before(chunk);
         take_out(chunk);
@@ -167,6 +170,7 @@ static inline size_t release(chunk_t *chunk)
     if (is_used(next)) {
         next->tag &= ~PREV_IN_USE;
     } else {
+        /* point: after */
         size += size_of(next);
         take_out(next);
     }
@@ -356,5 +360,6 @@ void dlmalloc27_free(void *payload)
         return;
     }
     if (release(chunk) >= DLMALLOC27_CONSOLIDATION_THRESHOLD && control.has_fast)
+        /* point: consolidation */
         consolidate();
 }

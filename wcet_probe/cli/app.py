@@ -15,10 +15,12 @@ import click
 
 from wcet_probe import __version__
 from wcet_probe.cli import streams
+from wcet_probe.cli.bound import bound
 from wcet_probe.cli.doctor import doctor
 from wcet_probe.cli.names import list_names, show
 from wcet_probe.cli.run import run
 from wcet_probe.cli.studies import growth, matrix, search
+from wcet_probe.cli.verify import verify
 from wcet_probe.config import CACHE_DIR_VARIABLE
 from wcet_probe.errors import ExitCode, UsageError, WcetProbeError, unknown_name
 
@@ -26,14 +28,18 @@ EPILOG = """\b
 Examples:
   wcet-probe tlsf --scenario worst-alloc
   wcet-probe tlsf --target mpc603e --heap 64K --heap 4M --json
+  wcet-probe bound firmware.elf --entry control_step --target cortex-m4
 
 \b
 Exit codes:
   0  bounded and within budget, or observed where no bound was asked for
-  1  failure of a build, an engine, a file        2  bad usage or input
-  3  over budget or worse than the baseline       4  no bound established
-  5  observation and proof contradict each other  130  interrupted
+  1  failure of a build, an engine, a file; a certificate that does not check
+  2  bad usage or input                           4  no bound established
+  3  over budget or worse than the baseline       130  interrupted
+  5  observation and proof contradict each other  141  the output's reader left
 """
+_READER_LEFT = 141
+"""What a shell reports of a program that SIGPIPE ends, 128 + 13: no failure, but not all of the answer was read."""
 
 
 class Commands(click.Group):
@@ -67,14 +73,15 @@ class Commands(click.Group):
 def commands() -> None:
     """How long can a call of a memory allocator take, at worst?
 
-    Builds ALLOCATOR for an embedded core, brings its heap into the state in which the call is slowest, proves that
-    state in the guest's memory, and counts the one call: instructions, cycles, touched cache sets.
+    Builds ALLOCATOR for an embedded core and proves an upper bound of the call from the binary. Then brings the heap
+    into the state in which the call is slowest, proves that state in the guest's memory, counts the one call
+    (instructions, cycles, touched cache sets) and holds it against the bound.
 
     'wcet-probe ALLOCATOR --help' tells the options of a run; 'wcet-probe list allocators' the names.
     """
 
 
-for command in (list_names, show, growth, matrix, search, doctor):
+for command in (bound, verify, list_names, show, growth, matrix, search, doctor):
     commands.add_command(command)
 
 
@@ -94,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.USAGE
     except BrokenPipeError:
         streams.close_quietly()
-        return ExitCode.FAILURE
+        return _READER_LEFT
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (nobody is shown a traceback unasked)
         if isinstance(error, OSError):
             streams.close_quietly()

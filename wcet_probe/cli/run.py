@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from itertools import product
 from pathlib import Path
@@ -14,16 +14,17 @@ import click
 
 from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.cli import streams
+from wcet_probe.cli.names import configured_target
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
 from wcet_probe.model import InitialCache, Report, Verdict
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
+    from wcet_probe.gap import BlockGap
     from wcet_probe.probe import ProbeRequest
 
 DEFAULT_SCENARIO = "worst-alloc"
-DEFAULT_TARGET = "cortex-m4"
 DEFAULT_HEAP_BYTES = 4 << 20
 DEFAULT_COMPILER = "zig"
 
@@ -45,11 +46,13 @@ Caches: --cache [i:|d:|both:]KEY=VALUE[,KEY=VALUE...] or --cache [i:|d:]none
 \b
 Examples:
   wcet-probe tlsf --scenario worst-free --heap 64K --heap 4M
+  wcet-probe tlsf --why
   wcet-probe tlsf --target mpc603e --cache d:size=8K,policy=fifo --json
 
 \b
-Exit codes: 0 answered, 1 failure, 2 bad usage or input, 3 over budget,
-  4 no bound established, 5 contradiction, 130 interrupted
+Exit codes: 0 bounded or, with --no-bound, observed, 1 failure, 2 bad usage
+  or input, 3 over budget, 4 no bound established, 5 contradiction,
+  130 interrupted, 141 the reader of the output went away
 """
 
 
@@ -81,6 +84,8 @@ def parameter_value(text: str) -> tuple[str, int]:
 @click.option("--initial-cache", type=_initial_cache, metavar="cold|warm|dirty", help="Caches at entry of the call.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of scenario random.")
 @click.option("--cc", "compiler", metavar="COMMAND", help="zig, the packaged one, or e.g. clang-19.  [default: zig]")
+@click.option("--no-bound", is_flag=True, help="Observe only; prove no upper bound.")
+@click.option("--why", is_flag=True, help="The worst path, the gap to the observed one, all assumptions.")
 @click.option("--cross-check", is_flag=True, help="Repeat the call in a second, independent engine.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
@@ -98,22 +103,26 @@ def run(
     initial_cache: InitialCache | None,
     seed: int,
     compiler: str | None,
+    no_bound: bool,
+    why: bool,
     cross_check: bool,
     as_json: bool,
     quiet: bool,
     verbose: bool,
 ) -> int:
-    """Reach the heap state of a scenario, prove it, and count the one call from there.
+    """Prove an upper bound of a call, reach the heap state of a scenario, and count the call from there.
 
     Several targets or heaps give one answer for each combination, in one table.
     """
+    if why and no_bound:
+        raise UsageError("--why explains a bound; leave --no-bound out.")
     from wcet_probe import probe
-    from wcet_probe.catalog import load_allocator, load_target
+    from wcet_probe.catalog import load_allocator
 
     config = load_config(Path.cwd())
     allocator = load_allocator(ctx.info_name or "", dict(values), preset)
-    names = targets or (config.target or DEFAULT_TARGET,)
-    cores = [reduce(apply_cache_option, caches, load_target(name)) for name in dict.fromkeys(names)]
+    names: Iterable[str | None] = dict.fromkeys(targets) or (None,)
+    cores = [reduce(apply_cache_option, caches, configured_target(name, config)) for name in names]
     sizes = dict.fromkeys(heaps or (config.heap_bytes or DEFAULT_HEAP_BYTES,))
     reports = []
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
@@ -128,9 +137,10 @@ def run(
                 compiler=compiler or config.cc or DEFAULT_COMPILER,
                 cross_check=cross_check,
                 cache_dir=cache_dir(config),
+                prove=not no_bound,
             )
             reports.append(probe.observe(request, partial(_tell_about, tell, request)))
-    _print(reports, as_json=as_json)
+    _print(reports, as_json=as_json, why=why)
     return max(_EXIT_CODES[report.verdict] for report in reports)
 
 
@@ -138,15 +148,33 @@ def _tell_about(tell: Callable[[str], None], request: ProbeRequest, text: str) -
     tell(f"{request.allocator.name} on {request.target.name}, heap {format_size(request.heap_bytes)}: {text}")
 
 
-def _print(reports: Sequence[Report], *, as_json: bool) -> None:
+def _print(reports: Sequence[Report], *, as_json: bool, why: bool) -> None:
+    gaps = [_gaps(report) if why else None for report in reports]
     if as_json:
         from wcet_probe.reports.document import document, results_document
 
-        streams.print_json(document(reports[0]) if len(reports) == 1 else results_document(reports))
-    else:
-        from wcet_probe.reports.terminal import render, render_comparison
+        documents = [document(report, found) for report, found in zip(reports, gaps, strict=True)]
+        streams.print_json(documents[0] if len(documents) == 1 else results_document(documents))
+        return
+    from wcet_probe.reports.terminal import render, render_comparison
+    from wcet_probe.reports.why import render_why
 
-        if len(reports) == 1:
-            render(reports[0], streams.result_console())
-        else:
-            render_comparison(reports, streams.result_console())
+    console = streams.result_console()
+    if len(reports) > 1:
+        render_comparison(reports, console)
+    for report, found in zip(reports, gaps, strict=True):
+        if found is not None and report.bound is not None:
+            if len(reports) > 1:
+                console.print()
+            render_why(report, report.bound, found, console)
+        elif len(reports) == 1:
+            render(report, console)
+
+
+def _gaps(report: Report) -> Sequence[BlockGap] | None:
+    from wcet_probe.decode import decode
+    from wcet_probe.gap import block_gaps
+
+    if report.bound is None:
+        return None
+    return block_gaps(report.bound, report.measurement, report.image, decode(report.image))

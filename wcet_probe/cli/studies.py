@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wcet_probe.cli import streams
-from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, DEFAULT_TARGET, parameter_value
+from wcet_probe.cli.names import configured_target
+from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
 from wcet_probe.model import OperationKind
@@ -148,13 +149,13 @@ def _write(file: Path, text: str) -> None:
 
 
 def _request(allocator: str, scenario: str, heap_bytes: int, common: dict[str, Any]) -> ProbeRequest:
-    from wcet_probe.catalog import load_allocator, load_target
+    from wcet_probe.catalog import load_allocator
     from wcet_probe.probe import ProbeRequest
 
     config = load_config(Path.cwd())
     return ProbeRequest(
         allocator=load_allocator(allocator, dict(common.get("values", ())), common.get("preset")),
-        target=load_target(common["target"] or config.target or DEFAULT_TARGET),
+        target=configured_target(common["target"], config),
         scenario=scenario,
         heap_bytes=heap_bytes,
         seed=0,

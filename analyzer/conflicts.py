@@ -1,0 +1,88 @@
+"""Infeasible path combinations: pairs of edges that no execution takes both of, because their conditions contradict.
+
+*Soundness:* where an edge is taken, its conditions hold for the values that their leaves then have. Both edges lie in
+the body of one loop, or of none, and in no inner loop; so each is taken at most once between two passes of the header.
+No leaf of the first edge's conditions is defined anew behind it in the same pass. If the state on the second edge has no
+room for these conditions, no pass takes both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import networkx as nx
+
+from wcet_probe.analyzer.forest import Loop
+from wcet_probe.analyzer.state import State, defined_at
+from wcet_probe.analyzer.supergraph import Edge
+from wcet_probe.analyzer.terms import Term, Terms
+from wcet_probe.analyzer.values import Values
+
+_MOST_PAIRS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """At most one of two edges is taken in a pass: of the loop with ``header``, or of the whole call where it is None."""
+
+    first: Edge
+    second: Edge
+    header: int | None
+
+
+def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
+    """All pairs of edges whose conditions contradict each other, as far as the values tell.
+
+    *Soundness:* as said of the module. Not finding a pair costs precision only.
+    """
+    found: list[Conflict] = []
+    left = _MOST_PAIRS
+    for header, nodes, body in _parts(values):
+        graph = nx.DiGraph()
+        graph.add_nodes_from(body)
+        graph.add_edges_from(
+            (e.source, e.target) for e in values.edges if e.source in body and e.target in body and e.target != header
+        )
+        deciding = [v for e, v in values.edges.items() if e.source in nodes and v.conditions]
+        for first in deciding:
+            if first.edge.target not in body or first.edge.target == header:
+                continue
+            behind = nx.descendants(graph, first.edge.target) | {first.edge.target}
+            conditions = [pair for pair in first.conditions if _lasts(values.terms, pair[0], behind)]
+            for second in deciding:
+                if conditions and second.edge.source in behind and left:
+                    left -= 1
+                    if _contradict(values.terms, conditions, second.state):
+                        found.append(Conflict(first.edge, second.edge, header))
+    return tuple(found)
+
+
+def _lasts(terms: Terms, condition: Term, behind: set[int]) -> bool:
+    """Whether no leaf of ``condition`` is defined anew at the points ``behind``."""
+    places = {defined_at(terms[leaf].arguments) for leaf in terms.leaves(condition)}
+    return None not in places and places.isdisjoint(behind)
+
+
+def _parts(values: Values) -> Iterator[tuple[int | None, frozenset[int], frozenset[int]]]:
+    """Header, points and body of each loop, and of the whole: the points are those of the body in no inner loop."""
+
+    def own(parts: tuple[int | Loop, ...]) -> frozenset[int]:
+        return frozenset(part for part in parts if isinstance(part, int) and part in values.states)
+
+    yield None, own(values.forest), frozenset(values.states)
+    todo = [part for part in values.forest if isinstance(part, Loop)]
+    while todo:
+        loop = todo.pop()
+        yield loop.header, own(loop.parts), loop.nodes & values.states.keys()
+        todo.extend(part for part in loop.parts if isinstance(part, Loop))
+
+
+def _contradict(terms: Terms, conditions: Sequence[tuple[Term, bool]], state: State) -> bool:
+    """Whether ``state`` has no room for the conditions."""
+    spoken = {leaf for term in state.known for leaf in terms.leaves(term)}
+    speaking = [(term, holds) for term, holds in conditions if not terms.leaves(term).isdisjoint(spoken)]
+    if not speaking:
+        return False
+    informed = state.copy()
+    return not all(informed.assume(condition, holds) for condition, holds in speaking)

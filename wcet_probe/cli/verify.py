@@ -1,0 +1,111 @@
+"""``wcet-probe verify``: are the certificates in result documents proofs of the numbers that they are said to prove."""
+
+# ruff: noqa: PLC0415  (the checker and the renderers are imported when they are needed)
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wcet_probe.cli import streams
+from wcet_probe.errors import UsageError, VerificationError
+
+if TYPE_CHECKING:
+    from wcet_probe.verify import CheckedBound
+
+_DIGITS_SHOWN = 16
+_FORMATS = ("wcet-probe-result", "wcet-probe-bound")
+_SEVERAL = "wcet-probe-results"
+EPILOG = """\b
+Examples:
+  wcet-probe tlsf --json >tlsf.json
+  wcet-probe verify tlsf.json
+  wcet-probe verify --image firmware.elf bound.json
+
+\b
+Exit codes: 0 everything checks, 1 something does not, 2 no such file or no
+  result document
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("files", nargs=-1, required=True, metavar="RESULT.json...", type=click.Path(path_type=Path))
+@click.option("--image", type=click.Path(path_type=Path), metavar="FILE", help="The ELF file that they must be about.")
+def verify(*, files: tuple[Path, ...], image: Path | None) -> None:
+    """Check the bounds in RESULT.json, without the analyzer and without a solver.
+
+    Builds the flow problem of each certificate again and checks the bound with exact arithmetic; the loop bounds, the
+    numbers of the document and the hash of the image must agree with it.
+    """
+    from wcet_probe.reports.terminal import render_table
+
+    expected = sha256(_bytes(image)).hexdigest() if image else None
+    checked = [one for file in files for one in _checked(file, expected)]
+    titles = ("entry", "target", "proved: at most", "", "image", "loops", "given")
+    render_table(titles, map(_row, checked), streams.result_console())
+
+
+def _row(one: CheckedBound) -> tuple[object, ...]:
+    image = one.image_sha256[:_DIGITS_SHOWN]
+    return one.entry_function, one.target, one.bound, one.unit, image, len(one.loops), len(one.given)
+
+
+def _checked(file: Path, image_sha256: str | None) -> Iterator[CheckedBound]:
+    """What the certificates of ``file`` prove."""
+    from wcet_probe.verify import verify_result
+
+    for result in _results(file):
+        if result.get("bound") is None:
+            raise VerificationError(f"{file}: not verified: a result has no bound; ask for one without --no-bound.")
+        try:
+            found = verify_result(result)
+        except VerificationError as error:
+            raise VerificationError(f"{file}: {error}") from error
+        if image_sha256 is not None and image_sha256 != found[0].image_sha256:
+            about = found[0].image_sha256[:_DIGITS_SHOWN]
+            raise VerificationError(f"{file}: not verified: it is about another image, of sha256 {about}….")
+        _check_slack(file, result)
+        yield from found
+
+
+def _check_slack(file: Path, result: dict[str, Any]) -> None:
+    """The distance between bound and observation, where there is one, is what it is said to be, and not negative."""
+    if result["format"] != "wcet-probe-result":
+        return
+    bound, observed, slack = (result.get(key) for key in ("bound", "observed", "slack"))
+    for unit in ("instructions", "cycles"):
+        try:
+            right = slack[unit] == bound[unit] - observed[unit] >= 0  # type: ignore[index]
+        except (KeyError, TypeError):
+            right = False
+        if not right:
+            raise VerificationError(f"{file}: not verified: the slack in {unit} is not bound minus observation.")
+
+
+def _results(file: Path) -> list[dict[str, Any]]:
+    """The results in ``file``."""
+    try:
+        document = json.loads(_bytes(file))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{file} is no JSON; give it what --json printed.") from error
+    several = isinstance(document, dict) and document.get("format") == _SEVERAL
+    results = document.get("results") if several else [document]
+    if isinstance(results, list) and results and all(_is_result(result) for result in results):
+        return results
+    raise UsageError(f"{file} is no document with a bound; give it what wcet-probe bound --json printed, or a run's.")
+
+
+def _is_result(document: object) -> bool:
+    return isinstance(document, dict) and document.get("format") in _FORMATS and document.get("version") == 1
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}; name a file that you can read.") from error
