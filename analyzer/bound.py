@@ -22,14 +22,14 @@ from wcet_probe.analyzer.ipet import ENTER, FlowProblem, Solution, flow_system, 
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
 from wcet_probe.analyzer.source_match import index_sources
-from wcet_probe.analyzer.state import Base
+from wcet_probe.analyzer.state import Base, Location
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Supergraph, build_supergraph
 from wcet_probe.analyzer.values import Values, analyze_values
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.image import require_symbol
 from wcet_probe.model import Image, Instruction, InstructionCost, Isa, Target
-from wcet_probe.proof import AccessRange, Assumption, Bound, PathBlock
+from wcet_probe.proof import AccessRange, Assumption, Bound, PathBlock, RegisterRange
 
 _MOST_RESOLUTIONS = 16
 
@@ -89,7 +89,11 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         loops=bounded.loops,
         assumptions=(*_assumptions(request, values), *bounded.assumptions, *told.assumptions),
         worst_path=tuple(proof.worst_path(instructions)),
+        points=tuple(
+            (values.graph.points[i].block.address, values.graph.points[i].context) for i in sorted(values.states)
+        ),
         accesses=tuple(_access_ranges(values)),
+        registers=tuple(_register_ranges(request, values)),
         loop_claims=bounded.claims,
         flow_claims=(*bounded.flow_claims, *told.claims),
         certificates=(proof.certificate(instructions), proof.certificate(cycles)),
@@ -282,3 +286,19 @@ def _access_ranges(values: Values) -> Iterable[AccessRange]:
                 steps=access.offset.steps,
                 size_bytes=access.size_bytes,
             )
+
+
+def _register_ranges(request: BoundRequest, values: Values) -> Iterable[RegisterRange]:
+    """What is known of the general registers where blocks begin; nothing where that is nothing."""
+    lifter = Lifter(request.target.pcode_language, request.target.isa, code_reader(request.image.segments))
+    count = 32 if request.target.isa is Isa.POWERPC else 15
+    names = {f"r{number}": lifter.registers[f"r{number}"] for number in range(count)}
+    for index in sorted(values.states):
+        point, state = values.graph.points[index], values.states[index]
+        for name, varnode in names.items():
+            term = state.read(Location("register", varnode.offset, varnode.size_bytes))
+            if term is None or state.base(term) is Base.ANY or state.value(term).is_top:
+                continue
+            value = state.value(term)
+            base = state.base(term).name.lower()
+            yield RegisterRange(point.block.address, point.context, name, base, value.low, value.stride, value.steps)

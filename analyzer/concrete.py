@@ -97,6 +97,7 @@ def interpret_call(
     entry_address: int,
     return_address: int,
     step_limit: int,
+    visit: Callable[[int, Callable[[str], int]], None] | None = None,
 ) -> Interpretation:
     """Run the function at ``entry_address`` until it returns.
 
@@ -109,6 +110,8 @@ def interpret_call(
         entry_address: where to start, without Thumb bit.
         return_address: where the call returns to, without Thumb bit; no code need be there.
         step_limit: most instructions to execute.
+        visit: is told of each instruction before it runs: its address, and a function from a register's name to its
+            value.
 
     Raises:
         EmulationError: an access outside the regions or a store to a read-only one, an operation that is not known
@@ -133,6 +136,8 @@ def interpret_call(
             step = steps[pc] = machine.compile(lifter.lift(pc))
         path.append(pc)
         machine.pc = pc
+        if visit is not None:
+            visit(pc, machine.read_register)
         step()
         pc = machine.next_pc
     numbers = range(32 if lifter.isa is Isa.POWERPC else 15)

@@ -408,7 +408,7 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None, 
             classes[own, parts] = leaf
             _join_values(merged, leaf, states, parts)
         merged.locations[location] = leaf
-    _keep_common(merged, states, place)
+    _keep_common(merged, states, place, terms.leaves(gate) if gate is not None else frozenset())
     return merged
 
 
@@ -450,14 +450,14 @@ def _join_values(merged: State, leaf: Term, states: Sequence[State], parts: Sequ
         merged.known[leaf] = value
 
 
-def _keep_common(merged: State, states: Sequence[State], place: LeafName) -> None:
-    """What all states know of terms that are still spoken of."""
+def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: frozenset[Term]) -> None:
+    """What all states know of terms that are still spoken of; ``gate`` are the leaves of the condition of choices."""
     terms = merged.terms
     live: set[Term] = set()
     for term in merged.locations.values():
         live |= terms.leaves(term)
     live = {leaf for leaf in live if not _is_of(terms, leaf, place)}
-    states = [_completed(state, states, live) for state in states]
+    states = [_completed(state, states, live - gate) for state in states]
     for leaf in live:
         bases = {state.bases.get(leaf, Base.NUMBER) for state in states}
         base = bases.pop() if len(bases) == 1 else Base.ANY
@@ -477,10 +477,10 @@ def _keep_common(merged: State, states: Sequence[State], place: LeafName) -> Non
 
 
 def _completed(state: State, states: Sequence[State], live: set[Term]) -> State:
-    """``state`` with what the others know of leaves that it does not speak of: there they may be anything.
+    """``state`` with what the other one knows of the leaves among ``live`` that it does not speak of.
 
     *Soundness:* such a leaf came in through a choice; where ``state`` holds, the choice is the other part, so the leaf
-    can be given any value that the others allow.
+    can be given any value that the other one allows. The leaves of the choice's condition are not among ``live``.
     """
     if len(states) != 2:
         return state

@@ -20,6 +20,7 @@ Term = int
 LeafName = tuple[object, ...]
 
 _MOST_DEPTH = 24
+_MOST_CHOICE_DEPTH = 10
 _COMMUTATIVE = frozenset({"INT_ADD", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_EQUAL", "INT_NOTEQUAL"})
 _COMPARISONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
 _TRUTHS = _COMPARISONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
@@ -118,6 +119,8 @@ class Terms:
         values = self.value(one), self.value(other)
         if self._is_truth(one) and self._is_truth(other) and set(values) == {0, 1}:
             return condition if values == (1, 0) else self.negated(condition)
+        if max(self._depth[part] for part in (condition, one, other)) >= _MOST_CHOICE_DEPTH:
+            return None
         return self._plain("CHOICE", (condition, one, other), self._nodes[one].bits)
 
     def linear(self, term: Term) -> Linear:

@@ -6,7 +6,8 @@ Functions that give lines; `wcet_probe.reports.why` has the long account.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 
 from wcet_probe.model import Measurement
 from wcet_probe.proof import Assumption, Bound, LoopBound, Origin
@@ -45,7 +46,7 @@ def _slack(proved: int, observed: int) -> str:
         return "exact"
     if not observed:
         return ""
-    tenths = (proved - observed) * 1000 // observed
+    tenths = ((proved - observed) * 2000 + observed) // (2 * observed)
     return f"{tenths // 10}.{tenths % 10} % above the observed" if tenths else "less than 0.1 % above the observed"
 
 
@@ -59,7 +60,10 @@ def short_loops(loops: Sequence[LoopBound], width: int) -> Iterator[str]:
     if not loops:
         return
     yield f"Loops ({origins(loops)}): executions of the header for each entry, at most"
-    rows = [(*key, f"in {times} contexts" if times > 1 else "") for key, times in Counter(map(_loop, loops)).items()]
+    rows = [
+        (place, most, f"{origin}, in {times} contexts" if times > 1 else origin, why)
+        for (place, most, origin, why), times in Counter(map(_loop, loops)).items()
+    ]
     yield from (cut(line, width) for line in table(rows[:_LOOPS_SHOWN]))
     if more := rows[_LOOPS_SHOWN:]:
         yield f"  and {len(more)} more: --why"
@@ -67,7 +71,7 @@ def short_loops(loops: Sequence[LoopBound], width: int) -> Iterator[str]:
 
 def _loop(loop: LoopBound) -> tuple[str, int, str, str]:
     total = "" if loop.total is None else f", {loop.total:,} in all"
-    return loop.location, loop.max, loop.origin.value, f"{loop.where or loop.expression}{total}"
+    return loop.location, loop.max, loop.origin.value, f"{PurePath(loop.where).name or loop.expression}{total}"
 
 
 def origins(loops: Sequence[LoopBound]) -> str:
@@ -78,18 +82,24 @@ def origins(loops: Sequence[LoopBound]) -> str:
 
 def short_assumptions(assumptions: Sequence[Assumption], width: int) -> Iterator[str]:
     """The assumptions, a line each while they are few, else by name."""
-    if len(assumptions) <= _ASSUMPTIONS_SHOWN:
-        yield f"Assumptions ({len(assumptions)})"
-        yield from (cut(line, width) for line in table((one.id, one.statement) for one in assumptions))
+    by_id = {one.id: one.statement for one in assumptions}
+    if len(by_id) <= _ASSUMPTIONS_SHOWN:
+        yield f"Assumptions ({len(by_id)})"
+        yield from (cut(line, width) for line in table(by_id.items()))
     else:
-        yield f"Assumptions ({len(assumptions)}; --why tells each)"
-        yield from paragraph(" ", ", ".join(_ids(assumptions)), width, 1)
+        yield f"Assumptions ({len(by_id)}; --why tells each)"
+        yield from paragraph(" ", ", ".join(_short_ids(by_id)), width, 1)
 
 
-def _ids(assumptions: Sequence[Assumption]) -> Iterator[str]:
-    """The names; of facts that follow each other in one file, all but the first by their line alone."""
+def _short_ids(ids: Iterable[str]) -> Iterator[str]:
+    """``ids``; of facts that follow each other in one file, all but the first by their line alone."""
     last = ""
-    for one in assumptions:
-        file, _, line = one.id.rpartition(":")
-        yield f":{line}" if file and file == last else one.id
+    for one in ids:
+        file, _, line = one.rpartition(":")
+        yield f":{line}" if file and file == last else one
         last = file
+
+
+def how_many_assumed(assumptions: Sequence[Assumption]) -> str:
+    """Their number in words; a fact that says two things of a loop is one."""
+    return counted(len({one.id for one in assumptions}), "assumption")

@@ -24,7 +24,7 @@ from wcet_probe.model import (
     Timing,
     Verdict,
 )
-from wcet_probe.reports.bound import both_sides, counted, short_assumptions, short_loops
+from wcet_probe.reports.bound import both_sides, how_many_assumed, short_assumptions, short_loops
 from wcet_probe.reports.layout import glyphs, paragraph, strip, strip_columns, table
 from wcet_probe.sizes import format_size
 
@@ -51,15 +51,17 @@ def render(report: Report, console: Console) -> None:
 
 def render_comparison(reports: Sequence[Report], console: Console) -> None:
     """Print one aligned table with a row for each of ``reports``, and why a bound is missing."""
-    titles = ("allocator", "target", "heap", "instruc-\ntions")
+    subject = ("allocator", "target", "heap", "instruc-\ntions")
+    misses = ("I\nmisses", "D\nmisses")
     if all(report.verdict is Verdict.OBSERVED for report in reports):
-        titles += ("cycles", "I\nmisses", "D\nmisses", "sets\nI + D", "stack\nbytes")
+        titles: Sequence[str] = (*subject, "cycles", *misses, "sets\nI + D", "stack\nbytes")
         render_table(titles, map(_comparison, reports), console)
-        return
-    render_table((*titles, "bound", "cycles", "bound", "I\nmisses", "D\nmisses"), map(_bounded, reports), console)
+    else:
+        render_table((*subject, "bound", "cycles", "bound", *misses), map(_bounded, reports), console)
     for report in reports:
         if report.no_bound:
-            console.print(Text(f"\n{_name(report)}, heap {format_size(report.heap_bytes)}: {report.no_bound}"))
+            text = f"{_name(report)}, heap {format_size(report.heap_bytes)}: {report.no_bound}"
+            print_lines(console, ["", *paragraph("", text, page_width(console), 1)])
 
 
 def render_target(target: Target, console: Console) -> None:
@@ -152,7 +154,7 @@ def head(report: Report, width: int) -> Iterator[Line]:
     most = f"{bound.instructions:,} instructions, {bound.cycles:,} cycles"
     yield heading(f"{_name(report)}: {kind} takes at most {most}")
     yield where
-    assumed = counted(len(bound.assumptions), "assumption")
+    assumed = how_many_assumed(bound.assumptions)
     yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}, under {assumed}."
     yield ""
     yield from both_sides(bound, counts, report.plan.scenario, width)

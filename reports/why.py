@@ -10,7 +10,7 @@ from wcet_probe.firmware import FirmwareBound
 from wcet_probe.gap import BlockGap, Cause
 from wcet_probe.model import Image, Report
 from wcet_probe.proof import Bound, LoopBound
-from wcet_probe.reports.bound import counted, origins, short_assumptions, short_loops
+from wcet_probe.reports.bound import counted, how_many_assumed, origins, short_assumptions, short_loops
 from wcet_probe.reports.layout import cut, paragraph, table
 from wcet_probe.reports.terminal import Line, head, heading, page_width, print_lines
 
@@ -34,7 +34,7 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
     bound, width = found.bound, page_width(console)
     most = f"{bound.instructions:,} instructions, {bound.cycles:,} cycles"
     print_lines(console, [heading(f"{bound.entry} on {found.target.name}: takes at most {most}")])
-    print_lines(console, [f"BOUNDED: a proven upper bound, under {counted(len(bound.assumptions), 'assumption')}."])
+    print_lines(console, [f"BOUNDED: a proven upper bound, under {how_many_assumed(bound.assumptions)}."])
     print_lines(console, [f"image sha256 {found.image.sha256}", ""])
     if gaps is None:
         print_lines(console, short_loops(bound.loops, width))
@@ -67,9 +67,11 @@ def listing(
         observed: whether there is an observation beside the worst path.
     """
     lines = {name: text.splitlines() for name, text in sources.items()}
+    if not any(gap.bound_executions for gap in gaps):
+        yield "no path was found that attains the bound"
     for gap in gaps:
         yield ""
-        yield f"{gap.location}: {_executions(gap, observed=observed)}"
+        yield from paragraph(gap.location, _executions(gap, observed=observed), width, len(gap.location))
         last = None
         for instruction in gap.instructions:
             place = image.lines.find(instruction.address)

@@ -23,7 +23,7 @@ from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_tags
+from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_blocks
 from wcet_probe.scenarios.random_workload import random_plans
 
 HEADER_BYTES = 8
@@ -393,9 +393,10 @@ def walk(guest: GuestHeap) -> Blocks:
 
 def _blocks(guest: GuestHeap, heap: _Words) -> Blocks:
     extent = MemoryRange(heap.base, guest.heap.size_bytes - HEADER_BYTES)
-    addresses, tags = chained_tags(heap.words, heap.base, extent, flags=_STATE_MASK, tag_word=1)
-    sizes = array("I", [tag & ~_STATE_MASK for tag in tags])
-    return Blocks(addresses, sizes, HEADER_BYTES, bytes([tag & _STATE_MASK != _USED for tag in tags]))
+    states = {*range(_STATE_MASK + 1)} - {_USED}
+    return chained_blocks(
+        heap.words, heap.base, extent, header_bytes=HEADER_BYTES, flags=_STATE_MASK, free=states, tag_word=1
+    )
 
 
 def _tree_height(heap: _Words) -> int:

@@ -10,7 +10,6 @@ Sources: P02 §2.3.1, §3.1.1, §3.1.2.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +18,7 @@ from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_tags
+from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_blocks
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tree_heap import Words, trace_of_layout
 
@@ -330,9 +329,9 @@ def walk(guest: GuestHeap) -> Blocks:
     words = Words.of(guest, control)
     start, fence = guest.read_word(control), guest.read_word(control + _FENCE_OFFSET)
     extent = MemoryRange(start, fence - start)
-    addresses, headers = chained_tags(words.words, words.base_address, extent, flags=_FREE_BIT)
-    sizes = array("I", [header & ~_FREE_BIT for header in headers])
-    return Blocks(addresses, sizes, HEADER_BYTES, bytes([header & _FREE_BIT for header in headers]))
+    return chained_blocks(
+        words.words, words.base_address, extent, header_bytes=HEADER_BYTES, flags=_FREE_BIT, free={_FREE_BIT}
+    )
 
 
 @dataclass(slots=True)

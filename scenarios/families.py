@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import wraps
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 
 from wcet_probe.errors import HeapTooSmallError, StateError
 from wcet_probe.model import Allocator, Block, MemoryRange, ScenarioPlan
@@ -46,6 +47,8 @@ Builder = Callable[[HeapRequest], tuple[ScenarioPlan, ...]]
 """Builds the candidate plans of a scenario for a heap."""
 
 _WORD_BYTES = 4
+_BLOCKS_IN_SINGLE_FILE = 64
+"""How many are walked one by one before a row of them is looked for."""
 _LARGEST_HEAP_BYTES = 1 << 28
 _VERIFIED_STEPS = 16
 """Heaps above the one that is named which are tried too: what is left behind the last block may fit in no other way."""
@@ -160,36 +163,79 @@ def header_words(blocks: Iterable[Block]) -> Iterator[int]:
     return chain.from_iterable(range(*extent, _WORD_BYTES) for extent in extents)
 
 
-def chained_tags(
-    words: array[int], base_address: int, extent: MemoryRange, *, flags: int, tag_word: int = 0
-) -> tuple[array[int], array[int]]:
-    """Addresses and tags of blocks that fill ``extent``, each of which follows the other by the size in its tag.
+def chained_blocks(
+    words: array[int],
+    base_address: int,
+    extent: MemoryRange,
+    *,
+    header_bytes: int,
+    flags: int,
+    free: Container[int],
+    tag_word: int = 0,
+) -> Blocks:
+    """Blocks that fill ``extent``, each of which follows the other by the size in its tag.
 
     Parameters:
         words: the heap's words.
         base_address: of the first word.
         extent: from the first block to the end of the last.
-        flags: bits of a tag that are not of its size in bytes.
+        header_bytes: of every block.
+        flags: bits of a tag that are not of its size in bytes, all of them among the lowest eight.
+        free: values of the flags that tell of a free block.
         tag_word: which word of a block is its tag.
 
     Raises:
         StateError: the sizes do not lead to the end of ``extent``.
     """
-    addresses, tags = array("I"), array("I")
-    add_address, add_tag, beyond = addresses.append, tags.append, len(words)
-    at, end = (extent.base_address - base_address) >> 2, (extent.end_address - base_address) >> 2
-    while at < end:
-        tag = words[at + tag_word]
-        add_address(base_address + 4 * at)
-        add_tag(tag)
-        at += (tag & ~flags) >> 2 or beyond
-    if at != end:
+    first, end = ((address - base_address) // _WORD_BYTES for address in (extent.base_address, extent.end_address))
+    tags = _chained_tags(words, first + tag_word, end, ~flags)
+    sizes = array("I", [tag & ~flags for tag in tags])
+    if sum(sizes) != extent.size_bytes:
         message = (
-            f"the block at {addresses[-1]:#010x} has a damaged size, {tags[-1] & ~flags} bytes; "
+            f"the block at {extent.base_address + sum(sizes[:-1]):#010x} has a damaged size, {sizes[-1]} bytes; "
             "report this with the command line."
         )
         raise StateError(message)
-    return addresses, tags
+    addresses = array("I", accumulate(sizes, initial=extent.base_address))[:-1]
+    is_free = bytes(byte & flags in free for byte in range(256))
+    lowest_bytes = tags.tobytes()[0 if sys.byteorder == "little" else _WORD_BYTES - 1 :: _WORD_BYTES]
+    return Blocks(addresses, sizes, header_bytes, lowest_bytes.translate(is_free))
+
+
+def _chained_tags(words: array[int], at: int, end: int, size_mask: int) -> array[int]:
+    """The tags at word ``at`` and behind, below ``end``; the last one may be damaged.
+
+    The worst heaps hold long rows of blocks of one size, or of two by turns: these are taken many at once.
+    """
+    tags, beyond = array("I"), len(words)
+    add = tags.append
+    while at < end:
+        for _ in range(_BLOCKS_IN_SINGLE_FILE):
+            tag = words[at]
+            add(tag)
+            at += (tag & size_mask) >> 2 or beyond
+            if at >= end:
+                return tags
+        at = _add_alternating(tags, words, at, end, size_mask)
+    return tags
+
+
+def _add_alternating(tags: array[int], words: array[int], at: int, end: int, size_mask: int) -> int:
+    """Add tags from word ``at`` on as long as the last two sizes alternate; where the next tag is."""
+    sizes = [tag & size_mask for tag in tags[-2:]]
+    ahead = sum(sizes) // _WORD_BYTES
+    pairs = _BLOCKS_IN_SINGLE_FILE
+    while pairs := min(pairs, (end - at) // ahead):
+        row = array("I", bytes(2 * _WORD_BYTES * pairs))
+        row[::2] = words[at : at + ahead * pairs : ahead]
+        second = at + sizes[0] // _WORD_BYTES
+        row[1::2] = words[second : second + ahead * pairs : ahead]
+        if any({tag & size_mask for tag in set(row[i::2])} != {sizes[i]} for i in (0, 1)):
+            break
+        tags.extend(row)
+        at += ahead * pairs
+        pairs *= 2
+    return at
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,13 @@ Sources: P02 §2.3.2, §3.1.1, §3.1.2.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_tags
+from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_blocks
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tree_heap import Words, trace_of_layout
 
@@ -385,9 +384,7 @@ def _blocks(guest: GuestHeap, words: Words) -> Blocks:
     control = guest.symbols["fast_fit_control"]
     start, end = guest.read_word(control), guest.read_word(control + _END_OFFSET)
     extent = MemoryRange(start, end - start)
-    addresses, tags = chained_tags(words.words, words.base_address, extent, flags=_USED_BIT)
-    sizes = array("I", [tag & ~_USED_BIT for tag in tags])
-    return Blocks(addresses, sizes, HEADER_BYTES, bytes([~tag & _USED_BIT for tag in tags]))
+    return chained_blocks(words.words, words.base_address, extent, header_bytes=HEADER_BYTES, flags=_USED_BIT, free={0})
 
 
 def _words(guest: GuestHeap) -> Words:

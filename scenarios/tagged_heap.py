@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import Block, MemoryRange, Trace
-from wcet_probe.scenarios.families import Blocks, GuestHeap, HeapRequest, chained_tags
+from wcet_probe.scenarios.families import Blocks, GuestHeap, HeapRequest, chained_blocks
 
 WORD_BYTES = 4
 OVERHEAD_BYTES = 8
@@ -195,9 +195,9 @@ class TaggedHeap:
         """All blocks; the footer is left out of the header's bytes."""
         first = self.base_address + WORD_BYTES
         extent = MemoryRange(first, self.end_address - first)
-        addresses, headers = chained_tags(self.words, self.base_address, extent, flags=_FREE_BIT)
-        sizes = array("I", [header & ~_FREE_BIT for header in headers])
-        return Blocks(addresses, sizes, WORD_BYTES, bytes([header & _FREE_BIT for header in headers]))
+        return chained_blocks(
+            self.words, self.base_address, extent, header_bytes=WORD_BYTES, flags=_FREE_BIT, free={_FREE_BIT}
+        )
 
     def walk(self) -> tuple[Block, ...]:
         """As ``blocks``, an object each."""

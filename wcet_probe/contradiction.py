@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from wcet_probe.analyzer.concrete import DataAccess
 from wcet_probe.errors import ContradictionError
 from wcet_probe.model import Image, LoopCount, Measurement, MemoryRange, Target
-from wcet_probe.proof import AccessRange, Bound, LoopClaim
+from wcet_probe.proof import AccessRange, Bound, LoopClaim, RegisterRange
 
 Executions = Callable[[Sequence[int]], Sequence[int]]
 """Executions of the instructions at some addresses, in the run that is held against the proof."""
@@ -109,13 +109,40 @@ def check_accesses(
                 )
 
 
-def _contains(allowed: AccessRange, address: int, stack_pointer: int) -> bool:
+def register_check(
+    bound: Bound, image: Image, stack_pointer: int, subject: str
+) -> Callable[[int, Callable[[str], int]], None]:
+    """A visitor of a call's instructions that holds the registers at each block's entry against what is proved.
+
+    It raises ContradictionError where a register is outside of the ranges of all contexts that say something of it.
+    """
+    grouped: dict[int, dict[str, dict[tuple[int, ...], RegisterRange]]] = {}
+    contexts: dict[int, set[tuple[int, ...]]] = {}
+    for address, context in bound.points:
+        contexts.setdefault(address, set()).add(context)
+    for one in bound.registers:
+        grouped.setdefault(one.address, {}).setdefault(one.register, {})[one.context] = one
+
+    def visit(address: int, read: Callable[[str], int]) -> None:
+        for register, ranges in grouped.get(address, {}).items():
+            if ranges.keys() != contexts[address]:
+                continue  # in some context it may be anything
+            value = read(register)
+            if not any(_contains(each, value, stack_pointer) for each in ranges.values()):
+                raise _contradiction(
+                    f"{register} was {value:#x} at {image.location(address)} in {subject}, outside of what the value "
+                    "analysis allows there"
+                )
+
+    return visit
+
+
+def _contains(allowed: AccessRange | RegisterRange, address: int, stack_pointer: int) -> bool:
     if allowed.base == "any":
         return True
     offset = address - allowed.low - (stack_pointer if allowed.base == "stack" else 0) & 0xFFFFFFFF
     if not allowed.stride:
         return offset == 0
-    # Strides are powers of two or do not wrap around: the offset is found by division.
     return offset % allowed.stride == 0 and offset // allowed.stride <= allowed.steps
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wcet_probe.analyzer.bound import BoundRequest, prove
@@ -82,7 +82,16 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
         ),
         progress,
     )
-    return FirmwareBound(target, image, instructions, sources, bound)
+    return FirmwareBound(target, image, instructions, sources, _without_runs(bound))
+
+
+def _without_runs(bound: Bound) -> Bound:
+    """``bound``, whose assumptions are held against no run, as there is none."""
+    assumptions = tuple(
+        one if one.check.startswith("not checked") else replace(one, check="not checked: nothing is run")
+        for one in bound.assumptions
+    )
+    return replace(bound, assumptions=assumptions)
 
 
 def _bytes(file: Path) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wcet_probe.analyzer.concrete import interpret_call
 from wcet_probe.analyzer.lift import Lifter, code_reader
-from wcet_probe.contradiction import check_accesses, check_counts, check_flows, check_loops
+from wcet_probe.contradiction import check_accesses, check_counts, check_flows, check_loops, register_check
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
 from wcet_probe.errors import AnalysisError, ContradictionError, StateError, UsageError, unknown_name
@@ -348,6 +348,8 @@ def _cross_check(bench: _Bench, plan: ScenarioPlan, call: _Call, measurement: Me
     """
     target, image = bench.program.target, bench.program.image
     lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
+    bound, subject = bench.bounds.get(plan.measured.kind), _subject(plan)
+    pointer = call.registers["r1" if target.isa is Isa.POWERPC else "r13"]
     second = interpret_call(
         lifter,
         call.memory,
@@ -355,6 +357,7 @@ def _cross_check(bench: _Bench, plan: ScenarioPlan, call: _Call, measurement: Me
         entry_address=require_symbol(image, call.function).address,
         return_address=RETURN_ADDRESS,
         step_limit=measurement.instructions + 1,
+        visit=register_check(bound, image, pointer, subject) if bound else None,
     )
     comparable = call.initial_cache is not InitialCache.WARM
     icache = CacheSimulation(target.icache, call.initial_cache) if target.icache and comparable else None
@@ -389,9 +392,7 @@ def _cross_check(bench: _Bench, plan: ScenarioPlan, call: _Call, measurement: Me
             "report this with the command line."
         )
         raise ContradictionError(message)
-    bound = bench.bounds.get(plan.measured.kind)
     if bound is not None:
-        pointer = call.registers["r1" if target.isa is Isa.POWERPC else "r13"]
         frames = MemoryRange(pointer - measurement.stack_bytes, measurement.stack_bytes)
-        check_accesses(bound, second.accesses, image, target, frames, _subject(plan))
+        check_accesses(bound, second.accesses, image, target, frames, subject)
     return check

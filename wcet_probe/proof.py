@@ -123,6 +123,19 @@ class AccessRange:
 
 
 @dataclass(frozen=True, slots=True)
+class RegisterRange:
+    """What the value analysis says of a register where a block begins; ``base`` and numbers as in `AccessRange`."""
+
+    address: int
+    context: tuple[int, ...]
+    register: str
+    base: str
+    low: int
+    stride: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
     """A proved upper bound of the WCET of one function.
 
@@ -135,7 +148,8 @@ class Bound:
         loops: every loop with its bound.
         assumptions: all that the bound rests on and that is not proved.
         worst_path: blocks of the worst path in instructions, in order of the code.
-        accesses: invariants of the data accesses.
+        points: address and context of each block that can be reached.
+        accesses, registers: invariants of the data accesses, and of the registers at the entry of blocks.
         loop_claims, flow_claims: what every emulated run is held against.
         certificates: canonical texts, of the instructions and of the cycles, that `wcet_probe.verify` checks.
     """
@@ -148,7 +162,9 @@ class Bound:
     loops: tuple[LoopBound, ...]
     assumptions: tuple[Assumption, ...]
     worst_path: tuple[PathBlock, ...]
+    points: tuple[tuple[int, tuple[int, ...]], ...] = field(repr=False)
     accesses: tuple[AccessRange, ...] = field(repr=False)
+    registers: tuple[RegisterRange, ...] = field(repr=False)
     loop_claims: tuple[LoopClaim, ...] = field(repr=False)
     flow_claims: tuple[FlowClaim, ...] = field(repr=False)
     certificates: tuple[str, ...] = field(repr=False)

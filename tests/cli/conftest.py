@@ -39,6 +39,7 @@ from wcet_probe.model import (
     Trace,
     Verdict,
 )
+from wcet_probe.proof import Assumption, Bound, LoopBound, Origin, PathBlock
 
 GOLDEN = Path(__file__).parent / "golden"
 SCENARIOS = ("worst-alloc", "worst-free")
@@ -157,6 +158,60 @@ UNCACHED_COUNTS = replace(
 )
 CANDIDATES = (Candidate("one free block", 123, 1321), Candidate("rest joins a list", 120, 1178))
 
+LOOP = LoopBound(
+    name="map_size+0x8",
+    function="map_size",
+    address=0x10108,
+    context=(0x10020,),
+    location="map_size+0x8 (toyfit.c:40)",
+    file="toyfit.c",
+    line=40,
+    max=6,
+    total=None,
+    origin=Origin.PROVED,
+    expression="r3 != 0, steps of 1, 5 at entry",
+    where="",
+    because="",
+)
+TOLD = replace(
+    LOOP,
+    name="toyfit_malloc+0x10",
+    function="toyfit_malloc",
+    address=0x10010,
+    context=(),
+    location="toyfit_malloc+0x10 (toyfit.c:12)",
+    line=12,
+    max=1024,
+    total=2048,
+    origin=Origin.FACT,
+    expression="H // 4096",
+    where="toyfit/facts.toml:3",
+    because="free blocks never touch",
+)
+ASSUMPTIONS = (
+    Assumption("no-interference", "nothing else runs during the call", "not checked: the integrator's"),
+    Assumption("fact toyfit/facts.toml:3", "the loop at toyfit_malloc+0x10 runs at most H // 4096 times", "every run"),
+)
+BOUND = Bound(
+    entry="toyfit_malloc",
+    parameters={"H": 4 << 20},
+    instructions=126,
+    cycles=2642,
+    blocks=3,
+    loops=(LOOP, TOLD),
+    assumptions=ASSUMPTIONS,
+    worst_path=(
+        PathBlock("toyfit_malloc", (), 0x10000, 0x10064, "toyfit_malloc+0x0 (toyfit.c:12)", 25, 1, 25),
+        PathBlock("map_size", (0x10020,), 0x10100, 0x101C4, "map_size+0x0 (toyfit.c:40)", 50, 2, 100),
+    ),
+    points=(),
+    accesses=(),
+    registers=(),
+    loop_claims=(),
+    flow_claims=(),
+    certificates=("no certificate",),
+)
+
 
 def answer(request, progress=lambda _: None):
     """What the probe would answer, from the fixed counts above."""
@@ -174,7 +229,8 @@ def answer(request, progress=lambda _: None):
         checks=(StateCheck("free blocks", 1, 1),),
         measurement=COUNTS if request.target.icache or request.target.dcache else UNCACHED_COUNTS,
         cross_check=None,
-        verdict=Verdict.OBSERVED,
+        verdict=Verdict.BOUNDED if request.prove else Verdict.OBSERVED,
+        bound=BOUND if request.prove else None,
     )
 
 

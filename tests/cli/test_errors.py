@@ -33,6 +33,7 @@ BAD_INPUT = [
     (("show", "targt", "toy-plain"), "unknown kind 'targt': did you mean 'target'?"),
     (("show", "target", "toyfit"), "unknown target 'toyfit': did you mean 'toy-plain'?"),
     (("show",), "show needs one name, of an allocator, a scenario or a target: see wcet-probe show --help."),
+    ((*RUN, "--why", "--no-bound"), "--why explains a bound; leave --no-bound out."),
     (("toyfit", "more"), "got unexpected extra argument (more); see wcet-probe toyfit --help."),
 ]
 
@@ -40,6 +41,20 @@ BAD_INPUT = [
 @pytest.mark.parametrize(("arguments", "sentence"), BAD_INPUT, ids=[" ".join(case[0]) for case in BAD_INPUT])
 def test_bad_input(world, arguments, sentence):
     assert world.run(*arguments) == (2, "", f"wcet-probe: {sentence}\n")
+
+
+@pytest.mark.parametrize("command", [["toyfit"], ["bound", "x.elf", "--entry", "f"]])
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('heap = "4 apples"', "heap: '4 apples' is no size in bytes: write it like 4096, 4K, 4KiB or 4MiB."),
+        ('target = "toy-cashed"', "unknown target 'toy-cashed': did you mean 'toy-cached'?"),
+    ],
+)
+def test_a_bad_value_of_a_configuration_file_names_the_file(world, tmp_path, command, line, sentence):
+    file = tmp_path / "wcet-probe.toml"
+    file.write_text(line)
+    assert world.run(*command) == (2, "", f"wcet-probe: {file}: {sentence}\n")
 
 
 def test_seed_out_of_range(world):
@@ -107,9 +122,10 @@ def _shell(command):
     return subprocess.run(["/bin/bash", "-c", line], capture_output=True, text=True, check=False, env=environment)
 
 
-def test_broken_pipe_is_quiet():
-    done = _shell("(sleep 1; wcet-probe show cortex-m4 --json; echo $? >&2) | true")
-    assert done.stderr == "1\n"
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_broken_pipe_is_quiet(option):
+    done = _shell(f"(sleep 1; wcet-probe show cortex-m4 {option}; echo $? >&2) | true")
+    assert done.stderr == "141\n"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110  (a device)

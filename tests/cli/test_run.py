@@ -6,17 +6,18 @@ import re
 import pytest
 
 from wcet_probe.model import InitialCache, Replacement
+from wcet_probe.verify import bound_digest
 
 RUN = ("toyfit", "--target", "toy-cached")
 
 
 def test_defaults(world, monkeypatch):
-    monkeypatch.setattr("wcet_probe.cli.run.DEFAULT_TARGET", "toy-plain")
+    monkeypatch.setattr("wcet_probe.cli.names.DEFAULT_TARGET", "toy-plain")
     assert world.run("toyfit")[0] == 0
     (request,) = world.requests
     assert (request.allocator.name, request.target.name, request.scenario) == ("toyfit", "toy-plain", "worst-alloc")
     assert (request.heap_bytes, request.compiler, request.seed) == (4 << 20, "zig", 0)
-    assert (request.initial_cache, request.cross_check) == (None, False)
+    assert (request.initial_cache, request.cross_check, request.prove) == (None, False, True)
 
 
 def test_every_option_reaches_the_probe(world):
@@ -66,7 +67,8 @@ def test_json_contract(world):
     assert doc["state"]["checks"] == [{"fact": "free blocks", "predicted": 1, "found": 1}]
     assert doc["caches"]["dcache"]["size_bytes"] == 16384
     assert doc["memory"]["first_beat_cycles"] == {"value": 24, "basis": "assumed", "source": "a board of the time"}
-    assert (doc["bound"], doc["cross_check"], doc["verdict"]) == (None, None, "OBSERVED")
+    assert (doc["cross_check"], doc["verdict"], doc["no_bound"], doc["gap"]) == (None, "BOUNDED", None, None)
+    assert doc["slack"] == {"instructions": 3, "cycles": 1321}
     observed = doc["observed"]
     assert (observed["instructions"], observed["cycles"], observed["stack_bytes"]) == (123, 1321, 16)
     assert (observed["icache"]["hits"], observed["icache"]["misses"]) == (105, 18)
@@ -81,6 +83,39 @@ def test_json_contract(world):
         "executions": 2,
     }
     assert observed["path"] == [0, 1, 1]
+
+
+def test_json_of_a_bound(world):
+    bound = json.loads(world.run(*RUN, "--json")[1])["bound"]
+    assert (bound["entry"], bound["instructions"], bound["cycles"]) == ("toyfit_malloc", 126, 2642)
+    assert bound["parameters"] == {"H": 4 << 20}
+    assert [one["id"] for one in bound["assumptions"]] == ["no-interference", "fact toyfit/facts.toml:3"]
+    assert bound["loops"][0] == {
+        "name": "map_size+0x8",
+        "function": "map_size",
+        "address": "0x00010108",
+        "context": ["0x00010020"],
+        "location": "map_size+0x8 (toyfit.c:40)",
+        "file": "toyfit.c",
+        "line": 40,
+        "max": 6,
+        "total": None,
+        "origin": "proved",
+        "expression": "r3 != 0, steps of 1, 5 at entry",
+        "where": None,
+        "because": None,
+    }
+    assert bound["worst_path"][1]["cost_instructions"] == 100
+    assert bound["certificates"] == ["no certificate"]
+    assert bound["digest"] == bound_digest(bound)
+
+
+def test_no_bound_observes_only(world):
+    code, out, _ = world.run(*RUN, "--no-bound", "--json")
+    doc = json.loads(out)
+    assert (code, world.requests[-1].prove) == (0, False)
+    assert [doc[key] for key in ("bound", "no_bound", "slack", "gap")] == [None] * 4
+    assert doc["verdict"] == "OBSERVED"
 
 
 def test_json_is_canonical(world):

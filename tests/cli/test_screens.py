@@ -11,8 +11,14 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from wcet_probe.model import CrossCheck
-from wcet_probe.reports.terminal import render
+from tests.cli.conftest import LOOP
+from wcet_probe.gap import BlockGap, Cause
+from wcet_probe.model import CrossCheck, Instruction, LineTable, Verdict
+from wcet_probe.proof import Assumption
+from wcet_probe.reports.terminal import render, render_comparison
+from wcet_probe.reports.why import render_why
+
+CODE = {0x10000: "cmpwi r3, 0", 0x10004: "blr", 0x10100: "addi r3, r3, 1"}
 
 
 def test_one_answer_with_caches(world, golden):
@@ -27,14 +33,89 @@ def test_one_answer_without_caches(world, golden):
     golden("answer-plain.txt", out)
 
 
-def test_one_answer_fits_on_80_by_40(report, golden):
+def test_one_answer_fits_on_80_by_48(report, golden):
     stream = io.StringIO()
     cross_check = CrossCheck("p-code interpreter", 123, 10, 12, 18, 9, 9)
     render(replace(report, cross_check=cross_check), Console(file=stream, width=80))
     lines = stream.getvalue().splitlines()
-    assert len(lines) <= 40
+    assert len(lines) <= 48
     assert max(map(len, lines)) <= 80
     golden("answer-80.txt", stream.getvalue())
+
+
+def test_one_answer_without_a_bound(world, golden):
+    code, out, _ = world.run("toyfit", "--target", "toy-plain", "--no-bound")
+    assert code == 0
+    golden("answer-observed.txt", out)
+
+
+def test_no_bound_found(report, golden):
+    stream = io.StringIO()
+    reason = "no bound for the loop at toyfit_malloc+0x10 (toyfit.c:12): say how often it repeats."
+    unbounded = replace(report, bound=None, no_bound=reason, verdict=Verdict.UNBOUNDED)
+    render(unbounded, Console(file=stream, width=80))
+    golden("answer-unbounded.txt", stream.getvalue())
+    stream = io.StringIO()
+    render_comparison([report, unbounded], Console(file=stream, width=80))
+    golden("comparison-unbounded.txt", stream.getvalue())
+
+
+def test_many_assumptions_are_told_by_name(report):
+    assumptions = [Assumption(f"fact f.toml:{line}", "text", "check") for line in (1, 5, 5, 9)]
+    assumptions += [Assumption(f"lemma {name}", "text", "check") for name in ("a", "b")]
+    stream = io.StringIO()
+    bound = replace(report.bound, assumptions=tuple(assumptions))
+    render(replace(report, bound=bound), Console(file=stream, width=80))
+    assert "under 5 assumptions." in stream.getvalue()
+    assert "Assumptions (5; --why tells each)\n  fact f.toml:1, :5, :9, lemma a, lemma b\n" in stream.getvalue()
+
+
+def test_many_loops_are_cut(report):
+    loops = tuple(replace(LOOP, location=f"f+{number:#x}") for number in range(7))
+    stream = io.StringIO()
+    render(replace(report, bound=replace(report.bound, loops=loops + loops)), Console(file=stream, width=80))
+    assert "Loops (14 proved)" in stream.getvalue()
+    assert "  f+0x0  6  proved, in 2 contexts  r3 != 0" in stream.getvalue()
+    assert "  and 2 more: --why\n" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("proved", "text"),
+    [(123, "exact"), (124, "0.8 % above the observed"), (246, "100.0 % above the observed")],
+)
+def test_slack(report, proved, text):
+    stream = io.StringIO()
+    render(replace(report, bound=replace(report.bound, instructions=proved)), Console(file=stream, width=80))
+    assert re.search(rf"^  instructions +{proved} +123 +{proved - 123}  {text}$", stream.getvalue(), re.MULTILINE)
+
+
+def test_slack_is_no_measure_where_nobody_looked_for_the_worst(report):
+    stream = io.StringIO()
+    render(replace(report, plan=replace(report.plan, scenario="random")), Console(file=stream, width=100))
+    assert "random does not look for the dearest call of all, so the slack says nothing" in stream.getvalue()
+
+
+def test_why(report, golden):
+    image = replace(report.image, lines=LineTable((0x10000, 0x10100), ("toyfit.c", "toyfit.c"), (1, 2)))
+    code = [Instruction(address, 4, text, "integer") for address, text in CODE.items()]
+    gaps = (
+        BlockGap(0x10000, "toyfit_malloc+0x0 (toyfit.c:1)", tuple(code[:2]), 1, 1, Cause.SAME),
+        BlockGap(0x10100, "map_size+0x0 (toyfit.c:2)", tuple(code[2:]), 3, 2, Cause.MORE_OFTEN),
+    )
+    bound = replace(report.bound, instructions=126)
+    stream = io.StringIO()
+    render_why(replace(report, image=image), bound, gaps, Console(file=stream, width=80))
+    assert max(map(len, stream.getvalue().splitlines())) <= 80
+    golden("why.txt", stream.getvalue())
+
+
+def test_why_without_a_gap(report):
+    gaps = (BlockGap(0x10000, "f+0x0", (), 1, 1, Cause.SAME),)
+    bound = replace(report.bound, instructions=125)
+    measurement = replace(report.measurement, instructions=125)
+    stream = io.StringIO()
+    render_why(replace(report, measurement=measurement), bound, gaps, Console(file=stream, width=80))
+    assert "\nbound and observation are equal, block by block\n" in stream.getvalue()
 
 
 def test_ascii_where_the_stream_cannot_do_more(report):
@@ -80,12 +161,15 @@ def test_list(world, golden, kind):
 
 
 def test_help(world, golden):
-    for name, arguments in {"help.txt": ["--help"], "help-run.txt": ["toyfit", "--help"]}.items():
+    pages = {"help": [], "help-run": ["toyfit"], "help-bound": ["bound"], "help-verify": ["verify"]}
+    for name, command in pages.items():
+        arguments = [*command, "--help"]
         code, out, err = world.run(*arguments)
         assert (code, err) == (0, "")
         assert "Examples:" in out
         assert "Exit codes:" in out
-        golden(name, out)
+        assert max(map(len, out.splitlines())) <= 80
+        golden(f"{name}.txt", out)
 
 
 def test_help_without_words_is_an_error(world):

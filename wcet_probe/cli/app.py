@@ -34,12 +34,16 @@ Examples:
 Exit codes:
   0  bounded and within budget, or observed where no bound was asked for
   1  failure of a build, an engine, a file; a certificate that does not check
-  2  bad usage or input                           4  no bound established
+  2  bad usage or input                           4    no bound established
   3  over budget or worse than the baseline       130  interrupted
-  5  observation and proof contradict each other  141  the output's reader left
+  5  observation and proof contradict each other  141  the reader went away
 """
 _READER_LEFT = 141
 """What a shell reports of a program that SIGPIPE ends, 128 + 13: no failure, but not all of the answer was read."""
+
+
+class _ReaderLeftError(Exception):
+    """Nobody reads stdout any more."""
 
 
 class Commands(click.Group):
@@ -56,6 +60,13 @@ class Commands(click.Group):
         if ctx.resilient_parsing:
             return None
         raise unknown_name("allocator or command", cmd_name, names | {*self.commands})
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a broken pipe gets past click, which would end the process with 1."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderLeftError from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
         """The commands in the order of their registration."""
@@ -99,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return ExitCode.USAGE
-    except BrokenPipeError:
+    except (_ReaderLeftError, BrokenPipeError):
         streams.close_quietly()
         return _READER_LEFT
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (nobody is shown a traceback unasked)

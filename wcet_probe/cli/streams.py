@@ -22,11 +22,16 @@ def result_console() -> Console:
     """A console on stdout: as wide as the terminal, or 100 characters where it is none; no markup."""
     from rich.console import Console
 
+    class ResultConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """Let the caller decide; Rich would end the process with 1."""
+            raise  # noqa: PLE0704  (called while the error is handled)
+
     if (sys.stdout.encoding or "utf-8").lower() != "utf-8":
         with suppress(AttributeError):
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     width = None if sys.stdout.isatty() else _PIPED_WIDTH
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    return ResultConsole(width=width, highlight=False, markup=False, emoji=False)
 
 
 def print_json(doc: object) -> None:
