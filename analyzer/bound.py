@@ -24,14 +24,12 @@ from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_l
 from wcet_probe.analyzer.source_match import index_sources
 from wcet_probe.analyzer.state import Base, Location
 from wcet_probe.analyzer.strided import StridedInterval
-from wcet_probe.analyzer.supergraph import EXIT, Supergraph, build_supergraph
+from wcet_probe.analyzer.supergraph import EXIT, Edge, Supergraph, build_supergraph
 from wcet_probe.analyzer.values import Values, analyze_values
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.image import require_symbol
 from wcet_probe.model import Image, Instruction, InstructionCost, Isa, Target
 from wcet_probe.proof import AccessRange, Assumption, Bound, PathBlock, RegisterRange
-
-_MOST_RESOLUTIONS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
     progress("bounding the loops")
     facts = bound_facts(request.facts, index, analysed, parameters)
     bounded = bound_loops(request.image, values, facts, parameters)
-    told = flow_facts(request.facts, request.entry, parameters, values, index, analysed)
+    told = flow_facts(request.facts, request.entry, parameters, values, index=index, analysed=analysed)
     progress("solving the flow problem")
     conflicts = [_conflict_limit(number, each) for number, each in enumerate(conflicting_edges(values))]
     proof = _Proof(request, values, bounded, [*bounded.limits, *told.limits, *conflicts])
@@ -114,17 +112,17 @@ def _values(request: BoundRequest, parameters: Mapping[str, int]) -> Values:
     indirect: dict[int, tuple[int, ...]] = _told_targets(request)
     arguments = _arguments(request, parameters)
     costs = cost_table(request.instructions, request.costs)
-    for _ in range(_MOST_RESOLUTIONS):
+    while True:
         graph = build_supergraph(image, lifter, entry, indirect, depths)
         for point in graph.points:
             check_chargeable(point.block, costs)
         values = analyze_values(image, lifter, graph, arguments)
+        # Each round resolves a branch that was not resolved before: there are as many rounds as branches at most.
         found = {site: targets for site, targets in values.indirect.items() if targets and site not in indirect}
         if not found:
-            break
+            _check_resolved(image, graph, values)
+            return values
         indirect |= found
-    _check_resolved(image, graph, values)
-    return values
 
 
 def _told_targets(request: BoundRequest) -> dict[int, tuple[int, ...]]:
@@ -172,9 +170,7 @@ def _check_resolved(image: Image, graph: Supergraph, values: Values) -> None:
 
 def _conflict_limit(number: int, conflict: Conflict) -> Limit:
     """At most one of two edges for each pass of the header, or in the call."""
-    edges = ((conflict.first, 1), (conflict.second, 1))
-    if conflict.first == conflict.second:
-        edges = ((conflict.first, 1),)
+    edges = tuple((edge, 1) for edge in dict.fromkeys((conflict.first, conflict.second)))
     passes = ((conflict.header, -1),) if conflict.header is not None else ()
     return Limit(f"conflict:{number}", passes, edges, 0 if passes else 1)
 
@@ -202,12 +198,8 @@ class _Proof:
             self.bounded.flow,
             self.limits,
             Subject(self.request.image.sha256, target.name, unit),  # type: ignore[arg-type]
-            lambda point: self._cost(point.index, unit, costs),
-            lambda edge: (
-                0
-                if unit == "instructions"
-                else taken_cycles(values.graph.points[edge.source].block, edge.address, costs)
-            ),
+            cost=lambda point: self._cost(point.index, unit, costs),
+            edge_cost=lambda edge: self._edge_cost(edge, unit, costs),
         )
         return _Solved(problem, solve(flow_system(problem)))
 
@@ -220,6 +212,11 @@ class _Proof:
         if unit == "instructions":
             return len(block.instructions)
         return block_cycles(block, self.values.accesses[index], costs, self.request.target)
+
+    def _edge_cost(self, edge: Edge, unit: str, costs: Costs) -> int:
+        if unit == "instructions":
+            return 0
+        return taken_cycles(self.values.graph.points[edge.source].block, edge.address, costs)
 
     def worst_path(self, solved: _Solved) -> Iterable[PathBlock]:
         """The blocks of the worst path, in order of contexts and addresses."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from wcet_probe.analyzer.lift import LiftedInstruction, Lifter
 from wcet_probe.analyzer.pcode_semantics import signed
@@ -20,6 +21,9 @@ from wcet_probe.model import Image, Symbol
 
 IndirectTargets = Mapping[int, tuple[int, ...]]
 """Targets of indirect branches and calls by the address of the instruction, as far as they are known."""
+
+_ENDS = frozenset({"BRANCH", "CALL", "CALLIND", "BRANCHIND", "RETURN"})
+"""Operations that the next one in order does not follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,41 +105,40 @@ def outflow(instruction: LiftedInstruction) -> Outflow:
     *Soundness:* conditions are not looked at; each way of a conditional branch counts.
     """
     following = instruction.address + instruction.size_bytes
-    falls = returns = indirect_jump = indirect_call = False
-    jumps: dict[int, None] = {}
-    calls: dict[int, None] = {}
-    todo, seen = [0], set()
+    ways: set[str] = set()
+    targets: dict[str, dict[int, None]] = {"jump": {}, "call": {}}
+    todo, seen = [0], set[int]()
     while todo:
         index = todo.pop()
         if index in seen:
             continue
         seen.add(index)
         if index >= len(instruction.ops):
-            falls = True
+            ways.add("fall")
             continue
         op = instruction.ops[index]
-        match op.opcode:
-            case "BRANCH" | "CBRANCH":
-                target = op.inputs[0]
-                if op.opcode == "CBRANCH":
-                    todo.append(index + 1)
-                if target.space == "const":
-                    todo.append(index + signed(8 * target.size_bytes, target.offset))
-                elif target.offset == following:
-                    falls = True
-                else:
-                    jumps[target.offset] = None
-            case "CALL":
-                calls[op.inputs[0].offset] = None
-            case "CALLIND":
-                indirect_call = True
-            case "BRANCHIND":
-                indirect_jump = True
-            case "RETURN":
-                returns = True
-            case _:
-                todo.append(index + 1)
-    return Outflow(falls, tuple(jumps), tuple(calls), returns, indirect_jump, indirect_call)
+        if op.opcode not in _ENDS:
+            todo.append(index + 1)
+        if op.opcode in ("CALLIND", "BRANCHIND", "RETURN"):
+            ways.add(op.opcode)
+        elif op.opcode == "CALL":
+            targets["call"][op.inputs[0].offset] = None
+        elif op.opcode in ("BRANCH", "CBRANCH"):
+            target = op.inputs[0]
+            if target.space == "const":
+                todo.append(index + signed(8 * target.size_bytes, target.offset))
+            elif target.offset == following:
+                ways.add("fall")
+            else:
+                targets["jump"][target.offset] = None
+    return Outflow(
+        falls="fall" in ways,
+        jumps=tuple(targets["jump"]),
+        calls=tuple(targets["call"]),
+        returns="RETURN" in ways,
+        indirect_jump="BRANCHIND" in ways,
+        indirect_call="CALLIND" in ways,
+    )
 
 
 def function_graph(image: Image, lifter: Lifter, symbol: Symbol, indirect: IndirectTargets) -> FunctionGraph:
@@ -161,7 +164,7 @@ def function_graph(image: Image, lifter: Lifter, symbol: Symbol, indirect: Indir
         if not flow.goes_on:
             leaders.add(address + instruction.size_bytes)
     addresses = sorted(flows)
-    for first, second in zip(addresses, addresses[1:], strict=False):
+    for first, second in pairwise(addresses):
         if first + flows[first][0].size_bytes > second:
             raise AnalysisError(
                 f"a branch leads into the middle of the instruction at {image.location(first)}: "

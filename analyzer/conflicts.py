@@ -2,8 +2,8 @@
 
 *Soundness:* where an edge is taken, its conditions hold for the values that their leaves then have. Both edges lie in
 the body of one loop, or of none, and in no inner loop; so each is taken at most once between two passes of the header.
-No leaf of the first edge's conditions is defined anew behind it in the same pass. If the state on the second edge has no
-room for these conditions, no pass takes both.
+No leaf of the first edge's conditions is defined anew behind it in the same pass. If the state on the second edge has
+no room for these conditions, no pass takes both.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
-
-from wcet_probe.analyzer.forest import Loop
+from wcet_probe.analyzer.forest import Loop, reachable
 from wcet_probe.analyzer.state import State, defined_at
 from wcet_probe.analyzer.supergraph import Edge
 from wcet_probe.analyzer.terms import Term, Terms
@@ -24,7 +22,7 @@ _MOST_PAIRS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """At most one of two edges is taken in a pass: of the loop with ``header``, or of the whole call where it is None."""
+    """At most one of two edges is taken in a pass of the loop with ``header``, or in the whole call where it is None."""
 
     first: Edge
     second: Edge
@@ -39,16 +37,15 @@ def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
     found: list[Conflict] = []
     left = _MOST_PAIRS
     for header, nodes, body in _parts(values):
-        graph = nx.DiGraph()
-        graph.add_nodes_from(body)
-        graph.add_edges_from(
-            (e.source, e.target) for e in values.edges if e.source in body and e.target in body and e.target != header
-        )
+        successors: dict[int, list[int]] = {node: [] for node in body}
+        for edge in values.edges:
+            if edge.source in body and edge.target in body and edge.target != header:
+                successors[edge.source].append(edge.target)
         deciding = [v for e, v in values.edges.items() if e.source in nodes and v.conditions]
         for first in deciding:
             if first.edge.target not in body or first.edge.target == header:
                 continue
-            behind = nx.descendants(graph, first.edge.target) | {first.edge.target}
+            behind = reachable(successors, first.edge.target)
             conditions = [pair for pair in first.conditions if _lasts(values.terms, pair[0], behind)]
             for second in deciding:
                 if conditions and second.edge.source in behind and left:
@@ -58,7 +55,7 @@ def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
     return tuple(found)
 
 
-def _lasts(terms: Terms, condition: Term, behind: set[int]) -> bool:
+def _lasts(terms: Terms, condition: Term, behind: frozenset[int]) -> bool:
     """Whether no leaf of ``condition`` is defined anew at the points ``behind``."""
     places = {defined_at(terms[leaf].arguments) for leaf in terms.leaves(condition)}
     return None not in places and places.isdisjoint(behind)

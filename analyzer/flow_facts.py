@@ -33,6 +33,7 @@ def flow_facts(
     entry: str,
     parameters: Mapping[str, int],
     values: Values,
+    *,
     index: SourceIndex,
     analysed: Analysed,
 ) -> ToldFlow:

@@ -49,6 +49,7 @@ def flow_problem(
     loops: Sequence[BoundedLoop],
     limits: Sequence[Limit],
     subject: Subject,
+    *,
     cost: Callable[[Point], int],
     edge_cost: Callable[[Edge], int],
 ) -> FlowProblem:

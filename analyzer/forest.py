@@ -1,4 +1,7 @@
-"""Loops of a graph: the nested decomposition into strongly connected parts, refused where one has two entries."""
+"""Graphs: loops as the nested decomposition into strongly connected parts, dominators, reachable nodes.
+
+The only file that imports networkx.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +53,9 @@ def loop_forest(successors: Successors, entry: int) -> tuple[int | Loop, ...]:
     *Soundness:* every cycle of the graph passes the header of a loop of the result (F. Bourdoncle, Efficient chaotic
     iteration strategies with widenings, FMPA 1993).
     """
-    graph = nx.DiGraph()
-    graph.add_node(entry)
-    for source, targets in successors.items():
-        graph.add_edges_from((source, target) for target in targets)
-    reachable = {entry} | nx.descendants(graph, entry)
-    return tuple(_ordered(graph.subgraph(reachable).copy(), frozenset({entry})))
+    graph = _graph(successors, entry)
+    inside = {entry} | nx.descendants(graph, entry)
+    return tuple(_ordered(graph.subgraph(inside).copy(), frozenset({entry})))
 
 
 def _ordered(graph: nx.DiGraph, entries: frozenset[int]) -> Iterator[int | Loop]:
@@ -84,3 +84,22 @@ def _ordered(graph: nx.DiGraph, entries: frozenset[int]) -> Iterator[int | Loop]
 def loops_of(parts: Sequence[int | Loop]) -> tuple[Loop, ...]:
     """All loops of a forest, outer ones before those in them."""
     return tuple(loop for part in parts if isinstance(part, Loop) for loop in part.walk())
+
+
+def dominators(successors: Successors, entry: int) -> Mapping[int, int]:
+    """The immediate dominator of each node that can be reached from ``entry``; the entry's is itself."""
+    found: dict[int, int] = nx.immediate_dominators(_graph(successors, entry), entry)
+    return {**found, entry: entry}
+
+
+def reachable(successors: Successors, start: int) -> frozenset[int]:
+    """``start`` and all nodes that can be reached from it."""
+    return frozenset({start} | nx.descendants(_graph(successors, start), start))
+
+
+def _graph(successors: Successors, entry: int) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    graph.add_node(entry)
+    for source, targets in successors.items():
+        graph.add_edges_from((source, target) for target in targets)
+    return graph

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from wcet_probe.analyzer.certificate import LoopDerivation
 from wcet_probe.analyzer.fact_binding import Analysed, BoundFact
@@ -96,7 +97,7 @@ def bound_loops(
         flow=tuple(BoundedLoop(s.loop.header, s.entry_edges, s.back_edges, c.max_header) for s, c in chosen),
         limits=(*proved, *(limit for limit, _ in totals)),
         derivations=tuple(_derivation(image, values, shape, choice, parameters) for shape, choice in chosen),
-        claims=_claims(image, values, chosen),
+        claims=_claims(values, chosen),
         flow_claims=tuple(claim for _, claim in totals),
         assumptions=tuple(used.values()),
     )
@@ -175,10 +176,12 @@ def _derivation(
 ) -> LoopDerivation:
     point = _header(values, shape)
     name = point_name(point)
-    common = {"loop": name, "constraint": f"loop:{name}", "description": image.location(point.block.address)}
+    place = image.location(point.block.address)
     if choice.count is None:
         return LoopDerivation(
-            **common,
+            loop=name,
+            constraint=f"loop:{name}",
+            description=place,
             origin="pragma" if choice.origin is Origin.PRAGMA else "fact",
             max_header=choice.max_header,
             expression=choice.expression,
@@ -188,7 +191,9 @@ def _derivation(
     count = choice.count
     comparison, low, high, step = _distance(count)
     return LoopDerivation(
-        **common,
+        loop=name,
+        constraint=f"loop:{name}",
+        description=place,
         origin="proved",
         max_header=choice.max_header,
         initial_low=low,
@@ -196,11 +201,14 @@ def _derivation(
         step=-step,
         limit_low=0,
         limit_high=0,
-        comparison=comparison,  # type: ignore[arg-type]
+        comparison=comparison,
     )
 
 
-def _distance(count: Count) -> tuple[str, int, int, int]:
+_Comparison = Literal[">", ">=", "!="]
+
+
+def _distance(count: Count) -> tuple[_Comparison, int, int, int]:
     """The distance that shrinks: the comparison with 0 that goes on, least and greatest at first, and the step."""
     low, high, step = count.distance_low, count.distance_high, count.step
     match count.relation:
@@ -317,7 +325,7 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
     )
 
 
-def _claims(image: Image, values: Values, chosen: Sequence[tuple[LoopShape, _Choice]]) -> tuple[LoopClaim, ...]:
+def _claims(values: Values, chosen: Sequence[tuple[LoopShape, _Choice]]) -> tuple[LoopClaim, ...]:
     """Each loop of the binary with the greatest bound that it has in any context."""
     grouped: dict[int, list[tuple[LoopShape, _Choice]]] = {}
     for shape, choice in chosen:

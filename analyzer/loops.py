@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import networkx as nx
-
 from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.forest import Loop
+from wcet_probe.analyzer.forest import Loop, dominators
 from wcet_probe.analyzer.lift import Varnode
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.state import Base, Location, State, defined_at
@@ -111,7 +109,9 @@ def loop_shapes(values: Values) -> tuple[LoopShape, ...]:
 
 
 def _shape(values: Values, loop: Loop, parent: Loop | None) -> LoopShape:
-    entering, back, leaving = [], [], []
+    entering: list[Edge] = []
+    back: list[Edge] = []
+    leaving: list[Edge] = []
     for edge in values.edges:
         if edge.target == loop.header:
             (back if edge.source in loop.nodes else entering).append(edge)
@@ -247,14 +247,11 @@ class _Counter:
     def _always_passed(self) -> list[int]:
         """Blocks of this loop, not of inner ones, that lie on every way from the header back to it."""
         loop = self._shape.loop
-        graph = nx.DiGraph()
-        graph.add_nodes_from(loop.nodes)
-        graph.add_edges_from(
-            (e.source, e.target)
-            for e in self._values.edges
-            if e.source in loop.nodes and e.target in loop.nodes and e.target != loop.header
-        )
-        dominators = nx.immediate_dominators(graph, loop.header)
+        successors: dict[int, list[int]] = {node: [] for node in loop.nodes}
+        for edge in self._values.edges:
+            if edge.source in loop.nodes and edge.target in loop.nodes and edge.target != loop.header:
+                successors[edge.source].append(edge.target)
+        above = dominators(successors, loop.header)
         inner = {node for part in loop.parts if isinstance(part, Loop) for node in part.nodes}
         common: set[int] | None = None
         for edge in self._shape.back_edges:
@@ -263,7 +260,7 @@ class _Counter:
                 chain.add(node)
                 if node == loop.header:
                     break
-                node = dominators[node]
+                node = above[node]
             common = chain if common is None else common & chain
         return sorted((common or set()) - inner)
 

@@ -197,7 +197,7 @@ class _Builder:
 
 
 def _grouped(points: tuple[Point, ...], edges: tuple[Edge, ...], end: str) -> Mapping[int, tuple[Edge, ...]]:
-    found: dict[int, list[Edge]] = {point.index: [] for point in points} | {EXIT: []}
+    found: dict[int, list[Edge]] = {EXIT: [], **{point.index: [] for point in points}}
     for edge in edges:
         found[getattr(edge, end)].append(edge)
     return {index: tuple(group) for index, group in found.items()}

@@ -228,8 +228,8 @@ class Terms:
                 return combined(Linear({}, 0, node.bits), self.linear(operands[0]), factor)
             case "INT_MULT":
                 for one, other in (operands, operands[::-1]):
-                    if (factor := self.value(other)) is not None:
-                        return combined(Linear({}, 0, node.bits), self.linear(one), factor)
+                    if (multiplier := self.value(other)) is not None:
+                        return combined(Linear({}, 0, node.bits), self.linear(one), multiplier)
         return Linear({term: 1}, 0, node.bits)
 
     def _masked(self, first: Term, mask: int, bits: int) -> Term | None:

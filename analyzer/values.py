@@ -209,7 +209,7 @@ class _Analysis:
             raise AnalysisError(f"the values of the loop at {where} do not settle; report this with the binary.")
         for _ in range(_NARROWING_ROUNDS):
             new = join(self._arriving(header), (header,), state)
-            if state is None or not covers(state, new):
+            if not covers(state, new):
                 break
             state = new
             self._round(loop, state)

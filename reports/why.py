@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
@@ -71,7 +72,8 @@ def listing(
         yield "no path was found that attains the bound"
     for gap in gaps:
         yield ""
-        yield from paragraph(gap.location, _executions(gap, observed=observed), width, len(gap.location))
+        head_line = f"{gap.location}: {_executions(gap, observed=observed)}"
+        yield from textwrap.wrap(head_line, width, subsequent_indent="    ", break_on_hyphens=False)
         last = None
         for instruction in gap.instructions:
             place = image.lines.find(instruction.address)

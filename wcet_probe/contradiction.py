@@ -71,6 +71,7 @@ def check_accesses(
     accesses: Iterable[DataAccess],
     image: Image,
     target: Target,
+    *,
     frames: MemoryRange,
     subject: str,
 ) -> None:
@@ -104,8 +105,8 @@ def check_accesses(
             if not holds(one, ranges):
                 what = "store" if one.is_store else "load"
                 raise _contradiction(
-                    f"the {what} at {image.location(one.instruction_address)} accessed {one.address:#010x} in {subject}, "
-                    f"{reason}"
+                    f"the {what} at {image.location(one.instruction_address)} accessed {one.address:#010x} in "
+                    f"{subject}, {reason}"
                 )
 
 

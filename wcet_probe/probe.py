@@ -394,5 +394,5 @@ def _cross_check(bench: _Bench, plan: ScenarioPlan, call: _Call, measurement: Me
         raise ContradictionError(message)
     if bound is not None:
         frames = MemoryRange(pointer - measurement.stack_bytes, measurement.stack_bytes)
-        check_accesses(bound, second.accesses, image, target, frames, subject)
+        check_accesses(bound, second.accesses, image, target, frames=frames, subject=subject)
     return check

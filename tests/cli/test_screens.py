@@ -100,7 +100,7 @@ def test_why(report, golden):
     code = [Instruction(address, 4, text, "integer") for address, text in CODE.items()]
     gaps = (
         BlockGap(0x10000, "toyfit_malloc+0x0 (toyfit.c:1)", tuple(code[:2]), 1, 1, Cause.SAME),
-        BlockGap(0x10100, "map_size+0x0 (toyfit.c:2)", tuple(code[2:]), 3, 2, Cause.MORE_OFTEN),
+        BlockGap(0x10100, "map_size+0x0 (toyfit.c:2)", tuple(code[2:]), 3, 1, Cause.MORE_OFTEN),
     )
     bound = replace(report.bound, instructions=126)
     stream = io.StringIO()

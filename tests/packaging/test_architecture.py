@@ -32,6 +32,7 @@ def importers(module: str) -> set[str]:
         ("capstone", "wcet_probe/decode.py"),
         ("elftools", "wcet_probe/image.py"),
         ("highspy", "analyzer/solver.py"),
+        ("networkx", "analyzer/forest.py"),
         ("platformdirs", "wcet_probe/config.py"),
         ("pypcode", "analyzer/lift.py"),
         ("tree_sitter", "analyzer/source_loops.py"),

@@ -18,8 +18,8 @@ from wcet_probe.config import load_config
 EPILOG = """\b
 Examples:
   wcet-probe bound firmware.elf --entry control_step --target cortex-m4
-  wcet-probe bound firmware.elf --entry filter --target mpc603e --facts loops.toml
-    --source src --param TAPS=64 --json >bound.json
+  wcet-probe bound firmware.elf --entry filter --target mpc603e --source src
+  wcet-probe bound firmware.elf --entry find --facts f.toml --param N=64 --why
 
 \b
 Exit codes: 0 bounded, 1 failure, 2 bad usage or input, 4 no bound established,
