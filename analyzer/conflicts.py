@@ -8,12 +8,13 @@ no room for these conditions, no pass takes both.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.forest import Loop, reachable
 from wcet_probe.analyzer.state import State, defined_at
-from wcet_probe.analyzer.supergraph import Edge
+from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.terms import Term, Terms
 from wcet_probe.analyzer.values import Values
 
@@ -36,12 +37,15 @@ def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
     """
     found: list[Conflict] = []
     left = _MOST_PAIRS
+    leaving = Counter(edge.source for edge in values.edges if edge.target == EXIT)
+    # The flow problem has one edge out of the function for each point.
+    ambiguous = {edge for edge in values.edges if edge.target == EXIT and leaving[edge.source] > 1}
     for header, nodes, body in _parts(values):
         successors: dict[int, list[int]] = {node: [] for node in body}
         for edge in values.edges:
             if edge.source in body and edge.target in body and edge.target != header:
                 successors[edge.source].append(edge.target)
-        deciding = [v for e, v in values.edges.items() if e.source in nodes and v.conditions]
+        deciding = [v for e, v in values.edges.items() if e.source in nodes and v.conditions and e not in ambiguous]
         for first in deciding:
             if first.edge.target not in body or first.edge.target == header:
                 continue

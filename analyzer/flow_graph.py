@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from wcet_probe.analyzer.ipet import ENTER, Constraint, FlowEdge, FlowLoop, FlowNode, FlowProblem
+from wcet_probe.analyzer.ipet import ENTER, Constraint, FlowEdge, FlowLoop, FlowNode, FlowProblem, leave
 from wcet_probe.analyzer.supergraph import EXIT, Context, Edge, Point
 from wcet_probe.analyzer.values import Values
 from wcet_probe.model import Symbol
@@ -111,7 +111,9 @@ def context_name(context: Context) -> str:
 
 
 def edge_name(names: Mapping[int, str], edge: Edge) -> str:
-    """An edge's name in certificates."""
+    """An edge's name in certificates; the ways out of the function from one point have one name."""
+    if edge.target == EXIT:
+        return leave(names[edge.source])
     suffix = "" if edge.address is None else f":{edge.address:#x}"
     return f"{names[edge.source]}>{names[edge.target]}:{edge.way}{suffix}"
 

@@ -175,6 +175,8 @@ class State:
 
     def base(self, term: Term) -> Base:
         """What ``term`` is measured from."""
+        if self.bases.keys().isdisjoint(self.terms.leaves(term)):
+            return Base.NUMBER
         node = self.terms[term]
         if node.opcode == "leaf":
             return self.bases.get(term, Base.NUMBER)

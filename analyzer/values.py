@@ -1,7 +1,7 @@
 """Value analysis: a fixpoint of abstract states over the supergraph, with widening at loop headers, then narrowing.
 
-*Soundness:* the result is a post-fixpoint: each point's state covers what its predecessors make of theirs, which
-`is_fixpoint` checks in one pass without trusting the iteration. An edge without state is never taken.
+*Soundness:* the result is a post-fixpoint: each state covers what its predecessors make of theirs. The last step of
+`analyze_values` checks that in one pass, without trusting the iteration. An edge without state is never taken.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.forest import IrreducibleError, Loop, loop_forest
+from wcet_probe.analyzer.forest import IrreducibleError, Loop, loop_forest, loops_of
 from wcet_probe.analyzer.lift import Lifter
 from wcet_probe.analyzer.pcode_semantics import operation
 from wcet_probe.analyzer.state import Base, Location, State, covers, join, widened
@@ -116,6 +116,7 @@ class _Analysis:
         for index in list(self._states):
             self._accesses[index] = []
             self._flow_out(index, self._accesses[index])
+        self._check_fixpoint()
         edges = {values.edge: values for group in self._incoming.values() for values in group.values()}
         return Values(
             graph=self._graph,
@@ -127,6 +128,23 @@ class _Analysis:
             unchecked_returns=tuple(sorted(self._unchecked)),
             forest=self._forest,
         )
+
+    def _check_fixpoint(self) -> None:
+        """Every state covers what arrives at its point; the order in which they were found does not matter for that."""
+        headers = {loop.header for loop in loops_of(self._forest)}
+        for point in self._graph.points:
+            index, arriving = point.index, self._arriving(point.index)
+            state = self._states.get(index)
+            settled = not arriving
+            if state is not None and arriving:
+                former = state if index in headers else None
+                settled = covers(state, join(arriving, (index,), former, gated=former is None))
+            if not settled:
+                raise self._unsettled(index)
+
+    def _unsettled(self, index: int) -> AnalysisError:
+        where = self._image.location(self._graph.points[index].block.address)
+        return AnalysisError(f"the values at {where} do not settle; report this with the binary.")
 
     def _loops(self) -> tuple[int | Loop, ...]:
         successors = {
@@ -205,8 +223,7 @@ class _Analysis:
             state = new
             self._round(loop, state)
         else:
-            where = self._image.location(self._graph.points[header].block.address)
-            raise AnalysisError(f"the values of the loop at {where} do not settle; report this with the binary.")
+            raise self._unsettled(header)
         for _ in range(_NARROWING_ROUNDS):
             new = join(self._arriving(header), (header,), state)
             if not covers(state, new):

@@ -22,8 +22,8 @@ Examples:
   wcet-probe bound firmware.elf --entry find --facts f.toml --param N=64 --why
 
 \b
-Exit codes: 0 bounded, 1 failure, 2 bad usage or input, 4 no bound established,
-  130 interrupted, 141 the reader of the output went away
+Exit codes: 0 bounded, 1 failure, 2 bad usage or input, 4 no bound
+  established, 130 interrupted, 141 the reader of the output went away
 """
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 

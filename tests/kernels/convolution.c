@@ -1,0 +1,36 @@
+/* Convolution of a picture with a kernel of three by three, in four nested loops, then clamped; worst: all above 255. */
+#define PICTURE_N 8
+uint8_t convolution_input[PICTURE_N][PICTURE_N], convolution_output[PICTURE_N][PICTURE_N];
+int8_t convolution_kernel[3][3];
+
+void convolution(void)
+{
+    for (int y = 1; y < PICTURE_N - 1; y++)
+        for (int x = 1; x < PICTURE_N - 1; x++) {
+            int sum = 0;
+            for (int dy = -1; dy <= 1; dy++)
+                for (int dx = -1; dx <= 1; dx++)
+                    sum += convolution_input[y + dy][x + dx] * convolution_kernel[dy + 1][dx + 1];
+            convolution_output[y][x] = (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+        }
+}
+
+void convolution_random(uint32_t seed)
+{
+    for (int i = 0; i < PICTURE_N; i++)
+        for (int j = 0; j < PICTURE_N; j++)
+            convolution_input[i][j] = (uint8_t)next_random(&seed);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            convolution_kernel[i][j] = (int8_t)next_random(&seed);
+}
+
+void convolution_worst(void)
+{
+    for (int i = 0; i < PICTURE_N; i++)
+        for (int j = 0; j < PICTURE_N; j++)
+            convolution_input[i][j] = 255;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            convolution_kernel[i][j] = 1;
+}

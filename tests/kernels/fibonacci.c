@@ -1,0 +1,13 @@
+/* Fibonacci numbers by addition; worst: the greatest index that is not clamped. */
+uint32_t fibonacci(int index)
+{
+    uint32_t first = 0, second = 1;
+    if (index > 40)
+        index = 40;
+    for (int i = 0; i < index; i++) {
+        uint32_t sum = first + second;
+        first = second;
+        second = sum;
+    }
+    return first;
+}
