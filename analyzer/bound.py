@@ -16,12 +16,12 @@ from wcet_probe.analyzer.costs import Costs, block_cycles, check_chargeable, cos
 from wcet_probe.analyzer.expressions import evaluate
 from wcet_probe.analyzer.fact_binding import Analysed, bound_facts, check_place, parameter_values
 from wcet_probe.analyzer.facts import Facts
-from wcet_probe.analyzer.flow_facts import flow_facts
-from wcet_probe.analyzer.flow_graph import Limit, Subject, flow_problem
+from wcet_probe.analyzer.flow_facts import ToldFlow, flow_facts
+from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, flow_problem
 from wcet_probe.analyzer.ipet import ENTER, FlowProblem, Solution, flow_system, solve
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
-from wcet_probe.analyzer.source_match import index_sources
+from wcet_probe.analyzer.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.state import Base, Location
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge, Supergraph, build_supergraph
@@ -65,37 +65,72 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
 
     *Soundness:* as said of the module.
     """
-    parameters = parameter_values(request.facts, request.parameters)
-    progress(f"following the values of {request.entry}")
-    values = _values(request, parameters)
-    index = index_sources(request.sources)
-    analysed = analysed_code(request.image, values)
-    progress("bounding the loops")
-    facts = bound_facts(request.facts, index, analysed, parameters)
-    bounded = bound_loops(request.image, values, facts, parameters)
-    told = flow_facts(request.facts, request.entry, parameters, values, index=index, analysed=analysed)
+    prepared = prepare(request, progress)
     progress("solving the flow problem")
-    conflicts = [_conflict_limit(number, each) for number, each in enumerate(conflicting_edges(values))]
-    proof = _Proof(request, values, bounded, [*bounded.limits, *told.limits, *conflicts])
-    instructions, cycles = proof.solved("instructions"), proof.solved("cycles")
+    stage = prepared.bounded(request.parameters)
+    instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
+    values = prepared.values
+    points = [values.graph.points[index] for index in sorted(values.states)]
     return Bound(
         entry=request.entry,
-        parameters=parameters,
+        parameters=stage.parameters,
         instructions=instructions.solution.certified,
         cycles=cycles.solution.certified,
-        blocks=len(values.states),
-        loops=bounded.loops,
-        assumptions=(*_assumptions(request, values), *bounded.assumptions, *told.assumptions),
-        worst_path=tuple(proof.worst_path(instructions)),
-        points=tuple(
-            (values.graph.points[i].block.address, values.graph.points[i].context) for i in sorted(values.states)
-        ),
+        blocks=len(points),
+        loops=stage.loops.loops,
+        assumptions=(*_assumptions(request, values), *stage.loops.assumptions, *stage.told.assumptions),
+        worst_path=tuple(stage.worst_path(instructions)),
+        points=tuple((point.block.address, point.context) for point in points),
         accesses=tuple(_access_ranges(values)),
         registers=tuple(_register_ranges(request, values)),
-        loop_claims=bounded.claims,
-        flow_claims=(*bounded.flow_claims, *told.claims),
-        certificates=(proof.certificate(instructions), proof.certificate(cycles)),
+        loop_claims=stage.loops.claims,
+        flow_claims=(*stage.loops.flow_claims, *stage.told.claims),
+        certificates=(stage.certificate(instructions), stage.certificate(cycles)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What does not depend on the parameters of loop bounds: values, conflicts, loops of binary and source."""
+
+    request: BoundRequest
+    values: Values
+    index: SourceIndex
+    analysed: Analysed
+    conflicts: tuple[Limit, ...]
+
+    def bounded(self, given: Mapping[str, int]) -> Bounded:
+        """All loops bounded, with ``given`` for the parameters of the run.
+
+        Raises:
+            AnalysisError: loops without a bound.
+            UsageError: a flow fact is wrong.
+
+        *Soundness:* as said of `loop_bounds` and `flow_facts`.
+        """
+        facts, values = self.request.facts, self.values
+        parameters = parameter_values(facts, given)
+        told_loops = bound_facts(facts, self.index, self.analysed, parameters)
+        loops = bound_loops(self.request.image, values, told_loops, parameters)
+        told = flow_facts(facts, self.request.entry, parameters, values, index=self.index, analysed=self.analysed)
+        return Bounded(self, parameters, loops, told)
+
+
+def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: None) -> Prepared:
+    """Analyse the values of ``request.entry``.
+
+    Raises:
+        AnalysisError: what is to be executed is not known.
+        UsageError: there is no such function, or a flow fact is wrong.
+
+    *Soundness:* as said of `values` and `conflicts`.
+    """
+    progress(f"following the values of {request.entry}")
+    values = _values(request, parameter_values(request.facts, request.parameters))
+    progress("bounding the loops")
+    conflicts = tuple(_conflict_limit(number, each) for number, each in enumerate(conflicting_edges(values)))
+    analysed = analysed_code(request.image, values)
+    return Prepared(request, values, index_sources(request.sources), analysed, conflicts)
 
 
 # --------------------------------------------------------------------------------------------------------------- values
@@ -176,49 +211,59 @@ def _conflict_limit(number: int, conflict: Conflict) -> Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Solved:
+class Solved:
+    """A flow problem and its solution."""
+
     problem: FlowProblem
     solution: Solution
 
 
 @dataclass(frozen=True, slots=True)
-class _Proof:
-    """The flow problem in each unit, and what its solution says."""
+class Bounded:
+    """Everything that the flow problem is made of, for one choice of parameters."""
 
-    request: BoundRequest
-    values: Values
-    bounded: BoundedLoops
-    limits: Sequence[Limit]
+    prepared: Prepared
+    parameters: Mapping[str, int]
+    loops: BoundedLoops
+    told: ToldFlow
 
-    def solved(self, unit: str) -> _Solved:
-        values, target = self.values, self.request.target
+    @property
+    def request(self) -> BoundRequest:
+        """What is to be proved."""
+        return self.prepared.request
+
+    def solved(self, unit: Unit) -> Solved:
+        """The flow problem in ``unit`` and its solution.
+
+        *Soundness:* as said of `flow_graph`, `costs` and `ipet`.
+        """
         costs = cost_table(self.request.instructions, self.request.costs)
         problem = flow_problem(
-            values,
-            self.bounded.flow,
-            self.limits,
-            Subject(self.request.image.sha256, target.name, unit),  # type: ignore[arg-type]
+            self.prepared.values,
+            self.loops.flow,
+            (*self.loops.limits, *self.told.limits, *self.prepared.conflicts),
+            Subject(self.request.image.sha256, self.request.target.name, unit),
             cost=lambda point: self._cost(point.index, unit, costs),
             edge_cost=lambda edge: self._edge_cost(edge, unit, costs),
         )
-        return _Solved(problem, solve(flow_system(problem)))
+        return Solved(problem, solve(flow_system(problem)))
 
-    def certificate(self, solved: _Solved) -> str:
+    def certificate(self, solved: Solved) -> str:
         """The certificate of a solution."""
-        return certificate(solved.problem, solved.solution, self.bounded.derivations)
+        return certificate(solved.problem, solved.solution, self.loops.derivations)
 
-    def _cost(self, index: int, unit: str, costs: Costs) -> int:
-        block = self.values.graph.points[index].block
+    def _cost(self, index: int, unit: Unit, costs: Costs) -> int:
+        block = self.prepared.values.graph.points[index].block
         if unit == "instructions":
             return len(block.instructions)
-        return block_cycles(block, self.values.accesses[index], costs, self.request.target)
+        return block_cycles(block, self.prepared.values.accesses[index], costs, self.request.target)
 
-    def _edge_cost(self, edge: Edge, unit: str, costs: Costs) -> int:
+    def _edge_cost(self, edge: Edge, unit: Unit, costs: Costs) -> int:
         if unit == "instructions":
             return 0
-        return taken_cycles(self.values.graph.points[edge.source].block, edge.address, costs)
+        return taken_cycles(self.prepared.values.graph.points[edge.source].block, edge.address, costs)
 
-    def worst_path(self, solved: _Solved) -> Iterable[PathBlock]:
+    def worst_path(self, solved: Solved) -> Iterable[PathBlock]:
         """The blocks of the worst path, in order of contexts and addresses."""
         if solved.solution.optimum is None:
             return
@@ -226,7 +271,7 @@ class _Proof:
         for edge in solved.problem.edges:
             executed[edge.target] = executed.get(edge.target, 0) + solved.solution.counts[edge.name]
         executed[solved.problem.entry] = executed.get(solved.problem.entry, 0) + solved.solution.counts[ENTER]
-        points = (self.values.graph.points[index] for index in sorted(self.values.states))
+        points = (self.prepared.values.graph.points[index] for index in sorted(self.prepared.values.states))
         for node, point in zip(solved.problem.nodes, points, strict=True):
             if executed.get(node.name):
                 yield PathBlock(

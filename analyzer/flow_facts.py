@@ -21,10 +21,11 @@ from wcet_probe.proof import Assumption, FlowClaim
 
 @dataclass(frozen=True, slots=True)
 class ToldFlow:
-    """Limits for the flow problem, claims for runs, and assumptions."""
+    """Limits for the flow problem, claims for runs, the expressions of flow facts, and assumptions."""
 
     limits: tuple[Limit, ...]
     claims: tuple[FlowClaim, ...]
+    expressions: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
 
 
@@ -52,7 +53,10 @@ def flow_facts(
         claims.append(FlowClaim(where, statement, tuple(sorted(weights.items())), (), limit.constant))
     assumptions = [Assumption(f"fact {where}", statement, "every emulated run") for _, statement, where in sums]
     return ToldFlow(
-        tuple(limit for limit, _, _ in sums), tuple(claims), (*assumptions, *_others(facts, entry, analysed))
+        limits=tuple(limit for limit, _, _ in sums),
+        claims=tuple(claims),
+        expressions=tuple(dict.fromkeys(str(fact.maximum) for fact in facts.flows)),
+        assumptions=(*assumptions, *_others(facts, entry, analysed)),
     )
 
 

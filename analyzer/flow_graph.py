@@ -14,6 +14,8 @@ from wcet_probe.analyzer.supergraph import EXIT, Context, Edge, Point
 from wcet_probe.analyzer.values import Values
 from wcet_probe.model import Symbol
 
+Unit = Literal["instructions", "cycles"]
+
 
 @dataclass(frozen=True, slots=True)
 class BoundedLoop:
@@ -41,7 +43,7 @@ class Subject:
 
     image_sha256: str
     target: str
-    unit: Literal["instructions", "cycles"]
+    unit: Unit
 
 
 def flow_problem(

@@ -31,6 +31,7 @@ class BoundedLoops:
         flow, limits: for the flow problem.
         derivations: for the certificate.
         claims, flow_claims: for runs.
+        total_expressions: of the totals among the facts.
         assumptions: the facts and pragmas that are used.
     """
 
@@ -40,6 +41,7 @@ class BoundedLoops:
     derivations: tuple[LoopDerivation, ...]
     claims: tuple[LoopClaim, ...]
     flow_claims: tuple[FlowClaim, ...]
+    total_expressions: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
 
 
@@ -99,6 +101,7 @@ def bound_loops(
         derivations=tuple(_derivation(image, values, shape, choice, parameters) for shape, choice in chosen),
         claims=_claims(values, chosen),
         flow_claims=tuple(claim for _, claim in totals),
+        total_expressions=tuple(dict.fromkeys(fact.total_expression for fact in facts if fact.total is not None)),
         assumptions=tuple(used.values()),
     )
 

@@ -92,7 +92,8 @@ class _Builders:
     def worst_alloc(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         values = request.allocator.values
         if self.mechanism.carves:
-            return tuple(self._miss(request, bucket) for bucket in self.mechanism.buckets(values, values["chunk"])[:2])
+            largest = min(values["chunk"], _room(request))
+            return tuple(self._miss(request, bucket) for bucket in self.mechanism.buckets(values, largest)[:2])
         room = _room(request)
         misses = [self._miss(request, bucket) for bucket in self._telling(request, room)]
         hits = [self._hit(request, "worst-alloc", b) for b in self._telling(request, room - values["minimum-block"])]
@@ -148,15 +149,26 @@ class _Builders:
         return blocks - used - least
 
     def worst_free(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-        plans = []
-        largest = request.allocator.values["chunk"] // 2 if self.mechanism.carves else request.heap_bytes // 4
-        buckets = self._telling(request, largest)
-        for bucket in (buckets[0], buckets[-1]):
-            for fences in self._fences(request):
-                plans.append(self._free_plan(request, "worst-free", bucket, fences, topmost=False))
-                if self.mechanism.gives_back:
-                    plans.append(self._free_plan(request, "worst-free", bucket, fences, topmost=True))
-        return tuple(plans)
+        values, plans = request.allocator.values, []
+        largest = values["chunk"] // 2 if self.mechanism.carves else request.heap_bytes // 4
+        buckets = self._telling(request, max(largest, values["minimum-block"]))
+        ways = (False, True) if self.mechanism.gives_back else (False,)
+        for fences in self._fences(request):
+            for topmost in ways:
+                held = [bucket for bucket in buckets if self._holds(request, bucket, fences, topmost=topmost)]
+                for bucket in held[:1] + held[1:][-1:]:
+                    plans.append(self._free_plan(request, "worst-free", bucket, fences, topmost=topmost))
+        return tuple(plans) or self._refuse(request)
+
+    def _holds(self, request: HeapRequest, bucket: int, fences: tuple[int, int], *, topmost: bool) -> bool:
+        """Whether the heap has room for the fences, the block and, unless it is the topmost, another one above it."""
+        values, mechanism, (count, fence) = request.allocator.values, self.mechanism, fences
+        room = _room(request) - count * mechanism.size(fence)
+        taken, least = mechanism.taken_bytes(values, bucket, room), mechanism.bucket_for(values, 1)
+        blocks = taken // mechanism.size(bucket)
+        if topmost or (bucket == least and blocks > 1):
+            return blocks > 0
+        return blocks > 0 and mechanism.taken_bytes(values, least, room - taken) > 0
 
     def _fences(self, request: HeapRequest) -> Iterator[tuple[int, int]]:
         """Blocks (how many, of which bucket) below the freed one: none, and such that its link starts a cache line."""

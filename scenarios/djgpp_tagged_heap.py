@@ -81,10 +81,12 @@ class DjgppTagged:
 
     def _members(self, head: int) -> list[int]:
         """Addresses of the blocks in the list or bin whose head is this word of the control structure."""
-        found, node = [], self._word(head)
+        words, base = self._heap.words, self._heap.base_address
+        found, node = list[int](), self._word(head)
+        add = found.append
         while node:
-            found.append(node - WORD_BYTES)
-            node = self._heap.words[(node - self._heap.base_address) >> 2]
+            add(node - WORD_BYTES)
+            node = words[(node - base) >> 2]
         return found
 
     def _list(self, bucket: int) -> list[int]:
@@ -133,14 +135,16 @@ class DjgppTagged:
                 return 0
         if rest and self._heap.size(rest) >= size:
             return 0
-        for address in own if self.small_bytes else ():
+        own_sizes = self._heap.sizes_of(own)
+        for found in own_sizes if self.small_bytes else ():
             visits += 1
-            if size <= self._heap.size(address) <= size + size // 4:
+            if size <= found <= size + size // 4:
                 return visits
-        for bucket in range(size.bit_length() - 1, _BUCKETS):
-            for address in self._list(bucket):
+        first = size.bit_length() - 1
+        for bucket in range(first, _BUCKETS):
+            for found in own_sizes if bucket == first else self._heap.sizes_of(self._list(bucket)):
                 visits += 1
-                if self._heap.size(address) >= size:
+                if found >= size:
                     return visits
         if self.blocks and self.blocks.free[-1]:
             left = self._word(_END) - self._word(_BRK)

@@ -393,14 +393,17 @@ def _words(guest: GuestHeap) -> Words:
 
 def _height(words: Words, root: int) -> int:
     values, base = words.words, words.base_address
-    height, level = 0, [root] if root else []
-    while level:
-        height += 1
-        below = []
-        for node in level:
+    height, waiting = 0, [(root, 0)]
+    while waiting:
+        node, above = waiting.pop()
+        while node:
+            above += 1
             links = (node - base + _LEFT) >> 2
-            below += [child for child in values[links : links + 2] if child]
-        level = below
+            left, right = values[links], values[links + 1]
+            if left and right:
+                waiting.append((right, above))
+            node = left or right
+        height = max(height, above)
     return height
 
 

@@ -71,7 +71,10 @@ def _load_over(outer: str, inner: str, values: Mapping[str, int], preset: str | 
         raise UsageError(message)
     shared = load_allocator(inner)
     if shared.takes_cache_set:
-        message = f"{outer} cannot stand over {inner}, whose malloc takes a cache set; try {outer}:{_REPRESENTATIVE}."
+        message = (
+            f"{outer} cannot stand over {inner}: {inner}'s malloc takes a cache set, and {outer}'s, which takes a size "
+            f"alone, has none to pass on; try {outer}:{_REPRESENTATIVE}."
+        )
         raise UsageError(message)
     name, home, manifest = f"{outer}:{inner}", folder("allocators") / outer, _manifest(outer)
     parameters = (*_parameters(manifest), *shared.parameters)

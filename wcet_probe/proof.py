@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 
 from wcet_probe.model import WatchedLoop
 
@@ -120,6 +121,27 @@ class AccessRange:
     stride: int
     steps: int
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A bound in instructions as a constant and a sum of factors times expressions.
+
+    Attributes:
+        parameter: what was varied.
+        constant: without any of ``terms``.
+        terms: expression, as the flow facts write it, and its factor.
+        samples: values of the parameter, each with the bound that was proved for it and that the formula gives.
+    """
+
+    parameter: str
+    constant: Fraction
+    terms: tuple[tuple[str, Fraction], ...]
+    samples: tuple[tuple[int, int], ...]
+
+    def __str__(self) -> str:
+        parts = [str(self.constant), *(f"{factor} * ({text})" for text, factor in self.terms)]
+        return " + ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,13 @@ from types import MappingProxyType
 
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts import Facts, merged_facts, parse_facts
+from wcet_probe.analyzer.parametric import parametric_bound
 from wcet_probe.model import Allocator
 from wcet_probe.program import Program
-from wcet_probe.proof import Bound
+from wcet_probe.proof import Bound, Formula
+
+_SAMPLES = 8
+"""Heap sizes that a formula is made from and checked on."""
 
 
 def allocator_facts(allocator: Allocator) -> Facts:
@@ -36,8 +40,27 @@ def prove_operation(
         AnalysisError: no bound can be proved.
         UsageError: a flow fact is wrong.
     """
+    return prove(_request(program, role, heap_bytes), progress)
+
+
+def operation_formula(
+    program: Program, role: str, heap_bytes: int, progress: Callable[[str], None] = lambda _: None
+) -> Formula | None:
+    """The bound of the operation ``role`` as a formula in the heap's size ``H``, checked at heaps up to ``heap_bytes``.
+
+    Raises:
+        AnalysisError: no bound can be proved.
+        UsageError: a flow fact is wrong.
+    """
+    alignment = program.allocator.alignment_bytes
+    step = max(alignment, heap_bytes // _SAMPLES // alignment * alignment)
+    samples = tuple(dict.fromkeys(max(step, heap_bytes - number * step) for number in range(_SAMPLES)))
+    return parametric_bound(_request(program, role, heap_bytes), "H", samples[::-1], progress)
+
+
+def _request(program: Program, role: str, heap_bytes: int) -> BoundRequest:
     allocator = program.allocator
-    request = BoundRequest(
+    return BoundRequest(
         image=program.image,
         target=program.target,
         instructions=program.instructions,
@@ -47,4 +70,3 @@ def prove_operation(
         sources=dict(allocator.sources),
         parameters=fact_parameters(allocator, heap_bytes),
     )
-    return prove(request, progress)

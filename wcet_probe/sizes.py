@@ -7,7 +7,7 @@ import re
 from wcet_probe.errors import UsageError
 
 _SHIFTS = {"": 0, "b": 0, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30}
-_SIZE = re.compile(r"([1-9][0-9]{0,9}) ?([a-z]*)", re.ASCII)
+_SIZE = re.compile(r"(0|[1-9][0-9]{0,9}) ?([a-z]*)", re.ASCII)
 _ADDRESS_SPACE_BYTES = 1 << 32
 
 
@@ -21,6 +21,8 @@ def parse_size(text: str) -> int:
     if match is None or match[2] not in _SHIFTS:
         raise UsageError(f"{text!r} is no size in bytes: write it like 4096, 4K, 4KiB or 4MiB.")
     size_bytes = int(match[1]) << _SHIFTS[match[2]]
+    if not size_bytes:
+        raise UsageError(f"a size of {text.strip()} holds nothing: give one like 4096, 4K, 4KiB or 4MiB.")
     if size_bytes >= _ADDRESS_SPACE_BYTES:
         raise UsageError(f"size {text!r} does not fit into 32-bit addresses: it must be below 4 GiB.")
     return size_bytes

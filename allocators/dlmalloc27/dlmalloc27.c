@@ -182,6 +182,7 @@ static inline size_t release(chunk_t *chunk)
 static void consolidate(void)
 {
     control.has_fast = 0;
+    /* loop: bins */
     for (unsigned bin = 0; bin < DLMALLOC27_FAST_COUNT; bin++) {
         struct dlist *node = control.fast[bin];
         control.fast[bin] = NULL;

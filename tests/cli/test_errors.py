@@ -57,6 +57,14 @@ def test_a_bad_value_of_a_configuration_file_names_the_file(world, tmp_path, com
     assert world.run(*command) == (2, "", f"wcet-probe: {file}: {sentence}\n")
 
 
+def test_a_compiler_of_a_configuration_file_names_the_file(world, tmp_path):
+    file = tmp_path / "wcet-probe.toml"
+    file.write_text('cc = "clang-1"')
+    world.fail_with(BuildError("no compiler; use --cc zig."))
+    assert world.run(*RUN) == (1, "", f"wcet-probe: {file}: cc: no compiler; use --cc zig.\n")
+    assert world.run(*RUN, "--cc", "gcc-1") == (1, "", "wcet-probe: no compiler; use --cc zig.\n")
+
+
 def test_seed_out_of_range(world):
     code, out, err = world.run(*RUN, "--seed", "-1")
     assert (code, out) == (2, "")

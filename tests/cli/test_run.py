@@ -12,7 +12,7 @@ RUN = ("toyfit", "--target", "toy-cached")
 
 
 def test_defaults(world, monkeypatch):
-    monkeypatch.setattr("wcet_probe.cli.names.DEFAULT_TARGET", "toy-plain")
+    monkeypatch.setattr("wcet_probe.cli.configured.DEFAULT_TARGET", "toy-plain")
     assert world.run("toyfit")[0] == 0
     (request,) = world.requests
     assert (request.allocator.name, request.target.name, request.scenario) == ("toyfit", "toy-plain", "worst-alloc")

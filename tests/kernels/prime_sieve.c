@@ -11,6 +11,7 @@ int prime_sieve(void)
     for (int i = 2; i < SIEVE_N; i++) {
         if (sieve_composite[i])
             continue;
+        /* point: prime */
         primes++;
         /* loop: multiples */
         for (int multiple = 2 * i; multiple < SIEVE_N; multiple += i)

@@ -11,7 +11,7 @@ import click
 
 from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.cli import streams
-from wcet_probe.cli.names import configured_target
+from wcet_probe.cli.configured import configured_target
 from wcet_probe.cli.run import parameter_value
 from wcet_probe.config import load_config
 

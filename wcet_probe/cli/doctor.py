@@ -27,10 +27,14 @@ _MINIMUM_PYTHON = (3, 11)
 _LIBRARIES = {
     "capstone": "capstone",
     "click": "click",
+    "highspy": "highspy",
+    "networkx": "networkx",
     "platformdirs": "platformdirs",
     "pyelftools": "elftools",
     "pypcode": "pypcode",
     "rich": "rich",
+    "tree-sitter": "tree_sitter",
+    "tree-sitter-c": "tree_sitter_c",
     "unicorn": "unicorn",
     "ziglang": "ziglang",
 }

@@ -4,18 +4,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from wcet_probe.cli import streams
-from wcet_probe.config import Config
 from wcet_probe.errors import UsageError, unknown_name
-
-if TYPE_CHECKING:
-    from wcet_probe.model import Target
-
-DEFAULT_TARGET = "cortex-m4"
 
 _KINDS = {"allocators": "allocator", "scenarios": "scenario", "targets": "target"}
 
@@ -47,22 +39,6 @@ def show(*, words: tuple[str, ...], as_json: bool) -> None:
     kind, name = _kind_and_name(words)
     page = {"allocator": _show_allocator, "scenario": _show_scenario, "target": _show_target}[kind]
     page(name, as_json=as_json)
-
-
-def configured_target(name: str | None, config: Config) -> Target:
-    """The target ``name``, or without one that of the configuration, or the default.
-
-    Raises:
-        UsageError: there is no such target; if it is the configuration's, the message names the file.
-    """
-    from wcet_probe.catalog import load_target
-
-    try:
-        return load_target(name or config.target or DEFAULT_TARGET)
-    except UsageError as error:
-        if name or not config.target:
-            raise
-        raise UsageError(f"{config.file}: {error}") from error
 
 
 def _entries(kind: str) -> list[dict[str, object]]:

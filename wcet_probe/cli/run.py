@@ -14,7 +14,7 @@ import click
 
 from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.cli import streams
-from wcet_probe.cli.names import configured_target
+from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
 from wcet_probe.model import InitialCache, Report, Verdict
@@ -125,7 +125,7 @@ def run(
     cores = [reduce(apply_cache_option, caches, configured_target(name, config)) for name in names]
     sizes = dict.fromkeys(heaps or (config.heap_bytes or DEFAULT_HEAP_BYTES,))
     reports = []
-    with streams.progress(quiet=quiet, verbose=verbose) as tell:
+    with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
         for core, heap_bytes in product(cores, sizes):
             request = probe.ProbeRequest(
                 allocator=allocator,

@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from wcet_probe.cli import streams
-from wcet_probe.cli.names import configured_target
+from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
@@ -54,7 +55,7 @@ def growth(*, allocator: str, scenario: str, heaps: tuple[int, ...], **common: A
     from wcet_probe.sweep import DEFAULT_HEAPS_BYTES, grow
 
     request = _request(allocator, scenario, DEFAULT_HEAP_BYTES, common)
-    with streams.progress(quiet=common["quiet"], verbose=common["verbose"]) as tell:
+    with _progress(common) as tell:
         found = grow(request, heaps or DEFAULT_HEAPS_BYTES, tell)
     if common["as_json"]:
         streams.print_json(growth_document(request, found))
@@ -78,7 +79,7 @@ def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: 
     describe(scenario)
     chosen = names or tuple(name for name in allocator_names() if scenario in scenario_names(name))
     requests = [_request(name, scenario, heap_bytes, common) for name in chosen]
-    with streams.progress(quiet=common["quiet"], verbose=common["verbose"]) as tell:
+    with _progress(common) as tell:
         cells = measure(requests, tell)
     if common["as_json"]:
         streams.print_json(matrix_document(requests[0], cells))
@@ -129,7 +130,7 @@ def search(
         compiler=asked.compiler,
         cache_dir=asked.cache_dir,
     )
-    with streams.progress(quiet=common["quiet"], verbose=common["verbose"]) as tell:
+    with _progress(common) as tell:
         result = look(request, tell)
     if save:
         _write(save, case_text(result))
@@ -138,6 +139,15 @@ def search(
     else:
         render_search(result, streams.result_console())
     return ExitCode.CONTRADICTION if result.beaten else ExitCode.OK
+
+
+@contextmanager
+def _progress(common: dict[str, Any]) -> Iterator[Callable[[str], None]]:
+    with (
+        streams.progress(quiet=common["quiet"], verbose=common["verbose"]) as tell,
+        naming_compiler(common["compiler"], load_config(Path.cwd())),
+    ):
+        yield tell
 
 
 def _write(file: Path, text: str) -> None:
