@@ -14,12 +14,14 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from types import MappingProxyType
 from typing import Literal
 
 from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import log_uniform, random_plan
+from wcet_probe.scenarios.tagged_heap import too_small
 from wcet_probe.scenarios.traces import TraceBuilder
 
 _WORD_BYTES = 4
@@ -149,16 +151,17 @@ class _Builders:
         return blocks - used - least
 
     def worst_free(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-        values, plans = request.allocator.values, []
+        values = request.allocator.values
         largest = values["chunk"] // 2 if self.mechanism.carves else request.heap_bytes // 4
         buckets = self._telling(request, max(largest, values["minimum-block"]))
         ways = (False, True) if self.mechanism.gives_back else (False,)
-        for fences in self._fences(request):
-            for topmost in ways:
-                held = [bucket for bucket in buckets if self._holds(request, bucket, fences, topmost=topmost)]
-                for bucket in held[:1] + held[1:][-1:]:
-                    plans.append(self._free_plan(request, "worst-free", bucket, fences, topmost=topmost))
-        return tuple(plans) or self._refuse(request)
+        states: dict[tuple[int, tuple[int, int], bool], None] = {}
+        for at, fences, topmost in product((0, -1), self._fences(request), ways):
+            held = [bucket for bucket in buckets if self._holds(request, bucket, fences, topmost=topmost)]
+            states |= {(bucket, fences, topmost): None for bucket in held[at:][:1]}
+        if not states:
+            raise too_small(request)
+        return tuple(self._free_plan(request, "worst-free", *state[:2], topmost=state[2]) for state in states)
 
     def _holds(self, request: HeapRequest, bucket: int, fences: tuple[int, int], *, topmost: bool) -> bool:
         """Whether the heap has room for the fences, the block and, unless it is the topmost, another one above it."""
