@@ -24,7 +24,7 @@ from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_l
 from wcet_probe.analyzer.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.state import Base, Location
 from wcet_probe.analyzer.strided import StridedInterval
-from wcet_probe.analyzer.supergraph import EXIT, Edge, Supergraph, build_supergraph
+from wcet_probe.analyzer.supergraph import EXIT, Edge, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.values import Values, analyze_values
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.image import require_symbol
@@ -148,7 +148,7 @@ def _values(request: BoundRequest, parameters: Mapping[str, int]) -> Values:
     arguments = _arguments(request, parameters)
     costs = cost_table(request.instructions, request.costs)
     while True:
-        graph = build_supergraph(image, lifter, entry, indirect, depths)
+        graph = reducible(build_supergraph(image, lifter, entry, indirect, depths), image)
         for point in graph.points:
             check_chargeable(point.block, costs)
         values = analyze_values(image, lifter, graph, arguments)

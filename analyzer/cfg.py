@@ -201,9 +201,19 @@ def _reachable(
         if flow.indirect_jump:
             todo.extend(_inside(symbol, indirect.get(address, ())))
         todo.extend(_inside(symbol, flow.jumps))
-        if flow.falls or flow.calls or flow.indirect_call:
-            todo.append(address + instruction.size_bytes)
+        following = address + instruction.size_bytes
+        if flow.calls or flow.indirect_call or (flow.falls and not _starts_another(image, symbol, following)):
+            todo.append(following)
     return flows
+
+
+def _starts_another(image: Image, symbol: Symbol, address: int) -> bool:
+    """Whether another function starts at ``address``: who falls through to it calls it, and it returns for the caller.
+
+    A compiler's tail call of the function that is laid out next is such a fall.
+    """
+    other = image.function_at(address)
+    return other is not None and other.address == address != symbol.address
 
 
 def _inside(symbol: Symbol, targets: Iterable[int]) -> list[int]:
@@ -219,17 +229,20 @@ def _block(leader: int, leaders: set[int], flows: _Flows, symbol: Symbol, indire
         instruction, flow = flows[address]
         instructions.append(instruction)
         following = address + instruction.size_bytes
-        if not flow.goes_on or following in leaders:
+        if not flow.goes_on or following in leaders or following not in flows:
             break
         address = following
     known = indirect.get(address, ())
     jumps = (*flow.jumps, *(known if flow.indirect_jump else ()))
     inside = tuple(dict.fromkeys(_inside(symbol, jumps)))
+    if flow.falls and following not in flows:
+        jumps = (*jumps, following)  # into the next function
+    goes_behind = following in flows and (flow.falls or bool(flow.calls) or flow.indirect_call)
     return Block(
         address=leader,
         instructions=tuple(instructions),
-        falls_to=following if flow.falls or flow.calls or flow.indirect_call else None,
-        falls=flow.falls,
+        falls_to=following if goes_behind else None,
+        falls=flow.falls and goes_behind,
         jumps=inside,
         calls=(*flow.calls, *(known if flow.indirect_call else ())),
         tail_calls=tuple(dict.fromkeys(target for target in jumps if target not in inside)),

@@ -12,7 +12,6 @@ from typing import Literal
 from wcet_probe.analyzer.ipet import ENTER, Constraint, FlowEdge, FlowLoop, FlowNode, FlowProblem, leave
 from wcet_probe.analyzer.supergraph import EXIT, Context, Edge, Point
 from wcet_probe.analyzer.values import Values
-from wcet_probe.model import Symbol
 
 Unit = Literal["instructions", "cycles"]
 
@@ -104,7 +103,8 @@ def flow_problem(
 
 def point_name(point: Point) -> str:
     """A point's name in certificates: the calls that lead to it, function, and offset."""
-    return context_name(point.context) + f"{point.function.name}+{point.block.address - point.function.address:#x}"
+    offset = point.block.address - point.function.address
+    return context_name(point.context) + f"{point.function.name}+{offset:#x}" + "'" * point.copy
 
 
 def context_name(context: Context) -> str:
@@ -118,11 +118,6 @@ def edge_name(names: Mapping[int, str], edge: Edge) -> str:
         return leave(names[edge.source])
     suffix = "" if edge.address is None else f":{edge.address:#x}"
     return f"{names[edge.source]}>{names[edge.target]}:{edge.way}{suffix}"
-
-
-def function_offset(function: Symbol, address: int) -> int:
-    """Bytes from the start of ``function``."""
-    return address - function.address
 
 
 def _exit_costs(exits: Iterable[Edge], edge_cost: Callable[[Edge], int]) -> dict[int, int]:

@@ -14,11 +14,12 @@ Successors = Mapping[int, Sequence[int]]
 
 
 class IrreducibleError(Exception):
-    """A loop can be entered at several nodes, ``entries``."""
+    """A loop, ``members``, can be entered at several nodes, ``entries``."""
 
-    def __init__(self, entries: tuple[int, ...]) -> None:
+    def __init__(self, entries: tuple[int, ...], members: frozenset[int]) -> None:
         super().__init__(f"a loop with the entries {entries}")
         self.entries = entries
+        self.members = members
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def _ordered(graph: nx.DiGraph, entries: frozenset[int]) -> Iterator[int | Loop]
             if node in entries or any(source not in members for source in graph.predecessors(node))
         )
         if len(heads) != 1:
-            raise IrreducibleError(tuple(heads))
+            raise IrreducibleError(tuple(heads), frozenset(members))
         (header,) = heads
         body = graph.subgraph(members).copy()
         body.remove_edges_from([(source, header) for source in list(body.predecessors(header))])

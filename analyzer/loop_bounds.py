@@ -6,7 +6,7 @@ an error. Totals of facts are limits of the flow problem, whatever the loop's ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -313,10 +313,7 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
         for point in _own_points(values, shape):
             if point.index not in inner:
                 own.update(instruction.address for instruction in point.block.instructions)
-    parent = shapes[0].parent
-    outer = None
-    if parent is not None and points[parent.header].context == header.context:
-        outer = points[parent.header].block.address
+    outers = {_outer(values, shape) for shape in shapes}
     return LoopSite(
         function=header.function.name,
         header_address=address,
@@ -324,8 +321,16 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
         latch_lines=tuple(line for at in sorted(latches) if (line := image.lines.find(at))),
         own_lines=tuple(line for at in sorted(own) if (line := image.lines.find(at))),
         bottom_tested=all(shape.bottom_tested for shape in shapes),
-        outer=outer,
+        outer=outers.pop() if len(outers) == 1 else None,
     )
+
+
+def _outer(values: Values, shape: LoopShape) -> int | None:
+    """Header address of the next loop around it in the same function."""
+    if shape.parent is None:
+        return None
+    header = values.graph.points[shape.parent.header]
+    return header.block.address if header.context == _header(values, shape).context else None
 
 
 def _claims(values: Values, chosen: Sequence[tuple[LoopShape, _Choice]]) -> tuple[LoopClaim, ...]:
@@ -336,12 +341,11 @@ def _claims(values: Values, chosen: Sequence[tuple[LoopShape, _Choice]]) -> tupl
     claims = []
     for address, group in grouped.items():
         most = max((choice for _, choice in group), key=lambda choice: choice.max_header)
+        blocks = {point.block.address: point.block for shape, _ in group for point in _own_points(values, shape)}
+        body = {MemoryRange(block.address, block.end_address - block.address) for block in blocks.values()}
         entries: set[int] = set()
-        body: set[MemoryRange] = set()
         for shape, _ in group:
-            entries |= _entry_addresses(values, shape)
-            for point in _own_points(values, shape):
-                body.add(MemoryRange(point.block.address, point.block.end_address - point.block.address))
+            entries |= _entry_addresses(values, shape, blocks)
         if _header(values, group[0][0]).function.address == address:
             entries.clear()
         loop = WatchedLoop(
@@ -351,21 +355,30 @@ def _claims(values: Values, chosen: Sequence[tuple[LoopShape, _Choice]]) -> tupl
     return tuple(claims)
 
 
-def _entry_addresses(values: Values, shape: LoopShape) -> set[int]:
-    """Where the loop is entered from: the last instructions of the blocks before; before a return, of the call."""
+def _entry_addresses(values: Values, shape: LoopShape, body: Collection[int]) -> set[int]:
+    """Where the loop is entered from: the last instructions of the blocks before; before a return, of the call.
+
+    A block before may be a copy of one of ``body``, the addresses of the loop's blocks: then the blocks before that.
+    """
     points, header = values.graph.points, _header(values, shape)
     found: set[int] = set()
-    for edge in shape.entry_edges:
+    todo, seen = list(shape.entry_edges), set(shape.entry_edges)
+    while todo:
+        edge = todo.pop()
         source = points[edge.source]
-        if source.context == header.context:
+        if source.context == header.context and source.block.address in body:
+            before = [other for other in values.edges if other.target == edge.source and other not in seen]
+            seen.update(before)
+            todo += before
+        elif source.context == header.context:
             found.add(source.block.last_address)
-            continue
-        found |= {
-            point.block.last_address
-            for point in points
-            if point.context == header.context
-            and point.block.calls
-            and point.block.falls_to == header.block.address
-            and point.index not in shape.loop.nodes
-        }
+        else:
+            found |= {
+                point.block.last_address
+                for point in points
+                if point.context == header.context
+                and point.block.calls
+                and point.block.falls_to == points[edge.target].block.address
+                and point.index not in shape.loop.nodes
+            }
     return found

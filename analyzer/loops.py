@@ -73,7 +73,7 @@ class Count:
     """Why a loop ends: the condition to go on is ``first relation second``; in iteration t their distance has shrunk.
 
     Attributes:
-        relation: ``!=``, ``<``, ``<=``, ``==`` or ``>> != 0``.
+        relation: ``!=``, ``<``, ``<=``, ``==``, or ``>> != 0`` for a value that loses bits until it is 0.
         step: by how much an iteration changes the distance (of ``>>``: by how many bits it shifts).
         distance_low, distance_high: least and greatest distance in the first iteration, unsigned.
         max_header: most executions of the header for each entry.
@@ -428,7 +428,7 @@ class _Counter:
             initial = self._initial(own.location)
             if initial is None:
                 continue
-            high = initial.unsigned_range()[1]
+            high = initial.unsigned_range()[1] >> (own.amount if one == own.after else 0)
             return Count(
                 ">> != 0", own.amount, 0, high, -(-high.bit_length() // own.amount) + 1, None, _name(own.location)
             )

@@ -8,15 +8,17 @@ functions are errors unless a flow fact bounds or names them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.cfg import Block, FunctionGraph, IndirectTargets, function_graph
+from wcet_probe.analyzer.forest import IrreducibleError, loop_forest
 from wcet_probe.analyzer.lift import Lifter
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model import Image, Symbol
 
 _MOST_POINTS = 20_000
+_MOST_SPLITS = 8
 
 Context = tuple[int, ...]
 
@@ -26,12 +28,13 @@ EXIT = -1
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A basic block in a context."""
+    """A basic block in a context; ``copy`` tells the copies apart that `split` makes of it, 0 is the original."""
 
     index: int
     context: Context
     function: Symbol
     block: Block
+    copy: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,8 @@ class _Builder:
             back = (frame, block.falls_to) if block.falls_to is not None else None
             self._call(frame, source, target, back, "call")
         for target in block.tail_calls:
-            self._call(frame, source, target, frame.return_to, "jump")
+            way = "fall" if target == block.end_address else "jump"
+            self._call(frame, source, target, frame.return_to, way)
         if block.returns:
             self._return(frame, source)
 
@@ -201,3 +205,60 @@ def _grouped(points: tuple[Point, ...], edges: tuple[Edge, ...], end: str) -> Ma
     for edge in edges:
         found[getattr(edge, end)].append(edge)
     return {index: tuple(group) for index, group in found.items()}
+
+
+def reducible(graph: Supergraph, image: Image) -> Supergraph:
+    """``graph`` with its irreducible loops split.
+
+    Raises:
+        AnalysisError: a loop is too tangled; the message names its entries.
+
+    *Soundness:* as said of `split`.
+    """
+    for _ in range(_MOST_SPLITS):
+        successors = {
+            index: tuple(edge.target for edge in edges if edge.target != EXIT)
+            for index, edges in graph.successors().items()
+            if index != EXIT
+        }
+        try:
+            loop_forest(successors, 0)
+        except IrreducibleError as error:
+            graph, tangle = split(graph, error.members, error.entries), error
+        else:
+            return graph
+    places = ", ".join(image.location(graph.points[node].block.address) for node in tangle.entries)
+    raise AnalysisError(
+        f"{graph.entry.name} has an irreducible loop, entered at {places}: rewrite its goto, or compile with less "
+        "optimisation."
+    )
+
+
+def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -> Supergraph:
+    """``graph`` with the irreducible loop ``members``, entered at ``entries``, split: it is entered at the first only.
+
+    What entered elsewhere enters a copy of the other members, which leads into the loop through the first entry.
+
+    *Soundness:* the copies have the same blocks and edges, so every path of the graph is a path of the result (node
+    splitting: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2nd edition, section 9.7.6).
+
+    Raises:
+        AnalysisError: the graph would have too many points.
+    """
+    header, *others = entries
+    points = list(graph.points)
+    copies: dict[int, int] = {}
+    for member in sorted(set(members) - {header}):
+        point = graph.points[member]
+        copies[member] = len(points)
+        number = 1 + max(p.copy for p in points if (p.context, p.block.address) == (point.context, point.block.address))
+        points.append(replace(point, index=len(points), copy=number))
+    if len(points) > _MOST_POINTS:
+        raise AnalysisError(f"{graph.entry.name} is too large with its irreducible loops split: analyse it in parts.")
+    edges: list[Edge] = []
+    for edge in graph.edges:
+        enters = edge.target in others and edge.source not in members
+        edges.append(replace(edge, target=copies[edge.target]) if enters else edge)
+        if edge.source in copies:
+            edges.append(replace(edge, source=copies[edge.source], target=copies.get(edge.target, edge.target)))
+    return Supergraph(tuple(points), tuple(edges), graph.unresolved)

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.forest import IrreducibleError, Loop, loop_forest, loops_of
+from wcet_probe.analyzer.forest import Loop, loop_forest, loops_of
 from wcet_probe.analyzer.lift import Lifter
 from wcet_probe.analyzer.pcode_semantics import operation
 from wcet_probe.analyzer.state import Base, Location, State, covers, join, widened
@@ -72,7 +72,8 @@ def analyze_values(image: Image, lifter: Lifter, graph: Supergraph, arguments: M
         arguments: what the caller guarantees of registers at entry, by name.
 
     Raises:
-        AnalysisError: an operation that is not known, an irreducible loop, or no fixpoint.
+        AnalysisError: an operation that is not known, or no fixpoint.
+        IrreducibleError: ``graph`` has an irreducible loop; see `supergraph.reducible`.
     """
     memory = Memory(image)
     while True:
@@ -111,12 +112,18 @@ class _Analysis:
         self._iterate(self._forest)
 
     def result(self) -> Values:
+        """The values of one more pass, in which the states of loop headers stay as they are."""
         self._unchecked.clear()
         self._indirect.clear()
-        for index in list(self._states):
-            self._accesses[index] = []
-            self._flow_out(index, self._accesses[index])
-        self._check_fixpoint()
+        headers = {loop.header for loop in loops_of(self._forest)}
+        for index in _in_order(self._forest):
+            if index not in headers:
+                self._visit(index, self._accesses)
+            elif self._arriving(index):
+                self._flow_out(index, self._accesses)
+            else:
+                self._drop(index)
+        self._check_fixpoint(headers)
         edges = {values.edge: values for group in self._incoming.values() for values in group.values()}
         return Values(
             graph=self._graph,
@@ -129,18 +136,13 @@ class _Analysis:
             forest=self._forest,
         )
 
-    def _check_fixpoint(self) -> None:
-        """Every state covers what arrives at its point; the order in which they were found does not matter for that."""
-        headers = {loop.header for loop in loops_of(self._forest)}
-        for point in self._graph.points:
-            index, arriving = point.index, self._arriving(point.index)
-            state = self._states.get(index)
-            settled = not arriving
-            if state is not None and arriving:
-                former = state if index in headers else None
-                settled = covers(state, join(arriving, (index,), former, gated=former is None))
-            if not settled:
-                raise self._unsettled(index)
+    def _check_fixpoint(self, headers: Collection[int]) -> None:
+        """The states of loop headers cover what arrives at them; all others were made of what arrives in this pass."""
+        for header in sorted(headers):
+            arriving = self._arriving(header)
+            state = self._states.get(header)
+            if arriving and (state is None or not covers(state, join(arriving, (header,), state))):
+                raise self._unsettled(header)
 
     def _unsettled(self, index: int) -> AnalysisError:
         where = self._image.location(self._graph.points[index].block.address)
@@ -152,14 +154,7 @@ class _Analysis:
             for index, edges in self._successors.items()
             if index != EXIT
         }
-        try:
-            return loop_forest(successors, 0)
-        except IrreducibleError as error:
-            places = ", ".join(self._image.location(self._graph.points[node].block.address) for node in error.entries)
-            raise AnalysisError(
-                f"{self._graph.entry.name} has an irreducible loop, entered at {places}: "
-                "rewrite its goto, or compile with less optimisation."
-            ) from error
+        return loop_forest(successors, 0)
 
     def _entry_state(self, arguments: Mapping[str, StridedInterval]) -> State:
         state = State(self._terms, big_endian=self._lifter.big_endian)
@@ -187,11 +182,11 @@ class _Analysis:
             else:
                 self._visit(part)
 
-    def _visit(self, index: int) -> None:
+    def _visit(self, index: int, accesses: dict[int, list[Access]] | None = None) -> None:
         arriving = self._arriving(index)
         if arriving:
             self._states[index] = join(arriving, (index,), gated=True)
-            self._flow_out(index)
+            self._flow_out(index, accesses)
         else:
             self._drop(index)
 
@@ -236,14 +231,12 @@ class _Analysis:
         self._flow_out(loop.header)
         self._iterate(loop.parts[1:])
 
-    def _flow_out(self, index: int, accesses: list[Access] | None = None) -> None:
+    def _flow_out(self, index: int, accesses: dict[int, list[Access]] | None = None) -> None:
         point = self._graph.points[index]
-        flows = self._transfer.block(
-            index,
-            point.block.instructions,
-            self._states[index].copy(),
-            accesses.append if accesses is not None else None,
-        )
+        found: list[Access] = []
+        flows = self._transfer.block(index, point.block.instructions, self._states[index].copy(), found.append)
+        if accesses is not None:
+            accesses[index] = found
         for edge in self._successors[index]:
             self._incoming[edge.target].pop(edge, None)
         for flow in flows:
@@ -290,6 +283,15 @@ class _Analysis:
     def _targets(self, state: State, target: Term) -> tuple[int, ...]:
         """All values of ``target``, where they follow from one leaf with few values and read-only memory."""
         return _enumerated(state, target, self._memory, thumb=self._lifter.isa is Isa.THUMB)
+
+
+def _in_order(parts: Sequence[int | Loop]) -> Iterator[int]:
+    """All points, each behind those that control comes from, but for the ends of loops."""
+    for part in parts:
+        if isinstance(part, Loop):
+            yield from _in_order(part.parts)
+        else:
+            yield part
 
 
 def _order(edge: Edge) -> tuple[int, int, str, int]:

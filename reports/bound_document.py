@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wcet_probe import __version__
 from wcet_probe.gap import BlockGap
-from wcet_probe.proof import Bound, LoopBound, PathBlock
+from wcet_probe.proof import Bound, Formula, LoopBound, PathBlock
 from wcet_probe.verify import bound_digest
 
 if TYPE_CHECKING:
@@ -49,6 +49,16 @@ def gap_section(gaps: Sequence[BlockGap], bound: Bound, observed_instructions: i
             }
             for gap in gaps
         ],
+    }
+
+
+def formula_section(formula: Formula) -> Document:
+    """A bound as a function of ``parameter``: the sum of ``constant`` and factors times expressions."""
+    return {
+        "parameter": formula.parameter,
+        "constant": str(formula.constant),
+        "terms": [{"expression": text, "factor": str(factor)} for text, factor in formula.terms],
+        "samples": [{formula.parameter: value, "instructions": bound} for value, bound in formula.samples],
     }
 
 

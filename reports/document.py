@@ -6,15 +6,15 @@ Each document names its ``format`` and ``version``; a key that is added later do
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from wcet_probe import __version__
-from wcet_probe.gap import BlockGap
 from wcet_probe.model import Allocator, CacheConfig, CacheCounts, Image, Measurement, Report, Run, Target
-from wcet_probe.reports.bound_document import bound_section, gap_section
+from wcet_probe.reports.bound import Account
+from wcet_probe.reports.bound_document import bound_section, formula_section, gap_section
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Document = dict[str, object]
 
 
-def document(report: Report, gaps: Sequence[BlockGap] | None = None) -> Document:
-    """The document ``wcet-probe-result`` of one answer; ``gaps`` between bound and observation, if asked for."""
+def document(report: Report, account: Account | None = None) -> Document:
+    """The document ``wcet-probe-result`` of one answer; with the long ``account`` of its bound, if asked for."""
     bound, seen = report.bound, report.measurement
     return {
         "format": "wcet-probe-result",
@@ -54,7 +54,8 @@ def document(report: Report, gaps: Sequence[BlockGap] | None = None) -> Document
         "slack": {unit: getattr(bound, unit) - getattr(seen, unit) for unit in ("instructions", "cycles")}
         if bound
         else None,
-        "gap": gap_section(gaps, bound, seen.instructions) if bound and gaps is not None else None,
+        "gap": gap_section(account.gaps, bound, seen.instructions) if bound and account else None,
+        "formula": formula_section(account.formula) if account and account.formula else None,
         "verdict": plain(report.verdict),
     }
 

@@ -10,23 +10,26 @@ from rich.console import Console
 from wcet_probe.firmware import FirmwareBound
 from wcet_probe.gap import BlockGap, Cause
 from wcet_probe.model import Image, Report
-from wcet_probe.proof import Bound, LoopBound
-from wcet_probe.reports.bound import counted, how_many_assumed, origins, short_assumptions, short_loops
+from wcet_probe.proof import Bound, Formula, LoopBound
+from wcet_probe.reports.bound import Account, counted, how_many_assumed, origins, short_assumptions, short_loops
 from wcet_probe.reports.layout import cut, paragraph, table
 from wcet_probe.reports.terminal import Line, head, heading, page_width, print_lines
 
 _LABEL_WIDTH = 14
 
 
-def render_why(report: Report, bound: Bound, gaps: Sequence[BlockGap], console: Console) -> None:
+def render_why(report: Report, bound: Bound, account: Account, console: Console) -> None:
     """Print the worst path beside the observed one, the gap between them, and all that ``bound`` rests on."""
     width = page_width(console)
     sources = dict(report.allocator.sources)
     print_lines(console, head(report, width))
     print_lines(console, [heading("Worst path beside the observed one, in instructions")])
-    print_lines(console, listing(gaps, report.image, sources, width, observed=True))
+    print_lines(console, listing(account.gaps, report.image, sources, width, observed=True))
     print_lines(console, ["", heading("Where bound and observation differ")])
-    print_lines(console, attribution(gaps, bound, report.measurement.instructions, width))
+    print_lines(console, attribution(account.gaps, bound, report.measurement.instructions, width))
+    if account.formula:
+        print_lines(console, ["", heading("The bound over heap sizes, in instructions")])
+        print_lines(console, _formula(account.formula, width))
     print_lines(console, _grounds(bound, report.image, width))
 
 
@@ -44,6 +47,13 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
     print_lines(console, [heading("Worst path, in instructions")])
     print_lines(console, listing(gaps, found.image, found.sources, width, observed=False))
     print_lines(console, _grounds(bound, found.image, width))
+
+
+def _formula(formula: Formula, width: int) -> Iterator[str]:
+    values = [value for value, _ in formula.samples]
+    yield from paragraph("", str(formula), width, 1)
+    held = f"proved to hold at {len(values)} values of {formula.parameter}, from {min(values):,} to {max(values):,}"
+    yield from paragraph("", held, width, 1)
 
 
 def _grounds(bound: Bound, image: Image, width: int) -> Iterator[Line]:

@@ -107,7 +107,7 @@ def test_the_gap_adds_up(run, allocator, scenario):
 def test_why_shows_source_code_and_table(run):
     code, out, _ = run("djgpp-quarters", "--heap", "64K", "--why")
     assert code == 0
-    table = out.partition("Where bound and observation differ")[2].partition("\nLoops")[0]
+    table = out.partition("Where bound and observation differ")[2].partition("\nThe bound over")[0]
     *rows, last = [line for line in table.splitlines() if line]
     blocks = [int(line.split()[-1].replace(",", "")) for line in rows if line.startswith("    ")]
     (slack,) = re.findall(r"^  instructions +\d+ +\d+ +(\d+)", out, re.MULTILINE)
@@ -115,6 +115,19 @@ def test_why_shows_source_code_and_table(run):
     assert sum(blocks) == int(slack)
     assert re.search(r"^  djgpp_buckets\.h:\d+  for \(", out, re.MULTILINE)
     assert "no-interference" in out
+
+
+def test_why_tells_the_bound_over_heap_sizes(run):
+    document = json.loads(run(*BUDDY, "--why", "--json")[1])
+    formula = document["formula"]
+    assert [term["expression"] for term in formula["terms"]] == ["levels + 1"]
+    assert formula["samples"][-1] == {"H": 65536, "instructions": document["bound"]["instructions"]}
+    levels = document["bound"]["parameters"]["levels"]
+    (factor,) = (int(term["factor"]) for term in formula["terms"])
+    assert int(formula["constant"]) + factor * (levels + 1) == document["bound"]["instructions"]
+    out = run(*BUDDY, "--why")[1]
+    assert f"  {formula['constant']} + {factor} * (levels + 1)\n" in out
+    assert "proved to hold at 8 values of H, from 8,192 to 65,536\n" in out
 
 
 def test_why_of_several_answers(run):

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from rich.console import Console
@@ -14,7 +15,8 @@ from rich.console import Console
 from tests.cli.conftest import LOOP
 from wcet_probe.gap import BlockGap, Cause
 from wcet_probe.model import CrossCheck, Instruction, LineTable, Verdict
-from wcet_probe.proof import Assumption
+from wcet_probe.proof import Assumption, Formula
+from wcet_probe.reports.bound import Account
 from wcet_probe.reports.terminal import render, render_comparison
 from wcet_probe.reports.why import render_why
 
@@ -104,7 +106,8 @@ def test_why(report, golden):
     )
     bound = replace(report.bound, instructions=126)
     stream = io.StringIO()
-    render_why(replace(report, image=image), bound, gaps, Console(file=stream, width=80))
+    formula = Formula("H", Fraction(45), (("free_blocks", Fraction(43)),), ((65536, 130), (131072, 260)))
+    render_why(replace(report, image=image), bound, Account(gaps, formula), Console(file=stream, width=80))
     assert max(map(len, stream.getvalue().splitlines())) <= 80
     golden("why.txt", stream.getvalue())
 
@@ -114,7 +117,7 @@ def test_why_without_a_gap(report):
     bound = replace(report.bound, instructions=125)
     measurement = replace(report.measurement, instructions=125)
     stream = io.StringIO()
-    render_why(replace(report, measurement=measurement), bound, gaps, Console(file=stream, width=80))
+    render_why(replace(report, measurement=measurement), bound, Account(gaps), Console(file=stream, width=80))
     assert "\nbound and observation are equal, block by block\n" in stream.getvalue()
 
 

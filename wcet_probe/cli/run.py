@@ -16,13 +16,13 @@ from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.cli import streams
 from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.config import cache_dir, load_config
-from wcet_probe.errors import ExitCode, UsageError, unknown_name
+from wcet_probe.errors import AnalysisError, ExitCode, UsageError, unknown_name
 from wcet_probe.model import InitialCache, Report, Verdict
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.gap import BlockGap
     from wcet_probe.probe import ProbeRequest
+    from wcet_probe.reports.bound import Account
 
 DEFAULT_SCENARIO = "worst-alloc"
 DEFAULT_HEAP_BYTES = 4 << 20
@@ -124,7 +124,8 @@ def run(
     names: Iterable[str | None] = dict.fromkeys(targets) or (None,)
     cores = [reduce(apply_cache_option, caches, configured_target(name, config)) for name in names]
     sizes = dict.fromkeys(heaps or (config.heap_bytes or DEFAULT_HEAP_BYTES,))
-    reports = []
+    reports: list[Report] = []
+    accounts: list[Account | None] = []
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
         for core, heap_bytes in product(cores, sizes):
             request = probe.ProbeRequest(
@@ -139,8 +140,10 @@ def run(
                 cache_dir=cache_dir(config),
                 prove=not no_bound,
             )
-            reports.append(probe.observe(request, partial(_tell_about, tell, request)))
-    _print(reports, as_json=as_json, why=why)
+            told = partial(_tell_about, tell, request)
+            reports.append(probe.observe(request, told))
+            accounts.append(_account(request, reports[-1], told) if why else None)
+    _print(reports, accounts, as_json=as_json)
     return max(_EXIT_CODES[report.verdict] for report in reports)
 
 
@@ -148,12 +151,29 @@ def _tell_about(tell: Callable[[str], None], request: ProbeRequest, text: str) -
     tell(f"{request.allocator.name} on {request.target.name}, heap {format_size(request.heap_bytes)}: {text}")
 
 
-def _print(reports: Sequence[Report], *, as_json: bool, why: bool) -> None:
-    gaps = [_gaps(report) if why else None for report in reports]
+def _account(request: ProbeRequest, report: Report, tell: Callable[[str], None]) -> Account | None:
+    from wcet_probe.gap import block_gaps
+    from wcet_probe.program import load_program
+    from wcet_probe.proving import operation_formula
+    from wcet_probe.reports.bound import Account
+
+    if report.bound is None:
+        return None
+    program = load_program(report.allocator, report.target, request.compiler, request.cache_dir)
+    gaps = block_gaps(report.bound, report.measurement, report.image, program.instructions)
+    tell("proving bounds of other heap sizes")
+    try:
+        formula = operation_formula(program, report.plan.measured.kind, report.heap_bytes)
+    except (AnalysisError, UsageError):
+        formula = None  # what holds for this heap need not be provable for smaller ones
+    return Account(gaps, formula)
+
+
+def _print(reports: Sequence[Report], accounts: Sequence[Account | None], *, as_json: bool) -> None:
     if as_json:
         from wcet_probe.reports.document import document, results_document
 
-        documents = [document(report, found) for report, found in zip(reports, gaps, strict=True)]
+        documents = list(map(document, reports, accounts))
         streams.print_json(documents[0] if len(documents) == 1 else results_document(documents))
         return
     from wcet_probe.reports.terminal import render, render_comparison
@@ -162,19 +182,10 @@ def _print(reports: Sequence[Report], *, as_json: bool, why: bool) -> None:
     console = streams.result_console()
     if len(reports) > 1:
         render_comparison(reports, console)
-    for report, found in zip(reports, gaps, strict=True):
-        if found is not None and report.bound is not None:
+    for report, account in zip(reports, accounts, strict=True):
+        if account is not None and report.bound is not None:
             if len(reports) > 1:
                 console.print()
-            render_why(report, report.bound, found, console)
+            render_why(report, report.bound, account, console)
         elif len(reports) == 1:
             render(report, console)
-
-
-def _gaps(report: Report) -> Sequence[BlockGap] | None:
-    from wcet_probe.decode import decode
-    from wcet_probe.gap import block_gaps
-
-    if report.bound is None:
-        return None
-    return block_gaps(report.bound, report.measurement, report.image, decode(report.image))
