@@ -98,9 +98,10 @@ def bound_facts(
     Raises:
         UsageError: a fact speaks of nothing, its function has changed, or its expression has no value.
 
-    Soundness: a source loop whose body runs M times runs the header of its binary loop M times where the exits leave
-    from latches and the body is not empty, else M + 1 times. At an offset the numbers are the header's own. That a
-    loop which was matched is the right one is an assumption, see `match_loop`.
+    Soundness: a source loop whose body runs M times runs the header of its binary loop at most M times where there is
+    no test in front of it, else M + 1 times, however the compiler tests it: it may fold the body into the test. At an
+    offset the numbers are the header's own. That a loop which was matched is the right one is an assumption, see
+    `match_loop`.
     """
     matches = match_loops(analysed.sites, index)
     found: list[BoundFact] = []
@@ -150,7 +151,7 @@ def check_place(
     Soundness: the line table decides which code belongs to a line.
     """
     image, functions = analysed.image, analysed.functions
-    _compare(where, place, sha256, index, image)
+    compare_hash(where, place, sha256, index, image)
     if place.offset is not None:
         symbol = require_symbol(image, place.function)
         return (MemoryRange(symbol.address + place.offset, 1),) if place.function in functions else ()
@@ -209,8 +210,14 @@ def _count(fact: LoopFact, key: str, expression: Expression | None, parameters: 
     return value
 
 
-def _compare(where: str, place: Place, sha256: str, index: SourceIndex, image: Image) -> None:
-    """Refuse a fact about a function that is not the one it was written for."""
+def compare_hash(where: str, place: Place, sha256: str, index: SourceIndex, image: Image) -> None:
+    """Refuse a fact at ``where`` about a function that is not the one it was written for.
+
+    Raises:
+        UsageError: the function does not exist, or its hash is not ``sha256``; the message tells the hash.
+
+    Soundness: exact; what the function uses is not part of it.
+    """
     try:
         if place.offset is None:
             current = index.function(place.function, place.file, place.line).sha256
@@ -259,7 +266,7 @@ def _bound(
 ) -> Iterator[BoundFact]:
     """What ``fact`` says of the sites that it speaks of."""
     place, sites = fact.place, analysed.sites
-    _compare(fact.where, place, fact.sha256, index, analysed.image)
+    compare_hash(fact.where, place, fact.sha256, index, analysed.image)
     loop = None if place.offset is not None else _source_loop(fact.where, place, index)
     if loop is None:
         found = [site for site in sites if (site.function, site.offset) == (place.function, place.offset)]
@@ -268,11 +275,11 @@ def _bound(
         found = [site for site in sites if matches[site.header_address] == loop]
         lines = (line for line, _ in _rows(analysed.image, analysed.functions))
         is_analysed = any(file == loop.file and line in loop for file, line in lines)
-    if not found and is_analysed:
+    if not found and is_analysed and not fact.optional:
         offsets = ", ".join(f"{site.function}+{site.offset:#x}" for site in sites) or "none"
         raise UsageError(
-            f"{fact.where}: no loop of the binary comes from {loop or place}; name it by offset, or remove the fact. "
-            f"The loops are: {offsets}."
+            f"{fact.where}: no loop of the binary comes from {loop or place}; name it by offset, remove the fact, "
+            f"or say optional = true if the compiler may remove the loop. The loops are: {offsets}."
         )
     maximum = _count(fact, "max", fact.maximum, parameters)
     minimum = _count(fact, "min", fact.minimum, parameters)
@@ -281,7 +288,8 @@ def _bound(
         raise UsageError(f"{fact.where}: [[loop]] key min: {minimum} is above max, {maximum}; correct one of them.")
     within = _within(fact, index, analysed.sites, matches) if found and fact.within else ()
     for site in found:
-        more = 0 if loop is None else _tests_more(site, loop)
+        more = int(loop is not None and loop.test_first)
+        outermost = _outermost(site.header_address, sites, matches)
         yield BoundFact(
             function=site.function,
             header_address=site.header_address,
@@ -294,7 +302,7 @@ def _bound(
             offset=more,
             total_expression=str(fact.total or ""),
             total=total,
-            total_for_each_entry=0 if total is None else more,
+            total_for_each_entry=0 if total is None else max(more, int(outermost != site.header_address)),
             within=within,
         )
 
@@ -311,11 +319,6 @@ def _within(
     return tuple(sorted({_outermost(address, sites, matches) for address in found}))
 
 
-def _tests_more(site: LoopSite, loop: SourceLoop) -> int:
-    """How many more times than the body the header runs for each entry."""
-    return 0 if site.bottom_tested and not loop.body_is_empty else 1
-
-
 def _of_pragma(site: LoopSite, loop: SourceLoop, pragma: tuple[int, int]) -> BoundFact:
     least, most = pragma
     where = f"{loop.file}:{loop.pragma_line}"
@@ -329,6 +332,6 @@ def _of_pragma(site: LoopSite, loop: SourceLoop, pragma: tuple[int, int]) -> Bou
         where=where,
         because="",
         max_expression=str(most),
-        offset=_tests_more(site, loop),
-        max_header=most + _tests_more(site, loop),
+        offset=int(loop.test_first),
+        max_header=most + int(loop.test_first),
     )

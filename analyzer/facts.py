@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from wcet_probe.analyzer.expressions import Expression, names, parse
 from wcet_probe.errors import UsageError, unknown_name
@@ -21,7 +21,7 @@ from wcet_probe.errors import UsageError, unknown_name
 CHECKS = ("access-regions", "alignment", "heap-invariants", "heap-walk")
 """The checks of emulated states that a lemma may name."""
 
-_TERM = re.compile(r"(point|loop) ([\w.-]+)")
+_TERM = re.compile(r"(point|loop) (?:(\w+):)?([\w.-]+)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _Value = TypeVar("_Value")
 
@@ -57,6 +57,7 @@ class LoopFact:
         within: label of an outer loop, ``label`` or ``function:label``.
         because: why it holds.
         sha256: of the source function, by offset of the binary function; empty where it was not given.
+        optional: whether the compiler may have removed the loop, so that there is none in the binary.
     """
 
     where: str
@@ -67,6 +68,7 @@ class LoopFact:
     within: str | None
     because: str
     sha256: str
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +117,34 @@ class InfeasibleFact:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowFact:
-    """A weighted sum of execution counts that is at most ``maximum`` in one call of the analysed entry.
+class FlowTerm:
+    """``weight`` times the executions of a statement (``point``) or of a loop's body (``loop``).
 
-    ``terms`` holds ``(kind, name, coefficient)``; the kind is ``point`` (the statement's executions) or ``loop``
-    (its body's executions).
+    ``sha256`` is the hash of the function that ``place`` is in; empty where it was not given.
+    """
+
+    kind: Literal["point", "loop"]
+    place: Place
+    weight: Expression
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.weight} * {self.kind} {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowFact:
+    """The sum of ``terms`` is at most ``maximum`` in one call of the analysed entry.
+
+    With ``for_each_call`` it is so in each call of the binary function that ``place`` names, its callees included.
     """
 
     where: str
     place: Place
-    terms: tuple[tuple[str, str, int], ...]
+    terms: tuple[FlowTerm, ...]
     maximum: Expression
     because: str
-    sha256: str
+    for_each_call: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +295,13 @@ class _Entry:
             raise self.error(key, f"cannot be {number}; {remedy}")
         return number
 
+    def flag(self, key: str) -> bool:
+        if not self.has(key):
+            return False
+        if not isinstance(self._content[key], bool):
+            raise self.error(key, f"cannot be {self._content[key]!r}; give true or false")
+        return bool(self._content[key])
+
     def texts(self, key: str) -> tuple[str, ...]:
         remedy = "give an array of texts, at least one"
         texts = self.value(key, list, remedy)
@@ -304,6 +328,10 @@ class _Entry:
             self.number("offset") if given == ["offset"] else None,
         )
 
+    def check_sha256(self, value: object) -> None:
+        if not isinstance(value, str) or not _SHA256.fullmatch(value):
+            raise self.error("sha256", f"cannot be {value!r}; give 64 hexadecimal digits in lower case")
+
     def finish(self) -> None:
         """Refuse keys that nobody asked for."""
         for key in self._content:
@@ -324,8 +352,8 @@ def _reason(entry: _Entry) -> tuple[str, str]:
     """Why the fact holds, and the hash of the function it speaks of."""
     because = entry.text("because")
     sha256 = entry.text("sha256") if entry.has("sha256") else ""
-    if sha256 and not _SHA256.fullmatch(sha256):
-        raise entry.error("sha256", f"cannot be {sha256!r}; give 64 hexadecimal digits in lower case")
+    if sha256:
+        entry.check_sha256(sha256)
     return because, sha256
 
 
@@ -336,8 +364,9 @@ def _loop(entry: _Entry) -> LoopFact:
     within = entry.text("within") if entry.has("within") else None
     if within and total is None:
         raise entry.error("within", "needs a total; give one, or leave it out")
+    optional = entry.flag("optional")
     return LoopFact(
-        entry.where, entry.place("label", "line", "offset"), maximum, minimum, total, within, *_reason(entry)
+        entry.where, entry.place("label", "line", "offset"), maximum, minimum, total, within, *_reason(entry), optional
     )
 
 
@@ -356,17 +385,39 @@ def _argument(entry: _Entry) -> ArgumentFact:
 
 
 def _flow(entry: _Entry) -> FlowFact:
+    sums = entry.value("sum", dict, 'give a table such as { "point a" = 1, "loop b" = -2 }')
+    place, hashes = entry.place(), _hashes(entry)
     terms = []
-    for key, coefficient in entry.value("sum", dict, 'give a table such as { "point a" = 1, "loop b" = -2 }').items():
+    for key, weight in sums.items():
         term = _TERM.fullmatch(key)
         if term is None:
             raise entry.error("sum", f"cannot hold {key!r}; name a 'point NAME' or a 'loop LABEL'")
-        if type(coefficient) is not int or coefficient == 0:
-            raise entry.error("sum", f"cannot weigh {key!r} with {coefficient!r}; give a whole number other than 0")
-        terms.append((term[1], term[2], coefficient))
+        if weight == 0:
+            raise entry.error("sum", f"cannot weigh {key!r} with 0; give another number")
+        expression = _expression(weight, lambda reason: entry.error("sum", reason))
+        function = term[2] or place.function
+        at = Place(function, place.file if function == place.function else None, term[3])
+        kind: Literal["point", "loop"] = "point" if term[1] == "point" else "loop"
+        terms.append(FlowTerm(kind, at, expression, hashes.get(function, "")))
     if not terms:
         raise entry.error("sum", 'is empty; give a table such as { "point a" = 1, "loop b" = -2 }')
-    return FlowFact(entry.where, entry.place(), tuple(terms), entry.expression("max"), *_reason(entry))
+    per = entry.text("per") if entry.has("per") else None
+    if per not in (None, "call"):
+        raise entry.error("per", f"cannot be {per!r}; give 'call', or leave it out")
+    return FlowFact(
+        entry.where, place, tuple(terms), entry.expression("max"), entry.text("because"), for_each_call=per == "call"
+    )
+
+
+def _hashes(entry: _Entry) -> Mapping[str, str]:
+    """Hashes by function: a text is that of the fact's own function."""
+    if not entry.has("sha256"):
+        return {}
+    given = entry.value("sha256", object, "")
+    table = given if isinstance(given, dict) else {entry.text("function"): given}
+    for sha256 in table.values():
+        entry.check_sha256(sha256)
+    return table
 
 
 def _lemma(entry: _Entry) -> Lemma:

@@ -1,6 +1,7 @@
 """What infeasible, flow, argument, recursion and call facts, and lemmas, come to: limits, claims, assumptions.
 
-*Soundness:* a place is infeasible only where a whole block is: what else shares its block is executed all the same.
+*Soundness:* a place is infeasible only where a whole block is: what else shares its block is executed all the same. The
+line table decides which block a point is in.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.expressions import evaluate
-from wcet_probe.analyzer.fact_binding import Analysed, check_place
-from wcet_probe.analyzer.facts import Facts, FlowFact
+from wcet_probe.analyzer.fact_binding import Analysed, check_place, compare_hash
+from wcet_probe.analyzer.facts import Facts, FlowFact, FlowTerm
 from wcet_probe.analyzer.flow_graph import Limit
-from wcet_probe.analyzer.source_match import SourceIndex, match_loops
+from wcet_probe.analyzer.loops import loop_shapes
+from wcet_probe.analyzer.source_loops import SourceLoop
+from wcet_probe.analyzer.source_match import SourceIndex, ancestors, match_loops
+from wcet_probe.analyzer.supergraph import Edge
 from wcet_probe.analyzer.values import Values
 from wcet_probe.errors import UsageError
 from wcet_probe.model import MemoryRange
@@ -46,66 +50,201 @@ def flow_facts(
     *Soundness:* as said of the module.
     """
     sums = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, values, index, analysed)]
-    blocks = values.graph.points
-    claims = []
-    for limit, statement, where in sums:
-        weights = {blocks[point].block.address: weight for point, weight in limit.points}
-        claims.append(FlowClaim(where, statement, tuple(sorted(weights.items())), (), limit.constant))
-    assumptions = [Assumption(f"fact {where}", statement, "every emulated run") for _, statement, where in sums]
     return ToldFlow(
-        limits=tuple(limit for limit, _, _ in sums),
-        claims=tuple(claims),
+        limits=tuple(limit for each in sums for limit in each.limits),
+        claims=tuple(each.claim for each in sums if each.claim is not None),
         expressions=tuple(dict.fromkeys(str(fact.maximum) for fact in facts.flows)),
-        assumptions=(*assumptions, *_others(facts, entry, analysed)),
+        assumptions=(*(each.assumption for each in sums), *_others(facts, entry, analysed)),
     )
 
 
-_Sum = tuple[Limit, str, str]
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One fact: limits that it comes to, what runs are held against, if they can be, and what is assumed."""
+
+    limits: tuple[Limit, ...]
+    claim: FlowClaim | None
+    assumption: Assumption
 
 
-def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Analysed) -> Iterator[_Sum]:
+def _told(limits: Sequence[Limit], claim: FlowClaim | None, where: str, statement: str) -> _Told:
+    check = "every emulated run" if claim else "not checked: its blocks are executed outside of these calls too"
+    return _Told(tuple(limits), claim, Assumption(f"fact {where}", statement, check))
+
+
+def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Analysed) -> Iterator[_Told]:
     for number, fact in enumerate(facts.infeasible):
         ranges = check_place(fact.where, fact.place, fact.sha256, index, analysed)
         never = [i for i in sorted(values.states) if all(_inside(address, ranges) for address in _addresses(values, i))]
         if never:
             limit = Limit(f"infeasible:{number}", tuple((point, 1) for point in never))
-            yield limit, f"{fact.place} is never executed: {fact.because}", fact.where
+            statement = f"{fact.place} is never executed: {fact.because}"
+            blocks = tuple((address, 1) for address in sorted({_start(values, point) for point in never}))
+            yield _told([limit], FlowClaim(fact.where, statement, blocks, (), 0), fact.where, statement)
+
+
+# ----------------------------------------------------------------------------------------------------------------- sums
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """Weights of binary blocks and of the entries of binary loops, each by its address."""
+
+    blocks: Mapping[int, int]
+    entries: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """The analysed code and its sources; ``matches`` is the source loop of each binary loop, by header address."""
+
+    values: Values
+    index: SourceIndex
+    analysed: Analysed
+    matches: Mapping[int, SourceLoop | None]
 
 
 def _flows(
     facts: Facts, parameters: Mapping[str, int], values: Values, index: SourceIndex, analysed: Analysed
-) -> Iterator[_Sum]:
+) -> Iterator[_Told]:
+    code = _Code(values, index, analysed, match_loops(analysed.sites, index))
     for number, fact in enumerate(facts.flows):
-        weights = _weights(values, index, analysed, fact)
-        if weights:
-            limit = Limit(f"flow:{number}", tuple(weights.items()), constant=evaluate(fact.maximum, parameters))
-            names = " + ".join(f"{weight} * {kind} {name}" for kind, name, weight in fact.terms)
-            yield limit, f"in {fact.place.function}, {names} <= {fact.maximum}: {fact.because}", fact.where
+        found = _sum(code, fact, parameters)
+        calls = _calls(values, fact) if fact.for_each_call else [None]
+        if not found.blocks or not calls:
+            continue
+        most = evaluate(fact.maximum, parameters)
+        names = " + ".join(str(term) for term in fact.terms)
+        scope = f"in each call of {fact.place.function}" if fact.for_each_call else f"for {fact.place.function}"
+        statement = f"{scope}, {names} <= {fact.maximum}: {fact.because}"
+        limits = [_limit(f"flow:{number}.{row}", values, found, most, call) for row, call in enumerate(calls)]
+        claim: FlowClaim | None = None
+        if not fact.for_each_call or _only_in_calls(values, found, calls):
+            firsts = {_start(values, call): -most for call in calls if call is not None}
+            claim = FlowClaim(
+                where=fact.where,
+                statement=statement,
+                blocks=tuple(sorted(_added(found.blocks, firsts).items())),
+                entries=tuple((f"{address:#010x}", weight) for address, weight in sorted(found.entries.items())),
+                constant=0 if fact.for_each_call else most,
+            )
+        yield _told(limits, claim, fact.where, statement)
 
 
-def _weights(values: Values, index: SourceIndex, analysed: Analysed, fact: FlowFact) -> dict[int, int]:
-    """Weights of the points that a flow fact sums over; empty where its function is not analysed."""
-    weights: dict[int, int] = {}
-    for kind, name, weight in fact.terms:
-        if kind == "point":
-            ranges = check_place(fact.where, replace(fact.place, name=name), fact.sha256, index, analysed)
-            found = [i for i in values.states if any(_inside(address, ranges) for address in _addresses(values, i))]
-            if len({values.graph.points[i].block.address for i in found}) > 1:
-                raise UsageError(
-                    f"{fact.where}: point {name!r} has become several blocks; name a statement that stays one."
-                )
+def _calls(values: Values, fact: FlowFact) -> list[int | None]:
+    """The first block of the fact's function in each context."""
+    points = (values.graph.points[i] for i in sorted(values.states))
+    name = fact.place.function
+    return [
+        point.index for point in points if point.function.name == name and point.block.address == point.function.address
+    ]
+
+
+def _limit(name: str, values: Values, found: _Sum, most: int, call: int | None) -> Limit:
+    """The sum in the whole run, or in the calls that begin with the point ``call``."""
+    inside = _points_in(values, call)
+    points = {i: weight for i in inside if (weight := found.blocks.get(_start(values, i), 0))}
+    edges: dict[Edge | None, int] = {}
+    for shape in loop_shapes(values):
+        weight = found.entries.get(_start(values, shape.loop.header), 0)
+        if weight and shape.loop.header in inside:
+            entering = (*shape.entry_edges, None) if shape.loop.header == 0 else shape.entry_edges
+            edges |= dict.fromkeys(entering, weight)
+    if call is not None:
+        points = dict(_added(points, {call: -most}))
+    return Limit(name, tuple(points.items()), tuple(edges.items()), 0 if call is not None else most)
+
+
+def _points_in(values: Values, call: int | None) -> set[int]:
+    """The points of a call and of what it calls: their contexts begin with that of the call."""
+    if call is None:
+        return set(values.states)
+    points, context = values.graph.points, values.graph.points[call].context
+    return {i for i in values.states if points[i].context[: len(context)] == context}
+
+
+def _only_in_calls(values: Values, found: _Sum, calls: Sequence[int | None]) -> bool:
+    """Whether all blocks of the sum are executed in these calls only: runs count them wherever they are executed."""
+    inside = set().union(*(_points_in(values, call) for call in calls))
+    return all(i in inside for i in values.states if _start(values, i) in found.blocks)
+
+
+def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
+    """What a flow fact sums over; nothing where none of it is analysed.
+
+    *Soundness:* a loop's body runs at least as often as its header less its entries, and that is taken where the weight
+    is positive; with no test in front of it, as often as the header. It runs at most as often as the header where there
+    is a test in front, and that is taken where the weight is negative.
+    """
+    blocks: dict[int, int] = {}
+    entries: dict[int, int] = {}
+    for term in fact.terms:
+        weight = evaluate(term.weight, parameters)
+        if term.kind == "point":
+            found = _point_blocks(code, fact, term)
         else:
-            check_place(fact.where, fact.place, fact.sha256, index, analysed)
-            source = [each for each in index.loops(fact.place.function, fact.place.file) if each.label == name]
-            if not source:
+            source = _loop_of(code, fact, term)
+            found = {address for address, loop in code.matches.items() if loop == source}
+            if weight < 0 and not source.test_first:
                 raise UsageError(
-                    f"{fact.where}: {fact.place.function} has no loop {name!r}; label it, or correct the name."
+                    f"{fact.where}: {source} has no test in front, and its header may run less often than its body: "
+                    "give a negative weight to a point in it instead."
                 )
-            headers = {address for address, loop in match_loops(analysed.sites, index).items() if loop in source}
-            found = [i for i in values.states if values.graph.points[i].block.address in headers]
-        for point in found:
-            weights[point] = weights.get(point, 0) + weight
-    return weights
+            for address in found if weight > 0 else ():
+                if source.test_first or _is_part(code, address):
+                    entries[address] = entries.get(address, 0) - weight
+        if weight < 0 and not found and _has_code(code, fact, term):
+            raise UsageError(
+                f"{fact.where}: the {term.kind} {term.place} has no code of its own, and so no negative weight; "
+                "name another one."
+            )
+        for address in found:
+            blocks[address] = blocks.get(address, 0) + weight
+    return _Sum({a: w for a, w in blocks.items() if w}, {a: w for a, w in entries.items() if w})
+
+
+def _loop_of(code: _Code, fact: FlowFact, term: FlowTerm) -> SourceLoop:
+    place = term.place
+    compare_hash(fact.where, place, term.sha256, code.index, code.analysed.image)
+    sources = [each for each in code.index.loops(place.function, place.file) if each.label == place.name]
+    if len(sources) != 1:
+        number = len(sources) or "no"
+        raise UsageError(
+            f"{fact.where}: {place.function} has {number} loop {place.name!r}; label one so, or correct the name."
+        )
+    return sources[0]
+
+
+def _is_part(code: _Code, address: int) -> bool:
+    """Whether the binary loop at ``address`` lies in another one that comes from the same source loop."""
+    outers = {site.header_address: site.outer for site in code.analysed.sites}
+    return any(code.matches[outer] == code.matches[address] for outer in ancestors(address, outers))
+
+
+def _has_code(code: _Code, fact: FlowFact, term: FlowTerm) -> bool:
+    """Whether any of the function that a term speaks of is analysed."""
+    return bool(check_place(fact.where, replace(term.place, name=None), term.sha256, code.index, code.analysed))
+
+
+def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm) -> set[int]:
+    """The blocks that hold a point, one in each binary function at most."""
+    values = code.values
+    ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
+    points = [i for i in values.states if any(_inside(address, ranges) for address in _addresses(values, i))]
+    found = {(values.graph.points[i].function.name, _start(values, i)) for i in points}
+    if len({function for function, _ in found}) < len(found):
+        raise UsageError(
+            f"{fact.where}: point {term.place.name!r} has become several blocks; name a statement that stays one."
+        )
+    return {address for _, address in found}
+
+
+def _added(one: Mapping[int, int], other: Mapping[int, int]) -> Mapping[int, int]:
+    return {key: one.get(key, 0) + other.get(key, 0) for key in (*one, *(key for key in other if key not in one))}
+
+
+def _start(values: Values, point: int) -> int:
+    return values.graph.points[point].block.address
 
 
 def _addresses(values: Values, index: int) -> list[int]:

@@ -242,14 +242,17 @@ def _proved_total(values: Values, shape: LoopShape, shapes: Sequence[LoopShape],
 def _fact_totals(
     values: Values, shapes: Sequence[LoopShape], facts: Sequence[BoundFact]
 ) -> list[tuple[Limit, FlowClaim]]:
-    """Totals of facts; all copies of a loop that one fact speaks of share its total."""
-    grouped: dict[tuple[str, int, tuple[int, ...]], list[BoundFact]] = {}
+    """Totals of facts. Copies of a loop share its total, but for loops in each other that it has become."""
+    by_address = _by_address(values, shapes)
+    grouped: dict[tuple[str, int, tuple[int, ...], int], list[BoundFact]] = {}
     for fact in facts:
         if fact.total is not None:
-            grouped.setdefault((fact.where, fact.total, fact.within), []).append(fact)
-    by_address = _by_address(values, shapes)
+            copies = {each.header_address for each in facts if each.where == fact.where}
+            alone = any(_around(values, shapes, shape) & copies for shape in by_address.get(fact.header_address, ()))
+            group = fact.where, fact.total, fact.within, fact.header_address if alone else 0
+            grouped.setdefault(group, []).append(fact)
     found = []
-    for number, ((where, total, within), group) in enumerate(grouped.items()):
+    for number, ((where, total, within, _), group) in enumerate(grouped.items()):
         own = [(fact, shape) for fact in group for shape in by_address.get(fact.header_address, ())]
         outer = [shape for address in within for shape in by_address.get(address, ())]
         edges = [(edge, -fact.total_for_each_entry) for fact, shape in own for edge in _entries(shape)]
@@ -270,6 +273,15 @@ def _fact_totals(
         claim = FlowClaim(where, statement, blocks, tuple((n, w) for n, w in entries.items() if w), constant)
         found.append((limit, claim))
     return found
+
+
+def _around(values: Values, shapes: Sequence[LoopShape], shape: LoopShape) -> set[int]:
+    """Header addresses of all loops around ``shape``."""
+    return {
+        _header(values, other).block.address
+        for other in shapes
+        if other.loop.header != shape.loop.header and shape.loop.header in other.loop.nodes
+    }
 
 
 def _entries(shape: LoopShape) -> tuple[Edge | None, ...]:

@@ -209,9 +209,11 @@ class _Counter:
 
     def best(self) -> Count | None:
         """The least bound of all blocks that every iteration passes."""
-        found: list[Count] = []
+        found: list[Count] = self._within_ranges()
         for node in self._always_passed():
             going_on = [v for e, v in self._values.edges.items() if e.source == node and self._goes_on(e)]
+            if going_on and all(map(self._only_at_first, going_on)):
+                found.append(Count("==", 1, 0, 0, 2, None, ""))
             bounds = [min(self._of_edge(edge), key=_rank, default=None) for edge in going_on]
             if going_on and None not in bounds:
                 found.append(max((bound for bound in bounds if bound), key=_rank))
@@ -227,6 +229,65 @@ class _Counter:
         orders = [[count for count in counts if count.relation in ("<", "<=")] for counts in each]
         if all(orders):
             found.append(max((min(counts, key=_rank) for counts in orders), key=_rank))
+        return found
+
+    def _within_ranges(self) -> list[Count]:
+        """Bounds from what the counters can be where the loop is repeated: a counter leaves that range in the end.
+
+        *Soundness:* measured from the range's end that it moves away from, the counter is at most ``span`` where the
+        loop is repeated, and changes by ``step`` each time. The first value beyond either end is outside of the range,
+        for the rest of the numbers is at least ``step`` wide; so it cannot be jumped over.
+        """
+        found: list[Count] = []
+        for leaf, step in self._own.items():
+            start = None if step.shifts else self._initial(step.location)
+            states = [self._values.edges[edge].state for edge in self._shape.back_edges]
+            if start is None or any(state.base(leaf) is not Base.NUMBER for state in states):
+                continue
+            allowed = strided.bottom(start.bits)
+            for state in states:
+                allowed = strided.join(allowed, state.value(leaf))
+            span, amount = allowed.stride * allowed.steps, abs(step.amount)
+            if allowed.is_bottom or span + amount >= 1 << start.bits:
+                continue
+            low, high = strided.apply(
+                "INT_SUB", (start, strided.constant(start.bits, allowed.low)), start.bits
+            ).unsigned_range()
+            left = min(span, high) if step.amount < 0 else max(0, span - low)
+            found.append(Count("<=", amount, 0, left, left // amount + 2, None, _name(step.location)))
+        return found
+
+    def _only_at_first(self, edge: EdgeValues) -> bool:
+        """Whether only the first iteration can take an edge of its body.
+
+        *Soundness:* from the second iteration on, a leaf of the header is what a back edge brought. The edge's state and
+        conditions speak of the leaves of the iteration that takes it.
+        """
+        informed = edge.state.copy()
+        for leaf, later in self._later().items():
+            value = strided.meet(informed.value(leaf), later)
+            if value.is_bottom:
+                return True
+            informed.learn(leaf, value)
+        return not all(informed.assume(condition, holds) for condition, holds in edge.conditions)
+
+    def _later(self) -> dict[Term, StridedInterval]:
+        """What leaves of the header can be from the second iteration on, as far as back edges say it."""
+        found: dict[Term, StridedInterval] = {}
+        state = self._values.states[self._shape.loop.header]
+        for location, leaf in state.locations.items():
+            node = self._terms[leaf]
+            if node.opcode != "leaf" or node.arguments[:2] != ("phi", (self._shape.loop.header,)) or leaf in found:
+                continue
+            value = strided.bottom(node.bits)
+            for edge in self._shape.back_edges:
+                after = self._values.edges[edge].state
+                term = after.read(location)
+                if term is None or after.base(term) is not Base.NUMBER or state.base(leaf) is not Base.NUMBER:
+                    break
+                value = strided.join(value, after.value(term))
+            else:
+                found[leaf] = value
         return found
 
     def ranges(self, count: Count) -> dict[Term, StridedInterval]:
@@ -305,12 +366,14 @@ class _Counter:
             return Count("==", one - other, 0, 0, 2, None, "", form)
         if relation == "!=":
             return self._until_equal(distance, other - one, bits)
-        if one and other:
-            return None
         step = one - other
-        if step <= 0 or not self._cannot_wrap(relation, order_signed, first, second, step, bits, rising=other == 0):
-            return None
-        return self._make(relation, step, distance, bits)
+        if step > 0 and not (one and other):
+            fits = self._cannot_wrap(relation, order_signed, first, second, step, bits, rising=other == 0)
+            count = self._make(relation, step, distance, bits) if fits else None
+            if count is not None:
+                return count
+        # What is less is not equal: where an end that may wrap around is met exactly, the loop ends there.
+        return self._until_equal(distance, other - one, bits) if relation == "<" else None
 
     def _rate(self, form: Linear) -> int | None:
         """By how much an iteration changes a linear combination; None where that is not constant."""
@@ -320,7 +383,7 @@ class _Counter:
                 rate += signed(form.bits, coefficient) * self._own[term].amount
             elif not self._invariant(term):
                 return None
-        return rate
+        return signed(form.bits, rate & (1 << form.bits) - 1)
 
     def _invariant(self, term: Term) -> bool:
         """Whether the loop does not define any leaf of ``term``."""

@@ -51,7 +51,7 @@ class SourceLoop:
         label: from a comment ``/* loop: NAME */``, or None.
         pragma: least and most executions of the body for each entry, from a pragma, or None.
         pragma_line: where that pragma stands, or 0.
-        body_is_empty: whether it has no body beside its head.
+        test_first: whether its test may be executed once more than its body: not so where there is no test in front.
         number: its place among the loops of the file, from 0, which tells loops on one line apart.
     """
 
@@ -63,7 +63,7 @@ class SourceLoop:
     label: str | None = None
     pragma: tuple[int, int] | None = None
     pragma_line: int = 0
-    body_is_empty: bool = False
+    test_first: bool = True
     number: int = 0
 
     def __contains__(self, line: int) -> bool:
@@ -238,8 +238,15 @@ def _runs_once(node: Node) -> bool:
     return text is not None and text.strip(b"() \t\r\n") == b"0"
 
 
+def _has_test_in_front(node: Node) -> bool:
+    """Not so of ``do`` with a body, and of ``for`` and ``while`` that go on in any case."""
+    body, condition = node.child_by_field_name("body"), node.child_by_field_name("condition")
+    if node.type == "do_statement":
+        return body is None or not (body.text or b"").strip(b"{}; \t\r\n")
+    return condition is not None and (condition.text or b"").strip(b"() \t\r\n") not in (b"", b"1", b"true")
+
+
 def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Found:
-    body = node.child_by_field_name("body")
     condition = node.child_by_field_name("condition")
     if node.type == "for_statement":
         head_end = next((child for child in node.children if child.type == ")"), node)
@@ -257,7 +264,7 @@ def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Foun
         _first_line(node),
         _last_line(node),
         tuple(sorted(lines)),
-        body_is_empty=body is not None and not (body.text or b"").strip(b"{}; \t\r\n"),
+        test_first=_has_test_in_front(node),
     )
     return _Found(loop, node.start_byte, head_end.end_byte)
 
@@ -274,7 +281,8 @@ def _backward_gotos(
         if lines:
             around = [loop.last_line for loop in loops if loop.first_line >= first and any(at in loop for at in lines)]
             function = _function_of(functions, first)
-            loop = SourceLoop(file, function, first, max(lines + around), tuple(sorted({first, *lines})))
+            heads = tuple(sorted({first, *lines}))
+            loop = SourceLoop(file, function, first, max(lines + around), heads, test_first=False)
             yield _Found(loop, labelled.start_byte, name.end_byte)
 
 

@@ -216,14 +216,25 @@ class _Builders:
         )
 
     def best_alloc(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-        least = self.mechanism.buckets(request.allocator.values, request.heap_bytes)[0]
+        least = self._least(request)
+        if not self._holds(request, least, (0, 0), topmost=False):
+            raise too_small(request)
         hit = self._hit(request, "best-alloc", least)
         return (hit,) if self.mechanism.carves else (hit, self._miss(request, least, "best-alloc"))
 
     def best_free(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-        least = self.mechanism.buckets(request.allocator.values, request.heap_bytes)[0]
-        ways = (False, True) if self.mechanism.gives_back else (False,)
-        return tuple(self._free_plan(request, "best-free", least, (0, 0), topmost=way) for way in ways)
+        least = self._least(request)
+        plans = tuple(
+            self._free_plan(request, "best-free", least, (0, 0), topmost=topmost)
+            for topmost in ((False, True) if self.mechanism.gives_back else (False,))
+            if self._holds(request, least, (0, 0), topmost=topmost)
+        )
+        if not plans:
+            raise too_small(request)
+        return plans
+
+    def _least(self, request: HeapRequest) -> int:
+        return self.mechanism.bucket_for(request.allocator.values, 1)
 
     def worst_failing(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         """Blocks by descending size fill the heap; all lists are empty."""
@@ -275,6 +286,8 @@ class _Builders:
                 unused[bucket] += taken // mechanism.size(bucket)
             unused[bucket] -= 1
             live.append((builder.malloc(size), bucket))
+        if not unused.total():  # Nothing that is drawn could be served.
+            raise too_small(request)
         size = next(s for s in iter(lambda: log_uniform(draw, largest), 0) if unused[mechanism.bucket_for(values, s)])
         return (random_plan(request, builder, len(live), largest, size),)
 

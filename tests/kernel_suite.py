@@ -60,6 +60,7 @@ KERNELS = (
     Kernel("dispatch_table"),
     Kernel("fibonacci", (1000,)),
     Kernel("fir_filter"),
+    Kernel("flagged_sort"),
     Kernel("heap_sort", is_worst=False),
     Kernel("huffman_decode"),
     Kernel("iir_filter"),

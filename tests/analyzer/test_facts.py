@@ -80,7 +80,7 @@ def test_every_kind_of_fact_is_read():
     assert str(recursion.max_depth) == "ceil_log2(H)"
     assert (facts.calls[0].place, facts.calls[0].targets) == (Place("dispatch", line=7), ("one", "two"))
     assert facts.infeasible[0].place == Place("find", name="impossible")
-    assert facts.flows[0].terms == (("point", "a", 1), ("loop", "b", -2))
+    assert [str(term) for term in facts.flows[0].terms] == ["1 * point a of find", "-2 * loop b of find"]
     assert (facts.lemmas[0].check, facts.lemmas[0].loops) == ("heap-walk", ("find:scan",))
     assert parameter_values(facts, {"H": 64, "minimum_block": 24}) == {"H": 64, "minimum_block": 24, "M": 24, "N": 3}
 
@@ -197,7 +197,7 @@ def test_a_fact_reaches_the_inlined_loop_and_a_pragma_its_own(guest):
     assert (fact.max_header, fact.total, fact.total_for_each_entry) == (11, 80, 1)
     assert fact.within == (pragma.header_address,)
     assert (pragma.origin, pragma.where, pragma.source.label) == ("pragma", "guest.c:18", "outer")
-    assert pragma.max_header == (9 if next(s for s in guest.analysed.sites if s.outer is None).bottom_tested else 10)
+    assert pragma.max_header == 9  # the test of do … while is behind its body
 
 
 def test_a_loop_by_line_is_the_loop_by_label(guest):

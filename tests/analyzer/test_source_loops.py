@@ -18,20 +18,22 @@ def loop_of(body):
 
 
 @pytest.mark.parametrize(
-    ("body", "extent", "head", "empty"),
+    ("body", "extent", "head", "tested"),
     [
-        ("for (int i = 0;\n i < a;\n i++) {\n a--;\n}", (3, 7), (3, 4, 5), False),
-        ("while (a) a--;", (3, 3), (3,), False),
-        ("do {\n a--;\n} while (a\n > 0);", (3, 6), (3, 5, 6), False),
+        ("for (int i = 0;\n i < a;\n i++) {\n a--;\n}", (3, 7), (3, 4, 5), True),
+        ("while (a) a--;", (3, 3), (3,), True),
         ("while (a++ < 9)\n ;", (3, 4), (3,), True),
-        ("while (a++ < 9) { /* nothing */ }", (3, 3), (3,), True),
+        ("for (;;\n a++) { if (a > 9) break; }", (3, 4), (3, 4), False),
+        ("while (1) { if (a++ > 9) break; }", (3, 3), (3,), False),
+        ("do {\n a--;\n} while (a\n > 0);", (3, 6), (3, 5, 6), False),
+        ("do { /* nothing */ } while (a--);", (3, 3), (3,), True),
         ("again:\n a--;\nif (a) goto again;", (3, 5), (3, 5), False),
     ],
 )
-def test_extent_head_and_body(body, extent, head, empty):
+def test_extent_head_and_test(body, extent, head, tested):
     loop = loop_of(body)
     assert (loop.function, loop.first_line, loop.last_line) == ("f", *extent)
-    assert (loop.header_lines, loop.body_is_empty) == (head, empty)
+    assert (loop.header_lines, loop.test_first) == (head, tested)
 
 
 def test_what_runs_once_or_jumps_down_is_no_loop():

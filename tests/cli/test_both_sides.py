@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -161,3 +162,12 @@ def test_the_largest_exit_code_of_several_answers(run, with_facts):
     code, out, _ = run(*BUDDY, "--heap", "128K")
     assert code == 4
     assert out.count("no bound for the loops at") == 2
+
+
+def test_every_key_of_the_document_is_in_the_reference(run):
+    reference = (Path(__file__).parents[2] / "docs/reference/json.md").read_text("utf-8")
+    document = json.loads(run(*BUDDY, "--why", "--json")[1])
+    bound, gap = document["bound"], document["gap"]
+    parts = (document, bound, gap, bound["loops"][0], bound["worst_path"][0], bound["assumptions"][0], gap["blocks"][0])
+    keys = {key for part in (*parts, document["formula"], document["formula"]["terms"][0]) for key in part}
+    assert [key for key in sorted(keys) if not re.search(rf"`(\w+\.)?{key}\b", reference)] == []

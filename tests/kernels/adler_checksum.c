@@ -1,6 +1,6 @@
-/* Adler's checksum over a length that is clamped; sums are reduced by subtraction; worst: the longest, large bytes. */
+/* Adler's checksum of half-words, over a length that is clamped; worst: the longest, greatest half-words. */
 #define ADLER_MOST 48
-uint8_t adler_data[ADLER_MOST];
+uint16_t adler_data[ADLER_MOST];
 
 uint32_t adler_checksum(uint32_t length)
 {
@@ -20,11 +20,11 @@ uint32_t adler_checksum(uint32_t length)
 void adler_checksum_random(uint32_t seed)
 {
     for (int i = 0; i < ADLER_MOST; i++)
-        adler_data[i] = (uint8_t)next_random(&seed);
+        adler_data[i] = (uint16_t)next_random(&seed);
 }
 
 void adler_checksum_worst(void)
 {
     for (int i = 0; i < ADLER_MOST; i++)
-        adler_data[i] = 255;
+        adler_data[i] = 65535;
 }

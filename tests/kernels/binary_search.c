@@ -1,11 +1,11 @@
 /* Binary search, whose halving a pragma tells; worst: a key above all. */
-#define SEARCH_N 31
+#define SEARCH_N 255
 int search_keys[SEARCH_N];
 
 int binary_search(int key)
 {
     int low = 0, high = SEARCH_N - 1;
-    _Pragma("loopbound min 1 max 5")
+    _Pragma("loopbound min 1 max 8")
     while (low <= high) {
         int middle = (low + high) / 2;
         if (search_keys[middle] == key)
@@ -26,7 +26,7 @@ void binary_search_worst(void)
 
 void binary_search_random(uint32_t seed)
 {
-    int key = -(int)(next_random(&seed) & 31);
+    int key = -(int)(next_random(&seed) & 255);
     for (int i = 0; i < SEARCH_N; i++)
         search_keys[i] = key += 1 + (int)(next_random(&seed) & 3);
 }

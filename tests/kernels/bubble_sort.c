@@ -1,21 +1,16 @@
-/* Bubble sort that stops after a pass without exchange; worst: falling order. */
+/* Bubble sort; worst: falling order. */
 #define BUBBLE_N 16
 int bubble_data[BUBBLE_N];
 
 void bubble_sort(void)
 {
-    for (int last = BUBBLE_N - 1; last > 0; last--) {
-        int exchanged = 0;
+    for (int last = BUBBLE_N - 1; last > 0; last--)
         for (int i = 0; i < last; i++)
             if (bubble_data[i] > bubble_data[i + 1]) {
                 int kept = bubble_data[i];
                 bubble_data[i] = bubble_data[i + 1];
                 bubble_data[i + 1] = kept;
-                exchanged = 1;
             }
-        if (!exchanged)
-            break;
-    }
 }
 
 void bubble_sort_worst(void)

@@ -8,6 +8,7 @@ static SEPARATE void local_fill(int *array, int count, int value)
 static SEPARATE int local_dot(const int *left, const int *right, int count)
 {
     int sum = 0;
+    _Pragma("loopbound min 8 max 10")
     for (const int *end = left + count; left < end; left++, right++)
         sum += *left * *right;
     return sum;

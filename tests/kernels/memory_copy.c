@@ -1,4 +1,4 @@
-/* The length of a string, which a pragma bounds, a copy and a fill of clamped lengths; worst: the longest. */
+/* The length of a string and its copy, which pragmas bound, and a fill of clamped length; worst: the longest. */
 #define COPY_MOST 40
 char copy_source[COPY_MOST + 1], copy_target[COPY_MOST + 1];
 
@@ -8,8 +8,7 @@ uint32_t memory_copy(uint32_t filled)
     _Pragma("loopbound min 0 max 40")
     while (copy_source[length])
         length++;
-    if (length > COPY_MOST)
-        length = COPY_MOST;
+    _Pragma("loopbound min 0 max 40")
     for (uint32_t i = 0; i < length; i++)
         copy_target[i] = copy_source[i];
     char *end = copy_target + (filled & 31);

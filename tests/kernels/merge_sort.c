@@ -10,11 +10,9 @@ static SEPARATE void merge_part(int first, int end)
     merge_part(first, middle);
     merge_part(middle, end);
     int left = first, right = middle;
-    _Pragma("loopbound min 2 max 8")
     for (int i = first; i < end; i++)
         merge_spare[i] = right >= end || (left < middle && merge_data[left] <= merge_data[right])
                              ? merge_data[left++] : merge_data[right++];
-    _Pragma("loopbound min 2 max 8")
     for (int i = first; i < end; i++)
         merge_data[i] = merge_spare[i];
 }

@@ -14,11 +14,8 @@ from wcet_probe.probe import ProbeRequest, observe
 
 NAMES = (*allocator_names(), "budgeted:dlmalloc27")
 SCENARIOS = ("worst-alloc", "worst-free")
-MOST_BYTES = 8192
-STRIDE = 211
-"""In units of the alignment: prime, so that the heaps differ in what is left of a division by any block size."""
-FROM = {"djgpp-carve": 4096, "djgpp-quarters": 64, "djgpp-sbrk": 64}
-"""Where smaller heaps than the first that works are not refused as they should be."""
+LATER = (1, 5, 37, 101, 512, 515)
+"""Heaps above the least, in units of the alignment: all that divide by a block size leave another rest."""
 
 
 @cache
@@ -35,9 +32,10 @@ def report(name: str, scenario: str, heap_bytes: int) -> Report:
     )
 
 
-def heaps(name: str) -> range:
-    unit, least = allocator(name).alignment_bytes, max(allocator(name).minimum_heap_bytes, FROM.get(name, 0))
-    return range(-(-least // unit) * unit, MOST_BYTES + 1, STRIDE * unit)
+def heaps(name: str) -> list[int]:
+    unit = allocator(name).alignment_bytes
+    least = -(-allocator(name).minimum_heap_bytes // unit) * unit
+    return [least, *(least + unit * more for more in LATER)]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
