@@ -290,6 +290,9 @@ class _Counter:
                 found[leaf] = value
         return found
 
+    def _name(self, location: Location) -> str:
+        return self._values.register_names.get(location, f"{location.space}{location.offset:+#x}")
+
     def ranges(self, count: Count) -> dict[Term, StridedInterval]:
         """What the counters can be while the loop runs as often as it may."""
         found: dict[Term, StridedInterval] = {}
@@ -455,7 +458,7 @@ class _Counter:
 
     def _count(self, relation: str, step: int, low: int, high: int, header: int, distance: Linear) -> Count:
         total = self._total(relation, step, distance, header)
-        counters = ", ".join(sorted(_name(self._own[t].location) for t in self._own))
+        counters = ", ".join(sorted(self._name(self._own[t].location) for t in self._own))
         form = tuple(distance.coefficients.items()), distance.constant
         return Count(relation, step, low, high, header, total, counters, form)
 
@@ -493,7 +496,7 @@ class _Counter:
                 continue
             high = initial.unsigned_range()[1] >> (own.amount if one == own.after else 0)
             return Count(
-                ">> != 0", own.amount, 0, high, -(-high.bit_length() // own.amount) + 1, None, _name(own.location)
+                ">> != 0", own.amount, 0, high, -(-high.bit_length() // own.amount) + 1, None, self._name(own.location)
             )
         return None
 
@@ -557,7 +560,3 @@ def _rank(count: Count | None) -> tuple[int, int]:
 
 def _unwrapped(value: StridedInterval) -> bool:
     return value.low + value.stride * value.steps < 1 << value.bits
-
-
-def _name(location: Location) -> str:
-    return f"{location.space}[{location.offset:#x}]"

@@ -133,8 +133,10 @@ void *buddy_binary_malloc(size_t bytes)
     struct buddy_binary_block *block = pop(found);
     while (found > order) { /* loop: split */
         found--;
+        /* point: split */
         push((void *)((unsigned char *)block + bytes_of(found)), found);
     }
+    /* point: done */
     block->tag = used_tag(order);
     return (unsigned char *)block + BUDDY_BINARY_HEADER_BYTES;
 }
