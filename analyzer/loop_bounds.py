@@ -249,8 +249,8 @@ def _fact_totals(
         if fact.total is not None:
             copies = {each.header_address for each in facts if each.where == fact.where}
             alone = any(_around(values, shapes, shape) & copies for shape in by_address.get(fact.header_address, ()))
-            group = fact.where, fact.total, fact.within, fact.header_address if alone else 0
-            grouped.setdefault(group, []).append(fact)
+            key = fact.where, fact.total, fact.within, fact.header_address if alone else 0
+            grouped.setdefault(key, []).append(fact)
     found = []
     for number, ((where, total, within, _), group) in enumerate(grouped.items()):
         own = [(fact, shape) for fact in group for shape in by_address.get(fact.header_address, ())]

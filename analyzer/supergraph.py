@@ -215,6 +215,7 @@ def reducible(graph: Supergraph, image: Image) -> Supergraph:
 
     *Soundness:* as said of `split`.
     """
+    entries: tuple[int, ...] = ()
     for _ in range(_MOST_SPLITS):
         successors = {
             index: tuple(edge.target for edge in edges if edge.target != EXIT)
@@ -224,10 +225,11 @@ def reducible(graph: Supergraph, image: Image) -> Supergraph:
         try:
             loop_forest(successors, 0)
         except IrreducibleError as error:
-            graph, tangle = split(graph, error.members, error.entries), error
+            entries = error.entries
+            graph = split(graph, error.members, entries)
         else:
             return graph
-    places = ", ".join(image.location(graph.points[node].block.address) for node in tangle.entries)
+    places = ", ".join(image.location(graph.points[node].block.address) for node in entries)
     raise AnalysisError(
         f"{graph.entry.name} has an irreducible loop, entered at {places}: rewrite its goto, or compile with less "
         "optimisation."
