@@ -6,7 +6,7 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer import strided
@@ -144,7 +144,8 @@ def _values(request: BoundRequest, parameters: Mapping[str, int]) -> Values:
     if not entry.is_function:
         raise UsageError(f"{request.entry} is no function of the image; name one of its functions.")
     depths = {fact.place.function: evaluate(fact.max_depth, parameters) for fact in facts.recursions}
-    indirect: dict[int, tuple[int, ...]] = _told_targets(request)
+    told = _told_targets(request)
+    indirect = dict(told)
     arguments = _arguments(request, parameters)
     costs = cost_table(request.instructions, request.costs)
     while True:
@@ -152,12 +153,17 @@ def _values(request: BoundRequest, parameters: Mapping[str, int]) -> Values:
         for point in graph.points:
             check_chargeable(point.block, costs)
         values = analyze_values(image, lifter, graph, arguments)
-        # Each round resolves a branch that was not resolved before: there are as many rounds as branches at most.
-        found = {site: targets for site, targets in values.indirect.items() if targets and site not in indirect}
-        if not found:
-            _check_resolved(image, graph, values)
+        # Each round finds targets that were not known before; more code may bring more values to the same branch.
+        found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
+        grown = {
+            site: targets
+            for site, targets in found.items()
+            if site not in told and len(targets) > len(indirect.get(site, ()))
+        }
+        if not grown:
+            _check_resolved(image, graph, values, told)
             return values
-        indirect |= found
+        indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
 
 
 def _told_targets(request: BoundRequest) -> dict[int, tuple[int, ...]]:
@@ -188,9 +194,10 @@ def _arguments(request: BoundRequest, parameters: Mapping[str, int]) -> dict[str
     return ranges
 
 
-def _check_resolved(image: Image, graph: Supergraph, values: Values) -> None:
+def _check_resolved(image: Image, graph: Supergraph, values: Values, told: Collection[int]) -> None:
     reachable = {graph.points[index].block.last_address for index in values.states}
-    for address in graph.unresolved:
+    unknown = {site for site, targets in values.indirect.items() if not targets and site not in told}
+    for address in sorted(unknown.union(graph.unresolved)):
         if address in reachable:
             raise AnalysisError(
                 f"the targets of the indirect branch or call at {image.location(address)} are not known: "

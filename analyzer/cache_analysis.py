@@ -12,10 +12,10 @@ just this.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import TypeVar
 
 from wcet_probe.analyzer.cache_domains import (
@@ -105,10 +105,10 @@ def analyze(graph: CacheGraph, config: CacheConfig, *, is_cold: bool = False) ->
     """
     ways = effective_ways(config)
     start = initial_state(ways, is_cold=is_cold)
-    order = reverse_postorder(graph)
+    whole = region(graph, reverse_postorder(graph))
     states = {}
     for number, nodes in by_set(graph, config).items():
-        found = fixpoint(graph.successors, order, {graph.entry: start}, _transfer(nodes, ways), join)
+        found = fixpoint(whole, start, _transfer(nodes, ways), join)
         states[number] = tuple(found.get(node) for node in range(len(graph.nodes)))
     return CacheAnalysis(states, classify(graph, config, states))
 
@@ -198,46 +198,81 @@ def by_set(graph: CacheGraph, config: CacheConfig) -> dict[int, SetNodes]:
     return {number: {node: tuple(own) for node, own in nodes.items()} for number, nodes in parts.items()}
 
 
-def fixpoint(
-    successors: Sequence[Sequence[int]],
-    order: Sequence[int],
-    starts: Mapping[int, State],
-    transfer: Callable[[int, State], State],
-    join: Callable[[State, State], State],
-) -> dict[int, State]:
-    """The least states at the start of the nodes of ``order``, for a finite domain and a monotone ``transfer``.
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of a graph in the order of iteration; its nodes are numbered by their place in it.
+
+    Attributes:
+        nodes: of the graph.
+        predecessors: in the region, of each node.
+        successors: likewise.
+        entries: where paths from outside enter.
+    """
+
+    nodes: tuple[int, ...]
+    predecessors: tuple[tuple[int, ...], ...]
+    successors: tuple[tuple[int, ...], ...]
+    entries: frozenset[int]
+
+
+def region(graph: CacheGraph, order: Sequence[int], nodes: frozenset[int] | None = None) -> Region:
+    """The part of a graph that consists of ``nodes``, or all of it.
 
     Args:
-        successors: of all nodes; those not in ``order`` are passed over.
-        order: the nodes, each before its successors as far as can be: it decides the time, not the result.
-        starts: states that come from outside.
-        transfer: the state behind a node.
-        join: the least state above two, and the first of them itself where that is it.
+        graph: the whole.
+        order: the nodes that the entry leads to, each before its successors as far as can be: it decides the time of a
+            fixpoint, not the result.
+        nodes: of the part.
 
-    *Soundness:* a node whose state rose is visited again, until none is left.
+    *Soundness:* the graph's entry and the target of each edge from outside are entries.
     """
-    rank = {node: position for position, node in enumerate(order)}
-    before = dict(starts)
-    waiting = [rank[node] for node in starts]
-    heapify(waiting)
+    inside = tuple(order) if nodes is None else tuple(node for node in order if node in nodes)
+    place = {node: number for number, node in enumerate(inside)}
+    successors = tuple(tuple(place[t] for t in graph.successors[node] if t in place) for node in inside)
+    predecessors: list[list[int]] = [[] for _ in inside]
+    for number, targets in enumerate(successors):
+        for target in targets:
+            predecessors[target].append(number)
+    outside = (t for node in order if node not in place for t in graph.successors[node])
+    entries = frozenset(place[node] for node in (graph.entry, *outside) if node in place)
+    return Region(inside, tuple(map(tuple, predecessors)), successors, entries)
+
+
+def fixpoint(
+    part: Region, start: State, transfer: Callable[[int, State], State], join: Callable[[State, State], State]
+) -> dict[int, State]:
+    """The least states at the start of a region's nodes, for a finite domain and a monotone ``transfer``.
+
+    Args:
+        part: the region.
+        start: the state at its entries.
+        transfer: the state behind a node of the graph.
+        join: the least state above two.
+
+    *Soundness:* a node is visited again when the state behind a predecessor has changed, until none has.
+    """
+    before: list[State | None] = [None] * len(part.nodes)
+    after: list[State | None] = [None] * len(part.nodes)
+    waiting = sorted(part.entries)
     queued = set(waiting)
     while waiting:
-        position = heappop(waiting)
-        queued.discard(position)
-        node = order[position]
-        after = transfer(node, before[node])
-        for target in successors[node]:
-            place = rank.get(target)
-            if place is None:
-                continue
-            old = before.get(target)
-            new = after if old is None else join(old, after)
-            if new is not old:
-                before[target] = new
-                if place not in queued:
-                    queued.add(place)
-                    heappush(waiting, place)
-    return before
+        place = heappop(waiting)
+        queued.discard(place)
+        new = start if place in part.entries else None
+        for source in part.predecessors[place]:
+            other = after[source]
+            if other is not None:
+                new = other if new is None or new is other else join(new, other)
+        old = before[place]
+        if new is None or new is old or new == old:
+            continue
+        before[place] = new
+        after[place] = transfer(part.nodes[place], new)
+        for target in part.successors[place]:
+            if target not in queued:
+                queued.add(target)
+                heappush(waiting, target)
+    return {node: state for node, state in zip(part.nodes, before, strict=True) if state is not None}
 
 
 def reverse_postorder(graph: CacheGraph) -> tuple[int, ...]:
@@ -259,13 +294,8 @@ def reverse_postorder(graph: CacheGraph) -> tuple[int, ...]:
 
 def _transfer(nodes: SetNodes, ways: EffectiveWays) -> Callable[[int, SetState], SetState]:
     def transfer(node: int, state: SetState) -> SetState:
-        return access_all(state, nodes.get(node, ()), ways)
+        for part in nodes.get(node, ()):
+            state = access(state, part, ways)
+        return state
 
     return transfer
-
-
-def access_all(state: SetState, parts: Iterable[SetAccess], ways: EffectiveWays) -> SetState:
-    """The set after several accesses; sound as :func:`analyzer.cache_domains.access` is."""
-    for part in parts:
-        state = access(state, part, ways)
-    return state

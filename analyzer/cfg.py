@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from wcet_probe.analyzer.lift import LiftedInstruction, Lifter
+from wcet_probe.analyzer.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.errors import AnalysisError, DecodeError
 from wcet_probe.model import Image, Symbol
@@ -99,7 +99,15 @@ class FunctionGraph:
     unresolved: tuple[int, ...]
 
 
-def outflow(instruction: LiftedInstruction) -> Outflow:
+def is_return(op: PcodeOp, link: Varnode) -> bool:
+    """Whether ``op`` returns: SLEIGH calls PowerPC's ``bdzlr`` and its kin jumps through the link register ``link``.
+
+    *Soundness:* the value analysis checks the address that is returned to, however the return is written.
+    """
+    return op.opcode == "RETURN" or (op.opcode == "BRANCHIND" and op.inputs[0] == link)
+
+
+def outflow(instruction: LiftedInstruction, link: Varnode) -> Outflow:
     """How control may leave ``instruction``: all paths through its p-code are followed.
 
     *Soundness:* conditions are not looked at; each way of a conditional branch counts.
@@ -119,7 +127,9 @@ def outflow(instruction: LiftedInstruction) -> Outflow:
         op = instruction.ops[index]
         if op.opcode not in _ENDS:
             todo.append(index + 1)
-        if op.opcode in ("CALLIND", "BRANCHIND", "RETURN"):
+        if is_return(op, link):
+            ways.add("RETURN")
+        elif op.opcode in ("CALLIND", "BRANCHIND"):
             ways.add(op.opcode)
         elif op.opcode == "CALL":
             targets["call"][op.inputs[0].offset] = None
@@ -195,7 +205,7 @@ def _reachable(
             instruction = lifter.lift(address)
         except DecodeError as error:
             raise AnalysisError(f"{symbol.name} cannot be analysed at {image.location(address)}: {error}") from error
-        flow = outflow(instruction)
+        flow = outflow(instruction, lifter.registers["lr"])
         flows[address] = instruction, flow
         # The next instruction last, so that it is taken first: an IT instruction is lifted before what it predicates.
         if flow.indirect_jump:

@@ -2,8 +2,8 @@
 
 *Soundness:* where an edge is taken, its conditions hold for the values that their leaves then have. Both edges lie in
 the body of one loop, or of none, and in no inner loop; so each is taken at most once between two passes of the header.
-No leaf of the first edge's conditions is defined anew behind it in the same pass. If the state on the second edge has
-no room for these conditions, no pass takes both.
+No leaf of the first edge's conditions is defined anew behind it in the same pass, nor lost and brought back by a choice
+(`state.spoken`). If the state on the second edge has no room for these conditions, no pass takes both.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.forest import Loop, reachable
-from wcet_probe.analyzer.state import State, defined_at
+from wcet_probe.analyzer.state import ENTRY, State, defined_at
 from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.terms import Term, Terms
-from wcet_probe.analyzer.values import Values
+from wcet_probe.analyzer.values import Values, brought_back
 
 _MOST_PAIRS = 20_000
 
@@ -37,6 +37,7 @@ def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
     """
     found: list[Conflict] = []
     left = _MOST_PAIRS
+    revived = brought_back(values)
     leaving = Counter(edge.source for edge in values.edges if edge.target == EXIT)
     # The flow problem has one edge out of the function for each point.
     ambiguous = {edge for edge in values.edges if edge.target == EXIT and leaving[edge.source] > 1}
@@ -50,7 +51,9 @@ def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
             if first.edge.target not in body or first.edge.target == header:
                 continue
             behind = reachable(successors, first.edge.target)
-            conditions = [pair for pair in first.conditions if _lasts(values.terms, pair[0], behind)]
+            lost = frozenset().union(*(revived[e] for e in values.edges if e.source in behind and e.target in behind))
+            lost |= revived[first.edge]
+            conditions = [pair for pair in first.conditions if _lasts(values.terms, pair[0], behind, lost)]
             for second in deciding:
                 if conditions and second.edge.source in behind and left:
                     left -= 1
@@ -59,8 +62,10 @@ def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
     return tuple(found)
 
 
-def _lasts(terms: Terms, condition: Term, behind: frozenset[int]) -> bool:
-    """Whether no leaf of ``condition`` is defined anew at the points ``behind``."""
+def _lasts(terms: Terms, condition: Term, behind: frozenset[int], lost: frozenset[Term]) -> bool:
+    """Whether no leaf of ``condition`` is defined anew at the points ``behind``, or among ``lost``."""
+    if not lost.isdisjoint(leaf for leaf in terms.leaves(condition) if defined_at(terms[leaf].arguments) != ENTRY):
+        return False
     places = {defined_at(terms[leaf].arguments) for leaf in terms.leaves(condition)}
     return None not in places and places.isdisjoint(behind)
 

@@ -16,7 +16,7 @@ from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.loops import loop_shapes
 from wcet_probe.analyzer.source_loops import SourceLoop
 from wcet_probe.analyzer.source_match import SourceIndex, ancestors, match_loops
-from wcet_probe.analyzer.supergraph import Edge
+from wcet_probe.analyzer.supergraph import Context, Edge
 from wcet_probe.analyzer.values import Values
 from wcet_probe.errors import UsageError
 from wcet_probe.model import MemoryRange
@@ -110,7 +110,7 @@ def _flows(
     code = _Code(values, index, analysed, match_loops(analysed.sites, index))
     for number, fact in enumerate(facts.flows):
         found = _sum(code, fact, parameters)
-        calls = _calls(values, fact) if fact.for_each_call else [None]
+        calls = _calls(values, fact) if fact.for_each_call else [()]
         if not found.blocks or not calls:
             continue
         most = evaluate(fact.maximum, parameters)
@@ -120,7 +120,7 @@ def _flows(
         limits = [_limit(f"flow:{number}.{row}", values, found, most, call) for row, call in enumerate(calls)]
         claim: FlowClaim | None = None
         if not fact.for_each_call or _only_in_calls(values, found, calls):
-            firsts = {_start(values, call): -most for call in calls if call is not None}
+            firsts = {_start(values, point): -most for call in calls for point in call}
             claim = FlowClaim(
                 where=fact.where,
                 statement=statement,
@@ -131,17 +131,18 @@ def _flows(
         yield _told(limits, claim, fact.where, statement)
 
 
-def _calls(values: Values, fact: FlowFact) -> list[int | None]:
-    """The first block of the fact's function in each context."""
-    points = (values.graph.points[i] for i in sorted(values.states))
-    name = fact.place.function
-    return [
-        point.index for point in points if point.function.name == name and point.block.address == point.function.address
-    ]
+def _calls(values: Values, fact: FlowFact) -> list[tuple[int, ...]]:
+    """The points of the first block of the fact's function, by context."""
+    grouped: dict[Context, list[int]] = {}
+    for index in sorted(values.states):
+        point = values.graph.points[index]
+        if point.function.name == fact.place.function and point.block.address == point.function.address:
+            grouped.setdefault(point.context, []).append(index)
+    return [tuple(group) for group in grouped.values()]
 
 
-def _limit(name: str, values: Values, found: _Sum, most: int, call: int | None) -> Limit:
-    """The sum in the whole run, or in the calls that begin with the point ``call``."""
+def _limit(name: str, values: Values, found: _Sum, most: int, call: tuple[int, ...]) -> Limit:
+    """The sum in the whole run, or in the calls that begin with the points ``call``."""
     inside = _points_in(values, call)
     points = {i: weight for i in inside if (weight := found.blocks.get(_start(values, i), 0))}
     edges: dict[Edge | None, int] = {}
@@ -150,22 +151,21 @@ def _limit(name: str, values: Values, found: _Sum, most: int, call: int | None) 
         if weight and shape.loop.header in inside:
             entering = (*shape.entry_edges, None) if shape.loop.header == 0 else shape.entry_edges
             edges |= dict.fromkeys(entering, weight)
-    if call is not None:
-        points = dict(_added(points, {call: -most}))
-    return Limit(name, tuple(points.items()), tuple(edges.items()), 0 if call is not None else most)
+    points = dict(_added(points, dict.fromkeys(call, -most)))
+    return Limit(name, tuple(points.items()), tuple(edges.items()), 0 if call else most)
 
 
-def _points_in(values: Values, call: int | None) -> set[int]:
+def _points_in(values: Values, call: tuple[int, ...]) -> set[int]:
     """The points of a call and of what it calls: their contexts begin with that of the call."""
-    if call is None:
+    if not call:
         return set(values.states)
-    points, context = values.graph.points, values.graph.points[call].context
+    points, context = values.graph.points, values.graph.points[call[0]].context
     return {i for i in values.states if points[i].context[: len(context)] == context}
 
 
-def _only_in_calls(values: Values, found: _Sum, calls: Sequence[int | None]) -> bool:
+def _only_in_calls(values: Values, found: _Sum, calls: Sequence[tuple[int, ...]]) -> bool:
     """Whether all blocks of the sum are executed in these calls only: runs count them wherever they are executed."""
-    inside = set().union(*(_points_in(values, call) for call in calls))
+    inside: set[int] = set().union(*(_points_in(values, call) for call in calls))
     return all(i in inside for i in values.states if _start(values, i) in found.blocks)
 
 

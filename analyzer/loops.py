@@ -9,8 +9,8 @@ bound. A condition counts only at a block that every iteration passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.forest import Loop, dominators
@@ -20,7 +20,9 @@ from wcet_probe.analyzer.state import Base, Location, State, defined_at
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import Edge
 from wcet_probe.analyzer.terms import Linear, Term, Terms, combined
-from wcet_probe.analyzer.values import EdgeValues, Values
+from wcet_probe.analyzer.values import EdgeValues, Values, brought_back
+
+_FOREVER = 1 << 64
 
 _MOST_SUMMED = 1 << 20
 """Most outer iterations that a sum is formed over."""
@@ -80,6 +82,7 @@ class Count:
         total: most executions of the header for each entry of the enclosing loop, or None.
         counter: what counts, for people.
         distance: the distance at entry, as coefficients of terms, and a constant.
+        lasts: for how many executions of the header the condition, once broken, is known to stay so.
     """
 
     relation: str
@@ -90,6 +93,7 @@ class Count:
     total: int | None
     counter: str
     distance: tuple[tuple[tuple[Term, int], ...], int] = ((), 0)
+    lasts: int = 0
 
 
 def loop_shapes(values: Values) -> tuple[LoopShape, ...]:
@@ -134,9 +138,10 @@ def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, C
     counts: dict[int, Count] = {}
     counters: dict[int, Mapping[Term, _Step]] = {}
     ranges: dict[Term, StridedInterval] = {}
+    revived = brought_back(values)
     for shape in shapes:
         counters[shape.loop.header] = _counters(values, shape)
-        loop = _Counter(values, shape, counters, counts, ranges)
+        loop = _Counter(values, shape, counters, counts, ranges, revived)
         found = loop.best()
         if found is not None:
             counts[shape.loop.header] = found
@@ -200,8 +205,10 @@ class _Counter:
         counters: Mapping[int, Mapping[Term, _Step]],
         counts: Mapping[int, Count],
         known: Mapping[Term, StridedInterval],
+        revived: Mapping[Edge, frozenset[Term]],
     ) -> None:
         self._known = known
+        self._revived = revived
         self._values, self._shape, self._terms = values, shape, values.terms
         self._counters = counters
         self._own = counters[shape.loop.header]
@@ -214,21 +221,27 @@ class _Counter:
             going_on = [v for e, v in self._values.edges.items() if e.source == node and self._goes_on(e)]
             if going_on and all(map(self._only_at_first, going_on)):
                 found.append(Count("==", 1, 0, 0, 2, None, ""))
-            bounds = [min(self._of_edge(edge), key=_rank, default=None) for edge in going_on]
-            if going_on and None not in bounds:
-                found.append(max((bound for bound in bounds if bound), key=_rank))
-        found += self._at_all_back_edges()
-        return min(found, key=_rank, default=None)
+            found += self._of_one_of(going_on)
+        found += self._of_one_of([self._values.edges[edge] for edge in self._shape.back_edges])
+        best = min(found, key=_rank, default=None)
+        totals = [count.total for count in found if count.total is not None]
+        return replace(best, total=min(totals)) if best is not None and totals else best
 
-    def _at_all_back_edges(self) -> list[Count]:
-        """Bounds where each back edge has a condition of its own: the same one, or each an order, which stays broken."""
-        each = [list(self._of_edge(self._values.edges[edge])) for edge in self._shape.back_edges]
-        if not all(each):
+    def _of_one_of(self, edges: Sequence[EdgeValues]) -> list[Count]:
+        """Bounds where each iteration takes one of ``edges``: of a condition that all have, or of several that end.
+
+        *Soundness:* where the conditions differ, one that is broken must stay so while another lets the loop go on.
+        """
+        each = [list(self._of_edge(edge)) for edge in edges]
+        if not each or not all(each):
             return []
         found = [count for count in each[0] if all(count in others for others in each)]
-        orders = [[count for count in counts if count.relation in ("<", "<=")] for counts in each]
-        if all(orders):
-            found.append(max((min(counts, key=_rank) for counts in orders), key=_rank))
+        ending = [[count for count in counts if count.lasts] for counts in each]
+        if all(ending):
+            most = [min(counts, key=_rank) for counts in ending]
+            last = max(most, key=_rank)
+            if all(count.lasts >= last.max_header for count in most):
+                found.append(last)
         return found
 
     def _within_ranges(self) -> list[Count]:
@@ -254,7 +267,7 @@ class _Counter:
                 "INT_SUB", (start, strided.constant(start.bits, allowed.low)), start.bits
             ).unsigned_range()
             left = min(span, high) if step.amount < 0 else max(0, span - low)
-            found.append(Count("<=", amount, 0, left, left // amount + 2, None, _name(step.location)))
+            found.append(Count("<=", amount, 0, left, left // amount + 2, None, self._name(step.location)))
         return found
 
     def _only_at_first(self, edge: EdgeValues) -> bool:
@@ -274,10 +287,23 @@ class _Counter:
     def _later(self) -> dict[Term, StridedInterval]:
         """What leaves of the header can be from the second iteration on, as far as back edges say it."""
         found: dict[Term, StridedInterval] = {}
-        state = self._values.states[self._shape.loop.header]
+        loop = self._shape.loop
+        state = self._values.states[loop.header]
+        lost = frozenset().union(
+            *(
+                self._revived[e]
+                for e in self._values.edges
+                if e.source in loop.nodes and e.target in loop.nodes - {loop.header}
+            )
+        )
         for location, leaf in state.locations.items():
             node = self._terms[leaf]
-            if node.opcode != "leaf" or node.arguments[:2] != ("phi", (self._shape.loop.header,)) or leaf in found:
+            if (
+                leaf in lost
+                or node.opcode != "leaf"
+                or node.arguments[:2] != ("phi", (self._shape.loop.header,))
+                or leaf in found
+            ):
                 continue
             value = strided.bottom(node.bits)
             for edge in self._shape.back_edges:
@@ -354,7 +380,7 @@ class _Counter:
                 yield _MIRRORED[relation], order_signed, operands[1], operands[0]
 
     def _of_relation(self, relation: str, order_signed: bool, first: Term, second: Term) -> Count | None:  # noqa: FBT001
-        shifted = self._shifted(relation, first, second)
+        shifted = self._shifted(relation, order_signed, first, second)
         if shifted is not None:
             return shifted
         one, other = (self._rate(self._terms.linear(side)) for side in (first, second))
@@ -367,16 +393,18 @@ class _Counter:
         if relation == "==":
             form = tuple(distance.coefficients.items()), distance.constant
             return Count("==", one - other, 0, 0, 2, None, "", form)
+        turned = signed(bits, other - one & (1 << bits) - 1)
         if relation == "!=":
-            return self._until_equal(distance, other - one, bits)
+            return self._until_equal(distance, turned, bits)
         step = one - other
         if step > 0 and not (one and other):
             fits = self._cannot_wrap(relation, order_signed, first, second, step, bits, rising=other == 0)
-            count = self._make(relation, step, distance, bits) if fits else None
+            lasts = self._lasts(order_signed, first, second, step, bits, rising=other == 0) if fits else 0
+            count = self._make(relation, step, distance, bits, lasts) if fits else None
             if count is not None:
                 return count
         # What is less is not equal: where an end that may wrap around is met exactly, the loop ends there.
-        return self._until_equal(distance, other - one, bits) if relation == "<" else None
+        return self._until_equal(distance, turned, bits) if relation == "<" else None
 
     def _rate(self, form: Linear) -> int | None:
         """By how much an iteration changes a linear combination; None where that is not constant."""
@@ -444,9 +472,9 @@ class _Counter:
         low, high = met.unsigned_range()
         if high == (1 << bits) - 1:
             return None
-        return self._count("!=", step, low, high, high // step + 1, gap)
+        return self._count("!=", step, low, high, high // step + 1, gap, 0)
 
-    def _make(self, relation: str, step: int, distance: Linear, bits: int) -> Count | None:
+    def _make(self, relation: str, step: int, distance: Linear, bits: int, lasts: int) -> Count | None:
         met = self._range(distance)
         if met is None:
             return None
@@ -454,13 +482,13 @@ class _Counter:
         if high == (1 << bits) - 1:
             return None
         repeats = -(-high // step) if relation == "<" else high // step + 1
-        return self._count(relation, step, low, high, repeats + 1, distance)
+        return self._count(relation, step, low, high, repeats + 1, distance, lasts)
 
-    def _count(self, relation: str, step: int, low: int, high: int, header: int, distance: Linear) -> Count:
+    def _count(self, relation: str, step: int, low: int, high: int, header: int, distance: Linear, lasts: int) -> Count:
         total = self._total(relation, step, distance, header)
         counters = ", ".join(sorted(self._name(self._own[t].location) for t in self._own))
         form = tuple(distance.coefficients.items()), distance.constant
-        return Count(relation, step, low, high, header, total, counters, form)
+        return Count(relation, step, low, high, header, total, counters, form, lasts)
 
     def _cannot_wrap(
         self,
@@ -474,30 +502,48 @@ class _Counter:
         rising: bool,
     ) -> bool:
         """Whether the moving side cannot jump over the end of the number range while the loop goes on."""
-        lowest, highest = (-(1 << bits - 1), (1 << bits - 1) - 1) if order_signed else (0, (1 << bits) - 1)
-        fixed = self._range(self._terms.linear(second if rising else first))
+        lowest, highest = _limits(order_signed, bits)
+        fixed = self._side_at_entry(second if rising else first, order_signed)
         if fixed is None:
             return False
-        low, high = fixed.signed_range() if order_signed else fixed.unsigned_range()
+        low, high = fixed
         slack = 0 if relation == "<=" else 1
         return high - slack + step <= highest if rising else low + slack - step >= lowest
 
-    def _shifted(self, relation: str, first: Term, second: Term) -> Count | None:
+    def _lasts(self, order_signed: bool, first: Term, second: Term, step: int, bits: int, *, rising: bool) -> int:  # noqa: FBT001
+        """For how many executions of the header the moving side does not wrap around, whatever lets the loop go on."""
+        lowest, highest = _limits(order_signed, bits)
+        moving = self._side_at_entry(first if rising else second, order_signed)
+        if moving is None:
+            return 0
+        low, high = moving
+        return (highest - high if rising else low - lowest) // step + 1
+
+    def _side_at_entry(self, term: Term, order_signed: bool) -> tuple[int, int] | None:  # noqa: FBT001
+        """The hull of what a side of a comparison is in the first iteration."""
+        form = self._at_entry(self._terms.linear(term))
+        value = self._range(form) if form is not None else None
+        if value is None:
+            return None
+        return value.signed_range() if order_signed else value.unsigned_range()
+
+    def _shifted(self, relation: str, order_signed: bool, first: Term, second: Term) -> Count | None:  # noqa: FBT001
         """While a value that is shifted right each time is not 0."""
         for one, other in ((first, second), (second, first)):
             leaf = next((leaf for leaf, step in self._own.items() if one in (leaf, step.after)), None)
             own = self._own[leaf] if leaf is not None else None
-            positive = relation == "!=" and self._terms.value(other) == 0
-            positive |= relation == "<" and one == second and self._terms.value(other) is not None
+            least = self._terms.value(other)
+            positive = relation == "!=" and least == 0
+            if relation == "<" and one == second and least is not None:
+                positive = not order_signed or signed(self._terms[other].bits, least) >= 0
             if own is None or not own.shifts or not positive:
                 continue
             initial = self._initial(own.location)
             if initial is None:
                 continue
             high = initial.unsigned_range()[1] >> (own.amount if one == own.after else 0)
-            return Count(
-                ">> != 0", own.amount, 0, high, -(-high.bit_length() // own.amount) + 1, None, self._name(own.location)
-            )
+            header = -(-high.bit_length() // own.amount) + 1
+            return Count(">> != 0", own.amount, 0, high, header, None, self._name(own.location), lasts=_FOREVER)
         return None
 
     def _initial(self, location: Location) -> StridedInterval | None:
@@ -556,6 +602,11 @@ class _Counter:
 def _rank(count: Count | None) -> tuple[int, int]:
     assert count is not None
     return count.max_header, count.max_header if count.total is None else count.total
+
+
+def _limits(order_signed: bool, bits: int) -> tuple[int, int]:  # noqa: FBT001
+    """Least and greatest number."""
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if order_signed else (0, (1 << bits) - 1)
 
 
 def _unwrapped(value: StridedInterval) -> bool:

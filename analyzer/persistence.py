@@ -20,7 +20,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.analyzer.cache_analysis import CacheGraph, SetNodes, by_set, fixpoint, reverse_postorder
+from wcet_probe.analyzer.cache_analysis import (
+    CacheGraph,
+    Region,
+    SetNodes,
+    by_set,
+    fixpoint,
+    region,
+    reverse_postorder,
+)
 from wcet_probe.analyzer.cache_domains import SetAccess, SetState, access, effective_ways
 from wcet_probe.model import CacheConfig, Replacement
 
@@ -118,18 +126,15 @@ def _persistent(
     order: Sequence[int],
 ) -> frozenset[tuple[int, int, int]]:
     """Node, index and line of each access that misses only if the line was not touched before in the stay."""
-    inside = tuple(node for node in order if node in scope.nodes)
-    entries = frozenset(
-        target for node in order if node not in scope.nodes for target in graph.successors[node]
-    ) & scope.nodes | ({graph.entry} & scope.nodes)
+    inside = region(graph, order, scope.nodes)
     once = scope.nodes - _on_cycles(graph, scope.nodes)
     found: set[tuple[int, int, int]] = set()
     for number, nodes in sets.items():
-        own = {node: nodes[node] for node in inside if node in nodes}
+        own = {node: nodes[node] for node in inside.nodes if node in nodes}
         if _fits(own, once, config):
             found.update((n, p.index, line) for n, parts in own.items() for p in parts if p.fills for line in p.lines or ())
         elif own:
-            found.update(_conditional(graph, config, own, inside, entries, once, states[number]))
+            found.update(_conditional(config, own, inside, once, states[number]))
     return frozenset(found)
 
 
@@ -161,11 +166,9 @@ def _fits(nodes: SetNodes, once: frozenset[int], config: CacheConfig) -> bool:
 
 
 def _conditional(
-    graph: CacheGraph,
     config: CacheConfig,
     nodes: SetNodes,
-    inside: Sequence[int],
-    entries: frozenset[int],
+    inside: Region,
     once: frozenset[int],
     states: Sequence[SetState | None],
 ) -> Iterator[tuple[int, int, int]]:
@@ -180,8 +183,7 @@ def _conditional(
             ages = _touch(ages, step, bits, ways)
         return ages
 
-    starts: dict[int, _Ages] = {node: {} for node in inside if node in entries}
-    before = fixpoint(graph.successors, inside, starts, transfer, _join)
+    before = fixpoint(inside, {}, transfer, _join)
     for node, own in steps.items():
         ages = before[node]
         for step in own:

@@ -387,7 +387,7 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None, 
         return states[0].copy()
     terms = states[0].terms
     merged = State(terms, big_endian=states[0].big_endian)
-    gate = _gate(states) if gated and former is None else None
+    gate = _gate(states, place) if gated and former is None else None
     classes: dict[tuple[Term | None, tuple[Term, ...]], Term] = {}
     every = sorted(set().union(*(state.locations for state in states)))
     for location in every:
@@ -397,11 +397,11 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None, 
         parts: tuple[Term, ...] = tuple(held)  # type: ignore[arg-type]
         before = former.locations.get(location) if former else None
         own = before if before is not None and _is_of(terms, before, place) else None
-        if own is None and len(set(parts)) == 1 and not any(_is_of(terms, l, place) for l in terms.leaves(parts[0])):
+        if own is None and len(set(parts)) == 1 and not _speaks_of(terms, parts[:1], place):
             merged.locations[location] = parts[0]
             continue
         leaf = classes.get((own, parts))
-        if leaf is None and gate is not None:
+        if leaf is None and gate is not None and not _speaks_of(terms, parts, place):
             leaf = terms.choice(gate, *parts)
             if leaf is not None:
                 classes[own, parts] = leaf
@@ -410,12 +410,12 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None, 
             classes[own, parts] = leaf
             _join_values(merged, leaf, states, parts)
         merged.locations[location] = leaf
-    _keep_common(merged, states, place, terms.leaves(gate) if gate is not None else frozenset())
+    _keep_common(merged, states, place, gate)
     return merged
 
 
-def _gate(states: Sequence[State]) -> Term | None:
-    """A condition that holds in the first of two states and not in the second."""
+def _gate(states: Sequence[State], place: LeafName) -> Term | None:
+    """A condition that holds in the first of two states and not in the second, and speaks of no leaf of ``place``."""
     if len(states) != 2:
         return None
     one, other = states
@@ -429,6 +429,7 @@ def _gate(states: Sequence[State]) -> Term | None:
         and term in other.known
         and other.known[term].is_constant
         and other.known[term].value == 0
+        and not _speaks_of(terms, (term,), place)
     ]
     return min(candidates, key=lambda term: (terms[term].opcode not in _RELATIONS, term), default=None)
 
@@ -436,6 +437,11 @@ def _gate(states: Sequence[State]) -> Term | None:
 def _is_of(terms: Terms, term: Term, place: LeafName) -> bool:
     node = terms[term]
     return node.opcode == "leaf" and node.arguments[0] == "phi" and node.arguments[1] == place
+
+
+def _speaks_of(terms: Terms, parts: Iterable[Term], place: LeafName) -> bool:
+    """Whether a leaf of ``place`` is in ``parts``: there it is an older value than the one that is made at ``place``."""
+    return any(_is_of(terms, leaf, place) for part in parts for leaf in terms.leaves(part))
 
 
 def _join_values(merged: State, leaf: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
@@ -452,14 +458,19 @@ def _join_values(merged: State, leaf: Term, states: Sequence[State], parts: Sequ
         merged.known[leaf] = value
 
 
-def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: frozenset[Term]) -> None:
-    """What all states know of terms that are still spoken of; ``gate`` are the leaves of the condition of choices."""
+def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: Term | None) -> None:
+    """What all states know of terms that are still spoken of; ``gate`` is the condition of the choices, if there is one.
+
+    Only where blocks meet a leaf may be given another value: `spoken` lets others see it.
+    """
     terms = merged.terms
     live: set[Term] = set()
     for term in merged.locations.values():
         live |= terms.leaves(term)
     live = {leaf for leaf in live if not _is_of(terms, leaf, place)}
-    states = [_completed(state, states, live - gate) for state in states]
+    if gate is not None and len(place) == 1:
+        free = {leaf for leaf in live - terms.leaves(gate) if defined_at(terms[leaf].arguments) != ENTRY}
+        states = [_completed(state, states, free) for state in states]
     for leaf in live:
         bases = {state.bases.get(leaf, Base.NUMBER) for state in states}
         base = bases.pop() if len(bases) == 1 else Base.ANY
@@ -482,14 +493,10 @@ def _completed(state: State, states: Sequence[State], live: set[Term]) -> State:
     """``state`` with what the other one knows of the leaves among ``live`` that it does not speak of.
 
     *Soundness:* such a leaf came in through a choice; where ``state`` holds, the choice is the other part, so the leaf
-    can be given any value that the other one allows. The leaves of the choice's condition are not among ``live``.
+    can be given any value that the other one allows. Not among ``live`` are the leaves of the choice's condition, and
+    values at entry, which registers that are not in the state hold.
     """
-    if len(states) != 2:
-        return state
-    spoken: set[Term] = set()
-    for term in state.locations.values():
-        spoken |= state.terms.leaves(term)
-    silent = live - spoken
+    silent = live - spoken(state)
     if not silent:
         return state
     other = states[0] if states[1] is state else states[1]
@@ -504,6 +511,18 @@ def _completed(state: State, states: Sequence[State], live: set[Term]) -> State:
             result.known[leaf] = other.known[leaf]
     result._cache.clear()
     return result
+
+
+def spoken(state: State) -> set[Term]:
+    """The leaves that locations of ``state`` are made of.
+
+    *Soundness:* along an execution, a leaf has one value from its definition on to the next as long as it is spoken of
+    on each edge; behind an edge that is silent about it, it may be another where a choice brings it back.
+    """
+    found: set[Term] = set()
+    for term in state.locations.values():
+        found |= state.terms.leaves(term)
+    return found
 
 
 def _sure(state: State, term: Term) -> bool:

@@ -118,7 +118,9 @@ class Terms:
             return one
         values = self.value(one), self.value(other)
         if self._is_truth(one) and self._is_truth(other) and set(values) == {0, 1}:
-            return condition if values == (1, 0) else self.negated(condition)
+            chosen = condition if values == (1, 0) else self.negated(condition)
+            bits = self._nodes[one].bits
+            return chosen if self._nodes[chosen].bits == bits else self._plain("INT_ZEXT", (chosen,), bits)
         if max(self._depth[part] for part in (condition, one, other)) >= _MOST_CHOICE_DEPTH:
             return None
         return self._plain("CHOICE", (condition, one, other), self._nodes[one].bits)

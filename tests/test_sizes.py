@@ -16,9 +16,7 @@ def test_sizes_are_powers_of_1024(text, size_bytes):
     assert parse_size(text) == size_bytes
 
 
-@pytest.mark.parametrize(
-    "text", ["", "00", "-4", "4.5K", "4KB", "4 MB", "K", "0x10", "1_000", "٤", "4K 4K", "9" * 5000]
-)
+@pytest.mark.parametrize("text", ["", "00", "-4", "4.5K", "4KB", "4 MB", "K", "0x10", "1_0", "٤", "4K 4K", "9" * 5000])
 def test_everything_else_is_refused(text):
     with pytest.raises(UsageError, match="is no size in bytes"):
         parse_size(text)

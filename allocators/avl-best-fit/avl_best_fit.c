@@ -92,6 +92,7 @@ static inline unsigned descend(struct path *path, size_t size, const block_t *ad
             found = depth;
             link = &node->child[0];
         }
+        /* point: down */
         path->links[++depth] = link;
     }
     path->length = depth;
@@ -115,6 +116,7 @@ static inline void rotate(block_t **link, unsigned side)
 static inline int rebalance(block_t **link, unsigned side)
 {
     block_t *node = *link;
+    /* point: rebalance */
     block_t *child = node->child[side];
     unsigned child_state = state_of(child);
 
@@ -143,6 +145,7 @@ static inline int rebalance(block_t **link, unsigned side)
 static inline void grown(const struct path *path)
 {
     for (unsigned depth = path->length; depth-- > 0;) { /* loop: grow */
+        /* point: up */
         block_t *node = *path->links[depth];
         unsigned side = side_at(path, depth);
         if (state_of(node) == AVL_BEST_FIT_TALLER(side)) {
@@ -161,6 +164,7 @@ static inline void grown(const struct path *path)
 static inline void shrunk(const struct path *path)
 {
     for (unsigned depth = path->length; depth-- > 0;) { /* loop: shrink */
+        /* point: up */
         block_t *node = *path->links[depth];
         unsigned side = side_at(path, depth);
         if (state_of(node) == AVL_BEST_FIT_BALANCED) {
@@ -200,6 +204,7 @@ static block_t *take(size_t size, const block_t *address)
     if (at == NOWHERE)
         return NULL;
 
+    /* point: found */
     unsigned last = --path.length;
     block_t *taken = *path.links[at];
     if (last == at) {

@@ -45,6 +45,7 @@ static inline void push(struct buddy_binary_block *block, size_t order)
     block->prev = NULL;
     if (head != NULL)
         head->prev = block;
+    /* point: push */
     buddy_binary_control.heads[order] = block;
 }
 
@@ -133,7 +134,6 @@ void *buddy_binary_malloc(size_t bytes)
     struct buddy_binary_block *block = pop(found);
     while (found > order) { /* loop: split */
         found--;
-        /* point: split */
         push((void *)((unsigned char *)block + bytes_of(found)), found);
     }
     /* point: done */

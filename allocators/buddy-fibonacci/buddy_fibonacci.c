@@ -119,9 +119,11 @@ static inline void detach(struct buddy_fibonacci_block *block, size_t class)
 /* Splits `block` until it is of `class`, or of class 1 for class 0, and marks what is kept as used. */
 static inline struct buddy_fibonacci_block *cut(struct buddy_fibonacci_block *block, size_t class)
 {
+    /* point: found */
     size_t tag = block->tag & ~BUDDY_FIBONACCI_FREE_BIT;
 
     while (class_of(tag) > class && class_of(tag) > 1) { /* loop: split */
+        /* point: split */
         struct buddy_fibonacci_block *right = behind(block, bytes_of[class_of(tag) - 1]);
 #if BUDDY_FIBONACCI_FOLLOW == BUDDY_FIBONACCI_SMALLER
         if (class_of(tag) - class >= 2) {
@@ -134,7 +136,6 @@ static inline struct buddy_fibonacci_block *cut(struct buddy_fibonacci_block *bl
         push(right, right_tag(tag));
         tag = left_tag(tag);
     }
-    /* point: done */
     block->tag = tag;
     return block;
 }
