@@ -127,10 +127,8 @@ def outflow(instruction: LiftedInstruction, link: Varnode) -> Outflow:
         op = instruction.ops[index]
         if op.opcode not in _ENDS:
             todo.append(index + 1)
-        if is_return(op, link):
-            ways.add("RETURN")
-        elif op.opcode in ("CALLIND", "BRANCHIND"):
-            ways.add(op.opcode)
+        if op.opcode in ("CALLIND", "BRANCHIND", "RETURN"):
+            ways.add("RETURN" if is_return(op, link) else op.opcode)
         elif op.opcode == "CALL":
             targets["call"][op.inputs[0].offset] = None
         elif op.opcode in ("BRANCH", "CBRANCH"):

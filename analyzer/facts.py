@@ -21,7 +21,12 @@ from wcet_probe.errors import UsageError, unknown_name
 CHECKS = ("access-regions", "alignment", "heap-invariants", "heap-walk")
 """The checks of emulated states that a lemma may name."""
 
-_TERM = re.compile(r"(point|loop) (?:(\w+):)?([\w.-]+)")
+_TERM = re.compile(r"(branch|loop|point) (?:(\w+):)?([\w.-]+)")
+_KINDS_OF_TERMS: Mapping[str, Literal["branch", "loop", "point"]] = {
+    "branch": "branch",
+    "loop": "loop",
+    "point": "point",
+}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _Value = TypeVar("_Value")
 
@@ -118,12 +123,16 @@ class InfeasibleFact:
 
 @dataclass(frozen=True, slots=True)
 class FlowTerm:
-    """``weight`` times the executions of a statement (``point``) or of a loop's body (``loop``).
+    """``weight`` times executions of something in one call of the analysed entry.
 
-    ``sha256`` is the hash of the function that ``place`` is in; empty where it was not given.
+    Attributes:
+        kind: of a statement (``point``), of the conditional branches on its line (``branch``), of a loop's body.
+        place: its function and name.
+        weight: a whole number.
+        sha256: hash of the function that ``place`` is in; empty where it was not given.
     """
 
-    kind: Literal["point", "loop"]
+    kind: Literal["branch", "loop", "point"]
     place: Place
     weight: Expression
     sha256: str
@@ -391,14 +400,13 @@ def _flow(entry: _Entry) -> FlowFact:
     for key, weight in sums.items():
         term = _TERM.fullmatch(key)
         if term is None:
-            raise entry.error("sum", f"cannot hold {key!r}; name a 'point NAME' or a 'loop LABEL'")
+            raise entry.error("sum", f"cannot hold {key!r}; name a 'point NAME', a 'branch NAME' or a 'loop LABEL'")
         if weight == 0:
             raise entry.error("sum", f"cannot weigh {key!r} with 0; give another number")
         expression = _expression(weight, lambda reason: entry.error("sum", reason))
         function = term[2] or place.function
         at = Place(function, place.file if function == place.function else None, term[3])
-        kind: Literal["point", "loop"] = "point" if term[1] == "point" else "loop"
-        terms.append(FlowTerm(kind, at, expression, hashes.get(function, "")))
+        terms.append(FlowTerm(_KINDS_OF_TERMS[term[1]], at, expression, hashes.get(function, "")))
     if not terms:
         raise entry.error("sum", 'is empty; give a table such as { "point a" = 1, "loop b" = -2 }')
     per = entry.text("per") if entry.has("per") else None

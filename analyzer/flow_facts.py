@@ -118,17 +118,7 @@ def _flows(
         scope = f"in each call of {fact.place.function}" if fact.for_each_call else f"for {fact.place.function}"
         statement = f"{scope}, {names} <= {fact.maximum}: {fact.because}"
         limits = [_limit(f"flow:{number}.{row}", values, found, most, call) for row, call in enumerate(calls)]
-        claim: FlowClaim | None = None
-        if not fact.for_each_call or _only_in_calls(values, found, calls):
-            firsts = {_start(values, point): -most for call in calls for point in call}
-            claim = FlowClaim(
-                where=fact.where,
-                statement=statement,
-                blocks=tuple(sorted(_added(found.blocks, firsts).items())),
-                entries=tuple((f"{address:#010x}", weight) for address, weight in sorted(found.entries.items())),
-                constant=0 if fact.for_each_call else most,
-            )
-        yield _told(limits, claim, fact.where, statement)
+        yield _told(limits, _claim(values, fact, found, calls, most=most, statement=statement), fact.where, statement)
 
 
 def _calls(values: Values, fact: FlowFact) -> list[tuple[int, ...]]:
@@ -163,10 +153,19 @@ def _points_in(values: Values, call: tuple[int, ...]) -> set[int]:
     return {i for i in values.states if points[i].context[: len(context)] == context}
 
 
-def _only_in_calls(values: Values, found: _Sum, calls: Sequence[tuple[int, ...]]) -> bool:
-    """Whether all blocks of the sum are executed in these calls only: runs count them wherever they are executed."""
+def _claim(
+    values: Values, fact: FlowFact, found: _Sum, calls: Sequence[tuple[int, ...]], *, most: int, statement: str
+) -> FlowClaim | None:
+    """What runs are held against; None where blocks of the calls are executed in others too: runs count them all."""
     inside: set[int] = set().union(*(_points_in(values, call) for call in calls))
-    return all(i in inside for i in values.states if _start(values, i) in found.blocks)
+    own = {_start(values, i) for i in inside} & found.blocks.keys()
+    if any(_start(values, i) in own for i in values.states if i not in inside):
+        return None
+    firsts = {_start(values, point): -most for call in calls for point in call}
+    weights = _added({address: found.blocks[address] for address in own}, firsts)
+    entries = ((f"{address:#010x}", weight) for address, weight in sorted(found.entries.items()) if address in own)
+    constant = 0 if fact.for_each_call else most
+    return FlowClaim(fact.where, statement, tuple(sorted(weights.items())), tuple(entries), constant)
 
 
 def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
@@ -180,7 +179,7 @@ def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
     entries: dict[int, int] = {}
     for term in fact.terms:
         weight = evaluate(term.weight, parameters)
-        if term.kind == "point":
+        if term.kind != "loop":
             found = _point_blocks(code, fact, term)
         else:
             source = _loop_of(code, fact, term)
@@ -227,16 +226,47 @@ def _has_code(code: _Code, fact: FlowFact, term: FlowTerm) -> bool:
 
 
 def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm) -> set[int]:
-    """The blocks that hold a point, one in each binary function at most."""
+    """The blocks that hold a point: one in each binary function, or copies of the test that it is; or all its branches.
+
+    *Soundness:* what branches on the point's line tests its condition; of tests that do not follow each other, other
+    than through a loop's header, each is a copy of the whole.
+    """
     values = code.values
     ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
     points = [i for i in values.states if any(_inside(address, ranges) for address in _addresses(values, i))]
+    tests = [i for i in points if _branches(values, i) and _inside(values.graph.points[i].block.last_address, ranges)]
+    if term.kind == "branch":
+        return {_start(values, i) for i in tests}
     found = {(values.graph.points[i].function.name, _start(values, i)) for i in points}
-    if len({function for function, _ in found}) < len(found):
+    if len({function for function, _ in found}) == len(found):
+        return {address for _, address in found}
+    if not tests or _follow_each_other(values, tests):
         raise UsageError(
             f"{fact.where}: point {term.place.name!r} has become several blocks; name a statement that stays one."
         )
-    return {address for _, address in found}
+    return {_start(values, i) for i in tests}
+
+
+def _branches(values: Values, point: int) -> bool:
+    block = values.graph.points[point].block
+    return block.falls and bool(block.jumps)
+
+
+def _follow_each_other(values: Values, points: Sequence[int]) -> bool:
+    """Whether control goes from one of the points to another without passing a loop's header."""
+    headers = {shape.loop.header for shape in loop_shapes(values)}
+    after: dict[int, list[int]] = {}
+    for edge in values.edges:
+        after.setdefault(edge.source, []).append(edge.target)
+    todo, seen = list(points), set[int]()
+    while todo:
+        for target in after.get(todo.pop(), ()):
+            if target in points and target not in headers:
+                return True
+            if target not in headers and target not in seen:
+                seen.add(target)
+                todo.append(target)
+    return False
 
 
 def _added(one: Mapping[int, int], other: Mapping[int, int]) -> Mapping[int, int]:

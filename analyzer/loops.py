@@ -48,7 +48,7 @@ class LoopShape:
 
     Attributes:
         loop: the loop.
-        parent: the loop that it is directly in, or None.
+        parent: the least loop around it that is repeated, or None.
         entry_edges, back_edges, exit_edges: into the header from outside and from inside, and out of the loop.
         predicated: whether it has instructions that are skipped where their condition fails.
     """
@@ -106,7 +106,7 @@ def loop_shapes(values: Values) -> tuple[LoopShape, ...]:
                 shape = _shape(values, part, parent)
                 if shape.back_edges:
                     shapes.append(shape)
-                visit(part.parts, part)
+                visit(part.parts, part if shape.back_edges else parent)
 
     visit(values.forest, None)
     return tuple(shapes)
@@ -273,8 +273,8 @@ class _Counter:
     def _only_at_first(self, edge: EdgeValues) -> bool:
         """Whether only the first iteration can take an edge of its body.
 
-        *Soundness:* from the second iteration on, a leaf of the header is what a back edge brought. The edge's state and
-        conditions speak of the leaves of the iteration that takes it.
+        *Soundness:* from the second iteration on, a leaf of the header is what a back edge brought. The edge's state
+        and conditions speak of the leaves of the iteration that takes it.
         """
         informed = edge.state.copy()
         for leaf, later in self._later().items():

@@ -9,9 +9,9 @@ and a landscape of cache-persistence analyses, LITES 5(1):3, 2018:
   the updates of the must analysis, in cooperation with it; and, line by line, a count of those that may have been
   touched since (C. Cullmann, Cache persistence analysis: theory and practice, TECS 12(1s), 2013). The lesser holds.
 
-*Soundness:* an access is in the result for a line only if a miss there means that the line was not touched before in
-the same stay. That miss fills the line, so it is the stay's only one. A stay lasts from an edge into the scope to an
-edge out of it.
+*Soundness:* an access is in the result for a line only if a miss there means that the line was not filled before in the
+same stay. That miss fills the line, so it is the stay's only one. A stay lasts from an edge into the scope, or the
+start in it, to an edge out of it; all calls from the scope must be part of it.
 """
 
 from __future__ import annotations
@@ -58,17 +58,24 @@ class PersistentGroup:
 class _Step:
     """An access to a set, with what the must analysis knows before it.
 
-    ``limits`` bounds the age of each of its lines. ``marks`` stands for what it may touch where that is no list of
-    lines: one line if it is executed once in a stay, else as many as there are ways.
+    Attributes:
+        part: the access.
+        limits: upper bounds of the ages of its lines, none for an access to any line.
+        touched: the lines that it may touch, as bits.
+        is_single: whether it takes place once in a stay, and ``touched`` is a bit of its own for whatever line it is.
     """
 
     part: SetAccess
     limits: Mapping[int, int]
-    marks: int
+    touched: int
+    is_single: bool
 
 
 _Ages = Mapping[int, tuple[int, int]]
 """By line touched in the stay: upper bound of its age, and the lines that may have been touched since, as bits."""
+
+_GONE = (1 << 30, 0)
+"""A line that was touched in the stay and may have been evicted since."""
 
 
 def persistent_groups(
@@ -93,9 +100,9 @@ def persistent_groups(
 
     *Soundness:* as said of the module. Each miss of an access of a group is one of the group's lines.
     """
-    sets = by_set(graph, config)
+    sets = {number: (nodes, states[number]) for number, nodes in by_set(graph, config).items()}
     order = reverse_postorder(graph)
-    return tuple(_groups(graph, scope, _persistent(graph, config, scope, sets, states, order)) for scope in scopes)
+    return tuple(_groups(graph, scope, _persistent(graph, config, scope, order, sets)) for scope in scopes)
 
 
 def _groups(
@@ -121,20 +128,21 @@ def _persistent(
     graph: CacheGraph,
     config: CacheConfig,
     scope: Scope,
-    sets: Mapping[int, SetNodes],
-    states: Mapping[int, Sequence[SetState | None]],
     order: Sequence[int],
+    sets: Mapping[int, tuple[SetNodes, Sequence[SetState | None]]],
 ) -> frozenset[tuple[int, int, int]]:
-    """Node, index and line of each access that misses only if the line was not touched before in the stay."""
+    """Node, index and line of each access that misses only if the line was not filled before in the stay."""
     inside = region(graph, order, scope.nodes)
     once = scope.nodes - _on_cycles(graph, scope.nodes)
     found: set[tuple[int, int, int]] = set()
-    for number, nodes in sets.items():
+    for nodes, states in sets.values():
         own = {node: nodes[node] for node in inside.nodes if node in nodes}
         if _fits(own, once, config):
-            found.update((n, p.index, line) for n, parts in own.items() for p in parts if p.fills for line in p.lines or ())
+            found.update(
+                (n, p.index, line) for n, parts in own.items() for p in parts if p.fills for line in p.lines or ()
+            )
         elif own:
-            found.update(_conditional(config, own, inside, once, states[number]))
+            found.update(_conditional(config, own, inside, once, states))
     return frozenset(found)
 
 
@@ -143,7 +151,8 @@ def _fits(nodes: SetNodes, once: frozenset[int], config: CacheConfig) -> bool:
 
     *Soundness:* a line's age is less than the number of lines that a stay touches, once it was touched in the stay. A
     FIFO set needs no LRU set: the first line that was filled in the stay and is evicted would be so by as many fills as
-    there are ways, none of them a line's second one, and none of the line itself. Its hits count for nothing.
+    there are ways, none of them a line's second one, and none of the line itself. Hits count for nothing there, so a
+    line that was in the set before the stay may be evicted in it, and then misses once.
     """
     is_fifo = config.replacement is Replacement.FIFO
     ways = config.ways if is_fifo else effective_ways(config).must
@@ -176,7 +185,7 @@ def _conditional(
     ways = effective_ways(config).must
     lines = sorted({line for parts in nodes.values() for part in parts for line in part.lines or ()})
     bits = {line: 1 << place for place, line in enumerate(lines)}
-    steps = _steps(nodes, states, once, config, len(lines))
+    steps = _steps(nodes, states, once, config, bits)
 
     def transfer(node: int, ages: _Ages) -> _Ages:
         for step in steps.get(node, ()):
@@ -199,21 +208,23 @@ def _steps(
     states: Sequence[SetState | None],
     once: frozenset[int],
     config: CacheConfig,
-    free_bit: int,
+    bits: Mapping[int, int],
 ) -> dict[int, tuple[_Step, ...]]:
-    """What each node does to the conditional ages; bits from ``free_bit`` on stand for lines that are not known."""
+    """What each node does to the conditional ages. An access to any line counts as one to as many as there are ways."""
     ways = effective_ways(config)
-    many = (1 << ways.must) - 1 << free_bit
-    free_bit += ways.must
+    free_bit = 1 << len(bits)
+    any_line = ((1 << ways.must) - 1) * free_bit
+    free_bit <<= ways.must
     found = {}
     for node, parts in nodes.items():
         state, own = states[node], []
         for part in parts if state is not None else ():
             limits = {line: state.oldest.get(line, ways.must) for line in part.lines or ()}
-            marks = many if part.lines is None else 0
-            if node in once and len(limits) != 1:
-                marks, free_bit = 1 << free_bit, free_bit + 1
-            own.append(_Step(part, limits, marks))
+            is_single = node in once and len(limits) != 1
+            touched = sum(bits[line] for line in limits) or any_line
+            if is_single:
+                touched, free_bit = free_bit, free_bit << 1
+            own.append(_Step(part, limits, touched, is_single))
             state = access(state, part, ways)
         if state is not None:
             found[node] = tuple(own)
@@ -229,19 +240,23 @@ def _touch(ages: _Ages, step: _Step, bits: Mapping[int, int], ways: int) -> _Age
     """
     part = step.part
     found: dict[int, tuple[int, int]] = {}
+    limit = max(step.limits.values(), default=ways)
     for line, (age, since) in ages.items():
-        rivals = [other for other in step.limits if other != line]
-        if part.lines is not None and not rivals:
-            is_touched = part.is_certain and (part.fills or age < ways)
-            found[line] = (0, 0) if is_touched else (age, since)
+        above, touched = limit, step.touched
+        if line in step.limits:
+            rivals = [other for other in step.limits if other != line]
+            if not rivals:
+                is_touched = part.is_certain and (part.fills or age < ways)
+                found[line] = (0, 0) if is_touched else (age, since)
+                continue
+            above = max(step.limits[other] for other in rivals)
+            touched = touched if step.is_single else touched & ~bits[line]
+        if age >= ways:
+            found[line] = _GONE
             continue
-        limit = ways if part.lines is None else max(step.limits[other] for other in rivals)
-        touched = step.marks
-        if not touched:
-            for other in rivals:
-                touched |= bits[other]
         touched |= since
-        found[line] = (min(age + (age < limit), touched.bit_count()), touched)
+        new = min(age + (age < above), touched.bit_count())
+        found[line] = (new, touched) if new < ways else _GONE
     if part.fills:
         for line in bits if part.lines is None else part.lines:
             found.setdefault(line, (0, 0))
@@ -253,8 +268,9 @@ def _join(a: _Ages, b: _Ages) -> _Ages:
     found = dict(a)
     for line, (age, since) in b.items():
         old_age, old_since = found.get(line, (0, 0))
-        found[line] = (max(age, old_age), since | old_since)
-    return a if found == a else found
+        new = max(age, old_age)
+        found[line] = (new, since | old_since) if new < _GONE[0] else _GONE
+    return found
 
 
 def _on_cycles(graph: CacheGraph, nodes: frozenset[int]) -> frozenset[int]:

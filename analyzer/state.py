@@ -276,12 +276,12 @@ class State:
         match node.opcode:
             case "const":
                 return True
-            case "BOOL_NEGATE":
-                return self.assume(operands[0], not holds)
+            case "BOOL_NEGATE" | "INT_ZEXT":
+                return self.assume(operands[0], holds != (node.opcode == "BOOL_NEGATE"))
             case "BOOL_AND" | "BOOL_OR" if (node.opcode == "BOOL_AND") == holds:
                 return self.assume(operands[0], holds) and self.assume(operands[1], holds)
-            case "INT_ZEXT":
-                return self.assume(operands[0], holds)
+            case "CHOICE":
+                return self._assume_choice(condition, wanted, holds=holds)
         self._learn(condition, wanted)
         opposite = terms.negated(condition)
         if terms[opposite].opcode != "BOOL_NEGATE":
@@ -293,6 +293,16 @@ class State:
             ):
                 if not self._refine(term, refined, _REFINEMENT_DEPTH):
                     return False
+        return True
+
+    def _assume_choice(self, choice: Term, wanted: StridedInterval, *, holds: bool) -> bool:
+        """Learn that a choice between truth values is ``wanted``: where one part cannot be it, the other was chosen."""
+        condition, *parts = self.terms.operands(choice)
+        self._learn(choice, wanted)
+        for part, other, side in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
+            elsewhere = self.copy()
+            if not elsewhere.assume(condition, not side) or strided.meet(elsewhere.value(other), wanted).is_bottom:
+                return self.assume(condition, side) and self.assume(part, holds)
         return True
 
     def _comparable(self, opcode: str, operands: Sequence[Term]) -> bool:

@@ -242,7 +242,34 @@ class Terms:
             bit = self._bit(first, 0)
             if bit is not None:
                 return bit if self._nodes[bit].bits == bits else self._plain("INT_ZEXT", (bit,), bits)
+        possible = self._possible(first)
+        if not possible & mask:
+            return self.constant(0, bits)
+        if not possible & ~mask:
+            return first
+        if self._nodes[first].opcode == "INT_OR":  # a rotation of which only one part is kept
+            kept = [operand for operand in self.operands(first) if self._possible(operand) & mask]
+            if len(kept) == 1:
+                return self._masked(kept[0], mask, bits)
         return self._plain("INT_AND", (first, self.constant(mask, bits)), bits)
+
+    def _possible(self, term: Term) -> int:
+        """The bits that can be set in ``term``, as a mask."""
+        node, operands = self._nodes[term], self.operands(term)
+        every = (1 << node.bits) - 1
+        constant = self.value(operands[1]) if len(operands) == 2 else None
+        match node.opcode:
+            case "const":
+                return self.value(term) or 0
+            case "INT_LEFT" if constant is not None:
+                return every >> constant << constant if constant < node.bits else 0
+            case "INT_RIGHT" if constant is not None:
+                return every >> constant
+            case "INT_AND" if constant is not None:
+                return constant
+            case "INT_ZEXT":
+                return (1 << self._argument_bits(term)) - 1
+        return every
 
     def _bit(self, term: Term, position: int) -> Term | None:
         """Bit ``position`` of a value packed from truth values by shifts and ORs, or None."""

@@ -226,8 +226,12 @@ class _Analysis:
             new = join(self._arriving(header), (header,), state)
             if not covers(state, new):
                 break
-            state = new
+            wider, state = state, new
             self._round(loop, state)
+            if not covers(state, join(self._arriving(header), (header,), state)):
+                # Inner loops may settle elsewhere from a narrower state: what held before holds still.
+                self._round(loop, wider)
+                break
 
     def _round(self, loop: Loop, state: State) -> None:
         self._states[loop.header] = state

@@ -41,7 +41,7 @@ def test_pyproject_counts_where_it_has_the_table(tmp_path):
         ("target = 4", "target must be a text in quotation marks, not 4."),
         ('cc = ""', "cc must be a text in quotation marks, not ''."),
         ("heap = true", "heap must be a text in quotation marks, not True."),
-        ("heap = 0", "'0' is no size in bytes"),
+        ("heap = 0", "a size of 0 holds nothing"),
         ('heap = "4 pages"', "'4 pages' is no size in bytes"),
         ("heap = ", "is no valid TOML"),
     ],

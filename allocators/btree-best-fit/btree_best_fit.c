@@ -144,6 +144,7 @@ static inline block_t **find(size_t size)
     block_t *node;
 
     while ((node = *link) != NULL) { /* loop: fit */
+        /* point: visited */
         if (node->tag.header < key) {
             link = &node->link.right;
             continue;

@@ -131,9 +131,10 @@ static inline block_t **find(size_t size)
         block_t *node = *link;
         size_t left = size_of(node->left);
         size_t right = size_of(node->right);
+        /* point: left */
         if (left >= size && (right < size || left <= right))
             link = &node->left;
-        else if (right >= size)
+        else /* point: right */ if (right >= size)
             link = &node->right;
         else
             return link;

@@ -31,7 +31,7 @@ def config_of(replacement: Replacement | str, ways: int, *, sets: int = 1, write
 
 
 @cache
-def touches(policy: Replacement, ways: int, content: Set, line: int, fills: bool) -> tuple[tuple[bool, Set], ...]:
+def touches(policy: Replacement, ways: int, content: Set, line: int, *, fills: bool) -> tuple[tuple[bool, Set], ...]:
     """Whether an access hits, and the set after it, in all ways that it may go."""
     if line in content:
         return ((True, _hit(policy, content, line)),)
@@ -138,7 +138,7 @@ class Reached:
         for line in self.problem.lines() if access.lines is None else access.lines:
             number = line % config.sets
             fills = config.write_allocate or not access.is_write
-            for hit, new in touches(config.replacement, config.ways, content[number], line, fills):
+            for hit, new in touches(config.replacement, config.ways, content[number], line, fills=fills):
                 after = (*content[:number], new, *content[number + 1 :])
                 yield (after, hits | bit, misses) if hit else (after, hits, misses | bit)
 

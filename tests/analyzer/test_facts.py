@@ -107,8 +107,12 @@ LOOP = f'[[loop]]\nfunction = "f"\nline = 3\nmax = 1\n{REASON}\n'
         (LOOP + 'within = "x"', "key within: needs a total"),
         (LOOP + 'sha256 = "abc"', "key sha256: cannot be 'abc'; give 64 hexadecimal digits"),
         (FULL.replace("index = 0", 'index = 0\nregister = "r0"'), "give exactly one of index and register"),
-        (FULL.replace('"point a"', '"a"'), "cannot hold 'a'; name a 'point NAME' or a 'loop LABEL'"),
+        (FULL.replace('"point a"', '"a"'), "cannot hold 'a'; name a 'point NAME', a 'branch NAME' or a 'loop LABEL'"),
         (FULL.replace("-2 }", "0 }"), "cannot weigh 'loop b' with 0"),
+        (FULL.replace("-2 }", '"H /" }'), "key sum: 'H /' is no expression"),
+        (FULL.replace("max = 0\n", 'max = 0\nper = "loop"\n'), "key per: cannot be 'loop'; give 'call'"),
+        (FULL.replace("max = 0\n", 'max = 0\nsha256 = { find = "abc" }\n'), "key sha256: cannot be 'abc'"),
+        (LOOP + 'optional = "yes"', "key optional: cannot be 'yes'; give true or false"),
         (FULL.replace("heap-walk", "heap-wolk"), "unknown check 'heap-wolk': did you mean 'heap-walk'"),
         (FULL.replace('"find:scan"', '"scan"'), "cannot hold 'scan'; name loops as function:label"),
         (FULL.replace("N = 3", "max = 3"), r"\[parameters\] key max: is no name for a parameter"),
@@ -291,6 +295,7 @@ def test_the_example_of_the_reference_is_a_file_of_facts():
     labels = {(fact.place.function, fact.place.name) for fact in facts.loops}
     assert labels == {(loop.function, loop.label) for name in ("find", "release_all") for loop in index.loops(name)}
     assert [point.name for point in index.points("release_all")] == [facts.infeasible[0].place.name]
-    hashed = [*facts.loops, *facts.recursions, *facts.calls, *facts.infeasible, *facts.flows]
+    terms = [term for fact in facts.flows for term in fact.terms]
+    hashed = [*facts.loops, *facts.recursions, *facts.calls, *facts.infeasible, *terms]
     assert all(fact.sha256 == index.function(fact.place.function).sha256 for fact in hashed)
     assert blocks["c"].split("\n")[facts.calls[0].place.line - 1].strip() == "handler(node);"

@@ -1,4 +1,4 @@
-/* Bits that are set, by taking off the lowest, and by shifting; worst: all of them. */
+/* Bits that are set, by taking off the lowest, and by shifting; worst: all of them, and the highest alone. */
 int bit_count(uint32_t word, uint32_t other)
 {
     int count = 0;

@@ -2,8 +2,8 @@
 uint32_t fibonacci(int index)
 {
     uint32_t first = 0, second = 1;
-    if (index > 40)
-        index = 40;
+    if (index > 46)
+        index = 46;
     for (int i = 0; i < index; i++) {
         uint32_t sum = first + second;
         first = second;

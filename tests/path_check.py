@@ -1,0 +1,135 @@
+"""Proofs held against single executions: the interpreter's path must solve the flow problem that bounds it.
+
+The path is followed edge by edge through the graph of the value analysis, so that more is checked than the bound: that
+no edge was left out, and each constraint (loops, totals, pairs of edges that exclude each other).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from unittest.mock import patch
+
+from tests.support import Guest
+from wcet_probe.analyzer import bound as bound_module
+from wcet_probe.analyzer.bound import Bounded, BoundRequest, prepare, prove
+from wcet_probe.analyzer.concrete import interpret_call
+from wcet_probe.analyzer.exact_lp import FlowSystem
+from wcet_probe.analyzer.facts import Facts
+from wcet_probe.analyzer.flow_graph import edge_name, point_name
+from wcet_probe.analyzer.ipet import ENTER, flow_system
+from wcet_probe.analyzer.lift import Lifter, code_reader
+from wcet_probe.analyzer.supergraph import EXIT
+from wcet_probe.analyzer.values import Values
+from wcet_probe.contradiction import check_accesses, check_counts, check_loops, register_check
+from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
+from wcet_probe.model import InitialCache, Isa, MemoryRange
+from wcet_probe.proof import Bound
+
+
+@dataclass(frozen=True)
+class Proved:
+    """A function with everything that was proved of it."""
+
+    guest: Guest
+    entry: str
+    bound: Bound
+    stage: Bounded
+    system: FlowSystem
+
+    @property
+    def values(self) -> Values:
+        return self.stage.prepared.values
+
+
+def proved(guest: Guest, entry: str, facts: Facts | None = None) -> Proved:
+    """Prove ``entry``; AnalysisError where that cannot be done."""
+    request = BoundRequest(guest.image, guest.target, guest.instructions, guest.costs, entry, facts or Facts(), {}, {})
+    prepared = prepare(request)
+    with patch.object(bound_module, "prepare", return_value=prepared):
+        bound = prove(request)
+    stage = prepared.bounded({})
+    return Proved(guest, entry, bound, stage, flow_system(stage.solved("instructions").problem))
+
+
+def interpret(proof: Proved, *arguments: int):
+    """Run the function in the interpreter, with registers and accesses held against the value analysis.
+
+    A run that takes more instructions than the bound fails.
+    """
+    guest = proof.guest
+    with guest.machine() as machine:
+        memory, registers = machine.memory.snapshot(), machine.entry_registers(arguments)
+    lifter = Lifter(guest.target.pcode_language, guest.target.isa, code_reader(guest.image.segments))
+    pointer = registers["r1" if guest.target.isa is Isa.POWERPC else "r13"]
+    subject = f"{proof.entry}{arguments} on {guest.target.name}"
+    result = interpret_call(
+        lifter,
+        memory,
+        registers,
+        entry_address=guest.address(proof.entry),
+        return_address=RETURN_ADDRESS,
+        step_limit=proof.bound.instructions,
+        visit=register_check(proof.bound, guest.image, pointer, subject),
+    )
+    frames = MemoryRange(pointer - 4096, 4096)
+    check_accesses(proof.bound, result.accesses, guest.image, guest.target, frames=frames, subject=subject)
+    return result
+
+
+def edge_counts(values: Values, path: Sequence[int]) -> Counter[str]:
+    """How often each edge of the graph is taken on ``path``, under the names of the flow problem."""
+    names = {index: point_name(values.graph.points[index]) for index in values.states}
+    leaving: dict[int, list] = {index: [] for index in values.states}
+    for edge in values.edges:
+        leaving[edge.source].append(edge)
+    counts = Counter({ENTER: 1})
+    point, position = 0, 0
+    while True:
+        block = values.graph.points[point].block
+        executed = [instruction.address for instruction in block.instructions]
+        assert list(path[position : position + len(executed)]) == executed, f"the path leaves {names[point]}"
+        position += len(executed)
+        ends = position == len(path)
+        taken = [
+            edge
+            for edge in leaving[point]
+            if (edge.target == EXIT if ends else _starts(values, edge.target, path[position]))
+        ]
+        assert taken, f"from {names[point]} control went where no edge leads"
+        counts[edge_name(names, taken[0])] += 1
+        if ends:
+            return counts
+        point = taken[0].target
+
+
+def _starts(values: Values, target: int, address: int) -> bool:
+    return target != EXIT and values.graph.points[target].block.address == address
+
+
+def check_path(proof: Proved, path: Sequence[int]) -> None:
+    """``path`` solves the flow problem, and its cost is its length."""
+    counts = edge_counts(proof.values, path)
+    for constraint in proof.system.constraints:
+        total = sum(coefficient * counts[name] for name, coefficient in constraint.coefficients.items())
+        holds = total <= constraint.constant if constraint.relation == "<=" else total == constraint.constant
+        assert holds, f"{constraint.name}: {total} {constraint.relation} {constraint.constant} is false"
+    assert sum(coefficient * counts[name] for name, coefficient in proof.system.objective.items()) == len(path)
+
+
+def check_emulated(proof: Proved, *arguments: int) -> None:
+    """Instructions, cycles and loops of an emulated run, with caches that are cold and full of modified lines."""
+    guest, subject = proof.guest, f"{proof.entry}{arguments}"
+    watched = [claim.loop for claim in proof.bound.loop_claims]
+    for initial in (InitialCache.COLD, InitialCache.DIRTY):
+        with Machine(guest.image, guest.target, guest.instructions, guest.costs, 4096, watched=watched) as machine:
+            check_counts(proof.bound, machine.measure(proof.entry, arguments, initial), subject)
+            check_loops(proof.bound.loop_claims, machine.loop_counts(), guest.image, subject)
+
+
+def attack(proof: Proved, *arguments: int) -> int:
+    """All checks of one run; its instructions."""
+    result = interpret(proof, *arguments)
+    check_path(proof, result.path)
+    return result.instructions
