@@ -138,12 +138,12 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
 
 def _values(request: BoundRequest, parameters: Mapping[str, int]) -> Values:
     """Values of the graph, whose indirect branches are resolved by the values of a smaller one."""
-    image, facts = request.image, request.facts
+    image = request.image
     lifter = Lifter(request.target.pcode_language, request.target.isa, code_reader(image.segments))
     entry = require_symbol(image, request.entry)
     if not entry.is_function:
         raise UsageError(f"{request.entry} is no function of the image; name one of its functions.")
-    depths = {fact.place.function: evaluate(fact.max_depth, parameters) for fact in facts.recursions}
+    depths = _recursion_depths(request, parameters)
     told = _told_targets(request)
     indirect = dict(told)
     arguments = _arguments(request, parameters)
@@ -151,7 +151,7 @@ def _values(request: BoundRequest, parameters: Mapping[str, int]) -> Values:
     while True:
         graph = reducible(build_supergraph(image, lifter, entry, indirect, depths), image)
         for point in graph.points:
-            check_chargeable(point.block, costs)
+            check_chargeable(point.block, costs, image)
         values = analyze_values(image, lifter, graph, arguments)
         # Each round finds targets that were not known before; more code may bring more values to the same branch.
         found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
@@ -164,6 +164,15 @@ def _values(request: BoundRequest, parameters: Mapping[str, int]) -> Values:
             _check_resolved(image, graph, values, told)
             return values
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
+
+
+def _recursion_depths(request: BoundRequest, parameters: Mapping[str, int]) -> dict[str, int]:
+    """How often a function may stand in a call path, as facts say."""
+    everything = Analysed(request.image, [function.name for function in request.image.functions], ())
+    index = index_sources(request.sources)
+    for fact in request.facts.recursions:
+        check_place(fact.where, fact.place, fact.sha256, index, everything)
+    return {fact.place.function: evaluate(fact.max_depth, parameters) for fact in request.facts.recursions}
 
 
 def _told_targets(request: BoundRequest) -> dict[int, tuple[int, ...]]:
@@ -204,7 +213,10 @@ def _check_resolved(image: Image, graph: Supergraph, values: Values, told: Colle
                 "name them by a flow fact, [[calls]] function = …, offset = …, targets = […]."
             )
     if not any(edge.target == EXIT for edge in values.edges):
-        raise AnalysisError(f"{graph.entry.name} never returns: there is no worst-case execution time.")
+        raise AnalysisError(
+            f"{graph.entry.name} never returns as far as the flow facts allow it: there is no worst-case execution time; "
+            "look for an endless loop, or for a recursion fact with too small a max."
+        )
 
 
 # ----------------------------------------------------------------------------------------------------------------- IPET

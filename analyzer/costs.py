@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from wcet_probe.analyzer.cfg import Block
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model import Control, Instruction, InstructionCost, Target
+from wcet_probe.model import Control, Image, Instruction, InstructionCost, Target
 
 Costs = Mapping[int, tuple[Instruction, InstructionCost]]
 """Instruction and cycles by address."""
@@ -24,14 +24,17 @@ def cost_table(instructions: Sequence[Instruction], costs: Sequence[InstructionC
     return {instruction.address: (instruction, cost) for instruction, cost in zip(instructions, costs, strict=True)}
 
 
-def check_chargeable(block: Block, costs: Costs) -> None:
+def check_chargeable(block: Block, costs: Costs, image: Image) -> None:
     """Raise AnalysisError where the timing table or the decoder does not know an instruction of ``block``."""
     for lifted in block.instructions:
         found = costs.get(lifted.address)
         if found is None or found[0].size_bytes != lifted.size_bytes:
-            raise AnalysisError(f"the instruction at {lifted.address:#010x} is not decoded as it is lifted.")
+            raise AnalysisError(
+                f"the instruction at {image.location(lifted.address)} is not decoded as it is lifted: "
+                "give the function its size in the ELF, and keep data out of its code."
+            )
         if found[0].problem:
-            raise AnalysisError(f"no bound without a cost: {found[0].problem}")
+            raise AnalysisError(f"{image.location(lifted.address)} has no known cost: {found[0].problem}")
 
 
 def block_cycles(block: Block, accesses: Iterable[Access], costs: Costs, target: Target) -> int:

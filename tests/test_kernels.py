@@ -207,7 +207,7 @@ def facts_of(name, old, new):
     [
         "prime_sieve",
         "dispatch_table",
-        pytest.param("merge_sort", marks=pytest.mark.xfail(reason="the hash of a recursion fact is not compared")),
+        "merge_sort",
     ],
 )
 def test_a_fact_about_another_version_of_the_function_is_refused(name):

@@ -171,6 +171,12 @@ void other(unsigned count)
     while (count--)
         sink = count;
 }
+
+void once(void)
+{
+    for (unsigned i = 0; i < 1; i++) /* loop: removed */
+        sink = i;
+}
 """
 
 
@@ -242,6 +248,14 @@ def test_an_offset_without_loop_is_an_error():
     guest = Guest("cortex-m4")
     with pytest.raises(UsageError, match=r"no loop of the binary comes from twice\+0x2; .*The loops are: twice\+0x"):
         guest.bind(guest.fact("offset = 2", "max = 5", "twice", code_sha256(guest.image, "twice")))
+
+
+def test_a_loop_that_the_compiler_may_remove_is_no_error():
+    guest = Guest("cortex-m4", functions=("once",))
+    fact = guest.fact('label = "removed"', "max = 1", "once")
+    with pytest.raises(UsageError, match="no loop of the binary comes from .* say optional = true"):
+        guest.bind(fact)
+    assert guest.bind(fact.replace("max = 1", "max = 1\noptional = true")) == ()
 
 
 def test_drift_names_both_hashes_and_the_remedy():
