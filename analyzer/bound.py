@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.certificate import certificate
 from wcet_probe.analyzer.conflicts import Conflict, conflicting_edges
-from wcet_probe.analyzer.costs import Costs, block_cycles, check_chargeable, cost_table, taken_cycles
+from wcet_probe.analyzer.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
 from wcet_probe.analyzer.expressions import evaluate
 from wcet_probe.analyzer.fact_binding import Analysed, bound_facts, check_place, parameter_values
 from wcet_probe.analyzer.facts import Facts
+from wcet_probe.analyzer.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.flow_facts import ToldFlow, flow_facts
 from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, flow_problem
 from wcet_probe.analyzer.ipet import ENTER, FlowProblem, Solution, flow_system, solve
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
+from wcet_probe.analyzer.loops import loop_shapes
 from wcet_probe.analyzer.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.state import Base, Location
 from wcet_probe.analyzer.strided import StridedInterval
@@ -91,13 +93,14 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What does not depend on the parameters of loop bounds: values, conflicts, loops of binary and source."""
+    """What does not depend on the parameters of loop bounds: values, conflicts, fetches, loops of binary and source."""
 
     request: BoundRequest
     values: Values
     index: SourceIndex
     analysed: Analysed
     conflicts: tuple[Limit, ...]
+    fetches: FetchMisses
 
     def bounded(self, given: Mapping[str, int]) -> Bounded:
         """All loops bounded, with ``given`` for the parameters of the run.
@@ -130,7 +133,9 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
     progress("bounding the loops")
     conflicts = tuple(_conflict_limit(number, each) for number, each in enumerate(conflicting_edges(values)))
     analysed = analysed_code(request.image, values)
-    return Prepared(request, values, index_sources(request.sources), analysed, conflicts)
+    icache = request.target.icache
+    fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {})
+    return Prepared(request, values, index_sources(request.sources), analysed, conflicts, fetches)
 
 
 # --------------------------------------------------------------------------------------------------------------- values
@@ -214,8 +219,8 @@ def _check_resolved(image: Image, graph: Supergraph, values: Values, told: Colle
             )
     if not any(edge.target == EXIT for edge in values.edges):
         raise AnalysisError(
-            f"{graph.entry.name} never returns as far as the flow facts allow it: there is no worst-case execution time; "
-            "look for an endless loop, or for a recursion fact with too small a max."
+            f"{graph.entry.name} never returns as far as the flow facts allow it: there is no worst-case execution "
+            "time; look for an endless loop, or for a recursion fact with too small a max."
         )
 
 
@@ -275,12 +280,16 @@ class Bounded:
         block = self.prepared.values.graph.points[index].block
         if unit == "instructions":
             return len(block.instructions)
-        return block_cycles(block, self.prepared.values.accesses[index], costs, self.request.target)
+        misses = self.prepared.fetches.points.get(index, 0)
+        target = self.request.target
+        return block_cycles(block, self.prepared.values.accesses[index], costs, target) + fetch_cycles(misses, target)
 
     def _edge_cost(self, edge: Edge, unit: Unit, costs: Costs) -> int:
         if unit == "instructions":
             return 0
-        return taken_cycles(self.prepared.values.graph.points[edge.source].block, edge.address, costs)
+        misses = self.prepared.fetches.edges.get(edge, 0)
+        block = self.prepared.values.graph.points[edge.source].block
+        return taken_cycles(block, edge.address, costs) + fetch_cycles(misses, self.request.target)
 
     def worst_path(self, solved: Solved) -> Iterable[PathBlock]:
         """The blocks of the worst path, in order of contexts and addresses."""

@@ -157,7 +157,9 @@ def classify(
     for number, nodes in by_set(graph, config).items():
         for node, parts in nodes.items():
             state = states[number][node]
-            for part in parts if state is not None else ():
+            if state is None:
+                continue
+            for part in parts:
                 if part.lines is not None:
                     hits[node, part.index].add(must_hold(state, part.lines))
                     misses[node, part.index].add(cannot_hold(state, part.lines, ways))

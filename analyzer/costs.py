@@ -1,9 +1,8 @@
-"""The worst cost of a basic block under a target's timing table, every access behind a cache taken as a miss.
+"""The worst cost of a basic block under a target's timing table, every data access behind a cache taken as a miss.
 
 *Soundness:* the emulator and this module charge by the same table (`wcet_probe.timing`). A predicated instruction costs
-the dearer of executed and skipped. A fetch misses once for each line and block: between two fetches of one line in a
-block there is no other fetch. A data access misses on every line that it may touch; a miss fills the line and writes a
-modified one back.
+the dearer of executed and skipped. Misses of fetches are counted by `analyzer.fetches`. A data access misses on every
+line that it may touch; a miss fills the line and writes a modified one back.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def check_chargeable(block: Block, costs: Costs, image: Image) -> None:
 
 
 def block_cycles(block: Block, accesses: Iterable[Access], costs: Costs, target: Target) -> int:
-    """Most cycles of one execution of ``block``, a taken conditional branch at its end apart.
+    """Most cycles of one execution of ``block``, a taken conditional branch at its end and fetch misses apart.
 
     *Soundness:* as said of the module.
     """
@@ -47,10 +46,6 @@ def block_cycles(block: Block, accesses: Iterable[Access], costs: Costs, target:
         instruction, cost = costs[lifted.address]
         predicated = instruction.in_it_block or instruction.condition != 14
         cycles += max(cost.executed_cycles, cost.skipped_cycles) if predicated else cost.executed_cycles
-    if target.icache:
-        line_bytes = target.icache.line_bytes
-        lines = (block.end_address - 1) // line_bytes - block.address // line_bytes + 1
-        cycles += lines * target.memory.line_cycles(line_bytes)
     return cycles + sum(access_cycles(access, target) for access in accesses)
 
 
@@ -72,3 +67,8 @@ def access_cycles(access: Access, target: Target) -> int:
     miss = fill if cache.write_allocate else memory.single_cycles
     through = 0 if cache.write_back else memory.single_cycles
     return lines * (max(miss, through) if not cache.write_allocate else miss + through)
+
+
+def fetch_cycles(misses: int, target: Target) -> int:
+    """Cycles that the core waits for ``misses`` of the instruction cache."""
+    return misses * target.memory.line_cycles(target.icache.line_bytes) if target.icache else 0

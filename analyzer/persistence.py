@@ -192,7 +192,8 @@ def _conditional(
             ages = _touch(ages, step, bits, ways)
         return ages
 
-    before = fixpoint(inside, {}, transfer, _join)
+    start: _Ages = {}
+    before = fixpoint(inside, start, transfer, _join)
     for node, own in steps.items():
         ages = before[node]
         for step in own:
@@ -217,8 +218,11 @@ def _steps(
     free_bit <<= ways.must
     found = {}
     for node, parts in nodes.items():
-        state, own = states[node], []
-        for part in parts if state is not None else ():
+        state = states[node]
+        if state is None:
+            continue
+        own = []
+        for part in parts:
             limits = {line: state.oldest.get(line, ways.must) for line in part.lines or ()}
             is_single = node in once and len(limits) != 1
             touched = sum(bits[line] for line in limits) or any_line
@@ -226,8 +230,7 @@ def _steps(
                 touched, free_bit = free_bit, free_bit << 1
             own.append(_Step(part, limits, touched, is_single))
             state = access(state, part, ways)
-        if state is not None:
-            found[node] = tuple(own)
+        found[node] = tuple(own)
     return found
 
 

@@ -97,6 +97,8 @@ class Layout:
             piece = min(total, self.largest_cut(self.room_bytes))
             if 0 < total - piece < self.sizes.minimum:
                 piece -= self.sizes.minimum
+            if piece < self.sizes.minimum:  # Nothing smaller is ever cut: the loop would not end.
+                raise too_small(self.request)
             slots.extend(self.cut([piece]))
             total -= piece
         return slots

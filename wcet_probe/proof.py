@@ -165,7 +165,7 @@ class Bound:
         entry: the analysed function.
         parameters: values of the parameters that flow facts speak of.
         instructions: no execution takes more, under the assumptions.
-        cycles: likewise, each access to memory behind a cache taken as a miss.
+        cycles: likewise, each data access behind a cache taken as a miss.
         blocks: number of basic blocks, each call expanded.
         loops: every loop with its bound.
         assumptions: all that the bound rests on and that is not proved.

@@ -14,7 +14,7 @@ from wcet_probe.probe import ProbeRequest, observe
 
 NAMES = (*allocator_names(), "budgeted:dlmalloc27")
 SCENARIOS = ("worst-alloc", "worst-free")
-LATER = (1, 101, 515)
+LATER = (1, 515)
 """Heaps above the least, in units of the alignment: all that divide by a block size leave another rest."""
 
 

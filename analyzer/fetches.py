@@ -1,0 +1,87 @@
+"""What instruction fetches cost at most: each miss at its block, or once where a loop is entered that keeps the line.
+
+*Soundness:* a block fetches the lines of its instructions in order, a line once for as long as nothing else is fetched.
+A fetch that always hits costs nothing. A line that is persistent in a loop misses at most once for each time that the
+loop is entered, whatever the number of its fetches; that miss is charged to the edges into the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.cache_analysis import CacheAccess, CacheGraph, Classification, analyze
+from wcet_probe.analyzer.cfg import Block
+from wcet_probe.analyzer.loops import LoopShape
+from wcet_probe.analyzer.persistence import Scope, persistent_groups
+from wcet_probe.analyzer.supergraph import EXIT, Edge
+from wcet_probe.analyzer.values import Values
+from wcet_probe.model import CacheConfig
+
+
+@dataclass(frozen=True, slots=True)
+class FetchMisses:
+    """How many fetches miss at most: in each execution of a point, and each time that an edge is taken."""
+
+    points: Mapping[int, int]
+    edges: Mapping[Edge, int]
+
+
+def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfig) -> FetchMisses:
+    """The misses of the instruction cache, whatever it holds when the function is entered.
+
+    Args:
+        values: points and edges that can be reached.
+        shapes: their loops, outer ones before inner ones.
+        config: the instruction cache.
+
+    *Soundness:* as said of the module; of hits and persistence, as said of `cache_analysis` and `persistence`.
+    """
+    points = sorted(values.states)
+    number = {point: index for index, point in enumerate(points)}
+    lines = [fetched_lines(values.graph.points[point].block, config.line_bytes) for point in points]
+    successors: list[list[int]] = [[] for _ in points]
+    for edge in values.edges:
+        if edge.target != EXIT:
+            successors[number[edge.source]].append(number[edge.target])
+    graph = CacheGraph(
+        nodes=tuple(tuple(CacheAccess(frozenset({line}), is_write=False) for line in each) for each in lines),
+        successors=tuple(tuple(dict.fromkeys(each)) for each in successors),
+        entry=number[0],
+    )
+    analysis = analyze(graph, config)
+    left = {
+        (node, index)
+        for node, classes in enumerate(analysis.classifications)
+        for index, found in enumerate(classes)
+        if found is not Classification.ALWAYS_HIT
+    }
+    # A loop that the call itself enters has no edge that could be charged.
+    loops = [shape for shape in shapes if shape.loop.header != 0]
+    scopes = [
+        Scope(number[shape.loop.header], frozenset(number[node] for node in shape.loop.nodes if node in number))
+        for shape in loops
+    ]
+    edges: dict[Edge, int] = {}
+    for shape, groups in zip(loops, persistent_groups(graph, config, scopes, analysis.states), strict=True):
+        kept: set[int] = set()
+        for group in groups:
+            if len(group.lines) == 1 and left.intersection(group.accesses):
+                left.difference_update(group.accesses)
+                kept |= group.lines
+        for edge in shape.entry_edges:
+            edges[edge] = edges.get(edge, 0) + len(kept)
+    misses = dict.fromkeys(points, 0)
+    for node, _ in left:
+        misses[points[node]] += 1
+    return FetchMisses(misses, edges)
+
+
+def fetched_lines(block: Block, line_bytes: int) -> tuple[int, ...]:
+    """The lines that ``block`` fetches, in order; an instruction that straddles two lines is fetched from both."""
+    lines: list[int] = []
+    for instruction in block.instructions:
+        end_address = instruction.address + instruction.size_bytes
+        spanned = range(instruction.address // line_bytes, (end_address - 1) // line_bytes + 1)
+        lines.extend(line for line in spanned if not lines or lines[-1] != line)
+    return tuple(lines)
