@@ -7,7 +7,7 @@ no edge was left out, and each constraint (loops, totals, pairs of edges that ex
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from unittest.mock import patch
 
@@ -37,6 +37,7 @@ class Proved:
     bound: Bound
     stage: Bounded
     system: FlowSystem
+    memory: Mapping[int, bytes | bytearray]
 
     @property
     def values(self) -> Values:
@@ -50,7 +51,9 @@ def proved(guest: Guest, entry: str, facts: Facts | None = None) -> Proved:
     with patch.object(bound_module, "prepare", return_value=prepared):
         bound = prove(request)
     stage = prepared.bounded({})
-    return Proved(guest, entry, bound, stage, flow_system(stage.solved("instructions").problem))
+    with guest.machine() as machine:
+        memory = machine.memory.snapshot()
+    return Proved(guest, entry, bound, stage, flow_system(stage.solved("instructions").problem), memory)
 
 
 def interpret(proof: Proved, *arguments: int):
@@ -60,13 +63,13 @@ def interpret(proof: Proved, *arguments: int):
     """
     guest = proof.guest
     with guest.machine() as machine:
-        memory, registers = machine.memory.snapshot(), machine.entry_registers(arguments)
+        registers = machine.entry_registers(arguments)
     lifter = Lifter(guest.target.pcode_language, guest.target.isa, code_reader(guest.image.segments))
     pointer = registers["r1" if guest.target.isa is Isa.POWERPC else "r13"]
     subject = f"{proof.entry}{arguments} on {guest.target.name}"
     result = interpret_call(
         lifter,
-        memory,
+        proof.memory,
         registers,
         entry_address=guest.address(proof.entry),
         return_address=RETURN_ADDRESS,

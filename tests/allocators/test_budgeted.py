@@ -127,7 +127,7 @@ def test_names():
         ("budgeted:", "budgeted:tlsf"),
         ("budgeted:budgeted", "stands over another"),
         ("budgeted:budgeted:tlsf", "stands over another"),
-        ("budgeted:cama", "cache set"),
+        ("budgeted:cama", "cama's malloc takes a cache set, .* has none to pass on; try budgeted:tlsf"),
         ("budgeted:nothing", "unknown allocator"),
         ("tlsf:tlsf", "unknown allocator"),
     ],

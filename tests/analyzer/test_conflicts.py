@@ -4,35 +4,70 @@ import random
 
 import pytest
 
-from tests.path_check import attack, edge_counts, interpret, proved
-from tests.support import TARGETS, assembler, guest_of
+from tests.path_check import attack, check_path, edge_counts, interpret, proved
+from tests.support import assembler, guest_of
 from wcet_probe.analyzer.conflicts import conflicting_edges
 from wcet_probe.analyzer.flow_graph import edge_name, point_name
 from wcet_probe.catalog import load_target
 
-CORRELATED = """typedef unsigned u; volatile u g; u h[8];
-u twice(u n) { u r = 0; if (n & 4) { g = 1; g = 2; } h[n & 7]++; if (!(n & 4)) { g = 3; g = 4; g = 5; } return g; }
-u ranges(u n) { if (n < 10) g = 1; h[n & 7]++; if (n > 20) { g = 2; g = 3; } if (n == 15) g = 4; return g; }
-u in_loop(u n) { for (u i = 0; i < 8; i++) { if (n >> i & 1) g = i; h[i]++; if (!(n >> i & 1)) { g = n; g = 1; } } return g; }
-u changed(u n) { if (n < 10) g = 1; n = g; if (n > 20) g = 2; return n; }
+ONCE = """
+    tst r0, #4
+    beq 1f
+    adds r2, r2, #1
+1:  adds r3, r3, #1
+    tst r0, #4
+    bne 2f
+    adds r2, r2, #2
+    adds r2, r2, #2
+2:  bx lr
+"""
+IN_A_LOOP = """
+    movs r1, #8
+1:  tst r0, #1
+    beq 2f
+    adds r2, r2, #1
+    adds r2, r2, #1
+2:  adds r3, r3, #1
+    tst r0, #1
+    bne 3f
+    adds r2, r2, #2
+    adds r2, r2, #2
+3:  lsrs r0, r0, #1
+    subs r1, r1, #1
+    bne 1b
+    bx lr
+"""
+CHANGED = """
+    cmp r0, #10
+    bhs 1f
+    adds r2, r2, #1
+1:  adds r0, r0, #15
+    cmp r0, #20
+    blo 2f
+    adds r2, r2, #2
+2:  bx lr
 """
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
 def test_no_run_takes_both_edges(target):
-    guest, draw, found = guest_of(CORRELATED, load_target(target), ".c"), random.Random(1), 0
-    for name in ("twice", "ranges", "in_loop", "changed"):
+    bodies = {"once": ONCE, "in_a_loop": IN_A_LOOP, "changed": CHANGED}
+    guest, draw = guest_of(assembler(bodies, load_target(target)), load_target(target)), random.Random(1)
+    for name in bodies:
         proof = proved(guest, name)
         names = {index: point_name(proof.values.graph.points[index]) for index in proof.values.states}
         conflicts = conflicting_edges(proof.values)
-        found += len(conflicts)
-        for argument in (*range(32), *(draw.getrandbits(32) for _ in range(20))):
-            counts = edge_counts(proof.values, interpret(proof, argument).path)
+        assert conflicts or name == "changed"
+        longest = 0
+        for argument in (*range(24), *(draw.getrandbits(32) for _ in range(8))):
+            result = interpret(proof, argument)
+            counts = edge_counts(proof.values, result.path)
+            check_path(proof, result.path)
             for one in conflicts:
                 if one.header is None:
                     assert counts[edge_name(names, one.first)] + counts[edge_name(names, one.second)] <= 1
-            attack(proof, argument)
-    assert found
+            longest = max(longest, result.instructions)
+        assert longest == proof.bound.instructions
 
 
 BROUGHT_BACK = """
