@@ -425,7 +425,7 @@ def _hashes(entry: _Entry) -> Mapping[str, str]:
     table = given if isinstance(given, dict) else {entry.text("function"): given}
     for sha256 in table.values():
         entry.check_sha256(sha256)
-    return table
+    return {str(function): str(sha256) for function, sha256 in table.items()}
 
 
 def _lemma(entry: _Entry) -> Lemma:

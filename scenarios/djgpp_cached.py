@@ -14,12 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.djgpp_tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
-from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES
+from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, too_small
 
 _CONTROL = "djgpp_cached_control"
 _PITCH_BYTES = 4096
@@ -116,8 +115,7 @@ class _Strips:
         body = self.room_bytes - used - pad - free
         closed, lowest_bottom = self._bottom_bytes(serves=False), self._bottom_bytes(serves=serves)
         if body < lowest_bottom + 2 * strip:
-            message = f"a heap of {self.request.heap_bytes} bytes is too small for the scenario's state; "
-            raise HeapTooSmallError(message + f"give at least {2 * self.request.heap_bytes} with --heap.")
+            raise too_small(self.request)
         regions = max(1, body // _PITCH_BYTES) if self.apart else 1
         fence = self.least if regions > 1 else 0
         pitch = _PITCH_BYTES - fence
@@ -254,7 +252,10 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 def _best(request: HeapRequest, kind: OperationKind) -> tuple[ScenarioPlan, ...]:
     """A block of the least size, which a bin takes or gives."""
-    small = request.allocator.values["minimum-block"] - OVERHEAD_BYTES
+    least = request.allocator.values["minimum-block"]
+    if request.heap_bytes < OVERHEAD_BYTES + 2 * least:  # There would be no rest.
+        raise too_small(request)
+    small = least - OVERHEAD_BYTES
     allocating = kind is OperationKind.MALLOC
     kinds = (0, 1) if allocating else (0,)
     return (

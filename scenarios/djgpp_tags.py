@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.djgpp_tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
-from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES
+from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, too_small
 
 _CONTROL = "djgpp_tags_control"
 _WHY_VAIN = "Every block in the list of the request's power of two is a little too small: all are visited in vain."
@@ -70,8 +69,7 @@ class _Layout:
         ends = start + pad + sum(tail) + uncut
         count, over = divmod(self.room_bytes - ends, pair)
         if count < 1:
-            message = f"a heap of {self.request.heap_bytes} bytes is too small for the scenario's state; "
-            raise HeapTooSmallError(message + f"give at least {2 * self.request.heap_bytes} with --heap.")
+            raise too_small(self.request)
         pairs = [self.least, self.node] * count
         pairs[0] += pad
         pairs[-2] += over
@@ -208,6 +206,8 @@ def _worst_free(request: HeapRequest) -> Iterator[ScenarioPlan]:
 def _best(request: HeapRequest, kind: OperationKind) -> tuple[ScenarioPlan, ...]:
     """A virgin heap but for what the call needs."""
     least = request.allocator.values["minimum-block"]
+    if request.heap_bytes < OVERHEAD_BYTES + 2 * least:
+        raise too_small(request)
     whole = request.heap_bytes - 2 * OVERHEAD_BYTES
     small = least - OVERHEAD_BYTES
     allocating = kind is OperationKind.MALLOC

@@ -10,6 +10,7 @@ import pytest
 from tests.support import TARGETS, guest_on, images_dir, trace_of
 from wcet_probe.build import build_image
 from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.errors import HeapTooSmallError, StateError
 from wcet_probe.model import Report
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.scenarios import family
@@ -48,6 +49,24 @@ def test_every_state_is_reached_and_the_worst_is_worst(name, heap_bytes, target)
     cycles = {scenario: each.measurement.cycles for scenario, each in found.items()}
     assert cycles["worst-alloc"] >= max(cycles["worst-failing-alloc"], cycles["random"], cycles["best-alloc"])
     assert cycles["worst-free"] >= cycles["best-free"]
+
+
+@pytest.mark.parametrize("heap_bytes", [24, 32, 40, 48])
+@pytest.mark.parametrize("scenario", ["best-alloc", "best-free", "random"])
+@pytest.mark.parametrize("name", [*NAMES, "djgpp-tags", "djgpp-cached"])
+def test_a_tiny_heap_holds_the_state_or_is_refused(name, scenario, heap_bytes):
+    """A random workload is built without a look at the heap: there the refused allocations are the refusal."""
+    try:
+        assert report(name, "cortex-m4", scenario, heap_bytes).checks
+    except HeapTooSmallError as error:
+        named = int(str(error).split("give at least ")[1].split()[0])
+        assert named > heap_bytes
+        assert report(name, "cortex-m4", scenario, named).checks
+    except StateError as error:
+        assert scenario == "random"
+        assert "give a larger --heap" in str(error)
+    else:
+        assert heap_bytes >= 40 or scenario == "random" or (name, scenario) == ("djgpp-quarters", "best-free")
 
 
 @pytest.mark.parametrize("name", NAMES)
