@@ -51,7 +51,9 @@ def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
             if first.edge.target not in body or first.edge.target == header:
                 continue
             behind = reachable(successors, first.edge.target)
-            lost = frozenset().union(*(revived[e] for e in values.edges if e.source in behind and e.target in behind))
+            lost = frozenset[Term]().union(
+                *(revived[e] for e in values.edges if e.source in behind and e.target in behind)
+            )
             lost |= revived[first.edge]
             conditions = [pair for pair in first.conditions if _lasts(values.terms, pair[0], behind, lost)]
             for second in deciding:

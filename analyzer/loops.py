@@ -289,7 +289,7 @@ class _Counter:
         found: dict[Term, StridedInterval] = {}
         loop = self._shape.loop
         state = self._values.states[loop.header]
-        lost = frozenset().union(
+        lost = frozenset[Term]().union(
             *(
                 self._revived[e]
                 for e in self._values.edges

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  the templates of statements are read best in one line each
 """Random C functions with loops of all kinds, for a search for bounds that are wrong.
 
 Nothing makes a loop end: where a bound is proved, it must.
@@ -49,13 +50,18 @@ class _Function:
         names = [*_VARIABLES, *self._counters]
         return self._of(
             self._of(*names), self._of(*names), str(self._draw.randrange(20)), f"{self._of(*NUMBERS):#x}u",
-            f"g[{self._of(*names)} & 15]", f"table[{self._of(*names)} & 7]", f"({self._of(*names)} & {self._of(1, 3, 7, 15, 31)})",
+            f"g[{self._of(*names)} & 15]", f"table[{self._of(*names)} & 7]",
+            f"({self._of(*names)} & {self._of(1, 3, 7, 15, 31)})",
         )  # fmt: skip
 
     def _expression(self) -> str:
         operator = self._of("+", "-", "+", "-", "*", "&", "|", "^", ">>", "<<")
         second = self._value() if operator not in ("<<", ">>") else str(self._draw.randrange(1, 8))
-        return self._of(self._value(), f"({self._value()} {operator} {second})", f"{self._condition()} ? {self._value()} : {self._value()}")
+        return self._of(
+            self._value(),
+            f"({self._value()} {operator} {second})",
+            f"{self._condition()} ? {self._value()} : {self._value()}",
+        )
 
     def _condition(self) -> str:
         left, right = self._value(), self._of(self._value(), str(self._draw.randrange(20)))
@@ -75,19 +81,23 @@ class _Function:
     def _block(self, draws: int, depth: int) -> str:
         return " ".join(self._statement(depth) for _ in range(draws))
 
-    def _statement(self, depth: int) -> str:
+    def _statement(self, depth: int) -> str:  # noqa: PLR0911  one for each kind
         kind = self._draw.random()
         if depth < 3 and kind < 0.32:
             return self._loop(depth)
         if depth < 4 and kind < 0.58:
-            other = f" else {{ {self._block(self._draw.randint(1, 2), depth + 1)} }}" if self._draw.random() < 0.5 else ""
+            other = (
+                f" else {{ {self._block(self._draw.randint(1, 2), depth + 1)} }}" if self._draw.random() < 0.5 else ""
+            )
             return f"if {self._condition()} {{ {self._block(self._draw.randint(1, 2), depth + 1)} }}{other}"
         if kind < 0.62 and self._counters:
             return f"if {self._condition()} {self._of('break', 'continue')};"
         if kind < 0.64:
             return f"if {self._condition()} return c;"
         if kind < 0.68 and depth < 3:
-            cases = "".join(f"case {case}: {self._block(1, depth + 1)} break; " for case in range(self._draw.randint(2, 5)))
+            cases = "".join(
+                f"case {case}: {self._block(1, depth + 1)} break; " for case in range(self._draw.randint(2, 5))
+            )
             return f"switch ({self._value()} & 7) {{ {cases} }}".replace("continue;", "break;")
         if kind < 0.72 and depth < 3 and len(self._helpers) < 2:
             return self._call()

@@ -14,11 +14,18 @@ from wcet_probe.model import InitialCache, Replacement
 
 SOURCE = """typedef unsigned u; u a[64], b[64]; volatile unsigned char c[64];
 u copy(u n) { n &= 63; for (u i = 0; i < n; i++) a[i] = b[63 - i] + c[i]; return n; }
-u mixed(u n) { u s = 0; for (u i = 0; i < 20; i++) { if (n >> i & 1) s += a[i * 3]; else c[i * 2] = s; s = s * 5 + 1; } return s * (n | 1); }
-u branches(u n) { u s = 1; for (u i = 0; i < 32; i++) { s ^= n; if (s & 1) s >>= 1; else if (s & 2) s += 7; else b[i] = s; } return s; }
+u mixed(u n) {
+  u s = 0;
+  for (u i = 0; i < 20; i++) { if (n >> i & 1) s += a[i * 3]; else c[i * 2] = s; s = s * 5 + 1; }
+  return s * (n | 1); }
+u branches(u n) {
+  u s = 1;
+  for (u i = 0; i < 32; i++) { s ^= n; if (s & 1) s >>= 1; else if (s & 2) s += 7; else b[i] = s; } return s; }
 """
 ARGUMENTS = (0, 1, 63, 0x55555555, 0xFFFFFFFF)
-POLICIES = [(replacement, back, allocate) for replacement in Replacement for back in (True, False) for allocate in (True, False)]
+POLICIES = [
+    (replacement, back, allocate) for replacement in Replacement for back in (True, False) for allocate in (True, False)
+]
 
 
 @cache

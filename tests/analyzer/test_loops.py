@@ -11,7 +11,10 @@ from wcet_probe.catalog import load_target
 from wcet_probe.errors import AnalysisError
 from wcet_probe.proof import Origin
 
-FIRST, LIMITS = (0, 1, 5, 0xFFFFFFF0, 0x7FFFFFF8, 0x80000003), (0, 3, 16, 17, 0xFFFFFFFF, 0xFFFFFFFD, 0x7FFFFFFF, 0x80000000)
+FIRST, LIMITS = (
+    (0, 1, 5, 0xFFFFFFF0, 0x7FFFFFF8, 0x80000003),
+    (0, 3, 16, 17, 0xFFFFFFFF, 0xFFFFFFFD, 0x7FFFFFFF, 0x80000000),
+)
 EXITS = ("eq", "ne", "hs", "lo", "hi", "ls", "ge", "lt", "gt", "le", "mi", "pl")
 ARM = ("cortex-m4", "arm926ej-s")
 
@@ -42,7 +45,9 @@ def counting(draw):
 def test_counting_loops_of_all_kinds():
     draw = random.Random(4)
     functions = {f"f{number}": counting(draw) for number in range(80)}
-    text = assembler({name: body.replace("bx lr", "bx lr\n.ltorg") for name, body in functions.items()}, load_target("cortex-m4"))
+    text = assembler(
+        {name: body.replace("bx lr", "bx lr\n.ltorg") for name, body in functions.items()}, load_target("cortex-m4")
+    )
     guest, bounds = guest_of(text, load_target("cortex-m4")), 0
     for name in functions:
         try:

@@ -1,4 +1,4 @@
-"""Abstract states against concrete ones: whatever is written, assumed, defined anew and joined, they are still admitted.
+"""Abstract states against concrete ones: whatever is written, assumed, defined and joined, they are still admitted.
 
 Each state is followed by concrete ones with the numbers of their leaves, so that no search for an assignment is needed.
 Leaves and meeting places have few names, which come again as they do in loops.
@@ -111,7 +111,9 @@ class Walk:
     def assume(self, state, concretes):
         """Only where it holds, or holds not, for all."""
         condition = self.condition(state)
-        truths = {bool(evaluated(self.terms, condition, one.leaves)) for one in concretes} if condition is not None else ()
+        truths = (
+            {bool(evaluated(self.terms, condition, one.leaves)) for one in concretes} if condition is not None else ()
+        )
         if len(truths) == 1:
             assert state.assume(condition, holds=truths.pop())
 
@@ -209,7 +211,9 @@ def test_a_choice_speaks_of_no_older_value_of_its_own_place():
     for holds in (True, False):
         state = State(terms, big_endian=False)
         state.locations[kept] = terms.constant(1 if holds else 2, 32)
-        state.locations[other] = terms.apply("INT_ADD", (older, terms.constant(1, 32)), 32) if holds else terms.constant(9, 32)
+        state.locations[other] = (
+            terms.apply("INT_ADD", (older, terms.constant(1, 32)), 32) if holds else terms.constant(9, 32)
+        )
         assert state.assume(condition, holds)
         states.append(state)
     merged = join(states, (7,), gated=True)

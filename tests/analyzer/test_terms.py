@@ -60,12 +60,14 @@ class Dag:
             leaves[term] = one
         kind.append((term, values))
 
-    def grow(self):
+    def grow(self):  # noqa: PLR0911  one for each kind
         """One more term of a random kind; None where it would be too deep."""
         draw, terms = self.draw, self.terms
         word, other = draw.choice(self.words), draw.choice(self.words)
         truth, second = draw.choice(self.truths), draw.choice(self.truths)
-        match draw.choice(("arithmetic", "arithmetic", "compare", "compare", "logical", "not", "zext", "bit", "choice", "packed")):
+        match draw.choice(
+            ("arithmetic", "arithmetic", "compare", "compare", "logical", "not", "zext", "bit", "choice", "packed")
+        ):
             case "arithmetic":
                 opcode = draw.choice(ARITHMETIC)
                 if opcode in ARITHMETIC[-3:] and draw.random() < 0.7:

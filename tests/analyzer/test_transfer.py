@@ -54,7 +54,9 @@ class Sample:
         varnode, draw = self.lifter.registers[name], self.draw
         bits = 8 * varnode.size_bytes
         location = Location("register", varnode.offset, varnode.size_bytes)
-        value = {1: draw.getrandbits(1), 4: draw.choice((draw.choice(CORNERS), draw.getrandbits(32), DATA + 0x800))}[varnode.size_bytes]
+        value = {1: draw.getrandbits(1), 4: draw.choice((draw.choice(CORNERS), draw.getrandbits(32), DATA + 0x800))}[
+            varnode.size_bytes
+        ]
         if name.startswith("cr"):
             value = draw.choice((8, 4, 2))
         leaf = self.terms.leaf(("in", location), bits)
@@ -106,13 +108,17 @@ def check(lifter, address, seed):
         flow
         for flow in flows
         if flow.address == machine.next_pc
-        or (flow.target is not None and any(sample.admits(flow.state, flow.target, machine.next_pc | bit) for bit in (0, 1 & ~mask)))
+        or (
+            flow.target is not None
+            and any(sample.admits(flow.state, flow.target, machine.next_pc | bit) for bit in (0, 1 & ~mask))
+        )
     ]
     assert taken, f"{instruction} went to {machine.next_pc:#x}"
     assert any(holds(sample, flow) for flow in taken), instruction
     for one in machine.accesses:
         assert any(
-            each.is_store == one.is_store and (each.base is Base.ANY or contains(each, one.address)) for each in accesses
+            each.is_store == one.is_store and (each.base is Base.ANY or contains(each, one.address))
+            for each in accesses
         ), instruction
     return True
 
@@ -164,7 +170,7 @@ def test_each_form_of_instruction_of_the_allocators(target):
             continue
         lifter = lifter_of(of.allocator.name, target)
         total += 1
-        executed += any([check(lifter, instruction.address, f"{target} {number}") for number in range(4)])
+        executed += sum(check(lifter, instruction.address, f"{target} {number}") for number in range(4)) > 0
     assert executed > 0.7 * total > 50
 
 

@@ -79,5 +79,5 @@ def test_a_worst_state_touches_reserved_sets_and_the_blocks_own(scenario):
 
 
 def test_a_heap_without_room_is_refused():
-    with pytest.raises(UsageError, match="cannot hold"):
+    with pytest.raises(UsageError, match="give at least 1544 with"):
         report(NAME, "worst-free", "cortex-m4", 1536)

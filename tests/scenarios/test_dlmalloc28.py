@@ -81,5 +81,5 @@ def test_any_heap_that_can_hold_a_state(heap_bytes):
 
 
 def test_a_heap_without_room_is_refused():
-    with pytest.raises(UsageError, match="cannot hold"):
+    with pytest.raises(UsageError, match="give at least 672 with"):
         report(NAME, "worst-alloc", heap_bytes=256)
