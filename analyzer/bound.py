@@ -22,7 +22,7 @@ from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, flow_problem
 from wcet_probe.analyzer.ipet import ENTER, FlowProblem, Solution, flow_system, solve
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
-from wcet_probe.analyzer.loops import loop_shapes
+from wcet_probe.analyzer.loop_shapes import loop_shapes
 from wcet_probe.analyzer.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.state import Base, Location
 from wcet_probe.analyzer.strided import StridedInterval

@@ -23,7 +23,7 @@ _MOST_PAIRS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """At most one of two edges is taken in a pass of the loop with ``header``, or in the whole call where it is None."""
+    """At most one of two edges is taken in a pass of the loop with ``header``, or in the call where it is None."""
 
     first: Edge
     second: Edge

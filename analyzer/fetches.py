@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer.cache_analysis import CacheAccess, CacheGraph, Classification, analyze
 from wcet_probe.analyzer.cfg import Block
-from wcet_probe.analyzer.loops import LoopShape
+from wcet_probe.analyzer.loop_shapes import LoopShape
 from wcet_probe.analyzer.persistence import Scope, persistent_groups
 from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values import Values

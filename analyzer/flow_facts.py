@@ -13,7 +13,7 @@ from wcet_probe.analyzer.expressions import evaluate
 from wcet_probe.analyzer.fact_binding import Analysed, check_place, compare_hash
 from wcet_probe.analyzer.facts import Facts, FlowFact, FlowTerm
 from wcet_probe.analyzer.flow_graph import Limit
-from wcet_probe.analyzer.loops import loop_shapes
+from wcet_probe.analyzer.loop_shapes import loop_shapes
 from wcet_probe.analyzer.source_loops import SourceLoop
 from wcet_probe.analyzer.source_match import SourceIndex, ancestors, match_loops
 from wcet_probe.analyzer.supergraph import Context, Edge

@@ -13,7 +13,8 @@ from typing import Literal
 from wcet_probe.analyzer.certificate import LoopDerivation
 from wcet_probe.analyzer.fact_binding import Analysed, BoundFact
 from wcet_probe.analyzer.flow_graph import BoundedLoop, Limit, point_name
-from wcet_probe.analyzer.loops import Count, LoopShape, count_loops, loop_shapes
+from wcet_probe.analyzer.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.loops import Count, count_loops
 from wcet_probe.analyzer.source_match import LoopSite
 from wcet_probe.analyzer.supergraph import Edge, Point
 from wcet_probe.analyzer.values import Values
@@ -332,7 +333,6 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
         offset=address - header.function.address,
         latch_lines=tuple(line for at in sorted(latches) if (line := image.lines.find(at))),
         own_lines=tuple(line for at in sorted(own) if (line := image.lines.find(at))),
-        bottom_tested=all(shape.bottom_tested for shape in shapes),
         outer=outers.pop() if len(outers) == 1 else None,
     )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.forest import Loop, dominators
-from wcet_probe.analyzer.lift import Varnode
+from wcet_probe.analyzer.loop_shapes import LoopShape
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.state import Base, Location, State, defined_at
 from wcet_probe.analyzer.strided import StridedInterval
@@ -43,34 +43,6 @@ _MIRRORED = {"<": "<=", "<=": "<"}
 
 
 @dataclass(frozen=True, slots=True)
-class LoopShape:
-    """The edges of a loop that can be taken.
-
-    Attributes:
-        loop: the loop.
-        parent: the least loop around it that is repeated, or None.
-        entry_edges, back_edges, exit_edges: into the header from outside and from inside, and out of the loop.
-        predicated: whether it has instructions that are skipped where their condition fails.
-    """
-
-    loop: Loop
-    parent: Loop | None
-    entry_edges: tuple[Edge, ...]
-    back_edges: tuple[Edge, ...]
-    exit_edges: tuple[Edge, ...]
-    predicated: bool
-
-    @property
-    def bottom_tested(self) -> bool:
-        """Whether all exits leave from where the loop is repeated, after all of its body.
-
-        A loop with predicated instructions may skip its body by them, and is not.
-        """
-        latches = {edge.source for edge in self.back_edges}
-        return not self.predicated and bool(self.exit_edges) and all(e.source in latches for e in self.exit_edges)
-
-
-@dataclass(frozen=True, slots=True)
 class Count:
     """Why a loop ends: the condition to go on is ``first relation second``; in iteration t their distance has shrunk.
 
@@ -94,40 +66,6 @@ class Count:
     counter: str
     distance: tuple[tuple[tuple[Term, int], ...], int] = ((), 0)
     lasts: int = 0
-
-
-def loop_shapes(values: Values) -> tuple[LoopShape, ...]:
-    """The loops of the analysed function with their edges, outer loops before inner ones."""
-    shapes: list[LoopShape] = []
-
-    def visit(parts: tuple[int | Loop, ...], parent: Loop | None) -> None:
-        for part in parts:
-            if isinstance(part, Loop):
-                shape = _shape(values, part, parent)
-                if shape.back_edges:
-                    shapes.append(shape)
-                visit(part.parts, part if shape.back_edges else parent)
-
-    visit(values.forest, None)
-    return tuple(shapes)
-
-
-def _shape(values: Values, loop: Loop, parent: Loop | None) -> LoopShape:
-    entering: list[Edge] = []
-    back: list[Edge] = []
-    leaving: list[Edge] = []
-    for edge in values.edges:
-        if edge.target == loop.header:
-            (back if edge.source in loop.nodes else entering).append(edge)
-        elif edge.source in loop.nodes and edge.target not in loop.nodes:
-            leaving.append(edge)
-    predicated = any(
-        op.opcode == "CBRANCH" and op.inputs[0] == Varnode("ram", instruction.address + instruction.size_bytes, 4)
-        for node in loop.nodes
-        for instruction in values.graph.points[node].block.instructions
-        for op in instruction.ops
-    )
-    return LoopShape(loop, parent, tuple(entering), tuple(back), tuple(leaving), predicated)
 
 
 def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, Count]:
@@ -599,8 +537,7 @@ class _Counter:
         return result
 
 
-def _rank(count: Count | None) -> tuple[int, int]:
-    assert count is not None
+def _rank(count: Count) -> tuple[int, int]:
     return count.max_header, count.max_header if count.total is None else count.total
 
 

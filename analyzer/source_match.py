@@ -84,7 +84,6 @@ class LoopSite:
         offset: the same in bytes from the function's start.
         latch_lines: file and line of the last instruction of each latch.
         own_lines: file and line of each instruction of the loop that is in no loop inside of it.
-        bottom_tested: whether every exit leaves from a latch.
         outer: header address of the next loop around it in the same function, or None.
     """
 
@@ -93,7 +92,6 @@ class LoopSite:
     offset: int
     latch_lines: tuple[tuple[str, int], ...]
     own_lines: tuple[tuple[str, int], ...]
-    bottom_tested: bool = False
     outer: int | None = None
 
 

@@ -1,9 +1,9 @@
 """Abstract execution of p-code: what an instruction makes of a state, and under which condition control goes where.
 
 *Soundness:* each operation is over-approximated by the domain (`analyzer.strided`) or, where it is not known to change
-registers only in its output, refused. A store changes everything that it may overlap; a store through a number does not
-reach the call's stack (assumption ``stack-separation``). A location that is not tracked may hold anything; it may hold a
-stack address only after one was stored outside the stack, which then holds for the whole analysis.
+registers only in its output, refused. A store changes everything that it may overlap; a store through a number does
+not reach the call's stack (assumption ``stack-separation``). A location that is not tracked may hold anything; it may
+hold a stack address only after one was stored outside the stack, which then holds for the whole analysis.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.cfg import is_return
+from wcet_probe.analyzer.joins import join
 from wcet_probe.analyzer.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode_semantics import operation, signed
-from wcet_probe.analyzer.state import Base, Location, State, join
+from wcet_probe.analyzer.state import Base, Location, State
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
@@ -210,14 +211,17 @@ class _Run:
                 pointer, value = (self._read(state, varnode, index) for varnode in op.inputs)
                 self._store(state, pointer, value, op.inputs[1].size_bytes)
             case "LOAD":
-                assert op.output
-                pointer = self._read(state, op.inputs[0], index)
-                self._write(state, op.output, self._load(state, pointer, op.output.size_bytes, index))
+                self._read_memory(state, op, index)
             case "CALLOTHER":
                 self._user_operation(state, op, index)
             case _:
                 self._compute(state, op, op.opcode, index)
         return [(index + 1, flow)]
+
+    def _read_memory(self, state: State, op: PcodeOp, index: int) -> None:
+        if op.output is not None:
+            pointer = self._read(state, op.inputs[0], index)
+            self._write(state, op.output, self._load(state, pointer, op.output.size_bytes, index))
 
     def _jump(self, target: Varnode, index: int, flow: Flow) -> tuple[int | None, Flow]:
         if target.space == "const":

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.forest import Loop, loop_forest, loops_of
+from wcet_probe.analyzer.joins import covers, join, spoken, widened
 from wcet_probe.analyzer.lift import Lifter
 from wcet_probe.analyzer.pcode_semantics import operation
-from wcet_probe.analyzer.state import Base, Location, State, covers, join, spoken, widened
+from wcet_probe.analyzer.state import Base, Location, State
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge, Supergraph
 from wcet_probe.analyzer.terms import Term, Terms
@@ -263,8 +264,8 @@ class _Analysis:
         """The edges of the graph that ``flow`` takes."""
         edges = self._successors[index]
         site = self._graph.points[index].block.last_address
-        if flow.way == "return":
-            self._check_return(index, flow)
+        if flow.way == "return" and flow.target is not None:
+            self._check_return(index, flow.state, flow.target)
         elif flow.target is not None:
             found = self._targets(flow.state, flow.target)
             known = self._indirect.get(site)
@@ -273,9 +274,8 @@ class _Analysis:
             return [edge for edge in edges if edge.way == flow.way]
         return [edge for edge in edges if edge.way == flow.way and edge.address == flow.address]
 
-    def _check_return(self, index: int, flow: Flow) -> None:
-        assert flow.target is not None
-        target = flow.state.value(flow.target)
+    def _check_return(self, index: int, state: State, address: Term) -> None:
+        target = state.value(address)
         link = self._terms.leaf(("in", self._register("lr")), 32)
         expected = {
             self._graph.points[edge.target].block.address
@@ -285,7 +285,7 @@ class _Analysis:
         if expected:
             sure = target.is_constant and target.value & ~1 in expected
         else:
-            sure = self._terms.leaves(flow.target) == {link}
+            sure = self._terms.leaves(address) == {link}
         if not sure:
             self._unchecked.add(index)
 

@@ -56,7 +56,6 @@ def _sites(image: Image, function: Symbol, code: dict[int, Instruction]) -> list
     for header, body in bodies.items():
         outers = [each for each in bodies if each != header and header in bodies[each]]
         inner = set().union(*(bodies[each] for each in bodies if each != header and each in body))
-        exits = {address for address in body if edges[address] - body or not edges[address]}
         sites.append(
             LoopSite(
                 function=function.name,
@@ -64,7 +63,6 @@ def _sites(image: Image, function: Symbol, code: dict[int, Instruction]) -> list
                 offset=header - function.address,
                 latch_lines=_lines(image, latches[header]),
                 own_lines=_lines(image, body - inner),
-                bottom_tested=exits <= latches[header],
                 outer=min(outers, key=lambda each: len(bodies[each]), default=None),
             )
         )

@@ -253,7 +253,7 @@ def test_an_offset_without_loop_is_an_error():
 def test_a_loop_that_the_compiler_may_remove_is_no_error():
     guest = Guest("cortex-m4", functions=("once",))
     fact = guest.fact('label = "removed"', "max = 1", "once")
-    with pytest.raises(UsageError, match="no loop of the binary comes from .* say optional = true"):
+    with pytest.raises(UsageError, match=r"no loop of the binary comes from .* say optional = true"):
         guest.bind(fact)
     assert guest.bind(fact.replace("max = 1", "max = 1\noptional = true")) == ()
 

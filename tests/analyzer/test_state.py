@@ -11,7 +11,8 @@ import pytest
 
 from tests.analyzer.test_terms import CORNERS, evaluated
 from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.state import Base, Location, State, _gate, covers, join, spoken, widened
+from wcet_probe.analyzer.joins import _gate, covers, join, spoken, widened
+from wcet_probe.analyzer.state import Base, Location, State
 from wcet_probe.analyzer.terms import Terms
 
 REGISTERS = tuple(Location("register", 4 * number, 4) for number in range(6))
