@@ -22,8 +22,8 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None, 
         gated: whether two states that know the opposite of one condition make choices of it, and no leaves.
 
     *Soundness:* a location keeps its term only where all states agree on it; else it becomes a leaf of this place,
-    whose value covers the values of all. Locations that share a leaf held equal values in each of the states. A choice is
-    its first part in all that the state with the condition stands for, and its second part in the rest.
+    whose value covers the values of all. Locations that share a leaf held equal values in each of the states. A choice
+    is its first part in all that the state with the condition stands for, and its second part in the rest.
     """
     if len(states) == 1 and former is None:
         return states[0].copy()
