@@ -146,6 +146,7 @@ class FlowFact:
     """The sum of ``terms`` is at most ``maximum`` in one call of the analysed entry.
 
     With ``for_each_call`` it is so in each call of the binary function that ``place`` names, its callees included.
+    With ``optional`` it is left out where one of its points has become several blocks.
     """
 
     where: str
@@ -154,6 +155,7 @@ class FlowFact:
     maximum: Expression
     because: str
     for_each_call: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +415,13 @@ def _flow(entry: _Entry) -> FlowFact:
     if per not in (None, "call"):
         raise entry.error("per", f"cannot be {per!r}; give 'call', or leave it out")
     return FlowFact(
-        entry.where, place, tuple(terms), entry.expression("max"), entry.text("because"), for_each_call=per == "call"
+        where=entry.where,
+        place=place,
+        terms=tuple(terms),
+        maximum=entry.expression("max"),
+        because=entry.text("because"),
+        for_each_call=per == "call",
+        optional=entry.flag("optional"),
     )
 
 

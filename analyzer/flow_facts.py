@@ -104,12 +104,21 @@ class _Code:
     matches: Mapping[int, SourceLoop | None]
 
 
+class _SeveralBlocksError(UsageError):
+    """A point cannot be counted, because its code is in several blocks."""
+
+
 def _flows(
     facts: Facts, parameters: Mapping[str, int], values: Values, index: SourceIndex, analysed: Analysed
 ) -> Iterator[_Told]:
     code = _Code(values, index, analysed, match_loops(analysed.sites, index))
     for number, fact in enumerate(facts.flows):
-        found = _sum(code, fact, parameters)
+        try:
+            found = _sum(code, fact, parameters)
+        except _SeveralBlocksError:
+            if fact.optional:
+                continue
+            raise
         calls = _calls(values, fact) if fact.for_each_call else [()]
         if not found.blocks or not calls:
             continue
@@ -241,8 +250,9 @@ def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm) -> set[int]:
     if len({function for function, _ in found}) == len(found):
         return {address for _, address in found}
     if not tests or _follow_each_other(values, tests):
-        raise UsageError(
-            f"{fact.where}: point {term.place.name!r} has become several blocks; name a statement that stays one."
+        raise _SeveralBlocksError(
+            f"{fact.where}: point {term.place.name!r} has become several blocks; name a statement that stays one, "
+            "or say optional = true."
         )
     return {_start(values, i) for i in tests}
 

@@ -36,9 +36,19 @@ __attribute__((noinline)) unsigned walk(unsigned size)
     return steps;
 }
 
+static inline void mark(unsigned steps)
+{
+    /* point: marked */
+    sink = steps;
+}
+
 unsigned twice(unsigned size)
 {
-    return walk(size) + walk(size + 1);
+    unsigned steps = walk(size);
+    mark(steps);
+    steps += walk(size + 1);
+    mark(steps);
+    return steps;
 }
 """
 LOOPS = """
@@ -64,8 +74,8 @@ def proved(target_name: str, flow: str = "", entry: str = "twice") -> Bound:
     instructions = decode(image)
     index = index_sources({"guest.c": SOURCE})
     text = LOOPS + (f'\n[[flow]]\nbecause = "it is so"\n{flow}\n' if flow else "")
-    for name in ("walk", "twice"):
-        text = text.replace("TWICE" if name == "twice" else "HASH", index.function(name).sha256)
+    for name, mark in (("walk", "HASH"), ("twice", "TWICE"), ("mark", "MARK")):
+        text = text.replace(mark, index.function(name).sha256)
     facts = parse_facts("facts.toml", text)
     request = BoundRequest(
         image, target, instructions, costs(instructions, target), entry, facts, {"guest.c": SOURCE}, {"k": 2}
@@ -132,3 +142,12 @@ def test_a_negative_weight_counts_every_header_execution():
     (claim,) = bound.flow_claims
     assert claim.entries == ()
     assert sorted(weight for _, weight in claim.blocks) == [-1, 1]
+
+
+def test_a_point_that_has_become_several_blocks_is_left_out_only_if_the_fact_says_so():
+    flow = 'function = "mark"\nsha256 = "MARK"\nsum = { "point marked" = 1 }\nmax = 1'
+    with pytest.raises(UsageError, match=r"'marked' has become several blocks; .* optional = true"):
+        proved("cortex-m4", flow)
+    bound = proved("cortex-m4", flow + "\noptional = true")
+    assert bound.flow_claims == ()
+    assert bound.instructions == proved("cortex-m4").instructions
