@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.certificate import certificate
+from wcet_probe.analyzer.certificate import Invariant, certificate
 from wcet_probe.analyzer.conflicts import Conflict, conflicting_edges
 from wcet_probe.analyzer.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
 from wcet_probe.analyzer.expressions import evaluate
@@ -18,7 +18,7 @@ from wcet_probe.analyzer.fact_binding import Analysed, bound_facts, check_place,
 from wcet_probe.analyzer.facts import Facts
 from wcet_probe.analyzer.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.flow_facts import ToldFlow, flow_facts
-from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, flow_problem
+from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, flow_problem, point_name
 from wcet_probe.analyzer.ipet import ENTER, FlowProblem, Solution, flow_system, solve
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
@@ -26,7 +26,7 @@ from wcet_probe.analyzer.loop_shapes import loop_shapes
 from wcet_probe.analyzer.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.state import Base, Location
 from wcet_probe.analyzer.strided import StridedInterval
-from wcet_probe.analyzer.supergraph import EXIT, Edge, Supergraph, build_supergraph, reducible
+from wcet_probe.analyzer.supergraph import EXIT, Edge, Point, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.values import Values, analyze_values
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.image import require_symbol
@@ -83,8 +83,8 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         assumptions=(*_assumptions(request, values), *stage.loops.assumptions, *stage.told.assumptions),
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),
-        accesses=tuple(_access_ranges(values)),
-        registers=tuple(_register_ranges(request, values)),
+        accesses=tuple(found for _, found in _access_ranges(values)),
+        registers=tuple(found for _, found in _register_ranges(request, values)),
         loop_claims=stage.loops.claims,
         flow_claims=(*stage.loops.flow_claims, *stage.told.claims),
         certificates=(stage.certificate(instructions), stage.certificate(cycles)),
@@ -273,8 +273,10 @@ class Bounded:
         return Solved(problem, solve(flow_system(problem)))
 
     def certificate(self, solved: Solved) -> str:
-        """The certificate of a solution."""
-        return certificate(solved.problem, solved.solution, self.loops.derivations)
+        """The certificate of a solution; that of the instructions holds the fixpoint of the values too."""
+        values = self.prepared.values
+        invariants = _invariants(self.request, values) if solved.problem.unit == "instructions" else ()
+        return certificate(solved.problem, solved.solution, self.loops.derivations, invariants)
 
     def _cost(self, index: int, unit: Unit, costs: Costs) -> int:
         block = self.prepared.values.graph.points[index].block
@@ -342,11 +344,20 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
     return assumed
 
 
-def _access_ranges(values: Values) -> Iterable[AccessRange]:
+def _invariants(request: BoundRequest, values: Values) -> Iterable[Invariant]:
+    for point, register in _register_ranges(request, values):
+        place = register.register
+        yield Invariant(point_name(point), place, register.base, register.low, register.stride, register.steps)
+    for point, access in _access_ranges(values):
+        place = f"{'store' if access.is_store else 'load'}:{access.address:#x}"
+        yield Invariant(point_name(point), place, access.base, access.low, access.stride, access.steps)
+
+
+def _access_ranges(values: Values) -> Iterable[tuple[Point, AccessRange]]:
     for index in sorted(values.states):
         point = values.graph.points[index]
         for access in values.accesses[index]:
-            yield AccessRange(
+            found = AccessRange(
                 address=access.instruction_address,
                 context=point.context,
                 is_store=access.is_store,
@@ -356,9 +367,10 @@ def _access_ranges(values: Values) -> Iterable[AccessRange]:
                 steps=access.offset.steps,
                 size_bytes=access.size_bytes,
             )
+            yield point, found
 
 
-def _register_ranges(request: BoundRequest, values: Values) -> Iterable[RegisterRange]:
+def _register_ranges(request: BoundRequest, values: Values) -> Iterable[tuple[Point, RegisterRange]]:
     """What is known of the general registers where blocks begin; nothing where that is nothing."""
     lifter = Lifter(request.target.pcode_language, request.target.isa, code_reader(request.image.segments))
     count = 32 if request.target.isa is Isa.POWERPC else 15
@@ -371,4 +383,5 @@ def _register_ranges(request: BoundRequest, values: Values) -> Iterable[Register
                 continue
             value = state.value(term)
             base = state.base(term).name.lower()
-            yield RegisterRange(point.block.address, point.context, name, base, value.low, value.stride, value.steps)
+            place = point.block.address, point.context, name, base
+            yield point, RegisterRange(*place, value.low, value.stride, value.steps)

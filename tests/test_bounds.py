@@ -24,12 +24,7 @@ from wcet_probe.toolchain import PACKAGED
 
 NAMES = allocator_names()
 HEAP_BYTES = 4096
-PARTS = [
-    pytest.param(name, target, marks=() if target == TARGETS[number % len(TARGETS)] else pytest.mark.slow)
-    for number, name in enumerate(NAMES)
-    for target in TARGETS
-]
-"""Each allocator on one target; on the others in the long campaign."""
+PARTS = [(name, target) for name in NAMES for target in TARGETS]
 
 
 @cache

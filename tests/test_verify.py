@@ -279,3 +279,12 @@ def test_what_is_no_result_is_refused(document):
 
 def test_a_result_survives_the_way_through_a_file():
     assert verify_result(json.loads(json.dumps(result(), indent=2)))
+
+
+def test_invariants_are_read_and_must_be_about_nodes_and_have_values():
+    line = "invariant b r0 number 4 4 9\n"
+    checked = check_certificate(TEXT + line)
+    assert checked.bound == check_certificate(TEXT).bound
+    for damaged in (line.replace(" b ", " nowhere "), line.replace("9", "4294967295"), line.replace("number", "heap")):
+        with pytest.raises(VerificationError):
+            check_certificate(TEXT + damaged)

@@ -5,8 +5,9 @@ flow graph again: what flows into a node flows out of it, and loop bounds limit 
 feasible, its value bounds every solution (weak duality), so also every path through the graph. It also computes the
 loop bounds again from what was found or declared about the loops.
 
-What is taken as given: that the graph and its costs are those of the image, that counters start, step and end as the
-derivations say, that declared flow facts hold, and the constraints without a derivation (`CheckedBound.given`).
+What is taken as given: that the graph and its costs are those of the image, that the invariants hold, that counters
+start, step and end as the derivations say, that declared flow facts hold, and the constraints without a derivation
+(`CheckedBound.given`).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ _RECORDS = {
         "dual": rf"{_NAME} (-?[1-9][0-9]*(?:/[1-9][0-9]*)?)",
         "count": f"{_NAME} ([1-9][0-9]*)",
         "derivation": r"(\{.*\})",
+        "invariant": f"{_NAME} {_NAME} (number|stack|any) {_NATURAL} {_NATURAL} {_NATURAL}",
     }.items()
 }
 _ONCE = ("wcet-probe", "image", "entry-function", "target", "unit", "bound", "optimum", "entry")
@@ -115,6 +117,9 @@ def check_certificate(text: str) -> CheckedBound:
     value = sum(limits[name].constant * multiplier for name, multiplier in dual.items())
     demand(floor(value) == int(head["bound"]), f"the bound is {floor(value)}, not {head['bound']}")
     _check_counts(gain, limits, {name: int(count) for name, count in records["count"]}, head["optimum"])
+    for node, place, _, low, stride, steps in records["invariant"]:
+        demand(node in costs, f"an invariant of {place} is about no node")
+        demand(int(low) < 1 << 32 and int(stride) * int(steps) < 1 << 32, f"the values of {place} at {node} are none")
     loops = tuple(derivation(line) for (line,) in records["derivation"])
     bounds = {f"loop:{name}": int(most) for name, most, _, _ in records["loop"]}
     check_derivations(loops, bounds, {name: int(constant) for name, _, constant, _ in records["constraint"]})
