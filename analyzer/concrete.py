@@ -18,31 +18,9 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from wcet_probe.analyzer.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
-from wcet_probe.analyzer.pcode_semantics import operation, signed
+from wcet_probe.analyzer.pcode_semantics import NO_EFFECT, operation, signed
 from wcet_probe.errors import EmulationError
 from wcet_probe.model import Isa
-
-_NO_EFFECT = frozenset(
-    {
-        # ARM: barriers and hints.
-        "DataMemoryBarrier",
-        "DataSynchronizationBarrier",
-        "InstructionSynchronizationBarrier",
-        "HintYield",
-        "HintDebug",
-        "HintPreloadData",
-        "HintPreloadDataForWrite",
-        "HintPreloadInstruction",
-        # PowerPC: sync, eieio, isync, dcbt, dcbtst.
-        "sync",
-        "enforceInOrderExecutionIO",
-        "instructionSynchronize",
-        "dataCacheBlockTouch",
-        "dataCacheBlockTouchForStore",
-    }
-)
-"""Operations of ``CALLOTHER`` that change neither registers nor memory; known besides are ``setISAMode`` and those of
-``ssat`` and ``usat``."""
 
 
 class DataAccess(NamedTuple):
@@ -224,7 +202,7 @@ class _Machine:
         return self._assignment(op, op.opcode)
 
     def _user_operation(self, op: PcodeOp) -> Callable[[], None]:
-        if op.user_op in _NO_EFFECT:
+        if op.user_op in NO_EFFECT:
             return lambda: None
         if op.user_op == "setISAMode":
             return self._check_instruction_set

@@ -13,6 +13,27 @@ from collections.abc import Callable, Mapping
 Semantics = Callable[..., int]
 """``f(bits, *values)`` with ``bits`` the width of the first operand (``PIECE``: of the last); not yet truncated."""
 
+NO_EFFECT = frozenset(
+    {
+        # ARM: barriers and hints.
+        "DataMemoryBarrier",
+        "DataSynchronizationBarrier",
+        "InstructionSynchronizationBarrier",
+        "HintYield",
+        "HintDebug",
+        "HintPreloadData",
+        "HintPreloadDataForWrite",
+        "HintPreloadInstruction",
+        # PowerPC: sync, eieio, isync, dcbt, dcbtst.
+        "sync",
+        "enforceInOrderExecutionIO",
+        "instructionSynchronize",
+        "dataCacheBlockTouch",
+        "dataCacheBlockTouchForStore",
+    }
+)
+"""Operations of ``CALLOTHER`` that change neither registers nor memory; ``setISAMode`` is for who follows branches."""
+
 
 def signed(bits: int, value: int) -> int:
     """``value``, unsigned and ``bits`` bits wide, read as two's complement."""

@@ -15,32 +15,12 @@ from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.cfg import is_return
 from wcet_probe.analyzer.joins import join
 from wcet_probe.analyzer.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
-from wcet_probe.analyzer.pcode_semantics import operation, signed
+from wcet_probe.analyzer.pcode_semantics import NO_EFFECT, operation, signed
 from wcet_probe.analyzer.state import Base, Location, State
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model import Image
-
-_NO_EFFECT = frozenset(
-    {
-        "DataMemoryBarrier",
-        "DataSynchronizationBarrier",
-        "InstructionSynchronizationBarrier",
-        "HintYield",
-        "HintDebug",
-        "HintPreloadData",
-        "HintPreloadDataForWrite",
-        "HintPreloadInstruction",
-        "setISAMode",
-        "sync",
-        "enforceInOrderExecutionIO",
-        "instructionSynchronize",
-        "dataCacheBlockTouch",
-        "dataCacheBlockTouchForStore",
-    }
-)
-"""Operations of ``CALLOTHER`` without effect on registers and memory."""
 
 _MOST_READ = 64
 """Most addresses of read-only memory that one load is followed to."""
@@ -244,7 +224,7 @@ class _Run:
     def _user_operation(self, state: State, op: PcodeOp, index: int) -> None:
         if op.output is not None and op.user_op.endswith("Saturate"):
             self._compute(state, op, op.user_op, index)
-        elif op.user_op not in _NO_EFFECT:
+        elif op.user_op not in NO_EFFECT and op.user_op != "setISAMode":
             raise AnalysisError(
                 f"the effect of {op.user_op or 'an operation'} of the instruction at "
                 f"{self._memory.image.location(self._instruction.address)} is not known to the analysis: "
