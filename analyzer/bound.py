@@ -24,7 +24,7 @@ from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
 from wcet_probe.analyzer.loop_shapes import loop_shapes
 from wcet_probe.analyzer.source_match import SourceIndex, index_sources
-from wcet_probe.analyzer.state import Base, Location
+from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge, Point, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.values import Values, analyze_values
@@ -72,6 +72,7 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
     stage = prepared.bounded(request.parameters)
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
     values = prepared.values
+    registers, accesses = tuple(_register_ranges(request, values)), tuple(_access_ranges(values))
     points = [values.graph.points[index] for index in sorted(values.states)]
     return Bound(
         entry=request.entry,
@@ -83,11 +84,14 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         assumptions=(*_assumptions(request, values), *stage.loops.assumptions, *stage.told.assumptions),
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),
-        accesses=tuple(found for _, found in _access_ranges(values)),
-        registers=tuple(found for _, found in _register_ranges(request, values)),
+        accesses=tuple(found for _, found in accesses),
+        registers=tuple(found for _, found in registers),
         loop_claims=stage.loops.claims,
         flow_claims=(*stage.loops.flow_claims, *stage.told.claims),
-        certificates=(stage.certificate(instructions), stage.certificate(cycles)),
+        certificates=(
+            stage.certificate(instructions, _invariants(registers, accesses)),
+            stage.certificate(cycles),
+        ),
     )
 
 
@@ -272,10 +276,8 @@ class Bounded:
         )
         return Solved(problem, solve(flow_system(problem)))
 
-    def certificate(self, solved: Solved) -> str:
-        """The certificate of a solution; that of the instructions holds the fixpoint of the values too."""
-        values = self.prepared.values
-        invariants = _invariants(self.request, values) if solved.problem.unit == "instructions" else ()
+    def certificate(self, solved: Solved, invariants: Iterable[Invariant] = ()) -> str:
+        """The certificate of a solution, with what it is to hold of the fixpoint of the values."""
         return certificate(solved.problem, solved.solution, self.loops.derivations, invariants)
 
     def _cost(self, index: int, unit: Unit, costs: Costs) -> int:
@@ -344,11 +346,13 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
     return assumed
 
 
-def _invariants(request: BoundRequest, values: Values) -> Iterable[Invariant]:
-    for point, register in _register_ranges(request, values):
+def _invariants(
+    registers: Iterable[tuple[Point, RegisterRange]], accesses: Iterable[tuple[Point, AccessRange]]
+) -> Iterable[Invariant]:
+    for point, register in registers:
         place = register.register
         yield Invariant(point_name(point), place, register.base, register.low, register.stride, register.steps)
-    for point, access in _access_ranges(values):
+    for point, access in accesses:
         place = f"{'store' if access.is_store else 'load'}:{access.address:#x}"
         yield Invariant(point_name(point), place, access.base, access.low, access.stride, access.steps)
 
@@ -372,13 +376,12 @@ def _access_ranges(values: Values) -> Iterable[tuple[Point, AccessRange]]:
 
 def _register_ranges(request: BoundRequest, values: Values) -> Iterable[tuple[Point, RegisterRange]]:
     """What is known of the general registers where blocks begin; nothing where that is nothing."""
-    lifter = Lifter(request.target.pcode_language, request.target.isa, code_reader(request.image.segments))
     count = 32 if request.target.isa is Isa.POWERPC else 15
-    names = {f"r{number}": lifter.registers[f"r{number}"] for number in range(count)}
+    places = {f"r{number}": values.registers[f"r{number}"] for number in range(count)}
     for index in sorted(values.states):
         point, state = values.graph.points[index], values.states[index]
-        for name, varnode in names.items():
-            term = state.read(Location("register", varnode.offset, varnode.size_bytes))
+        for name, location in places.items():
+            term = state.read(location)
             if term is None or state.base(term) is Base.ANY or state.value(term).is_top:
                 continue
             value = state.value(term)

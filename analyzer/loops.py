@@ -255,7 +255,8 @@ class _Counter:
         return found
 
     def _name(self, location: Location) -> str:
-        return self._values.register_names.get(location, f"{location.space}{location.offset:+#x}")
+        names = [name for name, place in self._values.registers.items() if place == location]
+        return names[-1] if names else f"{location.space}{location.offset:+#x}"
 
     def ranges(self, count: Count) -> dict[Term, StridedInterval]:
         """What the counters can be while the loop runs as often as it may."""

@@ -51,7 +51,7 @@ class Values:
         indirect: targets of the indirect branches and calls that can be reached; none where they could not be found.
         unchecked_returns: points whose return address could not be proved to be the caller's.
         forest: reachable points and their loops.
-        register_names: of the registers' locations, for people.
+        registers: the registers' locations by name.
     """
 
     graph: Supergraph
@@ -62,7 +62,7 @@ class Values:
     indirect: Mapping[int, tuple[int, ...]]
     unchecked_returns: tuple[int, ...]
     forest: tuple[int | Loop, ...]
-    register_names: Mapping[Location, str]
+    registers: Mapping[str, Location]
 
 
 def analyze_values(image: Image, lifter: Lifter, graph: Supergraph, arguments: Mapping[str, StridedInterval]) -> Values:
@@ -137,7 +137,7 @@ class _Analysis:
             indirect=self._indirect,
             unchecked_returns=tuple(sorted(self._unchecked)),
             forest=self._forest,
-            register_names={self._register(name): name for name in sorted(self._lifter.registers)},
+            registers={name: self._register(name) for name in sorted(self._lifter.registers)},
         )
 
     def _check_fixpoint(self, headers: Collection[int]) -> None:
