@@ -13,12 +13,13 @@ from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.certificate import Invariant, certificate
 from wcet_probe.analyzer.conflicts import Conflict, conflicting_edges
 from wcet_probe.analyzer.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
+from wcet_probe.analyzer.data_misses import DataMisses, data_misses
 from wcet_probe.analyzer.expressions import evaluate
 from wcet_probe.analyzer.fact_binding import Analysed, bound_facts, check_place, parameter_values
 from wcet_probe.analyzer.facts import Facts
 from wcet_probe.analyzer.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.flow_facts import ToldFlow, flow_facts
-from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, flow_problem, point_name
+from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, edge_name, flow_problem, point_name
 from wcet_probe.analyzer.ipet import ENTER, FlowProblem, Solution, flow_system, solve
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
@@ -31,7 +32,7 @@ from wcet_probe.analyzer.values import Values, analyze_values
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.image import require_symbol
 from wcet_probe.model import Image, Instruction, InstructionCost, Isa, Target
-from wcet_probe.proof import AccessRange, Assumption, Bound, PathBlock, RegisterRange
+from wcet_probe.proof import AccessRange, Assumption, Bound, FlowGraph, GraphBlock, GraphEdge, PathBlock, RegisterRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,8 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
             stage.certificate(instructions, _invariants(registers, accesses)),
             stage.certificate(cycles),
         ),
+        worst_path_cycles=tuple(stage.worst_path(cycles)),
+        graph=stage.graph(instructions),
     )
 
 
@@ -105,6 +108,7 @@ class Prepared:
     analysed: Analysed
     conflicts: tuple[Limit, ...]
     fetches: FetchMisses
+    data: DataMisses
 
     def bounded(self, given: Mapping[str, int]) -> Bounded:
         """All loops bounded, with ``given`` for the parameters of the run.
@@ -139,7 +143,8 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
     analysed = analysed_code(request.image, values)
     icache = request.target.icache
     fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {})
-    return Prepared(request, values, index_sources(request.sources), analysed, conflicts, fetches)
+    data = data_misses(values, request.target, 8)
+    return Prepared(request, values, index_sources(request.sources), analysed, conflicts, fetches, data)
 
 
 # --------------------------------------------------------------------------------------------------------------- values
@@ -266,13 +271,15 @@ class Bounded:
         *Soundness:* as said of `flow_graph`, `costs` and `ipet`.
         """
         costs = cost_table(self.request.instructions, self.request.costs)
+        is_cycles, data = unit == "cycles", self.prepared.data
         problem = flow_problem(
             self.prepared.values,
             self.loops.flow,
-            (*self.loops.limits, *self.told.limits, *self.prepared.conflicts),
+            (*self.loops.limits, *self.told.limits, *self.prepared.conflicts, *(data.limits if is_cycles else ())),
             Subject(self.request.image.sha256, self.request.target.name, unit),
             cost=lambda point: self._cost(point.index, unit, costs),
             edge_cost=lambda edge: self._edge_cost(edge, unit, costs),
+            events=data.events if is_cycles else (),
         )
         return Solved(problem, solve(flow_system(problem)))
 
@@ -286,7 +293,8 @@ class Bounded:
             return len(block.instructions)
         misses = self.prepared.fetches.points.get(index, 0)
         target = self.request.target
-        return block_cycles(block, self.prepared.values.accesses[index], costs, target) + fetch_cycles(misses, target)
+        waiting = self.prepared.data.points.get(index, 0) + fetch_cycles(misses, target)
+        return block_cycles(block, costs) + waiting
 
     def _edge_cost(self, edge: Edge, unit: Unit, costs: Costs) -> int:
         if unit == "instructions":
@@ -296,12 +304,15 @@ class Bounded:
         return taken_cycles(block, edge.address, costs) + fetch_cycles(misses, self.request.target)
 
     def worst_path(self, solved: Solved) -> Iterable[PathBlock]:
-        """The blocks of the worst path, in order of contexts and addresses."""
+        """The blocks of the worst path, in order of contexts and addresses; what leaving a block costs is its own."""
         if solved.solution.optimum is None:
             return
         executed: dict[str, int] = {}
+        leaving: dict[str, int] = {}
         for edge in solved.problem.edges:
-            executed[edge.target] = executed.get(edge.target, 0) + solved.solution.counts[edge.name]
+            count = solved.solution.counts[edge.name]
+            executed[edge.target] = executed.get(edge.target, 0) + count
+            leaving[edge.source] = leaving.get(edge.source, 0) + count * edge.extra_cost
         executed[solved.problem.entry] = executed.get(solved.problem.entry, 0) + solved.solution.counts[ENTER]
         points = (self.prepared.values.graph.points[index] for index in sorted(self.prepared.values.states))
         for node, point in zip(solved.problem.nodes, points, strict=True):
@@ -314,8 +325,40 @@ class Bounded:
                     location=self.request.image.location(point.block.address),
                     instructions=len(point.block.instructions),
                     executions=executed[node.name],
-                    cost=executed[node.name] * node.cost,
+                    cost=executed[node.name] * node.cost + leaving.get(node.name, 0),
                 )
+
+    def graph(self, solved: Solved) -> FlowGraph:
+        """Blocks and edges that can be reached, call contexts put together, with the counts of ``solved``.
+
+        *Soundness:* none is claimed; it is for people to look at.
+        """
+        values = self.prepared.values
+        points = {index: values.graph.points[index] for index in sorted(values.states)}
+        names = {index: point_name(point) for index, point in points.items()}
+        found = solved.solution.optimum is not None
+        blocks: dict[tuple[int, str, int], int] = dict.fromkeys(map(_place, points.values()), 0)
+        blocks[_place(points[0])] += solved.solution.counts.get(ENTER, 0) if found else 0
+        edges: dict[tuple[int, int, str, str, str], int] = {}
+        for edge in values.edges:
+            if edge.target == EXIT:
+                continue
+            source, target = points[edge.source], points[edge.target]
+            count = solved.solution.counts[edge_name(names, edge)] if found else 0
+            key = (source.block.address, target.block.address, edge.way, source.function.name, target.function.name)
+            edges[key] = edges.get(key, 0) + count
+            blocks[_place(target)] += count
+        return FlowGraph(
+            tuple(
+                GraphBlock(function, address, end, count if found else None)
+                for (address, function, end), count in sorted(blocks.items())
+            ),
+            tuple(GraphEdge(*key, count if found else None) for key, count in sorted(edges.items())),
+        )
+
+
+def _place(point: Point) -> tuple[int, str, int]:
+    return point.block.address, point.function.name, point.block.end_address
 
 
 # ---------------------------------------------------------------------------------------------------------- assumptions

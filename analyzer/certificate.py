@@ -15,10 +15,11 @@ fractions in lowest terms. The records, in this order:
     entry NODE                          the edge `enter` leads into it
     exit NODE                           the edge `leave:NODE` leads out of it
     edge NAME SOURCE TARGET COST        besides the cost of the target
+    event NAME COST                     happens besides, as often as constraints allow
     loop NAME MAX ENTRY… | BACK…        back edges taken, at most MAX times for each time an entry edge is taken
-    constraint NAME <= N F EDGE …       sum of factor * edge; also with =
+    constraint NAME <= N F EDGE …       sum of factor * edge or event; also with =
     dual NAME FRACTION                  `enter`, `flow:NODE`, `loop:LOOP`, or a constraint; 0 where it is not listed
-    count EDGE N                        an integer solution; 0 where it is not listed
+    count NAME N                        of an edge or event: an integer solution; 0 where it is not listed
     derivation JSON                     a `LoopDerivation`
     invariant NODE PLACE BASE LOW STRIDE STEPS
                                         fixpoint of the value analysis: where NODE begins the register PLACE is, or the
@@ -110,6 +111,7 @@ def certificate(
         f"entry {problem.entry}",
         *(f"exit {name}" for name in problem.exits),
         *(f"edge {edge.name} {edge.source} {edge.target} {edge.extra_cost}" for edge in problem.edges),
+        *(f"event {event.name} {event.cost}" for event in problem.events),
     ]
     for loop in problem.loops:
         words = ("loop", loop.name, str(loop.max_back_edges), *loop.entry_edges, "|", *loop.back_edges)

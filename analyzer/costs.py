@@ -1,16 +1,14 @@
-"""The worst cost of a basic block under a target's timing table, every data access behind a cache taken as a miss.
+"""The worst cost of a basic block under a target's timing table, without the waiting for memory.
 
 *Soundness:* the emulator and this module charge by the same table (`wcet_probe.timing`). A predicated instruction costs
-the dearer of executed and skipped. Misses of fetches are counted by `analyzer.fetches`. A data access misses on every
-line that it may touch; a miss fills the line and writes a modified one back.
+the dearer of executed and skipped. Misses are counted by `analyzer.fetches` and `analyzer.data_misses`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from wcet_probe.analyzer.cfg import Block
-from wcet_probe.analyzer.transfer import Access
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model import Control, Image, Instruction, InstructionCost, Target
 
@@ -36,8 +34,8 @@ def check_chargeable(block: Block, costs: Costs, image: Image) -> None:
             raise AnalysisError(f"{image.location(lifted.address)} has no known cost: {found[0].problem}")
 
 
-def block_cycles(block: Block, accesses: Iterable[Access], costs: Costs, target: Target) -> int:
-    """Most cycles of one execution of ``block``, a taken conditional branch at its end and fetch misses apart.
+def block_cycles(block: Block, costs: Costs) -> int:
+    """Most cycles of one execution of ``block``, a taken conditional branch at its end and all waiting apart.
 
     *Soundness:* as said of the module.
     """
@@ -46,27 +44,13 @@ def block_cycles(block: Block, accesses: Iterable[Access], costs: Costs, target:
         instruction, cost = costs[lifted.address]
         predicated = instruction.in_it_block or instruction.condition != 14
         cycles += max(cost.executed_cycles, cost.skipped_cycles) if predicated else cost.executed_cycles
-    return cycles + sum(access_cycles(access, target) for access in accesses)
+    return cycles
 
 
 def taken_cycles(block: Block, to: int | None, costs: Costs) -> int:
     """Cycles of leaving ``block`` for ``to`` (None: returning) beside those of the block."""
     instruction, cost = costs[block.last_address]
     return cost.taken_cycles if instruction.control is Control.CONDITIONAL_BRANCH and to != block.end_address else 0
-
-
-def access_cycles(access: Access, target: Target) -> int:
-    """Most cycles that the core waits for a data access; it is aligned (assumption ``alignment``)."""
-    memory, cache = target.memory, target.dcache
-    if cache is None:
-        return memory.single_cycles
-    lines = max(1, -(-access.size_bytes // cache.line_bytes))
-    fill = memory.line_cycles(cache.line_bytes) * (2 if cache.write_back else 1)
-    if not access.is_store:
-        return lines * fill
-    miss = fill if cache.write_allocate else memory.single_cycles
-    through = 0 if cache.write_back else memory.single_cycles
-    return lines * (max(miss, through) if not cache.write_allocate else miss + through)
 
 
 def fetch_cycles(misses: int, target: Target) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from wcet_probe.analyzer.ipet import ENTER, Constraint, FlowEdge, FlowLoop, FlowNode, FlowProblem, leave
+from wcet_probe.analyzer.ipet import ENTER, Constraint, FlowEdge, FlowEvent, FlowLoop, FlowNode, FlowProblem, leave
 from wcet_probe.analyzer.supergraph import EXIT, Context, Edge, Point
 from wcet_probe.analyzer.values import Values
 
@@ -28,12 +28,13 @@ class BoundedLoop:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """``sum of coefficients * executions <= constant``, over points and edges; entering the function is ``None``."""
+    """``sum of coefficients * executions <= constant``, over points, edges and events; entering is the edge ``None``."""
 
     name: str
     points: tuple[tuple[int, int], ...] = ()
     edges: tuple[tuple[Edge | None, int], ...] = ()
     constant: int = 0
+    events: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ def flow_problem(
     *,
     cost: Callable[[Point], int],
     edge_cost: Callable[[Edge], int],
+    events: Sequence[FlowEvent] = (),
 ) -> FlowProblem:
     """The flow problem of ``values``.
 
@@ -63,6 +65,7 @@ def flow_problem(
         subject: what the certificate speaks of.
         cost: of one execution of a point's block.
         edge_cost: of taking an edge, beside the blocks.
+        events: what happens besides, as often as ``limits`` allow.
 
     *Soundness:* as said of the module; ``loops`` and ``limits`` are for the caller to prove or to assume.
     """
@@ -97,6 +100,7 @@ def flow_problem(
         entry=names[0],
         exits=tuple(dict.fromkeys(names[edge.source] for edge in exits)),
         loops=tuple(flow_loops),
+        events=tuple(events),
         constraints=tuple(_constraint(limit, names, arriving) for limit in (*limits, *never)),
     )
 
@@ -146,6 +150,7 @@ def _constraint(limit: Limit, names: Mapping[int, str], arriving: Mapping[int, S
             _add(coefficients, names, edge, coefficient)
     for edge, coefficient in limit.edges:
         _add(coefficients, names, edge, coefficient)
+    coefficients.update(limit.events)
     return Constraint(limit.name, coefficients, "<=", limit.constant)
 
 

@@ -23,7 +23,7 @@ from wcet_probe.analyzer import exact_lp, solver
 from wcet_probe.analyzer.exact_lp import Constraint, FlowSystem
 from wcet_probe.errors import AnalysisError
 
-__all__ = ["ENTER", "Constraint", "FlowEdge", "FlowLoop", "FlowNode", "FlowProblem", "FlowSystem", "Solution"]
+__all__ = ["ENTER", "Constraint", "FlowEdge", "FlowEvent", "FlowLoop", "FlowNode", "FlowProblem", "FlowSystem", "Solution"]
 
 ENTER = "enter"
 """Name of the edge from outside into the entry node: it is taken once."""
@@ -71,6 +71,14 @@ class FlowLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class FlowEvent:
+    """Something that happens beside the flow, a cache miss for instance; constraints limit how often."""
+
+    name: str
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
 class FlowProblem:
     """What a bound is computed from, and what a certificate says: a graph, its costs and what limits the flow.
 
@@ -82,7 +90,9 @@ class FlowProblem:
         entry: name of the first node. The edge `ENTER` leads into it.
         exits: names of the nodes after which the call may be over. The edge ``leave(node)`` leads out of each.
         loops: every cycle of the graph must pass a back edge of one of them, unless a constraint limits it.
-        constraints: further limits on the numbers of times that edges are taken, `ENTER` and ``leave(…)`` among them.
+        constraints: further limits on the numbers of times that edges are taken, `ENTER` and ``leave(…)`` among them,
+            and that events happen.
+        events: what happens besides.
     """
 
     image_sha256: str
@@ -95,6 +105,7 @@ class FlowProblem:
     exits: tuple[str, ...]
     loops: tuple[FlowLoop, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    events: tuple[FlowEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +114,7 @@ class Solution:
 
     Attributes:
         optimum: the value of ``counts``: the most that an integer solution reaches, as far as the solver can tell.
-        counts: an integer solution by variable, checked exactly against all constraints. Where the solver finds none
+        counts: an integer solution by variable, edge or event, checked exactly against all constraints. Where the solver finds none
             that stands the check (the counts are huge, and no solution of the relaxation is integral), there are no
             counts and the optimum is None; the bound is none the less proved.
         dual: a feasible dual vector by the name of the constraint: exact.
@@ -130,7 +141,7 @@ def into(problem: FlowProblem, node: str) -> tuple[str, ...]:
 def flow_system(problem: FlowProblem) -> FlowSystem:
     """The integer program of a flow problem.
 
-    Its variables are the edges with `ENTER` and ``leave(…)``; its constraints are named ``enter``, ``flow:NODE`` (the
+    Its variables are the edges with `ENTER` and ``leave(…)``, and the events; its constraints are named ``enter``, ``flow:NODE`` (the
     flow in, less the flow out, is 0), ``loop:LOOP``, and as the problem names them.
 
     Raises:
@@ -152,6 +163,7 @@ def flow_system(problem: FlowProblem) -> FlowSystem:
     for name in problem.exits:
         objective[leave(name)] = 0
         flows[name][leave(name)] = -1
+    objective |= {event.name: event.cost for event in problem.events}
     constraints = [Constraint("enter", {ENTER: 1}, "=", 1)]
     constraints += [Constraint(f"flow:{name}", flow, "=", 0) for name, flow in flows.items()]
     for loop in problem.loops:
@@ -251,6 +263,7 @@ def _is_solution(system: FlowSystem, solution: Mapping[str, Fraction]) -> bool:
 def _check_names(problem: FlowProblem, costs: Mapping[str, int]) -> None:
     """Raise ValueError where the problem is not well-formed."""
     edges = [ENTER, *map(leave, problem.exits), *(edge.name for edge in problem.edges)]
+    edges += [event.name for event in problem.events]
     limits = ["enter", *(f"flow:{name}" for name in costs), *(f"loop:{loop.name}" for loop in problem.loops)]
     limits += [constraint.name for constraint in problem.constraints]
     for kind, names in (("node", [node.name for node in problem.nodes]), ("edge", edges), ("constraint", limits)):
@@ -264,7 +277,7 @@ def _check_names(problem: FlowProblem, costs: Mapping[str, int]) -> None:
             raise ValueError(f"edge {edge.name} leads from or to an unknown node.")
     for constraint in problem.constraints:
         if not constraint.coefficients.keys() <= set(edges):
-            raise ValueError(f"constraint {constraint.name} speaks of an unknown edge.")
+            raise ValueError(f"constraint {constraint.name} speaks of an unknown edge or event.")
 
 
 def _check_loops(problem: FlowProblem) -> None:

@@ -382,3 +382,23 @@ def defined_at(name: LeafName) -> int | None:
         case ("phi", (int(place), *_), *_) | (int(place), *_):
             return place
     return None
+
+
+def is_defined_before(name: LeafName, place: int, now: tuple[int, int]) -> bool:
+    """Whether the leaf of this name, where point ``place`` defines it, was defined in the current execution of it.
+
+    Args:
+        name: of the leaf.
+        place: the point that is executed.
+        now: address and operation that it has come to.
+
+    *Soundness:* the instructions of a block are executed in the order of their addresses. Where a predicated definition
+    was skipped, what speaks of the leaf behind it does so under the condition that it was not.
+    """
+    defined = defined_at(name)
+    match name:
+        case ("phi", (int(), *at), *_) if defined == place:
+            return tuple(at) <= now
+        case (int(), *at) if defined == place:
+            return tuple(at[:2]) < now
+    return defined is not None and defined != place

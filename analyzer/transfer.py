@@ -16,25 +16,33 @@ from wcet_probe.analyzer.cfg import is_return
 from wcet_probe.analyzer.joins import join
 from wcet_probe.analyzer.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode_semantics import NO_EFFECT, operation, signed
-from wcet_probe.analyzer.state import Base, Location, State
+from wcet_probe.analyzer.state import Base, Location, State, is_defined_before
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model import Image
 
+_BRANCHES = ("BRANCH", "CBRANCH")
 _MOST_READ = 64
 """Most addresses of read-only memory that one load is followed to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A data access of an instruction: ``size_bytes`` at an address of ``base`` plus ``offset``."""
+    """A data access of an instruction: ``size_bytes`` at an address of ``base`` plus ``offset``.
+
+    ``pointer`` is the address as a term that means the same value as long as none of its leaves is defined anew; None
+    where one of them may have been in this execution of the block. An access that is not ``is_certain`` may also not
+    take place where its instruction is executed.
+    """
 
     instruction_address: int
     is_store: bool
     base: Base
     offset: StridedInterval
     size_bytes: int
+    pointer: Term | None
+    is_certain: bool
 
 
 @dataclass(slots=True)
@@ -189,7 +197,7 @@ class _Run:
                 return [(None, Flow(way, None, state, flow.conditions, target))]
             case "STORE":
                 pointer, value = (self._read(state, varnode, index) for varnode in op.inputs)
-                self._store(state, pointer, value, op.inputs[1].size_bytes)
+                self._store(state, pointer, value, op.inputs[1].size_bytes, index)
             case "LOAD":
                 self._read_memory(state, op, index)
             case "CALLOTHER":
@@ -201,7 +209,7 @@ class _Run:
     def _read_memory(self, state: State, op: PcodeOp, index: int) -> None:
         if op.output is not None:
             pointer = self._read(state, op.inputs[0], index)
-            self._write(state, op.output, self._load(state, pointer, op.output.size_bytes, index))
+            self._write(state, op.output, self._load(state, pointer, op.output.size_bytes, index), index)
 
     def _jump(self, target: Varnode, index: int, flow: Flow) -> tuple[int | None, Flow]:
         if target.space == "const":
@@ -242,7 +250,7 @@ class _Run:
         term = self._terms.apply(name, operands, bits)
         if term is None:
             term = self._opaque(state, name, operands, bits, index)
-        self._write(state, op.output, term)
+        self._write(state, op.output, term, index)
 
     def _opaque(self, state: State, name: str, operands: tuple[Term, ...], bits: int, index: int) -> Term:
         """A leaf for a term that would be too deep."""
@@ -268,9 +276,9 @@ class _Run:
                 state.locations[location] = term
         return term
 
-    def _write(self, state: State, varnode: Varnode, term: Term) -> None:
+    def _write(self, state: State, varnode: Varnode, term: Term, index: int) -> None:
         if varnode.space == "ram":
-            self._store(state, self._terms.constant(varnode.offset, 32), term, varnode.size_bytes)
+            self._store(state, self._terms.constant(varnode.offset, 32), term, varnode.size_bytes, index)
         else:
             state.write(Location(varnode.space, varnode.offset, varnode.size_bytes), term)
 
@@ -283,13 +291,24 @@ class _Run:
             return Location("stack", signed(offset.bits, offset.value), size_bytes)
         return Location("static", offset.value, size_bytes) if self._memory.is_static(offset.value) else None
 
-    def _tell(self, state: State, pointer: Term, size_bytes: int, *, is_store: bool) -> None:
+    def _tell(self, state: State, pointer: Term, size_bytes: int, index: int, *, is_store: bool) -> None:
         if self._accesses:
-            access = Access(self._instruction.address, is_store, state.base(pointer), state.value(pointer), size_bytes)
-            self._accesses(access)
+            base, offset = state.base(pointer), state.value(pointer)
+            lasting = pointer if self._is_lasting(pointer, index) else None
+            is_certain = not any(op.opcode in _BRANCHES for op in self._instruction.ops[:index])
+            self._accesses(
+                Access(self._instruction.address, is_store, base, offset, size_bytes, lasting, is_certain)
+            )
+
+    def _is_lasting(self, pointer: Term, index: int) -> bool:
+        """Whether each leaf of ``pointer`` is defined elsewhere, or was in this execution of the block."""
+        now = (self._instruction.address, index)
+        return all(
+            is_defined_before(self._terms[leaf].arguments, self._place, now) for leaf in self._terms.leaves(pointer)
+        )
 
     def _load(self, state: State, pointer: Term, size_bytes: int, index: int) -> Term:
-        self._tell(state, pointer, size_bytes, is_store=False)
+        self._tell(state, pointer, size_bytes, index, is_store=False)
         place = self._place_of(state, pointer, size_bytes)
         name = (self._place, self._instruction.address, index)
         bits = 8 * size_bytes
@@ -327,8 +346,8 @@ class _Run:
             result = strided.join(result, strided.constant(8 * size_bytes, content))
         return result
 
-    def _store(self, state: State, pointer: Term, value: Term, size_bytes: int) -> None:
-        self._tell(state, pointer, size_bytes, is_store=True)
+    def _store(self, state: State, pointer: Term, value: Term, size_bytes: int, index: int) -> None:
+        self._tell(state, pointer, size_bytes, index, is_store=True)
         base, offset = state.base(pointer), state.value(pointer)
         if state.base(value) is not Base.NUMBER and base is not Base.STACK:
             self._memory.stack_escapes = True

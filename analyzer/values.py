@@ -119,7 +119,7 @@ class _Analysis:
         self._unchecked.clear()
         self._indirect.clear()
         headers = {loop.header for loop in loops_of(self._forest)}
-        for index in _in_order(self._forest):
+        for index in in_order(self._forest):
             if index not in headers:
                 self._visit(index, self._accesses)
             elif self._arriving(index):
@@ -304,11 +304,14 @@ def brought_back(values: Values) -> Mapping[Edge, frozenset[Term]]:
     return {edge: frozenset(states.get(edge.target, ())) - spoken(found.state) for edge, found in values.edges.items()}
 
 
-def _in_order(parts: Sequence[int | Loop]) -> Iterator[int]:
-    """All points, each behind those that control comes from, but for the ends of loops."""
+def in_order(parts: Sequence[int | Loop]) -> Iterator[int]:
+    """All points, each behind those that control comes from, but for the ends of loops.
+
+    *Soundness:* it decides the time of a fixpoint, not the result.
+    """
     for part in parts:
         if isinstance(part, Loop):
-            yield from _in_order(part.parts)
+            yield from in_order(part.parts)
         else:
             yield part
 

@@ -1,16 +1,17 @@
-"""The cache simulation in plain Python: the twin that the native core (``emu/native/cache.c``) is held equal to.
+"""The cache simulation in plain Python: the twin that the native core (``emu/native/``) is held equal to.
 
 It is written from the definition of each policy and not from the C: lines live in ways, LRU and FIFO keep time stamps.
+A unified cache is one content behind two ports, of fetches and of data accesses, which count apart.
 
 Modelling choices: as in ``emu/native/cache.h``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from wcet_probe.model import CacheConfig, InitialCache, Replacement
+from wcet_probe.model import CacheConfig, InitialCache, Replacement, Target
 
 _ALIEN = -1
 
@@ -21,6 +22,16 @@ class _Line:
     dirty: bool
     filled: int
     used: int
+
+
+@dataclass(slots=True)
+class _Content:
+    """What a cache holds, with all that its policy remembers."""
+
+    random: int
+    ways: dict[int, list[_Line | None]] = field(default_factory=dict)
+    trees: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
+    clock: int = 0
 
 
 @dataclass(slots=True)
@@ -41,21 +52,25 @@ class CacheSimulation:
     writebacks: int = 0
     memory_writes: int = 0
     touched_sets: set[int] = field(default_factory=set)
-    _ways: dict[int, list[_Line | None]] = field(default_factory=dict)
-    _trees: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
-    _clock: int = 0
-    _random: int = 0
+    _shared: _Content | None = None
+    _content: _Content = field(init=False)
 
     def __post_init__(self) -> None:
-        self._random = (self.config.seed * 2654435761 ^ 0x9E3779B9) & 0xFFFFFFFF or 1
+        seed = (self.config.seed * 2654435761 ^ 0x9E3779B9) & 0xFFFFFFFF or 1
+        self._content = self._shared or _Content(seed)
+
+    def second_port(self) -> CacheSimulation:
+        """Another way into the same cache, with counts of its own."""
+        return CacheSimulation(self.config, self.initial, _shared=self._content)
 
     def access(self, address: int, *, is_write: bool) -> bool:
         """One access to the line that holds ``address``; True for a hit."""
-        self._clock += 1
+        content = self._content
+        content.clock += 1
         number = address // self.config.line_bytes
         index = number % self.config.sets
         self.touched_sets.add(index)
-        ways = self._ways.setdefault(index, self._initial_ways())
+        ways = content.ways.setdefault(index, self._initial_ways())
         way = next((w for w, line in enumerate(ways) if line is not None and line.number == number), None)
         self._count(is_write=is_write, hit=way is not None)
         if way is None:
@@ -64,13 +79,13 @@ class CacheSimulation:
             way = self._victim(index, ways)
             old = ways[way]
             self.writebacks += old is not None and old.dirty
-            ways[way] = _Line(number, dirty=False, filled=self._clock, used=self._clock)
+            ways[way] = _Line(number, dirty=False, filled=content.clock, used=content.clock)
             hit = False
         else:
             hit = True
         line = ways[way]
         assert line is not None  # noqa: S101  (for the type checker: the way was just filled or hit)
-        line.used = self._clock
+        line.used = content.clock
         line.dirty |= is_write and self.config.write_back
         self._point_away(index, way)
         return hit
@@ -124,14 +139,14 @@ class CacheSimulation:
 
     def _plru_victim(self, index: int) -> int:
         """Follow the tree's bits from the root (Al-Zoubi et al., ACM-SE 2004): 0 left, 1 right."""
-        tree, low, high = self._trees.get(index, {}), 0, self.config.ways
+        tree, low, high = self._content.trees.get(index, {}), 0, self.config.ways
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if tree.get((low, high), 0) else (low, middle)
         return low
 
     def _point_away(self, index: int, way: int) -> None:
-        tree, low, high = self._trees.setdefault(index, {}), 0, self.config.ways
+        tree, low, high = self._content.trees.setdefault(index, {}), 0, self.config.ways
         while high - low > 1:
             middle = (low + high) // 2
             tree[(low, high)] = int(way < middle)
@@ -139,9 +154,43 @@ class CacheSimulation:
 
     def _draw(self) -> int:
         """xorshift32 (Marsaglia 2003)."""
-        x = self._random
+        x = self._content.random
         x ^= x << 13 & 0xFFFFFFFF
         x ^= x >> 17
         x ^= x << 5 & 0xFFFFFFFF
-        self._random = x
+        self._content.random = x
         return x
+
+
+def simulate(
+    target: Target,
+    initial: InitialCache,
+    path: Iterable[int],
+    size_of: Callable[[int], int],
+    accesses: Iterable[tuple[int, int, int, bool]],
+) -> tuple[CacheSimulation | None, CacheSimulation | None]:
+    """The caches of ``target`` behind a call: the port of fetches and that of data accesses, None where there is none.
+
+    Parameters:
+        target: whose caches, and uncached regions, they are.
+        initial: content at entry, ``cold`` or ``dirty``.
+        path: addresses of the executed instructions in order.
+        size_of: bytes of the instruction at an address.
+        accesses: data accesses in order, as instruction, address, size in bytes, and whether it stores.
+    """
+    icache = CacheSimulation(target.icache, initial) if target.icache else None
+    if target.unified_cache and icache:
+        dcache: CacheSimulation | None = icache.second_port()
+    else:
+        dcache = CacheSimulation(target.dcache, initial) if target.dcache else None
+    waiting = iter(accesses)
+    access = next(waiting, None)
+    for address in path:
+        if icache:
+            icache.access_bytes(address, size_of(address), is_write=False)
+        while access and access[0] == address:
+            _, at, size_bytes, is_store = access
+            if dcache and not target.memory.region_at(at):
+                dcache.access_bytes(at, size_bytes, is_write=is_store)
+            access = next(waiting, None)
+    return icache, dcache

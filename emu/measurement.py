@@ -34,7 +34,8 @@ def measurement(
     touched = dict(_split_heap(observation.touched, heap_metadata))
     stalls = stall_cycles(observation, target)
     runs, path = executed_path(observation, table)
-    data = {name: _sets(words, target.dcache) for name, words in touched.items()}
+    cached = {name: [word for word in words if not target.memory.region_at(word)] for name, words in touched.items()}
+    data = {name: _sets(words, target.dcache) for name, words in cached.items()}
     return Measurement(
         instructions=observation.instructions,
         cycles=observation.cycles + stalls,
@@ -60,19 +61,21 @@ def stall_cycles(observation: Observation, target: Target) -> int:
     """Cycles that the core waits for memory: line fills, write-backs, single accesses.
 
     Without a D-cache every load and store is a single access; without an I-cache fetches are part of the instruction
-    timing.
+    timing. Accesses to an uncached region have their own cycles. A fetch writes a line back where it evicts data from a
+    unified cache.
     """
     memory = target.memory
-    cycles = 0
+    cycles = observation.region_cycles
     if target.icache:
-        cycles += observation.icache.misses * memory.line_cycles(target.icache.line_bytes)
+        fetches = observation.icache
+        cycles += (fetches.misses + fetches.writebacks) * memory.line_cycles(target.icache.line_bytes)
     if target.dcache:
         counts = observation.dcache
         fills = counts.read_misses + (counts.write_misses if target.dcache.write_allocate else 0)
         cycles += (fills + counts.writebacks) * memory.line_cycles(target.dcache.line_bytes)
         cycles += counts.memory_writes * memory.single_cycles
     else:
-        cycles += (observation.loads + observation.stores) * memory.single_cycles
+        cycles += (observation.loads + observation.stores - observation.region_accesses) * memory.single_cycles
     return cycles
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import POINTER, Structure, c_bool, c_int32, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from wcet_probe.errors import WcetProbeError
-from wcet_probe.model import CacheConfig, InitialCache, Replacement
+from wcet_probe.model import CacheConfig, InitialCache, Replacement, UncachedRegion
 
-_ABI_VERSION = 4
+_ABI_VERSION = 5
 
 REPLACEMENT = {Replacement.LRU: 0, Replacement.FIFO: 1, Replacement.PLRU: 2, Replacement.RANDOM: 3}
 CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
@@ -82,6 +83,12 @@ class RangeLayout(Structure):
     _fields_ = [(name, c_uint32) for name in ("base", "bytes", "writable", "touched_word")]
 
 
+class UncachedLayout(Structure):
+    """``struct wp_uncached``."""
+
+    _fields_ = [(name, c_uint32) for name in ("base", "bytes", "read_cycles", "write_cycles")]
+
+
 class LoopEventLayout(Structure):
     """``struct wp_loop_event``."""
 
@@ -126,6 +133,7 @@ class SetupLayout(Structure):
         ("entered", POINTER(c_uint32)),
         ("left", POINTER(c_uint32)),
         ("path", POINTER(c_uint32)),
+        ("uncached", POINTER(UncachedLayout)),
         ("loops", LoopSetupLayout),
         ("code_base", c_uint32),
         ("code_bytes", c_uint32),
@@ -135,6 +143,8 @@ class SetupLayout(Structure):
         ("harness_bytes", c_uint32),
         ("stack_pointer", c_int32),
         ("flags_register", c_int32),
+        ("uncached_count", c_uint32),
+        ("unified_cache", c_uint32),
     ]
 
 
@@ -148,6 +158,8 @@ class CountsLayout(Structure):
         ("stores", c_uint64),
         ("path_length", c_uint64),
         ("operations", c_uint64),
+        ("region_accesses", c_uint64),
+        ("region_cycles", c_uint64),
         ("lowest_stack_pointer", c_uint32),
         ("stop", c_uint32),
         ("stop_pc", c_uint32),
@@ -210,3 +222,14 @@ def cache_layout(config: CacheConfig | None) -> CacheLayout | None:
         config.write_allocate,
         config.seed,
     )
+
+
+def uncached_layout(regions: Sequence[UncachedRegion]) -> ctypes.Array[UncachedLayout]:
+    """``regions`` as the native core takes them."""
+    rows = [
+        UncachedLayout(
+            region.extent.base_address, region.extent.size_bytes, region.read_cycles.value, region.write_cycles.value
+        )
+        for region in regions
+    ]
+    return (UncachedLayout * len(rows))(*rows)

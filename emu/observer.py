@@ -32,7 +32,8 @@ class Observation:
 
     Attributes:
         instructions, cycles, loads, stores: as in ``Measurement``; ``cycles`` are instruction cycles only.
-        icache, dcache: counts of the caches.
+        icache, dcache: counts of the caches; of a unified one those of its fetches, and of its data accesses.
+        region_accesses, region_cycles: data accesses to uncached regions, and what they cost.
         lowest_stack_pointer: lowest value of the stack pointer behind an instruction that wrote it, or None.
         entered, left: how often a block started at, and ended before, each row of the code table.
         path: executed blocks as pairs of rows, first and behind, in order.
@@ -46,6 +47,8 @@ class Observation:
     stores: int
     icache: CacheCounts
     dcache: CacheCounts
+    region_accesses: int
+    region_cycles: int
     lowest_stack_pointer: int | None
     entered: tuple[int, ...]
     left: tuple[int, ...]
@@ -70,6 +73,7 @@ class Observer:
         self._path = (ctypes.c_uint32 * (2 * PATH_CAPACITY))()
         self._operations = (ctypes.c_uint32 * 0)()
         stack_pointer = "r1" if target.isa is Isa.POWERPC else "r13"
+        self._uncached = native.uncached_layout(target.memory.regions)
         setup = native.SetupLayout(
             read_register=register_read_address(),
             stop_engine=stop_address(),
@@ -81,6 +85,7 @@ class Observer:
             entered=self._entered,
             left=self._left,
             path=self._path,
+            uncached=self._uncached,
             loops=loop_setup(loops),
             code_base=table.base_address,
             code_bytes=table.size_bytes,
@@ -90,9 +95,12 @@ class Observer:
             harness_bytes=harness.size_bytes,
             stack_pointer=register_id(target.isa, stack_pointer),
             flags_register=register_id(target.isa, "cpsr") if target.isa is Isa.ARM else 0,
+            uncached_count=len(target.memory.regions),
+            unified_cache=target.unified_cache,
         )
+        icache = None if target.unified_cache else _never_written(target.icache)
         self._handle: int | None = self._library.wp_observer_open(
-            ctypes.byref(setup), native.cache_layout(_never_written(target.icache)), native.cache_layout(target.dcache)
+            ctypes.byref(setup), native.cache_layout(icache), native.cache_layout(target.dcache)
         )
         if not self._handle:
             message = "the native core ran out of memory; choose smaller caches."
@@ -148,6 +156,8 @@ class Observer:
             stores=counts.stores,
             icache=_counts(icache, self._target.icache),
             dcache=_counts(dcache, self._target.dcache),
+            region_accesses=counts.region_accesses,
+            region_cycles=counts.region_cycles,
             lowest_stack_pointer=None if lowest == 0xFFFFFFFF else lowest,
             entered=tuple(self._entered),
             left=tuple(self._left),

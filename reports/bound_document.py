@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wcet_probe import __version__
 from wcet_probe.gap import BlockGap
 from wcet_probe.proof import Bound, Formula, LoopBound, PathBlock
+from wcet_probe.reports.listing import code_sections, graph_section, hex_address, image_section, reached
 from wcet_probe.verify import bound_digest
 
 if TYPE_CHECKING:
@@ -16,8 +21,35 @@ if TYPE_CHECKING:
 Document = dict[str, object]
 
 
-def bound_section(bound: Bound) -> Document:
-    """``bound`` with its certificates, and the digest of the section."""
+_ENGINES = ("capstone", "highspy", "pypcode", "unicorn", "ziglang")
+"""Packages that numbers depend on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """What runs showed of that which is bounded.
+
+    Attributes:
+        loop_maxima: most executions of a loop's header for one entry, by its address.
+        flow_maxima: the largest sum of each flow claim.
+        executions: of each instruction of the measured call, by address.
+    """
+
+    loop_maxima: Mapping[int, int]
+    flow_maxima: tuple[int, ...]
+    executions: Mapping[int, int]
+
+
+_NO_MAXIMA: Mapping[int, int] = MappingProxyType({})
+
+
+def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
+    """``bound`` with its certificates, what runs showed of it, and the digest of the section."""
+    most = {loop.address: 0 for loop in bound.loops}
+    for loop in bound.loops:
+        most[loop.address] = max(most[loop.address], loop.max)
+    maxima = seen.loop_maxima if seen else _NO_MAXIMA
+    sums = seen.flow_maxima if seen else (None,) * len(bound.flow_claims)
     section: Document = {
         "entry": bound.entry,
         "instructions": bound.instructions,
@@ -25,8 +57,18 @@ def bound_section(bound: Bound) -> Document:
         "parameters": dict(bound.parameters),
         "blocks": bound.blocks,
         "assumptions": [{"id": a.id, "statement": a.statement, "check": a.check} for a in bound.assumptions],
-        "loops": [_loop(loop) for loop in bound.loops],
-        "worst_path": [_block(block) for block in bound.worst_path],
+        # Runs do not tell contexts apart: what was observed is that of the contexts with the largest bound.
+        "loops": [
+            {**_loop(loop), "observed_max": maxima.get(loop.address) if loop.max == most[loop.address] else None}
+            for loop in bound.loops
+        ],
+        "flow_claims": [
+            {"where": claim.where, "statement": claim.statement, "constant": claim.constant, "observed": found}
+            for claim, found in zip(bound.flow_claims, sums, strict=True)
+        ],
+        "graph": graph_section(bound.graph, seen.executions if seen else None),
+        "worst_path": [_block(block, "cost_instructions") for block in bound.worst_path],
+        "worst_path_cycles": [_block(block, "cost_cycles") for block in bound.worst_path_cycles],
         "certificates": list(bound.certificates),
     }
     return {**section, "digest": bound_digest(section)}
@@ -39,9 +81,9 @@ def gap_section(gaps: Sequence[BlockGap], bound: Bound, observed_instructions: i
         "above_worst_path": bound.instructions - sum(block.cost for block in bound.worst_path),
         "blocks": [
             {
-                "address": _hex(gap.address),
+                "address": hex_address(gap.address),
                 "location": gap.location,
-                "code": [f"{_hex(one.address)} {one.text}" for one in gap.instructions],
+                "code": [f"{hex_address(one.address)} {one.text}" for one in gap.instructions],
                 "bound_executions": gap.bound_executions,
                 "observed_executions": gap.observed_executions,
                 "instructions": gap.difference,
@@ -62,25 +104,41 @@ def formula_section(formula: Formula) -> Document:
     }
 
 
-def firmware_document(found: FirmwareBound) -> Document:
-    """The document ``wcet-probe-bound`` of a function of any firmware."""
+def firmware_document(found: FirmwareBound, target_configuration: Document) -> Document:
+    """The document ``wcet-probe-bound`` of a function of any firmware; for the target's document see `document`."""
+    code = reached(found.instructions, found.bound, None)
     return {
         "format": "wcet-probe-bound",
         "version": 1,
-        "tool": {"name": "wcet-probe", "version": __version__},
+        "tool": tool_section(),
         "target": found.target.name,
-        "image": {"sha256": found.image.sha256},
+        "target_configuration": target_configuration,
+        "image": image_section(found.image, code),
         "sources": sorted(found.sources),
+        **code_sections(found.image, code, found.sources),
         "bound": bound_section(found.bound),
     }
+
+
+def tool_section() -> Document:
+    """This program, and the versions of the packages that its numbers depend on; null where one is not installed."""
+    return {"name": "wcet-probe", "version": __version__, "packages": {name: _version(name) for name in _ENGINES}}
+
+
+@cache
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _loop(loop: LoopBound) -> Document:
     return {
         "name": loop.name,
         "function": loop.function,
-        "address": _hex(loop.address),
-        "context": [_hex(address) for address in loop.context],
+        "address": hex_address(loop.address),
+        "context": [hex_address(address) for address in loop.context],
         "location": loop.location,
         "file": loop.file or None,
         "line": loop.line or None,
@@ -93,18 +151,14 @@ def _loop(loop: LoopBound) -> Document:
     }
 
 
-def _block(block: PathBlock) -> Document:
+def _block(block: PathBlock, cost: str) -> Document:
     return {
         "function": block.function,
-        "context": [_hex(address) for address in block.context],
-        "address": _hex(block.address),
-        "end_address": _hex(block.end_address),
+        "context": [hex_address(address) for address in block.context],
+        "address": hex_address(block.address),
+        "end_address": hex_address(block.end_address),
         "location": block.location,
         "instructions": block.instructions,
         "executions": block.executions,
-        "cost_instructions": block.cost,
+        cost: block.cost,
     }
-
-
-def _hex(address: int) -> str:
-    return f"{address:#010x}"

@@ -6,18 +6,32 @@ Each document names its ``format`` and ``version``; a key that is added later do
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from hashlib import sha256
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from wcet_probe import __version__
-from wcet_probe.model import Allocator, CacheConfig, CacheCounts, Image, Measurement, Report, Run, Target
+from wcet_probe.gap import observed_executions
+from wcet_probe.model import Allocator, CacheConfig, CacheCounts, Image, Measurement, Report, Run, Target, Verdict
 from wcet_probe.reports.bound import Account
-from wcet_probe.reports.bound_document import bound_section, formula_section, gap_section
+from wcet_probe.reports.bound_document import (
+    Observations,
+    bound_section,
+    firmware_document,
+    formula_section,
+    gap_section,
+    tool_section,
+)
+from wcet_probe.reports.listing import code_sections, hex_address, image_section, reached
+from wcet_probe.sizes import format_size
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from wcet_probe.firmware import FirmwareBound
 
 Document = dict[str, object]
 
@@ -25,15 +39,21 @@ Document = dict[str, object]
 def document(report: Report, account: Account | None = None) -> Document:
     """The document ``wcet-probe-result`` of one answer; with the long ``account`` of its bound, if asked for."""
     bound, seen = report.bound, report.measurement
+    code = reached(report.instructions, bound, seen)
     return {
         "format": "wcet-probe-result",
         "version": 1,
-        "tool": {"name": "wcet-probe", "version": __version__},
+        "tool": tool_section(),
+        "request": _request(report),
+        "command": _command(report, account),
         "allocator": report.allocator.name,
         "target": report.target.name,
         "scenario": report.plan.scenario,
         "heap_bytes": report.heap_bytes,
-        "image": {"sha256": report.image.sha256, "compiler": report.image.compiler, "flags": plain(report.image.flags)},
+        "allocator_manifest": _manifest(report.allocator),
+        "target_configuration": target_document(report.target),
+        "image": image_section(report.image, code),
+        **code_sections(report.image, code, dict(report.allocator.sources)),
         "parameters": plain(report.allocator.values),
         "initial_cache": plain(report.initial_cache),
         "measured_operation": plain(report.plan.measured),
@@ -49,7 +69,7 @@ def document(report: Report, account: Account | None = None) -> Document:
         **_hardware(report.target),
         "observed": _observed(report.measurement, report.image),
         "cross_check": plain(report.cross_check),
-        "bound": bound_section(bound) if bound else None,
+        "bound": bound_section(bound, _observations(report)) if bound else None,
         "no_bound": report.no_bound or None,
         "slack": {unit: getattr(bound, unit) - getattr(seen, unit) for unit in ("instructions", "cycles")}
         if bound
@@ -58,6 +78,11 @@ def document(report: Report, account: Account | None = None) -> Document:
         "formula": formula_section(account.formula) if account and account.formula else None,
         "verdict": plain(report.verdict),
     }
+
+
+def bound_document(found: FirmwareBound) -> Document:
+    """The document ``wcet-probe-bound`` of a function of any firmware."""
+    return firmware_document(found, target_document(found.target))
 
 
 def results_document(results: Iterable[Document]) -> Document:
@@ -110,6 +135,53 @@ def _record(value: DataclassInstance) -> Document:
     return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
 
 
+def _request(report: Report) -> Document:
+    """What was asked; of a compiler that is named by its path, the file name."""
+    question = report.question
+    return {
+        "scenario": report.plan.scenario,
+        "heap_bytes": report.heap_bytes,
+        "seed": question.seed,
+        "parameters": plain(report.allocator.values),
+        "caches": list(question.cache_options),
+        "initial_cache": plain(question.initial_cache),
+        "compiler": PurePath(question.compiler).name,
+        "cross_check": question.cross_check,
+    }
+
+
+def _command(report: Report, account: Account | None) -> str:
+    """The command line that repeats the answer, whatever the configuration is."""
+    allocator, question = report.allocator, report.question
+    words = ["wcet-probe", allocator.name, "--target", report.target.name, "--scenario", report.plan.scenario]
+    words += ["--heap", format_size(report.heap_bytes).replace(" ", "")]
+    defaults = {parameter.name: parameter.default for parameter in allocator.parameters}
+    for name, value in sorted(allocator.values.items()):
+        words += [] if value == defaults.get(name) else ["--param", f"{name}={value}"]
+    for option in question.cache_options:
+        words += ["--cache", option]
+    words += ["--initial-cache", question.initial_cache.value] if question.initial_cache else []
+    words += ["--seed", str(question.seed)] if question.seed else []
+    words += ["--cc", PurePath(question.compiler).name]
+    switches = {
+        "--no-bound": report.verdict is Verdict.OBSERVED,
+        "--why": account is not None,
+        "--cross-check": question.cross_check,
+    }
+    return shlex.join([*words, *(switch for switch, given in switches.items() if given), "--json"])
+
+
+def _manifest(allocator: Allocator) -> Document:
+    """The allocator's document, with a hash of each source."""
+    sources = [{"name": name, "sha256": sha256(text.encode()).hexdigest()} for name, text in allocator.sources]
+    return {**allocator_document(allocator), "sources": sources}
+
+
+def _observations(report: Report) -> Observations:
+    executions = observed_executions(report.measurement, report.instructions) if report.instructions else {}
+    return Observations(report.loop_maxima, report.flow_maxima, executions)
+
+
 def _hardware(target: Target) -> Document:
     caches = {"icache": _cache(target.icache), "dcache": _cache(target.dcache)}
     return {"caches": caches, "memory": plain(target.memory)}
@@ -145,7 +217,7 @@ def _run(run: Run, image: Image) -> Document:
     function = image.function_at(run.address)
     return {
         **_record(run),
-        "address": f"{run.address:#010x}",
+        "address": hex_address(run.address),
         "function": function.name if function else None,
         "location": image.location(run.address),
     }

@@ -22,6 +22,7 @@ from wcet_probe.model import (
     Sourced,
     Target,
     Timing,
+    UncachedRegion,
     Verdict,
 )
 from wcet_probe.reports.bound import both_sides, how_many_assumed, short_assumptions, short_loops
@@ -303,8 +304,9 @@ def _target_page(target: Target, width: int) -> Iterator[Line]:
         ("class", "each", "per\nregister", "load-\nuse", "branch\ntaken", "basis", "source"),
     )
     yield heading("\nCaches")
+    caches = [("instruction", target.icache), ("data", target.dcache)]
     yield from table(
-        [_cache("instruction", target.icache, sources), _cache("data", target.dcache, sources)],
+        [_cache(*cache, sources) for cache in ([("unified", target.dcache)] if target.unified_cache else caches)],
         ("cache", "size", "sets", "ways", "line", "policy", "writes", "basis", "source"),
     )
     yield heading("\nMemory behind the caches")
@@ -316,6 +318,12 @@ def _target_page(target: Target, width: int) -> Iterator[Line]:
         ],
         ("what", "value", "basis", "source"),
     )
+    if target.memory.regions:
+        yield heading("\nUncached regions, cycles of an access")
+        yield from table(
+            [row for region in target.memory.regions for row in _region_rows(region, sources)],
+            ("region", "addresses", "access", "cycles", "basis", "source"),
+        )
     yield from _items("Modelling choices", (("-", choice) for choice in target.modelling_choices), width)
     yield from _items("Notes", ((name, timing.note) for name, timing in timings.items() if timing.note), width)
     yield from _items("Sources", ((f"[{number}]", text) for text, number in sources.items()), width)
@@ -353,6 +361,11 @@ def _cache(name: str, cache: CacheConfig | None, sources: _Sources) -> tuple[obj
         writes = "-"
     geometry = (format_size(cache.size_bytes), cache.sets, cache.ways, cache.line_bytes)
     return name, *geometry, policy, writes, cache.basis.value, f"[{sources[cache.source]}]"
+
+
+def _region_rows(region: UncachedRegion, sources: _Sources) -> Iterator[tuple[object, ...]]:
+    yield region.name, _range(region.extent), *_number("read", region.read_cycles, sources)
+    yield "", "", *_number("write", region.write_cycles, sources)
 
 
 def _number(what: str, number: Sourced, sources: _Sources) -> tuple[object, ...]:

@@ -2,7 +2,7 @@
 
 Grammar::
 
-    SPEC     = [ ("i" | "d" | "both") ":" ] ( "none" | SETTING { "," SETTING } )
+    SPEC     = [ ("i" | "d" | "both" | "u") ":" ] ( "none" | SETTING { "," SETTING } )
     SETTING  = "size=" SIZE | "sets=" N | "ways=" N | "line=" SIZE | "policy=" ("lru" | "fifo" | "plru" | "random")
              | "write=" ("back" | "through") | "allocate=" ("yes" | "no") | "seed=" N
 
@@ -10,6 +10,10 @@ Without prefix both caches are meant. Geometry: size = sets x ways x line. Three
 are given, the target's line, then its ways, then its size are kept. So ``size`` and ``ways`` change the sets, ``sets``
 changes the size, and ``size`` with ``sets`` changes the ways. A cache that the target does not have needs three of the
 four; its policy is then LRU, write-back, write-allocate. ``write`` and ``allocate`` speak of the data cache only.
+
+``u`` means one cache that serves fetches and data accesses. It refines the target's unified cache, and there no prefix
+and ``both`` mean the same. On a target with separate caches it puts one in their place, where ``write`` and ``allocate``
+may be set; what is not given is that of the data cache. ``i`` and ``d`` are refused where the cache is unified.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.model import Basis, CacheConfig, Replacement, Target
 from wcet_probe.sizes import format_size, parse_size
 
-_CACHES = {"i": ("icache",), "d": ("dcache",), "both": ("icache", "dcache")}
+_CACHES = {"i": ("icache",), "d": ("dcache",), "both": ("icache", "dcache"), "u": ("dcache",)}
 _TITLES = {"icache": "instruction cache", "dcache": "data cache"}
 _WORDS = {
     "policy": tuple(policy.value for policy in Replacement),
@@ -44,6 +48,8 @@ def apply_cache_option(target: Target, text: str) -> Target:
     which, spec = (prefix, rest) if colon else ("both", text)
     if which not in _CACHES:
         raise unknown_name("cache", which, _CACHES)
+    if which == "u" or target.unified_cache:
+        return _with_unified(target, which, spec, text)
     if spec == "none":
         for name in _CACHES[which]:
             target = _with_cache(target, name, None)
@@ -56,6 +62,17 @@ def apply_cache_option(target: Target, text: str) -> Target:
         if own:
             target = _with_cache(target, name, _refined(target, name, own, text))
     return target
+
+
+def _with_unified(target: Target, which: str, spec: str, text: str) -> Target:
+    """``target`` with one cache, that of ``spec``, for fetches and data accesses."""
+    if which in ("i", "d"):
+        message = f"{target.name} has one cache for instructions and data: say u: instead of {which}: in --cache {text}."
+        raise UsageError(message)
+    if spec == "none":
+        return replace(target, icache=None, dcache=None, unified_cache=False)
+    cache = _refined(target, "dcache", _settings(spec), text)
+    return replace(target, icache=cache, dcache=cache, unified_cache=True)
 
 
 def _with_cache(target: Target, name: str, cache: CacheConfig | None) -> Target:

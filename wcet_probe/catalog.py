@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from importlib.resources.abc import Traversable
 from types import MappingProxyType
 from typing import Any
 
@@ -19,34 +20,38 @@ _REPRESENTATIVE = "tlsf"
 
 def allocator_names() -> tuple[str, ...]:
     """Names of all allocators, sorted; one that stands over another has any other behind its colon, here TLSF."""
-    return tuple(sorted(f"{name}:{_REPRESENTATIVE}" if _is_over(name) else name for name in _folders()))
+    home = folder("allocators")
+    return tuple(sorted(f"{name}:{_REPRESENTATIVE}" if _is_over(name, home) else name for name in _folders(home)))
 
 
-def load_allocator(name: str, values: Mapping[str, int] = _NO_VALUES, preset: str | None = None) -> Allocator:
+def load_allocator(
+    name: str, values: Mapping[str, int] = _NO_VALUES, preset: str | None = None, home: Traversable | None = None
+) -> Allocator:
     """The allocator ``name``, its build parameters set to ``values``, else to those of ``preset``, else to defaults.
 
-    A name ``A:X`` is the allocator A over the allocator X, which serves what A does not.
+    A name ``A:X`` is the allocator A over the allocator X, which serves what A does not. Allocators are those of the
+    package, or those below ``home``.
 
     Raises:
         UsageError: no such allocator, preset or parameter, or a value that is none of the parameter's choices.
     """
+    home = home or folder("allocators")
     outer, colon, inner = name.partition(":")
-    if outer not in _folders() or (colon and not _is_over(outer)):
+    if outer not in _folders(home) or (colon and not _is_over(outer, home)):
         raise unknown_name("allocator", name, allocator_names())
-    if _is_over(outer):
-        return _load_over(outer, inner, values, preset)
-    home = folder("allocators") / name
-    manifest = _manifest(name)
+    if _is_over(outer, home):
+        return _load_over(outer, inner, values, preset, home)
+    manifest = _manifest(name, home)
     parameters = _parameters(manifest)
     presets = manifest.get("presets", {})
-    common = folder("allocators") / "common"
+    common, own = home / "common", home / name
     return Allocator(
         name=manifest["name"],
         title=manifest["title"],
         summary=manifest["summary"],
         sources=(
             *((file, (common / file).read_text("utf-8")) for file in manifest.get("common", ())),
-            *((file, (home / file).read_text("utf-8")) for file in manifest["headers"] + manifest["sources"]),
+            *((file, (own / file).read_text("utf-8")) for file in manifest["headers"] + manifest["sources"]),
         ),
         entry_points=MappingProxyType(manifest["entry_points"]),
         alignment_bytes=manifest["alignment_bytes"],
@@ -57,26 +62,46 @@ def load_allocator(name: str, values: Mapping[str, int] = _NO_VALUES, preset: st
         takes_cache_set=manifest.get("takes_cache_set", False),
         complexity=MappingProxyType({operation: Complexity(**c) for operation, c in manifest["complexity"].items()}),
         literature=tuple(manifest["literature"]),
-        facts=_facts(name),
+        facts=_facts(name, home),
     )
 
 
-def _load_over(outer: str, inner: str, values: Mapping[str, int], preset: str | None) -> Allocator:
+def allocator_files(name: str, home: Traversable | None = None) -> tuple[str, ...]:
+    """The files that the allocator ``name`` is read from, sorted, as paths from the folder of all allocators.
+
+    Raises:
+        UsageError: no such allocator.
+    """
+    home = home or folder("allocators")
+    files = set()
+    for part in name.split(":"):
+        if part not in _folders(home):
+            raise unknown_name("allocator", name, allocator_names())
+        manifest = _manifest(part, home)
+        files |= {f"common/{file}" for file in manifest.get("common", ())}
+        files |= {f"{part}/{file}" for file in ("manifest.toml", *manifest["headers"], *manifest["sources"])}
+        files |= {file for file, _ in _facts(part, home)}
+    return tuple(sorted(files))
+
+
+def _load_over(
+    outer: str, inner: str, values: Mapping[str, int], preset: str | None, everything: Traversable
+) -> Allocator:
     """The allocator ``outer`` composed with ``inner``, its X: sources, parameters, literature, least heap."""
     if not inner:
         message = f"{outer} needs another allocator to stand over; name it behind a colon: {outer}:{_REPRESENTATIVE}."
         raise UsageError(message)
-    if _is_over(inner.partition(":")[0]):
+    if _is_over(inner.partition(":")[0], everything):
         message = f"{outer} cannot stand over {inner}, which stands over another itself; try {outer}:{_REPRESENTATIVE}."
         raise UsageError(message)
-    shared = load_allocator(inner)
+    shared = load_allocator(inner, home=everything)
     if shared.takes_cache_set:
         message = (
             f"{outer} cannot stand over {inner}: {inner}'s malloc takes a cache set, and {outer}'s, which takes a size "
             f"alone, has none to pass on; try {outer}:{_REPRESENTATIVE}."
         )
         raise UsageError(message)
-    name, home, manifest = f"{outer}:{inner}", folder("allocators") / outer, _manifest(outer)
+    name, home, manifest = f"{outer}:{inner}", everything / outer, _manifest(outer, everything)
     parameters = (*_parameters(manifest), *shared.parameters)
     presets = manifest.get("presets", {})
     return Allocator(
@@ -102,7 +127,7 @@ def _load_over(outer: str, inner: str, values: Mapping[str, int], preset: str | 
             }
         ),
         literature=(*manifest["literature"], *shared.literature),
-        facts=(*_facts(outer), *shared.facts),
+        facts=(*_facts(outer, everything), *shared.facts),
     )
 
 
@@ -138,23 +163,23 @@ def _target_files() -> list[Any]:
     return [entry for entry in folder("targets").iterdir() if entry.name.endswith(".toml")]
 
 
-def _folders() -> tuple[str, ...]:
-    return tuple(entry.name for entry in folder("allocators").iterdir() if (entry / "manifest.toml").is_file())
+def _folders(home: Traversable) -> tuple[str, ...]:
+    return tuple(entry.name for entry in home.iterdir() if (entry / "manifest.toml").is_file())
 
 
-def _manifest(name: str) -> Mapping[str, Any]:
-    return tomllib.loads((folder("allocators") / name / "manifest.toml").read_text("utf-8"))
+def _manifest(name: str, home: Traversable) -> Mapping[str, Any]:
+    return tomllib.loads((home / name / "manifest.toml").read_text("utf-8"))
 
 
-def _facts(name: str) -> tuple[tuple[str, str], ...]:
+def _facts(name: str, home: Traversable) -> tuple[tuple[str, str], ...]:
     """The flow facts beside the allocator: file name and text, or nothing."""
-    file = folder("allocators") / name / "facts.toml"
+    file = home / name / "facts.toml"
     return ((f"{name}/facts.toml", file.read_text("utf-8")),) if file.is_file() else ()
 
 
-def _is_over(name: str) -> bool:
+def _is_over(name: str, home: Traversable) -> bool:
     """Whether the allocator stands over another one."""
-    return name in _folders() and bool(_manifest(name).get("over", False))
+    return name in _folders(home) and bool(_manifest(name, home).get("over", False))
 
 
 def _parameters(manifest: Mapping[str, Any]) -> tuple[Parameter, ...]:

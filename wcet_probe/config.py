@@ -1,6 +1,7 @@
 """Configuration: ``wcet-probe.toml``, or ``[tool.wcet-probe]`` of ``pyproject.toml``, of the nearest folder upwards.
 
-Keys: ``cc`` (compiler command), ``cache-dir`` (relative to the file), ``target``, ``heap`` (``4194304`` or ``"4MiB"``).
+Keys: ``cc`` (compiler command), ``cache-dir`` (relative to the file), ``target``, ``heap`` (``4194304`` or ``"4MiB"``),
+and the array of tables ``budgets``, which `wcet_probe.budgets` reads.
 An option of the command line goes before the environment, and the environment before the file.
 """
 
@@ -19,19 +20,20 @@ from wcet_probe.sizes import parse_size
 
 CACHE_DIR_VARIABLE = "WCET_PROBE_CACHE_DIR"
 
-_KEYS = ("cc", "cache-dir", "target", "heap")
+_KEYS = ("cc", "cache-dir", "target", "heap", "budgets")
 _PLACES: tuple[tuple[str, tuple[str, ...]], ...] = (("wcet-probe.toml", ()), ("pyproject.toml", ("tool", "wcet-probe")))
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the configuration ``file`` says; None where it says nothing."""
+    """What the configuration ``file`` says; None where it says nothing. ``budgets`` are the tables as they stand."""
 
     cc: str | None = None
     cache_dir: Path | None = None
     target: str | None = None
     heap_bytes: int | None = None
     file: Path | None = field(default=None, compare=False)
+    budgets: tuple[Mapping[str, object], ...] = ()
 
 
 def load_config(start: Path) -> Config:
@@ -46,6 +48,20 @@ def load_config(start: Path) -> Config:
             if table is not None:
                 return _config(table, folder / name)
     return Config()
+
+
+def read_config(file: Path) -> Config:
+    """The configuration in ``file``: of a ``pyproject.toml`` its table ``tool.wcet-probe``, else the whole file.
+
+    Raises:
+        UsageError: there is no such file or table, it is no TOML, or has an unknown key or a bad value.
+    """
+    keys = dict(_PLACES).get(file.name, ())
+    table = _table(file, keys)
+    if table is None:
+        missing = f"has no table {'.'.join(keys)}" if file.is_file() else "is no file"
+        raise UsageError(f"{file} {missing}; name a wcet-probe.toml, or a pyproject.toml with tool.wcet-probe.")
+    return _config(table, file)
 
 
 def cache_dir(config: Config) -> Path:
@@ -74,7 +90,7 @@ def _config(table: object, file: Path) -> Config:
     for key, value in table.items():
         if key not in _KEYS:
             raise unknown_name(f"key in {file}", key, _KEYS)
-        if not ((isinstance(value, str) and value) or (key == "heap" and type(value) is int)):
+        if key != "budgets" and not ((isinstance(value, str) and value) or (key == "heap" and type(value) is int)):
             raise UsageError(f"{file}: {key} must be a text in quotation marks, not {value!r}.")
     folder = table.get("cache-dir")
     return Config(
@@ -83,7 +99,15 @@ def _config(table: object, file: Path) -> Config:
         target=table.get("target"),
         heap_bytes=_heap_bytes(table, file),
         file=file,
+        budgets=_budgets(table, file),
     )
+
+
+def _budgets(table: Mapping[str, object], file: Path) -> tuple[Mapping[str, object], ...]:
+    rows = table.get("budgets", [])
+    if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+        return tuple(rows)
+    raise UsageError(f"{file}: budgets must be tables, each under its own [[budgets]].")
 
 
 def _heap_bytes(table: Mapping[str, object], file: Path) -> int | None:

@@ -48,13 +48,17 @@ def check_loops(claims: Iterable[LoopClaim], counts: Iterable[LoopCount], image:
             )
 
 
-def check_flows(bound: Bound, counts: Iterable[LoopCount], executions: Executions, subject: str) -> None:
+def check_flows(bound: Bound, counts: Iterable[LoopCount], executions: Executions, subject: str) -> tuple[int, ...]:
     """What flow facts say of one call of the entry must hold for the one that was run.
+
+    Returns:
+        the sum that each claim of ``bound`` is about.
 
     Raises:
         ContradictionError: it does not.
     """
     entries = {count.name: count.entries for count in counts}
+    sums: list[int] = []
     for claim in bound.flow_claims:
         executed = executions([address for address, _ in claim.blocks])
         total = sum(weight * number for (_, weight), number in zip(claim.blocks, executed, strict=True))
@@ -64,6 +68,8 @@ def check_flows(bound: Bound, counts: Iterable[LoopCount], executions: Execution
                 f"the flow fact {claim.where} is false in {subject}: {claim.statement}; the sum was {total:,}, "
                 f"and at most {claim.constant:,} is claimed"
             )
+        sums.append(total)
+    return tuple(sums)
 
 
 def check_accesses(

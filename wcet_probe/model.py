@@ -134,29 +134,6 @@ class CacheConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryTiming:
-    """Latency of the memory behind the caches, in core cycles that stall the core.
-
-    A burst of n beats costs ``first_beat_cycles + (n - 1) * next_beat_cycles``. A line fill and a line write-back are
-    bursts of ``line_bytes / beat_bytes`` beats; an access that no cache serves and a write-through are single beats.
-    """
-
-    beat_bytes: Sourced
-    first_beat_cycles: Sourced
-    next_beat_cycles: Sourced
-
-    def line_cycles(self, line_bytes: int) -> int:
-        """Cycles of filling or writing back one line of ``line_bytes`` bytes."""
-        beats = max(1, line_bytes // self.beat_bytes.value)
-        return self.first_beat_cycles.value + (beats - 1) * self.next_beat_cycles.value
-
-    @property
-    def single_cycles(self) -> int:
-        """Cycles of one uncached access or one write-through."""
-        return self.first_beat_cycles.value
-
-
-@dataclass(frozen=True, slots=True)
 class MemoryRange:
     """A range of guest memory: ``base_address`` and ``size_bytes``."""
 
@@ -170,6 +147,53 @@ class MemoryRange:
 
     def __contains__(self, address: int) -> bool:
         return self.base_address <= address < self.end_address
+
+
+@dataclass(frozen=True, slots=True)
+class UncachedRegion:
+    """Data memory that no cache serves: a scratchpad (tightly coupled memory), or a region that is not cacheable.
+
+    An access belongs to the region that holds its first byte, and costs its cycles, whatever its size.
+
+    Attributes:
+        name: what it is.
+        extent: its addresses.
+        read_cycles, write_cycles: cycles that one load, one store stalls the core.
+    """
+
+    name: str
+    extent: MemoryRange
+    read_cycles: Sourced
+    write_cycles: Sourced
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTiming:
+    """Latency of the memory behind the caches, in core cycles that stall the core.
+
+    A burst of n beats costs ``first_beat_cycles + (n - 1) * next_beat_cycles``. A line fill and a line write-back are
+    bursts of ``line_bytes / beat_bytes`` beats; an access that no cache serves and a write-through are single beats.
+    ``regions`` do not overlap; data accesses to them go past the caches and have their own cycles.
+    """
+
+    beat_bytes: Sourced
+    first_beat_cycles: Sourced
+    next_beat_cycles: Sourced
+    regions: tuple[UncachedRegion, ...] = ()
+
+    def region_at(self, address: int) -> UncachedRegion | None:
+        """The region that holds ``address``, or None where the caches serve it."""
+        return next((region for region in self.regions if address in region.extent), None)
+
+    def line_cycles(self, line_bytes: int) -> int:
+        """Cycles of filling or writing back one line of ``line_bytes`` bytes."""
+        beats = max(1, line_bytes // self.beat_bytes.value)
+        return self.first_beat_cycles.value + (beats - 1) * self.next_beat_cycles.value
+
+    @property
+    def single_cycles(self) -> int:
+        """Cycles of one uncached access or one write-through."""
+        return self.first_beat_cycles.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +229,8 @@ class Target:
     memory: MemoryTiming
     memory_map: MemoryMap
     modelling_choices: tuple[str, ...]
+    unified_cache: bool = False
+    """Whether ``icache`` and ``dcache`` are one and the same cache, which fetches and data accesses share."""
 
 
 # ------------------------------------------------------------------------------------------------------------ allocator
@@ -621,7 +647,7 @@ class Measurement:
         instruction_cycles: of these, cycles by the timing table.
         stall_cycles: of these, cycles of fills, write-backs and single accesses to memory.
         loads, stores: data accesses (an access that straddles a line touches two lines and counts once here).
-        icache, dcache: counts of the caches.
+        icache, dcache: counts of the caches; of a unified one those of its fetches, and of its data accesses.
         touched_instruction_sets: indices of the I-cache sets of executed instructions; empty without I-cache.
         touched_data_sets: indices of D-cache sets of all data accesses; empty without D-cache.
         touched_sets_by_region: D-cache sets by memory region.
@@ -691,6 +717,25 @@ class CrossCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What of a question the answer does not repeat.
+
+    Attributes:
+        seed: of a random scenario.
+        cache_options: texts of the options that changed the target's caches.
+        initial_cache: content of the caches that was asked for, or None for the scenario's own.
+        compiler: ``zig`` or a command.
+        cross_check: whether a second engine was asked for.
+    """
+
+    seed: int = 0
+    cache_options: tuple[str, ...] = ()
+    initial_cache: InitialCache | None = None
+    compiler: str = "zig"
+    cross_check: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All of an answer plus its provenance. Renderers only read it.
 
@@ -708,6 +753,10 @@ class Report:
         verdict: what the answer says.
         bound: the proved upper bound, where it was asked for and found.
         no_bound: why there is none, in words, where it was asked for and not found.
+        question: the rest of what was asked.
+        instructions: code of the image in order of addresses.
+        loop_maxima: by address of a bounded loop's header, its most executions for one entry of the loop in any run.
+        flow_maxima: of each flow claim of the bound, the largest sum that any measured call had.
     """
 
     allocator: Allocator
@@ -723,3 +772,7 @@ class Report:
     verdict: Verdict
     bound: Bound | None = None
     no_bound: str = ""
+    question: Question = Question()
+    instructions: tuple[Instruction, ...] = field(default=(), repr=False)
+    loop_maxima: Mapping[int, int] = field(default_factory=dict)
+    flow_maxima: tuple[int, ...] = ()

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from wcet_probe.analyzer.concrete import interpret_call
-from wcet_probe.analyzer.lift import Lifter, code_reader
-from wcet_probe.contradiction import check_accesses, check_counts, check_flows, check_loops, register_check
-from wcet_probe.emu.cache import CacheSimulation
-from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
-from wcet_probe.errors import AnalysisError, ContradictionError, StateError, UsageError, unknown_name
-from wcet_probe.image import require_symbol
+from wcet_probe.contradiction import check_counts, check_flows, check_loops
+from wcet_probe.cross_check import Call, cross_check
+from wcet_probe.emu.machine import Machine
+from wcet_probe.errors import AnalysisError, StateError, UsageError, unknown_name
 from wcet_probe.model import (
     Allocator,
     Candidate,
     CrossCheck,
     InitialCache,
-    Isa,
+    LoopCount,
     Measurement,
-    MemoryRange,
     OperationKind,
+    Question,
     Report,
     ScenarioPlan,
     StateCheck,
@@ -50,6 +47,7 @@ class ProbeRequest:
         cross_check: whether the p-code interpreter repeats the measured call.
         cache_dir: where images are kept.
         prove: whether a bound is proved as well, and every run held against it.
+        cache_options: texts of the options that changed the target's caches, for the record.
     """
 
     allocator: Allocator
@@ -62,6 +60,7 @@ class ProbeRequest:
     cross_check: bool
     cache_dir: Path
     prove: bool = False
+    cache_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +74,14 @@ class _Bench:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """The measured call, as a second engine can repeat it."""
-
-    function: str
-    registers: Mapping[str, int]
-    memory: Mapping[int, bytes | bytearray]
-    initial_cache: InitialCache
-
-
-@dataclass(frozen=True, slots=True)
 class _Outcome:
     plan: ScenarioPlan
     initial_cache: InitialCache
     checks: tuple[StateCheck, ...]
     measurement: Measurement
     cross_check: CrossCheck | None
+    loop_maxima: Mapping[int, int]
+    flow_sums: tuple[int, ...]
 
 
 def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: None) -> Report:
@@ -116,11 +107,11 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     outcomes = []
     for number, plan in enumerate(plans, 1):
         progress(f"state {number} of {len(plans)}: {plan.variant}")
-        outcomes.append(_run(bench, plan, cross_check=False))
+        outcomes.append(_run(bench, plan, cross_checked=False))
     extreme = _extreme(outcomes, extreme_of(request.scenario))
     if request.cross_check:
         progress("repeating the measured call in the p-code interpreter")
-        extreme = _run(bench, extreme.plan, cross_check=True)
+        extreme = _run(bench, extreme.plan, cross_checked=True)
     return Report(
         allocator=request.allocator,
         target=request.target,
@@ -135,7 +126,21 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
         bound=bounds.get(extreme.plan.measured.kind),
         no_bound=no_bound,
         verdict=_verdict(request, no_bound),
+        question=Question(
+            request.seed, request.cache_options, request.initial_cache, request.compiler, request.cross_check
+        ),
+        instructions=program.instructions,
+        loop_maxima=_greatest(outcome.loop_maxima for outcome in outcomes),
+        flow_maxima=tuple(max(sums) for sums in zip(*(outcome.flow_sums for outcome in outcomes), strict=True)),
     )
+
+
+def _greatest(counts: Iterable[Mapping[int, int]]) -> Mapping[int, int]:
+    """The greatest count of each key."""
+    greatest: dict[int, int] = {}
+    for one in counts:
+        greatest |= {key: max(count, greatest.get(key, 0)) for key, count in one.items()}
+    return greatest
 
 
 def _verdict(request: ProbeRequest, no_bound: str) -> Verdict:
@@ -185,7 +190,7 @@ def _extreme(outcomes: list[_Outcome], extreme: Extreme) -> _Outcome:
     return min(outcomes, key=cost) if extreme is Extreme.FEWEST_CYCLES else max(outcomes, key=cost)
 
 
-def _run(bench: _Bench, plan: ScenarioPlan, *, cross_check: bool) -> _Outcome:
+def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool) -> _Outcome:
     """Set up, prove the state, measure, and prove that the heap is still sound."""
     request = bench.request
     initial = request.initial_cache or plan.initial_cache
@@ -196,26 +201,56 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_check: bool) -> _Outcome:
                 f"the heap refused {refused} allocation(s) of the set-up of {plan.scenario}; give a larger --heap."
             )
             raise StateError(message)
+        set_up: tuple[LoopCount, ...] = ()
         if len(bench.bounds) == len(OperationKind):  # else an operation without a bound may run the loops of the other
-            subject = f"the set-up of {plan.scenario}"
-            check_loops(_claims(bench), machine.loop_counts(), bench.program.image, subject)
+            set_up = machine.loop_counts()
+            check_loops(_claims(bench), set_up, bench.program.image, f"the set-up of {plan.scenario}")
         guest = _guest_heap(bench, machine)
         checks = _prove(bench, guest, plan)
         _check_invariants(bench, machine, "before the measured operation")
         function = request.allocator.entry_points[plan.measured.kind]
         arguments = _arguments(plan, machine)
-        memory = machine.memory.snapshot() if cross_check else {}
-        call = _Call(function, machine.entry_registers(arguments), memory, initial)
+        memory = machine.memory.snapshot() if cross_checked else {}
+        call = Call(function, machine.entry_registers(arguments), memory, initial)
         machine.restart_loop_counts()
         measurement = machine.measure(function, arguments, initial, lambda: header_words(bench.family.walk(guest)))
-        _hold_against_bound(bench, machine, plan, measurement)
+        flow_sums = _hold_against_bound(bench, machine, plan, measurement)
+        loop_maxima = _loop_maxima(bench, plan, set_up, machine.loop_counts())
         if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:
             what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
             message = f"the measured allocation of {plan.scenario} was {what}."
             raise StateError(message)
         _check_invariants(bench, machine, "after the measured operation")
-    second = _cross_check(bench, plan, call, measurement) if cross_check else None
-    return _Outcome(plan, initial, checks, measurement, second)
+    bound = bench.bounds.get(plan.measured.kind)
+    second = cross_check(bench.program, bound, call, measurement, _subject(plan)) if cross_checked else None
+    return _Outcome(plan, initial, checks, measurement, second, loop_maxima, flow_sums)
+
+
+def replay(
+    program: Program, plan: ScenarioPlan, heap_bytes: int, initial_cache: InitialCache
+) -> tuple[Measurement, tuple[StateCheck, ...]]:
+    """Measure the operation of ``plan`` again, on ``program`` as it is: nothing is built and nothing proved.
+
+    Returns:
+        the measurement, and the predicted state beside the one that was found.
+
+    Raises:
+        WcetProbeError: as ``observe``.
+    """
+    request = ProbeRequest(
+        allocator=program.allocator,
+        target=program.target,
+        scenario=plan.scenario,
+        heap_bytes=heap_bytes,
+        seed=0,
+        initial_cache=initial_cache,
+        compiler=program.image.compiler,
+        cross_check=False,
+        cache_dir=Path(),
+    )
+    _check_heap(request)
+    outcome = _run(_Bench(request, family(program.allocator.name), program, {}), plan, cross_checked=False)
+    return outcome.measurement, outcome.checks
 
 
 def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measurement | None, int, str]:
@@ -263,20 +298,43 @@ def _claims(bench: _Bench) -> list[LoopClaim]:
     return list(claims.values())
 
 
-def _hold_against_bound(bench: _Bench, machine: Machine, plan: ScenarioPlan, measurement: Measurement) -> None:
-    """The measured call against all that is proved or claimed of it.
+def _loop_maxima(
+    bench: _Bench, plan: ScenarioPlan, set_up: Iterable[LoopCount], call: Iterable[LoopCount]
+) -> Mapping[int, int]:
+    """Most executions of the headers of the measured operation's loops, by address.
+
+    A loop that the other operation may repeat more often is not counted in the set-up, which executes both.
+    """
+    bound = bench.bounds.get(plan.measured.kind)
+    if bound is None:
+        return {}
+    claims = {claim.loop.name: claim for claim in bound.loop_claims}
+    limits = {claim.loop.name: claim.max_header for claim in _claims(bench)}
+    common = {name for name, claim in claims.items() if limits[name] == claim.max_header}
+    counts = [*call, *(count for count in set_up if count.name in common)]
+    return _greatest(
+        {claims[count.name].loop.header_address: count.max_header_executions}
+        for count in counts
+        if count.name in claims
+    )
+
+
+def _hold_against_bound(
+    bench: _Bench, machine: Machine, plan: ScenarioPlan, measurement: Measurement
+) -> tuple[int, ...]:
+    """The measured call against all that is proved or claimed of it; the sums that the flow claims are about.
 
     Raises:
         ContradictionError: it does not hold.
     """
     bound = bench.bounds.get(plan.measured.kind)
     if bound is None:
-        return
+        return ()
     subject = _subject(plan)
     check_counts(bound, measurement, subject)
     counts = machine.loop_counts()
     check_loops(bound.loop_claims, counts, bench.program.image, subject)
-    check_flows(bound, counts, machine.executions, subject)
+    return check_flows(bound, counts, machine.executions, subject)
 
 
 def _subject(plan: ScenarioPlan) -> str:
@@ -338,61 +396,3 @@ def _arguments(plan: ScenarioPlan, machine: Machine) -> tuple[int, ...]:
     if plan.measured.kind is OperationKind.MALLOC:
         return (plan.measured.size_bytes, plan.measured.cache_set)
     return (machine.slot(plan.measured.slot),)
-
-
-def _cross_check(bench: _Bench, plan: ScenarioPlan, call: _Call, measurement: Measurement) -> CrossCheck:
-    """Repeat the measured call in the p-code interpreter, and its accesses in the plain cache simulation.
-
-    Raises:
-        ContradictionError: a count differs.
-    """
-    target, image = bench.program.target, bench.program.image
-    lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
-    bound, subject = bench.bounds.get(plan.measured.kind), _subject(plan)
-    pointer = call.registers["r1" if target.isa is Isa.POWERPC else "r13"]
-    second = interpret_call(
-        lifter,
-        call.memory,
-        call.registers,
-        entry_address=require_symbol(image, call.function).address,
-        return_address=RETURN_ADDRESS,
-        step_limit=measurement.instructions + 1,
-        visit=register_check(bound, image, pointer, subject) if bound else None,
-    )
-    comparable = call.initial_cache is not InitialCache.WARM
-    icache = CacheSimulation(target.icache, call.initial_cache) if target.icache and comparable else None
-    dcache = CacheSimulation(target.dcache, call.initial_cache) if target.dcache and comparable else None
-    if icache:
-        for address in second.path:
-            icache.access_bytes(address, lifter.lift(address).size_bytes, is_write=False)
-    if dcache:
-        for access in second.accesses:
-            dcache.access_bytes(access.address, access.size_bytes, is_write=access.is_store)
-    check = CrossCheck(
-        engine="p-code interpreter",
-        instructions=second.instructions,
-        loads=second.loads,
-        stores=second.stores,
-        icache_misses=icache.misses if icache else None,
-        dcache_misses=dcache.misses if dcache else None,
-        dcache_writebacks=dcache.writebacks if dcache else None,
-    )
-    first = CrossCheck(
-        engine=check.engine,
-        instructions=measurement.instructions,
-        loads=measurement.loads,
-        stores=measurement.stores,
-        icache_misses=measurement.icache.misses if icache else None,
-        dcache_misses=measurement.dcache.misses if dcache else None,
-        dcache_writebacks=measurement.dcache.writebacks if dcache else None,
-    )
-    if check != first or second.result != measurement.result:
-        message = (
-            f"the two engines disagree about {call.function}: {first} against {check}; "
-            "report this with the command line."
-        )
-        raise ContradictionError(message)
-    if bound is not None:
-        frames = MemoryRange(pointer - measurement.stack_bytes, measurement.stack_bytes)
-        check_accesses(bound, second.accesses, image, target, frames=frames, subject=subject)
-    return check

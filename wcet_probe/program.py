@@ -37,6 +37,14 @@ def load_program(allocator: Allocator, target: Target, compiler: str, cache_dir:
         BuildError: there is no image.
         ImageError: the image cannot be read.
     """
-    image = build_image(allocator, target, compiler, cache_dir)
+    return program_of(allocator, target, build_image(allocator, target, compiler, cache_dir))
+
+
+def program_of(allocator: Allocator, target: Target, image: Image) -> Program:
+    """``image``, wherever it is from, made ready to run as ``allocator`` built for ``target``.
+
+    Raises:
+        DecodeError: its code cannot be decoded.
+    """
     instructions = with_timing_problems(decode(image), target)
     return Program(allocator, target, image, instructions, costs(instructions, target))

@@ -106,6 +106,40 @@ class PathBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphBlock:
+    """A basic block, call contexts put together; ``executions`` on the worst path, None where there is none."""
+
+    function: str
+    address: int
+    end_address: int
+    executions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """Control may go from the block at ``source`` to that at ``target``, call contexts put together.
+
+    ``kind`` is ``fall``, ``jump``, ``call`` or ``return``; the last two lead to another function and back. The
+    functions are those of the two blocks; a fall or jump into another one is a tail call. ``executions`` as of a block.
+    """
+
+    source: int
+    target: int
+    kind: str
+    source_function: str
+    target_function: str
+    executions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowGraph:
+    """Blocks and edges that can be reached, in order of addresses, with the counts of the worst path."""
+
+    blocks: tuple[GraphBlock, ...] = ()
+    edges: tuple[GraphEdge, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AccessRange:
     """What the value analysis says of a data access: an invariant that every observation must meet.
 
@@ -174,6 +208,8 @@ class Bound:
         accesses, registers: invariants of the data accesses, and of the registers at the entry of blocks.
         loop_claims, flow_claims: what every emulated run is held against.
         certificates: canonical texts, of the instructions and of the cycles, that `wcet_probe.verify` checks.
+        worst_path_cycles: as ``worst_path``, of the worst path in cycles; leaving a block is in its cost.
+        graph: what can be executed, with the counts of the worst path in instructions.
     """
 
     entry: str
@@ -190,3 +226,5 @@ class Bound:
     loop_claims: tuple[LoopClaim, ...] = field(repr=False)
     flow_claims: tuple[FlowClaim, ...] = field(repr=False)
     certificates: tuple[str, ...] = field(repr=False)
+    worst_path_cycles: tuple[PathBlock, ...] = field(default=(), repr=False)
+    graph: FlowGraph = field(default=FlowGraph(), repr=False)

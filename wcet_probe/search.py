@@ -8,7 +8,7 @@ that the scenario is not the worst; a search that does not is evidence, never a 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from wcet_probe.errors import UsageError
 from wcet_probe.model import Allocator, Operation, OperationKind, Target, Trace
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.program import Program, load_program
+from wcet_probe.progress import Progress, silent
 from wcet_probe.scenarios.traces import trace_of
 
 _SEQUENCE_OPERATIONS = 160
@@ -80,7 +81,7 @@ class SearchResult:
         return self.found_instructions > self.constructed_instructions
 
 
-def search(request: SearchRequest, progress: Callable[[str], None] = lambda _: None) -> SearchResult:
+def search(request: SearchRequest, progress: Progress = silent) -> SearchResult:
     """Search for a dearer operation than the scenario's.
 
     Raises:
@@ -94,7 +95,7 @@ def search(request: SearchRequest, progress: Callable[[str], None] = lambda _: N
     constructed = constructed_instructions(request)
     draw = random.Random(request.seed)  # noqa: S311  (a search, no secret)
     best: tuple[int, tuple[Operation, ...]] = (0, ())
-    climbs, patience = 0, 0
+    climbs, patience, text = 0, 0, ""
     current: tuple[int, tuple[Operation, ...]] = (0, ())
     with Machine(program.image, program.target, program.instructions, program.costs, request.heap_bytes) as machine:
         for number in range(request.evaluations):
@@ -109,7 +110,8 @@ def search(request: SearchRequest, progress: Callable[[str], None] = lambda _: N
                 patience -= 1
             if cost > best[0]:
                 best = (cost, sequence[: at + 1])
-                progress(f"{number + 1} of {request.evaluations} sequences: {cost} instructions")
+                text = f"sequence {number + 1}: {cost} instructions"
+            progress(text, number + 1, request.evaluations)
     return SearchResult(request, constructed, best[0], best[1], climbs)
 
 

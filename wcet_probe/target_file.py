@@ -21,6 +21,7 @@ from wcet_probe.model import (
     Sourced,
     Target,
     Timing,
+    UncachedRegion,
 )
 
 GRANULE_BYTES = 64 * 1024
@@ -46,6 +47,8 @@ def parse_target(name: str, text: str) -> Target:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file} is no TOML ({error}); correct it.") from error
     table = _Table(file, "", document)
+    icache, dcache = _caches(table, document)
+    memory_map = _memory_map(table.table("memory_map"))
     target = Target(
         name=name,
         title=table.text("title"),
@@ -58,13 +61,14 @@ def parse_target(name: str, text: str) -> Target:
         linker_emulation=table.text("linker_emulation"),
         timing=table.table("timing").each(lambda timing, timing_class: _timing(timing.table(timing_class))),
         condition_failed=_timing(table.table("condition_failed")),
-        icache=_cache(table.table("icache"), data=False) if "icache" in document else None,
-        dcache=_cache(table.table("dcache"), data=True) if "dcache" in document else None,
-        memory=_memory(table.table("memory")),
-        memory_map=_memory_map(table.table("memory_map")),
+        icache=icache,
+        dcache=dcache,
+        memory=_memory(table.table("memory"), memory_map.code),
+        memory_map=memory_map,
         modelling_choices=table.texts("modelling_choices"),
+        unified_cache="cache" in document,
     )
-    table.finish("icache", "dcache")
+    table.finish("icache", "dcache", "cache")
     return target
 
 
@@ -138,6 +142,14 @@ class _Table:
         content = self.value(key, dict, f"give a table [{self._path}{key}]")
         return _Table(self._file, f"{self._path}{key}.", content)
 
+    def tables(self, key: str) -> tuple[_Table, ...]:
+        """An array of tables, which may be missing."""
+        remedy = f"give tables [[{self._path}{key}]]"
+        content = self.value(key, list, remedy, [])
+        if not all(isinstance(entry, dict) for entry in content):
+            raise self.error(key, f"cannot be {content!r}; {remedy}")
+        return tuple(_Table(self._file, f"{self._path}{key}.{i}.", entry) for i, entry in enumerate(content))
+
     def each(self, read: Callable[[_Table, str], _Value]) -> Mapping[str, _Value]:
         """What ``read`` makes of each key; at least one key is needed."""
         if not self._content:
@@ -171,6 +183,19 @@ def _timing(table: _Table) -> Timing:
     return timing
 
 
+def _caches(table: _Table, document: Mapping[str, Any]) -> tuple[CacheConfig | None, CacheConfig | None]:
+    """Instruction and data cache: each its own, or both the one of ``[cache]``."""
+    if "cache" in document:
+        for key in ("icache", "dcache"):
+            if key in document:
+                raise table.error(key, "cannot stand beside [cache], which serves both; leave one of them out")
+        unified = _cache(table.table("cache"), data=True)
+        return unified, unified
+    icache = _cache(table.table("icache"), data=False) if "icache" in document else None
+    dcache = _cache(table.table("dcache"), data=True) if "dcache" in document else None
+    return icache, dcache
+
+
 def _cache(table: _Table, *, data: bool) -> CacheConfig:
     """A cache; only the data cache has write policies, only ``random`` replacement has a seed."""
     replacement = table.choice("replacement", Replacement)
@@ -190,16 +215,41 @@ def _cache(table: _Table, *, data: bool) -> CacheConfig:
     return cache
 
 
-def _memory(table: _Table) -> MemoryTiming:
+def _memory(table: _Table, code: MemoryRange) -> MemoryTiming:
+    """Latencies; uncached regions overlap neither each other nor the code, whose fetches they would not serve."""
     beats = table.table("beat_bytes")
     beats.power_of_two("value")
     memory = MemoryTiming(
         beat_bytes=_sourced(beats, 1),
         first_beat_cycles=_sourced(table.table("first_beat_cycles")),
         next_beat_cycles=_sourced(table.table("next_beat_cycles")),
+        regions=tuple(_region(region) for region in table.tables("regions")),
     )
-    table.finish()
+    for (i, one), (j, other) in combinations(enumerate(memory.regions), 2):
+        if one.name == other.name or _overlap(one.extent, other.extent):
+            raise table.error(f"regions.{j}", f"has the name or addresses of region {i}; change one of them")
+    for i, region in enumerate(memory.regions):
+        if _overlap(region.extent, code):
+            raise table.error(f"regions.{i}", "overlaps the code, and only data can be uncached; move one of them")
+    table.finish("regions")
     return memory
+
+
+def _region(table: _Table) -> UncachedRegion:
+    found = UncachedRegion(
+        name=table.text("name"),
+        extent=MemoryRange(table.number("base_address"), table.number("size_bytes", 1)),
+        read_cycles=_sourced(table.table("read_cycles")),
+        write_cycles=_sourced(table.table("write_cycles")),
+    )
+    if found.extent.end_address > 1 << 32:
+        raise table.error("size_bytes", f"cannot be {found.extent.size_bytes:#x}; end the region within 32 bits")
+    table.finish()
+    return found
+
+
+def _overlap(one: MemoryRange, other: MemoryRange) -> bool:
+    return one.base_address < other.end_address and other.base_address < one.end_address
 
 
 def _memory_map(table: _Table) -> MemoryMap:
@@ -210,7 +260,7 @@ def _memory_map(table: _Table) -> MemoryMap:
         raise table.error("heap_address", f"cannot be {heap_address:#x}; give a multiple of {GRANULE_BYTES:#x}")
     placed = {**ranges, "heap_address": MemoryRange(heap_address, GRANULE_BYTES)}
     for (first, one), (second, other) in combinations(placed.items(), 2):
-        if one.base_address < other.end_address and other.base_address < one.end_address:
+        if _overlap(one, other):
             raise table.error(second, f"overlaps {first}; move one of them")
     table.finish()
     return MemoryMap(**ranges, heap_address=heap_address)

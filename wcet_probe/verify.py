@@ -38,6 +38,7 @@ _RECORDS = {
         "entry": _NAME,
         "exit": _NAME,
         "edge": f"{_NAME} {_NAME} {_NAME} {_INTEGER}",
+        "event": f"{_NAME} {_NATURAL}",
         "loop": rf"{_NAME} {_NATURAL}((?: [^\s|]+)+) \|((?: [^\s|]+)+)",
         "constraint": rf"{_NAME} (<=|=) {_INTEGER}((?: -?[1-9][0-9]* [^\s|]+)*)",
         "dual": rf"{_NAME} (-?[1-9][0-9]*(?:/[1-9][0-9]*)?)",
@@ -94,6 +95,9 @@ def check_certificate(text: str) -> CheckedBound:
     gain = {name: costs.get(target, 0) for name, (_, target) in ends.items()}
     for name, _, _, cost in records["edge"]:
         gain[name] += int(cost)
+    events = {name: int(cost) for name, cost in records["event"]}
+    demand(len(events) == len(records["event"]) and not events.keys() & ends.keys(), "two events have one name")
+    gain |= events
     limits = {"enter": _Limit({"enter": 1}, 1, equal=True)}
     flows: dict[str, dict[str, int]] = {name: {} for name in ("", *costs)}
     for name, (source, target) in ends.items():
@@ -106,7 +110,7 @@ def check_certificate(text: str) -> CheckedBound:
         limits[f"loop:{name}"] = _Limit(factors, 0, equal=False)
     for name, relation, constant, terms in records["constraint"]:
         factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
-        demand(factors.keys() <= ends.keys(), f"constraint {name} speaks of an unknown edge")
+        demand(factors.keys() <= gain.keys(), f"constraint {name} speaks of an unknown edge or event")
         limits[name] = _Limit(factors, int(constant), equal=relation == "=")
     parts = 1 + len(costs) + len(records["loop"]) + len(records["constraint"])
     demand(len(limits) == parts, "two constraints have one name")

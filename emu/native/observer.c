@@ -10,6 +10,10 @@
  *
  * Watched loops are counted by the block callback, or by one that does nothing else, where the rest goes unobserved.
  *
+ * Fetches are simulated when their block is announced, before its data accesses: nobody else uses the cache of
+ * instructions. A unified cache sees them in the order of the program, so that they wait for the next data access that
+ * it serves, or for the end of their block.
+ *
  * The engine is not linked: its two functions that are needed come as pointers.
  */
 #include "cache.h"
@@ -58,6 +62,11 @@ struct wp_range {
     uint32_t touched_word; /* where the range's bits start in the touched bitmap, in 32-bit words of it */
 };
 
+/* Data memory that no cache serves. */
+struct wp_uncached {
+    uint32_t base, bytes, read_cycles, write_cycles;
+};
+
 struct wp_setup {
     wp_register_read read_register;
     wp_engine_stop stop_engine;
@@ -68,13 +77,16 @@ struct wp_setup {
     uint32_t *touched;         /* one bit a word of each range: 32-bit word i, bit j: word 32 i + j */
     uint32_t *entered, *left;  /* a row each of the instruction table, and one more: blocks that start, end there */
     uint32_t *path;            /* pairs: first row, row behind the last */
+    const struct wp_uncached *uncached;
     struct wp_loop_setup loops;
     uint32_t code_base, code_bytes, range_count, path_capacity, harness_base, harness_bytes;
     int32_t stack_pointer, flags_register; /* the engine's register ids; flags 0: none */
+    uint32_t uncached_count;
+    uint32_t unified_cache; /* fetches go to the data cache, too; there is no other */
 };
 
 struct wp_counts {
-    uint64_t instructions, cycles, loads, stores, path_length, operations;
+    uint64_t instructions, cycles, loads, stores, path_length, operations, region_accesses, region_cycles;
     uint32_t lowest_stack_pointer;
     uint32_t stop, stop_pc, stop_address; /* why the observer stopped the engine, and where */
 };
@@ -87,6 +99,7 @@ struct wp_observer {
     bool has_icache, has_dcache, stack_pointer_pending;
     uint32_t branch_behind, branch_cycles; /* a conditional branch that has just run: taken unless control goes on here */
     uint32_t block_row, block_behind;      /* rows of the block under way, equal: there is none */
+    uint32_t fetched_row;                  /* unified cache: rows of the block below it are fetched */
     uint32_t *operation_instructions; /* replay: instructions of each operation */
     uint32_t operation_capacity;
     uint64_t operation_start;
@@ -94,7 +107,7 @@ struct wp_observer {
     uint8_t *range_of_page; /* 1 + index of the range that holds some of a 4 KiB page, 0: none; no two share one */
 };
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 4; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 5; }
 
 static uint32_t page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
 
@@ -147,7 +160,7 @@ WP_EXPORT void wp_observer_restart(struct wp_observer *observer)
     observer->counts = (struct wp_counts){.lowest_stack_pointer = UINT32_MAX};
     observer->icache.counts = observer->dcache.counts = (struct wp_cache_counts){0};
     observer->branch_behind = observer->branch_cycles = 0;
-    observer->block_row = observer->block_behind = 0;
+    observer->block_row = observer->block_behind = observer->fetched_row = 0;
     observer->stack_pointer_pending = observer->in_operation = false;
     memset(setup->entered, 0, sizeof *setup->entered * rows);
     memset(setup->left, 0, sizeof *setup->left * rows);
@@ -191,6 +204,38 @@ static bool has_stopped(const struct wp_observer *observer, uc_engine *engine)
     return true;
 }
 
+/* One fetch per instruction and line: an instruction that straddles a line is fetched from both. */
+static void fetch_rows(struct wp_observer *observer, struct wp_cache *cache, uint32_t first, uint32_t behind)
+{
+    const struct wp_instruction *const table = observer->setup.instructions;
+    const uint32_t base = observer->setup.code_base;
+    for (uint32_t row = first; row < behind;) {
+        const uint32_t line = (base + 2 * row) >> cache->line_shift;
+        uint32_t next = (((line + 1) << cache->line_shift) - base) / 2;
+        if (next > behind)
+            next = behind;
+        uint32_t fetches = table[next].instructions_before - table[row].instructions_before;
+        if (row > first && !table[row].previous_bytes) /* none ends here: one straddles the boundary */
+            fetches++;
+        wp_cache_access(cache, line, false);
+        cache->counts.read_hits += fetches - 1; /* the line is the newest now: further fetches change nothing */
+        row = next;
+    }
+}
+
+/* Unified cache: fetch what the block under way still waits for below a row. The counts of fetches are kept apart. */
+static void fetch_pending(struct wp_observer *observer, uint32_t behind)
+{
+    if (!observer->setup.unified_cache || observer->fetched_row >= behind)
+        return;
+    const struct wp_cache_counts of_data = observer->dcache.counts;
+    observer->dcache.counts = observer->icache.counts;
+    fetch_rows(observer, &observer->dcache, observer->fetched_row, behind);
+    observer->icache.counts = observer->dcache.counts;
+    observer->dcache.counts = of_data;
+    observer->fetched_row = behind;
+}
+
 /* The engine left the block under way at pc, which has not run: take back what was counted of it from there. */
 WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc)
 {
@@ -200,42 +245,24 @@ WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc)
         return;
     const struct wp_instruction *const table = observer->setup.instructions;
     const uint32_t behind = observer->block_behind;
+    fetch_pending(observer, row);
     observer->counts.instructions -= table[behind].instructions_before - table[row].instructions_before;
     observer->counts.cycles -= table[behind].cycles_before - table[row].cycles_before;
     observer->setup.left[behind]--;
     observer->setup.left[row]++;
     if (observer->counts.path_length <= observer->setup.path_capacity)
         observer->setup.path[2 * observer->counts.path_length - 1] = row;
-    observer->block_row = observer->block_behind = 0;
+    observer->block_row = observer->block_behind = observer->fetched_row = 0;
 }
 
 /* The call has returned: had its last instruction been a conditional branch, that was taken. */
 WP_EXPORT void wp_observer_finish(struct wp_observer *observer)
 {
     wp_loops_end(&observer->loops, UINT32_MAX);
+    fetch_pending(observer, observer->block_behind);
     observer->counts.cycles += observer->branch_cycles;
     observer->branch_cycles = 0;
-    observer->block_row = observer->block_behind = 0;
-}
-
-/* One fetch per instruction and line: an instruction that straddles a line is fetched from both. */
-static void fetch_block(struct wp_observer *observer, uint32_t first, uint32_t behind)
-{
-    const struct wp_instruction *const table = observer->setup.instructions;
-    struct wp_cache *const icache = &observer->icache;
-    const uint32_t base = observer->setup.code_base;
-    for (uint32_t row = first; row < behind;) {
-        const uint32_t line = (base + 2 * row) >> icache->line_shift;
-        uint32_t next = (((line + 1) << icache->line_shift) - base) / 2;
-        if (next > behind)
-            next = behind;
-        uint32_t fetches = table[next].instructions_before - table[row].instructions_before;
-        if (row > first && !table[row].previous_bytes) /* none ends here: one straddles the boundary */
-            fetches++;
-        wp_cache_access(icache, line, false);
-        icache->counts.read_hits += fetches - 1; /* the line is the newest now: further fetches change nothing */
-        row = next;
-    }
+    observer->block_row = observer->block_behind = observer->fetched_row = 0;
 }
 
 static void count_operation(struct wp_observer *observer, uint32_t address)
@@ -279,7 +306,8 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
     const struct wp_instruction *const last = &table[behind - table[behind].previous_bytes / 2];
     observer->branch_cycles = last->flags & WP_CONDITIONAL_BRANCH ? last->taken_cycles : 0;
     observer->branch_behind = behind;
-    observer->block_row = first;
+    fetch_pending(observer, observer->block_behind);
+    observer->block_row = observer->fetched_row = first;
     observer->block_behind = behind;
     setup->entered[first]++;
     setup->left[behind]++;
@@ -288,7 +316,7 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
         setup->path[2 * counts->path_length - 1] = behind;
     }
     if (observer->has_icache)
-        fetch_block(observer, first, behind);
+        fetch_rows(observer, &observer->icache, first, behind);
     wp_loops_block(&observer->loops, first, behind);
 }
 
@@ -368,6 +396,14 @@ static bool mark_touched(struct wp_observer *observer, uint32_t address, uint32_
     return true;
 }
 
+static const struct wp_uncached *uncached_at(const struct wp_setup *setup, uint32_t address)
+{
+    for (uint32_t i = 0; i < setup->uncached_count; i++)
+        if (address - setup->uncached[i].base < setup->uncached[i].bytes)
+            return &setup->uncached[i];
+    return NULL;
+}
+
 static void access_data(struct wp_observer *observer, uc_engine *engine, uint32_t pc, uint32_t address, uint32_t bytes,
                         bool is_write)
 {
@@ -379,8 +415,16 @@ static void access_data(struct wp_observer *observer, uc_engine *engine, uint32_
     }
     observer->counts.loads += !is_write;
     observer->counts.stores += is_write;
+    const struct wp_uncached *const uncached = uncached_at(&observer->setup, address);
+    if (uncached) {
+        observer->counts.region_accesses++;
+        observer->counts.region_cycles += is_write ? uncached->write_cycles : uncached->read_cycles;
+        return;
+    }
     if (!observer->has_dcache)
         return;
+    const uint32_t row = (pc - observer->setup.code_base) / 2;
+    fetch_pending(observer, row + observer->setup.instructions[row].size_bytes / 2);
     const uint32_t shift = observer->dcache.line_shift;
     for (uint32_t line = address >> shift; line <= (address + bytes - 1) >> shift; line++)
         wp_cache_access(&observer->dcache, line, is_write);

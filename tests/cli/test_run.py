@@ -59,8 +59,10 @@ def test_json_contract(world):
     assert doc["heap_bytes"] == 4 << 20
     assert doc["image"] == {
         "sha256": "0123456789abcdef" * 4,
+        "size_bytes": 0,
         "compiler": "clang version 22.1.8 [ziglang 0.17.0]",
         "flags": ["-O2", "-std=c11"],
+        "functions": [],
     }
     assert (doc["parameters"], doc["initial_cache"]) == ({"bits": 5}, "dirty")
     assert doc["measured_operation"] == {"kind": "malloc", "slot": 0, "size_bytes": 497, "cache_set": 0}
@@ -91,6 +93,7 @@ def test_json_of_a_bound(world):
     assert bound["parameters"] == {"H": 4 << 20}
     assert [one["id"] for one in bound["assumptions"]] == ["no-interference", "fact toyfit/facts.toml:3"]
     assert bound["loops"][0] == {
+        "observed_max": None,
         "name": "map_size+0x8",
         "function": "map_size",
         "address": "0x00010108",

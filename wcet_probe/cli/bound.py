@@ -71,9 +71,9 @@ def bound(
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         found = bound_firmware(request, tell)
     if as_json:
-        from wcet_probe.reports.bound_document import firmware_document
+        from wcet_probe.reports.document import bound_document
 
-        streams.print_json(firmware_document(found))
+        streams.print_json(bound_document(found))
     else:
         from wcet_probe.reports.why import render_firmware
 

@@ -139,6 +139,7 @@ def run(
                 cross_check=cross_check,
                 cache_dir=cache_dir(config),
                 prove=not no_bound,
+                cache_options=caches,
             )
             told = partial(_tell_about, tell, request)
             reports.append(probe.observe(request, told))

@@ -6,16 +6,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
 
+from wcet_probe.progress import Progress, silent
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 _PIPED_WIDTH = 100
+_ESTIMATE_SECONDS = 24 * 3600.0
+"""How far back the remaining time is estimated from: parts take long, and all count."""
 
 
 def result_console() -> Console:
@@ -42,22 +46,59 @@ def print_json(doc: object) -> None:
 
 
 @contextmanager
-def progress(*, quiet: bool, verbose: bool) -> Iterator[Callable[[str], None]]:
-    """A function that is told in words what is being done.
+def progress(*, quiet: bool, verbose: bool) -> Iterator[Progress]:
+    """A function that is told in words what is being done, and how much of it is done.
 
-    On a terminal it shows them in a line that vanishes at the end; if ``verbose``, it writes each to stderr on its own
-    line; else, and if ``quiet``, it is silent.
+    On a terminal it shows the words in a line that vanishes at the end, and behind them, once the number of parts is
+    known, a bar, the share that is done and the time that remains; if ``verbose``, it writes the words to stderr, a
+    line for each step; else, and if ``quiet``, it is silent.
     """
     if verbose:
-        yield lambda text: click.echo(f"wcet-probe: {text}", err=True)
+        yield _lines()
     elif quiet or not sys.stderr.isatty():
-        yield lambda _: None
+        yield silent
     else:
-        from rich.console import Console
-        from rich.text import Text
+        with _bar() as tell:
+            yield tell
 
-        with Console(stderr=True).status("") as status:
-            yield lambda text: status.update(Text(text, overflow="ellipsis", no_wrap=True))
+
+def _lines() -> Progress:
+    last = ""
+
+    def tell(text: str, _done: int = 0, _total: int = 0, /) -> None:
+        nonlocal last
+        if text != last:
+            click.echo(f"wcet-probe: {text}", err=True)
+        last = text
+
+    return tell
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskProgressColumn, TimeRemainingColumn
+    from rich.progress import Progress as Shown
+    from rich.text import Text
+
+    class Words(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            """One line, cut where it is too long; rich would push the bar out."""
+            return Text(task.description, overflow="ellipsis", no_wrap=True)
+
+    told, parts = (SpinnerColumn(), Words()), (BarColumn(bar_width=20), TaskProgressColumn(), TimeRemainingColumn())
+    shown = Shown(*told, console=Console(stderr=True), transient=True, speed_estimate_period=_ESTIMATE_SECONDS)
+    with shown:
+        task = shown.add_task("", total=None)
+
+        def tell(text: str, done: int = 0, total: int = 0, /) -> None:
+            if total:
+                shown.columns = (*told, *parts)
+                shown.update(task, description=text, completed=done, total=total)
+            else:
+                shown.update(task, description=text)
+
+        yield tell
 
 
 def close_quietly() -> None:

@@ -17,6 +17,7 @@ from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_v
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
 from wcet_probe.model import OperationKind
+from wcet_probe.progress import Progress, counted
 from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def growth(*, allocator: str, scenario: str, heaps: tuple[int, ...], **common: A
 
     request = _request(allocator, scenario, DEFAULT_HEAP_BYTES, common)
     with _progress(common) as tell:
-        found = grow(request, heaps or DEFAULT_HEAPS_BYTES, tell)
+        sizes = {*(heaps or DEFAULT_HEAPS_BYTES)}
+        found = grow(request, tuple(sizes), counted(tell, len(sizes)))
     if common["as_json"]:
         streams.print_json(growth_document(request, found))
     else:
@@ -80,7 +82,7 @@ def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: 
     chosen = names or tuple(name for name in allocator_names() if scenario in scenario_names(name))
     requests = [_request(name, scenario, heap_bytes, common) for name in chosen]
     with _progress(common) as tell:
-        cells = measure(requests, tell)
+        cells = measure(requests, counted(tell, len(requests) ** 2))
     if common["as_json"]:
         streams.print_json(matrix_document(requests[0], cells))
     else:
@@ -142,7 +144,7 @@ def search(
 
 
 @contextmanager
-def _progress(common: dict[str, Any]) -> Iterator[Callable[[str], None]]:
+def _progress(common: dict[str, Any]) -> Iterator[Progress]:
     with (
         streams.progress(quiet=common["quiet"], verbose=common["verbose"]) as tell,
         naming_compiler(common["compiler"], load_config(Path.cwd())),

@@ -1,0 +1,331 @@
+"""Must and persistence analysis of a cache whose lines are known by name only.
+
+Of each line that was accessed it is known which groups of lines (`analyzer.symbolic_lines`) may have been accessed
+since, in its set. As two lines of a group are never in one set, its age is at most the number of those groups; an
+access to a line without a name, and each value that a name stood for before, count as one more.
+
+Two bounds are kept: one of lines that were surely accessed (*must*: those younger than the ways hit), and one that
+holds if the line was accessed in the *stay*, that is since its group's leaves got their values (*persistence*, see
+`analyzer.persistence`). What `analyzer.cache_domains.effective_ways` says of policies other than LRU applies to both.
+First-in first-out has more to say of persistence: only fills count there, and hits save nothing.
+
+*Soundness:* by induction over a path: an access ages each line that may share its set, and resets its own if it surely
+takes place. A group is dropped where a leaf of it may get another value. FIFO: while fewer groups than ways were filled
+since a line was first accessed in the stay, it is evicted at most once in it, by fills for what came before the stay;
+it was filled again then. Else the first line filled in the stay and evicted in it would have been so by as many fills
+as there are ways, of different lines, as a line filled twice was evicted before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from wcet_probe.analyzer.cache_domains import effective_ways
+from wcet_probe.analyzer.state import defined_at
+from wcet_probe.analyzer.supergraph import EXIT, Edge
+from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines, SymbolicAddress, symbolic_address
+from wcet_probe.analyzer.values import Values, brought_back, in_order
+from wcet_probe.model import CacheConfig, Replacement
+
+
+class LineAccess(NamedTuple):
+    """An access of a block: to a line, or to one without a name; a miss fills it, or does not."""
+
+    line: Line | None
+    fills: bool
+    is_certain: bool
+
+
+class Younger(NamedTuple):
+    """Groups, and other lines, that may have been accessed since a line was."""
+
+    groups: frozenset[int]
+    others: int
+
+
+class CacheState(NamedTuple):
+    """What is known of lines: *must* of those in the cache, *stay* of those that were accessed in their stay.
+
+    In *stay* None stands for a line that may have been evicted since; a line that is not in it was not accessed yet.
+    """
+
+    must: Mapping[Line, Younger]
+    stay: Mapping[Line, Younger | None]
+
+
+class Verdict(NamedTuple):
+    """Of an access: it always hits; or it misses only if its line was not accessed before in the stay."""
+
+    is_hit: bool
+    is_persistent: bool
+
+
+_NOTHING = Younger(frozenset(), 0)
+_UNKNOWN = CacheState({}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class RelationalCache:
+    """The domain: groups and cache.
+
+    Attributes:
+        groups: by number.
+        config: the cache.
+    """
+
+    groups: Sequence[Group]
+    config: CacheConfig
+
+    @property
+    def must_ways(self) -> int:
+        """Ways of an LRU set whose content is always in the real one."""
+        return effective_ways(self.config).must
+
+    @property
+    def stay_ways(self) -> int:
+        """Groups that must have been accessed since before a line can be evicted in its stay."""
+        return self.config.ways if self.config.replacement is Replacement.FIFO else self.must_ways
+
+    def verdict(self, state: CacheState, access: LineAccess) -> Verdict:
+        """What is known of ``access`` in ``state``.
+
+        *Soundness:* as said of the module. An access that does not fill is never persistent.
+        """
+        if access.line is None:
+            return Verdict(is_hit=False, is_persistent=False)
+        return Verdict(
+            access.line in state.must, access.fills and state.stay.get(access.line, _NOTHING) is not None
+        )
+
+    def touch(self, state: CacheState, access: LineAccess) -> CacheState:
+        """The state behind ``access``.
+
+        *Soundness:* as said of the module. Without write-allocate a store that misses changes nothing; where only fills
+        evict, stores do not age. Random replacement is an LRU set of one way.
+        """
+        only_fills = self.config.replacement in {Replacement.FIFO, Replacement.RANDOM}
+        if only_fills and not access.fills:
+            return state
+        line = access.line
+        must = self._aged(state.must, access, self.must_ways)
+        stay = self._aged(state.stay, access, self.stay_ways)
+        if line is not None:
+            held = {line: younger for line, younger in must.items() if younger is not None}
+            if access.is_certain and (access.fills or line in state.must):
+                held[line] = _NOTHING
+            self._touch_stay(stay, access, line, is_held=line in state.must)
+            return CacheState(held, stay)
+        return CacheState({line: younger for line, younger in must.items() if younger is not None}, stay)
+
+    def _touch_stay(
+        self, stay: dict[Line, Younger | None], access: LineAccess, line: Line, *, is_held: bool
+    ) -> None:
+        if access.fills:
+            stay.setdefault(line, _NOTHING)
+        if self.config.replacement is Replacement.FIFO or not access.is_certain or line not in stay:
+            return
+        if access.fills or is_held or stay[line] is not None:
+            stay[line] = _NOTHING
+
+    def _aged(
+        self, lines: Mapping[Line, Younger | None], access: LineAccess, ways: int
+    ) -> dict[Line, Younger | None]:
+        found: dict[Line, Younger | None] = {}
+        accessed = access.line
+        for line, younger in lines.items():
+            if younger is None or (accessed is not None and not self._ages(line, younger, accessed)):
+                found[line] = younger
+                continue
+            if accessed is None:
+                new = Younger(younger.groups, younger.others + 1)
+            else:
+                new = Younger(younger.groups | {accessed.group}, younger.others)
+            found[line] = new if len(new.groups) + new.others < ways else None
+        return found
+
+    def _ages(self, line: Line, younger: Younger, accessed: Line) -> bool:
+        """Whether an access to ``accessed`` may be the first since to a line of its group in the set of ``line``."""
+        if accessed.group == line.group or accessed.group in younger.groups:
+            return False
+        return self.groups[line.group].may_meet(self.groups[accessed.group])
+
+
+def without(state: CacheState, dropped: frozenset[int]) -> CacheState:
+    """The state where the names of the groups ``dropped`` mean other lines from now on.
+
+    *Soundness:* in the set of another line, what a group stood for counts as one line.
+    """
+    if not dropped:
+        return state
+    must = {line: _renamed(y, dropped) for line, y in state.must.items() if line.group not in dropped}
+    stay = {
+        line: None if y is None else _renamed(y, dropped)
+        for line, y in state.stay.items()
+        if line.group not in dropped
+    }
+    return CacheState(must, stay)
+
+
+def _renamed(younger: Younger, dropped: frozenset[int]) -> Younger:
+    old = younger.groups & dropped
+    return Younger(younger.groups - dropped, younger.others + len(old)) if old else younger
+
+
+def join(a: CacheState, b: CacheState) -> CacheState:
+    """The least state above two.
+
+    *Soundness:* more groups and more others are larger bounds; a line must be held on both ways, and may have been
+    accessed in its stay on either.
+    """
+    must = {line: _larger(younger, b.must[line]) for line, younger in a.must.items() if line in b.must}
+    stay = dict(a.stay)
+    for line, younger in b.stay.items():
+        known = stay.get(line, _NOTHING)
+        stay[line] = None if younger is None or known is None else _larger(younger, known)
+    return CacheState(must, stay)
+
+
+def leq(a: CacheState, b: CacheState) -> bool:
+    """Whether ``a`` says all that ``b`` says.
+
+    *Soundness:* then each cache that ``a`` describes is described by ``b``.
+    """
+    joined = join(a, b)
+    return joined.must == b.must and joined.stay == b.stay
+
+
+def _larger(a: Younger, b: Younger) -> Younger:
+    return a if a == b else Younger(a.groups | b.groups, max(a.others, b.others))
+
+
+@dataclass(frozen=True, slots=True)
+class RelationalAnalysis:
+    """The fixpoint: a state where each point begins, and the verdict of each access of each point."""
+
+    states: Mapping[int, CacheState]
+    verdicts: Mapping[int, tuple[Verdict, ...]]
+
+
+def analyze(
+    values: Values, lines: Lines, accesses: Mapping[int, Sequence[LineAccess]], config: CacheConfig
+) -> RelationalAnalysis:
+    """The fixpoint over the points of ``values``, for any content of the cache at entry.
+
+    Args:
+        values: points, edges and terms.
+        lines: names of the lines.
+        accesses: of each point, in order.
+        config: the cache.
+
+    Raises:
+        ValueError: the iteration did not end in a fixpoint; a bug.
+
+    *Soundness:* as said of the module. The result is checked in one pass, whoever found it.
+    """
+    cache = RelationalCache(lines.groups, config)
+    passage = _Passage(values, lines)
+    outgoing: dict[int, list[Edge]] = {point: [] for point in values.states}
+    for edge in values.edges:
+        if edge.target != EXIT:
+            outgoing[edge.source].append(edge)
+
+    def behind(point: int, state: CacheState) -> CacheState:
+        for access in accesses.get(point, ()):
+            state = cache.touch(state, access)
+        return state
+
+    states = _fixpoint(values, outgoing, behind, passage.along)
+    for source, state in states.items():
+        after = behind(source, state)
+        for edge in outgoing[source]:
+            if not leq(passage.along(edge, after), states[edge.target]):
+                raise ValueError(f"the cache analysis is no fixpoint at {edge}.")
+    verdicts = {}
+    for point, state in states.items():
+        found = []
+        for access in accesses.get(point, ()):
+            found.append(cache.verdict(state, access))
+            state = cache.touch(state, access)  # noqa: PLW2901  (the state goes along the block)
+        verdicts[point] = tuple(found)
+    return RelationalAnalysis(states, verdicts)
+
+
+def _fixpoint(
+    values: Values,
+    outgoing: Mapping[int, Iterable[Edge]],
+    behind: Callable[[int, CacheState], CacheState],
+    along: Callable[[Edge, CacheState], CacheState],
+) -> dict[int, CacheState]:
+    order = {point: place for place, point in enumerate(in_order(values.forest))}
+    states = {0: _UNKNOWN}
+    waiting, queued = [(order[0], 0)], {0}
+    while waiting:
+        _, point = heappop(waiting)
+        queued.discard(point)
+        after = behind(point, states[point])
+        for edge in outgoing[point]:
+            arriving = along(edge, after)
+            old = states.get(edge.target)
+            new = arriving if old is None else join(old, arriving)
+            if new != old:
+                states[edge.target] = new
+                if edge.target not in queued:
+                    queued.add(edge.target)
+                    heappush(waiting, (order[edge.target], edge.target))
+    return states
+
+
+class _Passage:
+    """What an edge does to a state: names that mean something else behind it, and new names of known lines."""
+
+    def __init__(self, values: Values, lines: Lines) -> None:
+        self._values, self._lines = values, lines
+        terms = values.terms
+        self._new_names: dict[Edge, tuple[tuple[SymbolicAddress, SymbolicAddress], ...]] = {}
+        self._dropped: dict[Edge, frozenset[int]] = {}
+        defined = {
+            number: {defined_at(terms[leaf].arguments) for leaf in group.leaves}
+            for number, group in enumerate(lines.groups)
+        }
+        back = brought_back(values)
+        for edge in values.edges:
+            if edge.target != EXIT:
+                silent = back[edge]
+                self._dropped[edge] = frozenset(
+                    number
+                    for number, group in enumerate(lines.groups)
+                    if edge.target in defined[number] or not silent.isdisjoint(group.leaves)
+                )
+                self._new_names[edge] = tuple(self._changes(edge))
+
+    def _changes(self, edge: Edge) -> Iterable[tuple[SymbolicAddress, SymbolicAddress]]:
+        """Old and new address of what a location holds that has another term behind the edge."""
+        terms, before = self._values.terms, self._values.edges[edge].state
+        after = self._values.states[edge.target]
+        for location, new in after.locations.items():
+            if terms[new].bits != 32 or location.space == "unique":
+                continue
+            old = before.read(location)
+            if old is not None and old != new:
+                yield symbolic_address(terms, old), symbolic_address(terms, new)
+
+    def along(self, edge: Edge, state: CacheState) -> CacheState:
+        """The state where ``edge`` leads to.
+
+        *Soundness:* a location holds the same number before and behind an edge, so what is known of a line by its old
+        term is known by the new one.
+        """
+        gained: dict[Line, Younger] = {}
+        for old, new in self._new_names[edge]:
+            for line, younger in state.must.items():
+                offset = self._lines.offset(line, old.variable)
+                if offset is not None:
+                    named = self._lines.of_address(SymbolicAddress(new.variable, offset - old.constant + new.constant))
+                    if named is not None:
+                        gained.setdefault(named, younger)
+        dropped = self._dropped[edge]
+        kept = without(state, dropped)
+        return CacheState(kept.must | {line: _renamed(y, dropped) for line, y in gained.items()}, kept.stay)

@@ -1,0 +1,69 @@
+"""The dossier as one HTML page that needs nothing beside it: no network, no script, pictures and style inside."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from wcet_probe.reports.columns import Column, Setting, columns, layout
+from wcet_probe.reports.dossier_blocks import Dossier
+from wcet_probe.reports.numbered import Node, blocks, numbered
+from wcet_probe.resources import folder
+
+_SVG = "http://www.w3.org/2000/svg"
+_REFERENCE = re.compile(r"#([\w.-]+)")
+# As the style sheet prints them on A4, the letters an eighth larger than they are: a page does not know its fonts.
+_SETTINGS = (Setting("", 9, 7, 500), Setting("dense", 7.7, 4, 500), Setting("across", 7.9, 7, 740, is_across=True))
+
+
+def render_html(dossier: Dossier) -> str:
+    """``dossier`` as an HTML page, the same text for the same dossier.
+
+    Raises:
+        ValueError: an anchor names two sections, or a table is not rectangular.
+        xml.etree.ElementTree.ParseError: a figure is no well-formed SVG.
+    """
+    templates = folder("reports") / "templates"
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"breakable": _breakable, "inline": _inline}
+    template = environment.from_string((templates / "dossier.html").read_text("utf-8"))
+    content = numbered(dossier)
+    for block in blocks(content):
+        if block["kind"] == "table":
+            _dress(block)
+    style = Markup((templates / "dossier.css").read_text("utf-8"))  # noqa: S704  (our own style sheet)
+    return template.render(dossier=content, style=style) + "\n"
+
+
+def _dress(table: Node) -> None:
+    needs = columns(table)
+    table["size"] = layout(needs, _SETTINGS).setting.name
+    table["classes"] = [_classes(*both) for both in zip(table["align"], needs, strict=True)]
+
+
+def _classes(letter: str, need: Column) -> str:
+    width = "short" if need.is_short else "long" if need.is_long and letter != "r" else ""
+    return f"{letter} {width}".rstrip()
+
+
+def _breakable(pieces: list[str]) -> Markup:
+    return Markup("<wbr>").join(pieces)
+
+
+def _inline(svg: str, figure: Node) -> Markup:
+    """``svg`` without prolog, named by its alternative text, its identifiers kept apart from those of other figures."""
+    ET.register_namespace("", _SVG)
+    root = ET.fromstring(svg)  # noqa: S314  (drawn by this package)
+    root.attrib |= {"role": "img", "aria-label": figure["alternative"]}
+    prefix = f"{figure['anchor']}-"
+    own = {part.attrib["id"] for part in root.iter() if "id" in part.attrib}
+    for part in root.iter():
+        for name, value in part.attrib.items():
+            if name == "id":
+                part.attrib[name] = prefix + value
+            elif "#" in value:
+                part.attrib[name] = _REFERENCE.sub(lambda m: f"#{prefix}{m[1]}" if m[1] in own else m[0], value)
+    return Markup(ET.tostring(root, encoding="unicode"))  # noqa: S704  (serialised from a tree)
