@@ -24,10 +24,12 @@ from wcet_probe.analyzer.ipet import ENTER, FlowProblem, Solution, flow_system, 
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
 from wcet_probe.analyzer.loop_shapes import loop_shapes
+from wcet_probe.analyzer.memory_facts import memory_assumptions, pointer_facts, word_ranges
 from wcet_probe.analyzer.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge, Point, Supergraph, build_supergraph, reducible
+from wcet_probe.analyzer.symbolic_lines import STACK_ALIGNMENT_BYTES, Lines
 from wcet_probe.analyzer.values import Values, analyze_values
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.image import require_symbol
@@ -73,7 +75,7 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
     stage = prepared.bounded(request.parameters)
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
     values = prepared.values
-    registers, accesses = tuple(_register_ranges(request, values)), tuple(_access_ranges(values))
+    registers, accesses = tuple(_register_ranges(request, values)), tuple(_access_ranges(values, prepared.data.lines))
     points = [values.graph.points[index] for index in sorted(values.states)]
     return Bound(
         entry=request.entry,
@@ -94,6 +96,7 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
             stage.certificate(cycles),
         ),
         worst_path_cycles=tuple(stage.worst_path(cycles)),
+        unattributed_cycles=cycles.event_cost,
         graph=stage.graph(instructions),
     )
 
@@ -137,14 +140,17 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
     *Soundness:* as said of `values` and `conflicts`.
     """
     progress(f"following the values of {request.entry}")
-    values = _values(request, parameter_values(request.facts, request.parameters))
+    parameters = parameter_values(request.facts, request.parameters)
+    values = _values(request, parameters)
     progress("bounding the loops")
     conflicts = tuple(_conflict_limit(number, each) for number, each in enumerate(conflicting_edges(values)))
     analysed = analysed_code(request.image, values)
+    index = index_sources(request.sources)
     icache = request.target.icache
     fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {})
-    data = data_misses(values, request.target, 8)
-    return Prepared(request, values, index_sources(request.sources), analysed, conflicts, fetches, data)
+    told = pointer_facts(request.facts, index, analysed, parameters)
+    data = data_misses(values, request.target, told)
+    return Prepared(request, values, index, analysed, conflicts, fetches, data)
 
 
 # --------------------------------------------------------------------------------------------------------------- values
@@ -161,12 +167,13 @@ def _values(request: BoundRequest, parameters: Mapping[str, int]) -> Values:
     told = _told_targets(request)
     indirect = dict(told)
     arguments = _arguments(request, parameters)
+    words = word_ranges(request.facts, image, parameters)
     costs = cost_table(request.instructions, request.costs)
     while True:
         graph = reducible(build_supergraph(image, lifter, entry, indirect, depths), image)
         for point in graph.points:
             check_chargeable(point.block, costs, image)
-        values = analyze_values(image, lifter, graph, arguments)
+        values = analyze_values(image, lifter, graph, arguments, words)
         # Each round finds targets that were not known before; more code may bring more values to the same branch.
         found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
         grown = {
@@ -249,6 +256,13 @@ class Solved:
 
     problem: FlowProblem
     solution: Solution
+
+    @property
+    def event_cost(self) -> int | None:
+        """What the events of the solution cost, which belong to no block; None where no solution was found."""
+        if self.solution.optimum is None:
+            return None
+        return sum(event.cost * self.solution.counts[event.name] for event in self.problem.events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,6 +398,10 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
         )
     if request.target.dcache:
         assumed.append(Assumption("alignment", "no data access crosses a cache line", "every cross-checked run"))
+        if any(access.base is Base.STACK for found in values.accesses.values() for access in found):
+            text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
+            assumed.append(Assumption("stack-alignment", text, "not checked: the caller's"))
+    assumed += memory_assumptions(request.facts)
     if values.unchecked_returns:
         assumed.append(Assumption("return-address", "functions return to their callers", "every cross-checked run"))
     return assumed
@@ -400,19 +418,22 @@ def _invariants(
         yield Invariant(point_name(point), place, access.base, access.low, access.stride, access.steps)
 
 
-def _access_ranges(values: Values) -> Iterable[tuple[Point, AccessRange]]:
+def _access_ranges(values: Values, lines: Lines | None) -> Iterable[tuple[Point, AccessRange]]:
     for index in sorted(values.states):
         point = values.graph.points[index]
         for access in values.accesses[index]:
+            base, offset = lines.observable(access) if lines else (access.base, access.offset)
             found = AccessRange(
                 address=access.instruction_address,
                 context=point.context,
                 is_store=access.is_store,
-                base=access.base.name.lower(),
-                low=access.offset.low,
-                stride=access.offset.stride,
-                steps=access.offset.steps,
+                base=base.name.lower(),
+                low=offset.low,
+                stride=offset.stride,
+                steps=offset.steps,
                 size_bytes=access.size_bytes,
+                place=lines.place_of(access) if lines else "any",
+                sets=lines.sets_of(access) if lines else None,
             )
             yield point, found
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.forest import loops_of
 from wcet_probe.analyzer.ipet import FlowEvent
+from wcet_probe.analyzer.memory_facts import PointerFacts
 from wcet_probe.analyzer.relational_cache import LineAccess, analyze
 from wcet_probe.analyzer.state import defined_at
 from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines
@@ -32,45 +33,52 @@ class DataMisses:
     Attributes:
         points: in each execution of a point.
         events: besides, with their limits.
+        lines: names of the lines; None without a cache.
     """
 
     points: Mapping[int, int]
     events: tuple[FlowEvent, ...]
     limits: tuple[Limit, ...]
+    lines: Lines | None
 
 
-def data_misses(values: Values, target: Target, pointer_alignment_bytes: int) -> DataMisses:
+def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataMisses:
     """What the data accesses of ``values`` cost, whatever the data cache holds at entry.
 
     Args:
         values: accesses by point.
         target: cache and memory.
-        pointer_alignment_bytes: of addresses of which nothing else is known; a power of two.
+        pointers: what flow facts say of addresses of which nothing else is known.
 
     *Soundness:* as said of the module.
     """
     config = target.dcache
     if config is None:
         single = target.memory.single_cycles
-        return DataMisses({point: single * len(found) for point, found in values.accesses.items()}, (), ())
+        return DataMisses({point: single * len(found) for point, found in values.accesses.items()}, (), (), None)
     every = [access for point in sorted(values.states) for access in values.accesses[point]]
-    lines = Lines(values.terms, every, config, pointer_alignment_bytes)
+    lines = Lines(values.terms, every, config, pointers)
     named = {point: [_line_access(lines, one, config) for one in values.accesses[point]] for point in values.states}
     analysis = analyze(values, lines, named, config)
     costs = _Costs(values, target, config)
     for point in sorted(values.states):
         for access, one, verdict in zip(values.accesses[point], named[point], analysis.verdicts[point], strict=True):
-            if access.is_store and not config.write_back:
-                costs.cycles[point] += target.memory.single_cycles
-            elif not verdict.is_hit and not one.fills:
+            is_through = access.is_store and not config.write_back
+            if is_through or not (verdict.is_hit or one.fills):
                 costs.cycles[point] += target.memory.single_cycles
             if verdict.is_hit or not one.fills:
                 continue
-            if verdict.is_persistent and one.line is not None:
-                costs.shared.setdefault(one.line, []).append(point)
-            else:
+            if one.line is None:
                 costs.misses[point] += max(1, -(-access.size_bytes // config.line_bytes))
-    return costs.result(lines.groups)
+            elif verdict.is_persistent:
+                costs.shared.setdefault(one.line, []).append(point)
+            elif verdict.is_persistent_in_block:
+                costs.local.setdefault((point, one.line.group), set()).add(one.line.granule)
+            else:
+                costs.misses[point] += 1
+    for (point, group), granules in costs.local.items():
+        costs.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
+    return costs.result(lines)
 
 
 def _line_access(lines: Lines, access: Access, config: CacheConfig) -> LineAccess:
@@ -80,7 +88,13 @@ def _line_access(lines: Lines, access: Access, config: CacheConfig) -> LineAcces
 
 @dataclass(slots=True)
 class _Costs:
-    """What was found of the accesses so far: cycles and misses by point, and points of persistent accesses by line."""
+    """What was found of the accesses so far.
+
+    Attributes:
+        cycles, misses: by point.
+        shared: points of the persistent accesses, by line.
+        local: granules of the accesses that are persistent in a block only, by point and group.
+    """
 
     values: Values
     target: Target
@@ -88,8 +102,9 @@ class _Costs:
     cycles: Counter[int] = field(default_factory=Counter)
     misses: Counter[int] = field(default_factory=Counter)
     shared: dict[Line, list[int]] = field(default_factory=dict)
+    local: dict[tuple[int, int], set[int]] = field(default_factory=dict)
 
-    def result(self, groups: Sequence[Group]) -> DataMisses:
+    def result(self, lines: Lines) -> DataMisses:
         """Cycles, events and limits."""
         fill = self.target.memory.line_cycles(self.config.line_bytes)
         repeated = frozenset(node for loop in loops_of(self.values.forest) for node in loop.nodes)
@@ -99,7 +114,7 @@ class _Costs:
         for line, points in sorted(self.shared.items()):
             by_group.setdefault(line.group, {})[line.granule] = points
         for number, granules in by_group.items():
-            self._share(groups[number], number, granules, repeated, events, limits, fill)
+            self._share(lines.groups[number], number, granules, repeated, events, limits, fill)
         misses = tuple((event.name, 1) for event in events)
         if self.config.write_back:
             events.append(FlowEvent("write-backs", fill))
@@ -107,7 +122,7 @@ class _Costs:
         cycles = Counter(self.cycles)
         for point, count in self.misses.items():
             cycles[point] += count * fill
-        return DataMisses(cycles, tuple(events), tuple(limits))
+        return DataMisses(cycles, tuple(events), tuple(limits), lines)
 
     def _share(
         self,

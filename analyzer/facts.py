@@ -159,6 +159,38 @@ class FlowFact:
 
 
 @dataclass(frozen=True, slots=True)
+class PointerFact:
+    """The variable part of an address of which nothing is known is a multiple of ``multiple_of``, a power of two.
+
+    Attributes:
+        functions: source functions whose accesses it speaks of, with their hashes; none for those that no other
+            pointer fact names.
+        first_set, sets: the address is in these sets of the data cache; or None.
+        is_own_block: whether the address is in the block that the call returns or is given, or in its header.
+    """
+
+    where: str
+    functions: Mapping[str, str]
+    multiple_of: Expression
+    first_set: Expression | None
+    sets: Expression | None
+    is_own_block: bool
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class WordFact:
+    """The word of four bytes at ``offset`` of ``symbol`` is from ``minimum`` to ``maximum`` whenever it is loaded."""
+
+    where: str
+    symbol: str
+    offset: Expression
+    minimum: Expression
+    maximum: Expression
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class Lemma:
     """What is taken as given of the heap; ``check`` is one of `CHECKS`, ``loops`` names ``function:label``."""
 
@@ -181,6 +213,8 @@ class Facts:
     calls: tuple[CallsFact, ...] = ()
     infeasible: tuple[InfeasibleFact, ...] = ()
     flows: tuple[FlowFact, ...] = ()
+    pointers: tuple[PointerFact, ...] = ()
+    words: tuple[WordFact, ...] = ()
     lemmas: tuple[Lemma, ...] = ()
     parameters: Mapping[str, Expression] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -232,12 +266,14 @@ def parse_facts(file: str, text: str) -> Facts:
             "infeasible", lambda e: InfeasibleFact(e.where, e.place("point", "line", "offset"), *_reason(e))
         ),
         flows=entries("flow", _flow),
+        pointers=entries("pointer", _pointer),
+        words=entries("word", _word),
         lemmas=entries("lemma", _lemma),
         parameters=_parameters(shown, document.get("parameters", {})),
     )
 
 
-_KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "parameters", "recursion")
+_KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "parameters", "pointer", "recursion", "word")
 
 
 def merged_facts(parts: Sequence[Facts]) -> Facts:
@@ -261,6 +297,8 @@ def merged_facts(parts: Sequence[Facts]) -> Facts:
         calls=tuple(each for part in parts for each in part.calls),
         infeasible=tuple(each for part in parts for each in part.infeasible),
         flows=tuple(each for part in parts for each in part.flows),
+        pointers=tuple(each for part in parts for each in part.pointers),
+        words=tuple(each for part in parts for each in part.words),
         lemmas=tuple(each for part in parts for each in part.lemmas),
         parameters=MappingProxyType(parameters),
     )
@@ -422,6 +460,36 @@ def _flow(entry: _Entry) -> FlowFact:
         because=entry.text("because"),
         for_each_call=per == "call",
         optional=entry.flag("optional"),
+    )
+
+
+def _pointer(entry: _Entry) -> PointerFact:
+    functions = entry.texts("functions") if entry.has("functions") else ()
+    given = entry.value("sha256", dict, "give a hash for each of the functions") if functions else {}
+    for sha256 in given.values():
+        entry.check_sha256(sha256)
+    if len(entry.has("first_set", "sets")) == 1:
+        raise entry.error("sets", "give both first_set and sets, or neither")
+    first_set, sets = (entry.expression(key) if entry.has(key) else None for key in ("first_set", "sets"))
+    return PointerFact(
+        where=entry.where,
+        functions=MappingProxyType({function: given.get(function, "") for function in functions}),
+        multiple_of=entry.expression("multiple_of"),
+        first_set=first_set,
+        sets=sets,
+        is_own_block=entry.flag("own_block"),
+        because=entry.text("because"),
+    )
+
+
+def _word(entry: _Entry) -> WordFact:
+    return WordFact(
+        where=entry.where,
+        symbol=entry.text("symbol"),
+        offset=entry.expression("offset") if entry.has("offset") else parse("0"),
+        minimum=entry.expression("min") if entry.has("min") else parse("0"),
+        maximum=entry.expression("max"),
+        because=entry.text("because"),
     )
 
 

@@ -3,12 +3,16 @@
 The only file that imports networkx.
 """
 
+# ruff: noqa: PLC0415  (networkx takes long to import, and who observes only needs no graph)
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import networkx as nx
+if TYPE_CHECKING:
+    import networkx as nx
 
 Successors = Mapping[int, Sequence[int]]
 
@@ -54,6 +58,8 @@ def loop_forest(successors: Successors, entry: int) -> tuple[int | Loop, ...]:
     *Soundness:* every cycle of the graph passes the header of a loop of the result (F. Bourdoncle, Efficient chaotic
     iteration strategies with widenings, FMPA 1993).
     """
+    import networkx as nx
+
     graph = _graph(successors, entry)
     inside = {entry} | nx.descendants(graph, entry)
     return tuple(_ordered(graph.subgraph(inside).copy(), frozenset({entry})))
@@ -61,6 +67,8 @@ def loop_forest(successors: Successors, entry: int) -> tuple[int | Loop, ...]:
 
 def _ordered(graph: nx.DiGraph, entries: frozenset[int]) -> Iterator[int | Loop]:
     """Parts of ``graph`` in topological order; control enters it at ``entries``."""
+    import networkx as nx
+
     condensed = nx.condensation(graph)
     for number in nx.lexicographical_topological_sort(condensed, key=lambda n: min(condensed.nodes[n]["members"])):
         members = condensed.nodes[number]["members"]
@@ -89,16 +97,22 @@ def loops_of(parts: Sequence[int | Loop]) -> tuple[Loop, ...]:
 
 def dominators(successors: Successors, entry: int) -> Mapping[int, int]:
     """The immediate dominator of each node that can be reached from ``entry``; the entry's is itself."""
+    import networkx as nx
+
     found: dict[int, int] = nx.immediate_dominators(_graph(successors, entry), entry)
     return {**found, entry: entry}
 
 
 def reachable(successors: Successors, start: int) -> frozenset[int]:
     """``start`` and all nodes that can be reached from it."""
+    import networkx as nx
+
     return frozenset({start} | nx.descendants(_graph(successors, start), start))
 
 
 def _graph(successors: Successors, entry: int) -> nx.DiGraph:
+    import networkx as nx
+
     graph = nx.DiGraph()
     graph.add_node(entry)
     for source, targets in successors.items():

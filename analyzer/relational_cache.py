@@ -19,14 +19,15 @@ as there are ways, of different lines, as a line filled twice was evicted before
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from wcet_probe.analyzer.cache_domains import effective_ways
 from wcet_probe.analyzer.state import defined_at
 from wcet_probe.analyzer.supergraph import EXIT, Edge
-from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines, SymbolicAddress, symbolic_address
+from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines
+from wcet_probe.analyzer.terms import Linear, Term
 from wcet_probe.analyzer.values import Values, brought_back, in_order
 from wcet_probe.model import CacheConfig, Replacement
 
@@ -57,10 +58,11 @@ class CacheState(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Of an access: it always hits; or it misses only if its line was not accessed before in the stay."""
+    """Of an access: it always hits; or it misses only if its line was not accessed before, in the stay or the block."""
 
     is_hit: bool
     is_persistent: bool
+    is_persistent_in_block: bool
 
 
 _NOTHING = Younger(frozenset(), 0)
@@ -78,6 +80,7 @@ class RelationalCache:
 
     groups: Sequence[Group]
     config: CacheConfig
+    _meeting: dict[tuple[int, int], bool] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def must_ways(self) -> int:
@@ -89,16 +92,24 @@ class RelationalCache:
         """Groups that must have been accessed since before a line can be evicted in its stay."""
         return self.config.ways if self.config.replacement is Replacement.FIFO else self.must_ways
 
-    def verdict(self, state: CacheState, access: LineAccess) -> Verdict:
-        """What is known of ``access`` in ``state``.
+    def is_persistent(self, state: CacheState, access: LineAccess) -> bool:
+        """Whether ``access`` misses only if its line was not accessed before in the stay.
 
         *Soundness:* as said of the module. An access that does not fill is never persistent.
         """
-        if access.line is None:
-            return Verdict(is_hit=False, is_persistent=False)
-        return Verdict(
-            access.line in state.must, access.fills and state.stay.get(access.line, _NOTHING) is not None
-        )
+        line = access.line
+        return line is not None and access.fills and state.stay.get(line, _NOTHING) is not None
+
+    def verdicts(self, state: CacheState, accesses: Iterable[LineAccess]) -> Iterable[Verdict]:
+        """What is known of the accesses of a block, in order, at whose entry ``state`` holds.
+
+        *Soundness:* as said of `is_persistent`; an execution of a block is a stay, too.
+        """
+        local = _UNKNOWN
+        for access in accesses:
+            is_hit = access.line is not None and access.line in state.must
+            yield Verdict(is_hit, self.is_persistent(state, access), self.is_persistent(local, access))
+            state, local = self.touch(state, access), self.touch(local, access)
 
     def touch(self, state: CacheState, access: LineAccess) -> CacheState:
         """The state behind ``access``.
@@ -150,7 +161,10 @@ class RelationalCache:
         """Whether an access to ``accessed`` may be the first since to a line of its group in the set of ``line``."""
         if accessed.group == line.group or accessed.group in younger.groups:
             return False
-        return self.groups[line.group].may_meet(self.groups[accessed.group])
+        pair = line.group, accessed.group
+        if pair not in self._meeting:
+            self._meeting[pair] = self.groups[line.group].may_meet(self.groups[accessed.group])
+        return self._meeting[pair]
 
 
 def without(state: CacheState, dropped: frozenset[int]) -> CacheState:
@@ -243,13 +257,7 @@ def analyze(
         for edge in outgoing[source]:
             if not leq(passage.along(edge, after), states[edge.target]):
                 raise ValueError(f"the cache analysis is no fixpoint at {edge}.")
-    verdicts = {}
-    for point, state in states.items():
-        found = []
-        for access in accesses.get(point, ()):
-            found.append(cache.verdict(state, access))
-            state = cache.touch(state, access)  # noqa: PLW2901  (the state goes along the block)
-        verdicts[point] = tuple(found)
+    verdicts = {point: tuple(cache.verdicts(state, accesses.get(point, ()))) for point, state in states.items()}
     return RelationalAnalysis(states, verdicts)
 
 
@@ -284,24 +292,21 @@ class _Passage:
     def __init__(self, values: Values, lines: Lines) -> None:
         self._values, self._lines = values, lines
         terms = values.terms
-        self._new_names: dict[Edge, tuple[tuple[SymbolicAddress, SymbolicAddress], ...]] = {}
+        self._new_names: dict[Edge, tuple[tuple[Linear, Linear], ...]] = {}
         self._dropped: dict[Edge, frozenset[int]] = {}
-        defined = {
-            number: {defined_at(terms[leaf].arguments) for leaf in group.leaves}
-            for number, group in enumerate(lines.groups)
-        }
-        back = brought_back(values)
-        for edge in values.edges:
+        self._stale: dict[Edge, frozenset[Term]] = {}
+        defined: dict[int | None, set[Term]] = {}
+        for leaf in frozenset().union(*(group.leaves for group in lines.groups)):
+            defined.setdefault(defined_at(terms[leaf].arguments), set()).add(leaf)
+        for edge, silent in brought_back(values).items():
             if edge.target != EXIT:
-                silent = back[edge]
+                stale = self._stale[edge] = silent.union(defined.get(edge.target, ()))
                 self._dropped[edge] = frozenset(
-                    number
-                    for number, group in enumerate(lines.groups)
-                    if edge.target in defined[number] or not silent.isdisjoint(group.leaves)
+                    number for number, group in enumerate(lines.groups) if not stale.isdisjoint(group.leaves)
                 )
                 self._new_names[edge] = tuple(self._changes(edge))
 
-    def _changes(self, edge: Edge) -> Iterable[tuple[SymbolicAddress, SymbolicAddress]]:
+    def _changes(self, edge: Edge) -> Iterable[tuple[Linear, Linear]]:
         """Old and new address of what a location holds that has another term behind the edge."""
         terms, before = self._values.terms, self._values.edges[edge].state
         after = self._values.states[edge.target]
@@ -310,7 +315,7 @@ class _Passage:
                 continue
             old = before.read(location)
             if old is not None and old != new:
-                yield symbolic_address(terms, old), symbolic_address(terms, new)
+                yield terms.linear(old), terms.linear(new)
 
     def along(self, edge: Edge, state: CacheState) -> CacheState:
         """The state where ``edge`` leads to.
@@ -321,11 +326,9 @@ class _Passage:
         gained: dict[Line, Younger] = {}
         for old, new in self._new_names[edge]:
             for line, younger in state.must.items():
-                offset = self._lines.offset(line, old.variable)
-                if offset is not None:
-                    named = self._lines.of_address(SymbolicAddress(new.variable, offset - old.constant + new.constant))
-                    if named is not None:
-                        gained.setdefault(named, younger)
+                named = self._lines.renamed(line, old, new, self._stale[edge])
+                if named is not None:
+                    gained.setdefault(named, younger)
         dropped = self._dropped[edge]
         kept = without(state, dropped)
         return CacheState(kept.must | {line: _renamed(y, dropped) for line, y in gained.items()}, kept.stay)

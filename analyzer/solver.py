@@ -6,14 +6,17 @@ Nothing that it says is believed: a basis is solved again exactly, an integer so
 One thread, a fixed seed and limits that are counts: the same system gives the same answer.
 """
 
+# ruff: noqa: PLC0415  (highspy and the numpy behind it take long to import, and who observes only solves nothing)
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-import highspy
-import numpy as np
+from typing import TYPE_CHECKING
 
 from wcet_probe.analyzer.exact_lp import Basis, FlowSystem
+
+if TYPE_CHECKING:
+    import highspy
 
 _Option = bool | int | float | str
 
@@ -36,7 +39,6 @@ _INTEGER_OPTIONS: dict[str, _Option] = {
     "mip_feasibility_tolerance": 1e-9,
     "mip_max_nodes": 2_000,
 }
-_BASIC = highspy.HighsBasisStatus.kBasic
 
 
 def basis(system: FlowSystem) -> Basis:
@@ -53,7 +55,10 @@ def basis(system: FlowSystem) -> Basis:
 
 
 def _basic(names: Iterable[str], statuses: Iterable[highspy.HighsBasisStatus]) -> frozenset[str]:
-    return frozenset(name for name, status in zip(names, statuses, strict=False) if status == _BASIC)
+    import highspy
+
+    basic = highspy.HighsBasisStatus.kBasic
+    return frozenset(name for name, status in zip(names, statuses, strict=False) if status == basic)
 
 
 def integer(system: FlowSystem) -> Mapping[str, int]:
@@ -71,6 +76,9 @@ def integer(system: FlowSystem) -> Mapping[str, int]:
 
 def _model(system: FlowSystem, options: Mapping[str, _Option], *, integral: bool) -> highspy.Highs:
     """The system in the solver's terms."""
+    import highspy
+    import numpy as np
+
     place = {name: index for index, name in enumerate(system.variables)}
     # Powers of two, so that the scaling rounds nothing: a variable counts in units of its magnitude.
     units = [1 << system.magnitude.get(name, 1).bit_length() - 1 for name in system.variables]

@@ -31,6 +31,7 @@ from wcet_probe.analyzer.strided_interval import (
     join,
     leq,
     meet,
+    residue_class,
     top,
     widen,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "join",
     "leq",
     "meet",
+    "residue_class",
     "top",
     "widen",
 ]

@@ -9,17 +9,21 @@ After S. Hahn and D. Grund, Relational cache analysis for static timing analysis
 
 *Soundness:* a group is compared with itself only as long as no leaf of its variable part is given another value; that
 is for `analyzer.relational_cache` to see to. The stack pointer at entry is a multiple of 8 (assumption
-``stack-alignment``), and a variable part of which nothing is known is a multiple of what a flow fact says of pointers.
+``stack-alignment``), and a number of which nothing is known and to which others are added to make an address is a
+multiple of what a flow fact says of pointers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from wcet_probe.analyzer import strided
+from wcet_probe.analyzer.memory_facts import PointerFacts
 from wcet_probe.analyzer.state import Base
-from wcet_probe.analyzer.terms import Term, Terms
+from wcet_probe.analyzer.strided import StridedInterval
+from wcet_probe.analyzer.terms import Linear, Term, Terms, combined
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.model import CacheConfig
 
@@ -27,7 +31,7 @@ STACK_ALIGNMENT_BYTES = 8
 """Of the stack pointer where a function is called: Arm AAPCS, section 6.2.1.2; PowerPC Embedded ABI, section 3.2.2."""
 
 _UNKNOWN_BYTES = 1 << 31
-"""An address within so many bytes may be anywhere."""
+"""A number in a range of so many is not known."""
 
 
 class Line(NamedTuple):
@@ -45,15 +49,19 @@ class Group:
         leaves: of the variable part; none for a line whose number is known.
         alignment_bytes: power of two up to the bytes of a line, modulo which the variable part is known.
         residue: the variable part modulo ``alignment_bytes``.
+        numbers: lines that its lines may be, as address / line bytes; None for any.
         sets: cache sets that its lines may be in; None for any.
         is_short: whether no two of its lines are in one set.
+        set_count: sets of the cache.
     """
 
     leaves: frozenset[Term]
     alignment_bytes: int
     residue: int
+    numbers: frozenset[int] | None
     sets: frozenset[int] | None
     is_short: bool
+    set_count: int
 
     def granule(self, offset: int) -> int:
         """The granule of the byte at ``offset`` from the variable part."""
@@ -69,59 +77,46 @@ class Group:
         return max(len({(start + shift) // line_bytes for start in starts}) for shift in shifts)
 
     def may_meet(self, other: Group) -> bool:
-        """Whether lines of the two may be in one set.
+        """Whether different lines of the two may be in one set.
 
-        *Soundness:* no unless both are known to be in certain sets.
+        *Soundness:* no only if both are known to be in different sets, or to be the same line where they are not.
         """
-        return self.sets is None or other.sets is None or not self.sets.isdisjoint(other.sets)
-
-
-class SymbolicAddress(NamedTuple):
-    """The variable part of an address, as terms and factors, and the constant added to it, signed."""
-
-    variable: tuple[tuple[Term, int], ...]
-    constant: int
-
-
-def symbolic_address(terms: Terms, pointer: Term) -> SymbolicAddress:
-    """The address ``pointer`` as a variable part and a constant.
-
-    *Soundness:* an identity of bit vectors, as said of `terms.Terms.linear`.
-    """
-    form = terms.linear(pointer)
-    half = 1 << (form.bits - 1)
-    return SymbolicAddress(tuple(form.coefficients.items()), ((form.constant + half) & (2 * half - 1)) - half)
-
-
-def is_pointer(access: Access) -> bool:
-    """Whether nothing is known of the address, so that flow facts about pointers speak of it."""
-    return access.base is Base.ANY or access.offset.extent >= _UNKNOWN_BYTES
+        if self.sets is None or other.sets is None:
+            return True
+        shared = self.sets & other.sets
+        if not shared or self.numbers is None or other.numbers is None:
+            return bool(shared)
+        both = {number for number in self.numbers | other.numbers if number % self.set_count in shared}
+        return len(both) > len(shared)
 
 
 class Lines:
     """The groups of all accesses of a program, and the line of each."""
 
     def __init__(
-        self, terms: Terms, accesses: Iterable[Access], config: CacheConfig, pointer_alignment_bytes: int
+        self, terms: Terms, accesses: Iterable[Access], config: CacheConfig, pointers: PointerFacts
     ) -> None:
         self._terms, self._config = terms, config
-        self._pointer_alignment_bytes = pointer_alignment_bytes
+        self._pointers = pointers
         self._numbers: dict[object, int] = {}
+        self._variables: list[Mapping[Term, int]] = []
         self.groups: list[Group] = []
         seen: dict[tuple[tuple[Term, int], ...], list[tuple[Access, int]]] = {}
         for access in accesses:
             if self._line_number(access) is None and access.pointer is not None:
-                address = symbolic_address(terms, access.pointer)
-                seen.setdefault(address.variable, []).append((access, address.constant))
+                address = terms.linear(access.pointer)
+                seen.setdefault(tuple(address.coefficients.items()), []).append((access, _signed_constant(address)))
         for variable, found in seen.items():
-            self._add(variable, self._group(variable, found))
+            self._add(variable, self._group(variable, found), dict(variable))
 
     def of_number(self, number: int) -> Line:
         """The line of address ``number * line bytes``."""
         known = self._numbers.get(number)
         if known is None:
-            sets = frozenset({number % self._config.sets})
-            known = self._add(number, Group(frozenset(), self._config.line_bytes, 0, sets, is_short=True))
+            config, numbers = self._config, frozenset({number})
+            sets = frozenset({number % config.sets})
+            group = Group(frozenset(), config.line_bytes, 0, numbers, sets, is_short=True, set_count=config.sets)
+            known = self._add(number, group, {})
         return Line(known, 0)
 
     def of_access(self, access: Access) -> Line | None:
@@ -131,35 +126,48 @@ class Lines:
         number = self._line_number(access)
         if number is not None:
             return self.of_number(number)
-        return None if access.pointer is None else self.of_address(symbolic_address(self._terms, access.pointer))
+        return None if access.pointer is None else self.of_address(self._terms.linear(access.pointer))
 
-    def of_address(self, address: SymbolicAddress) -> Line | None:
+    def of_address(self, address: Linear) -> Line | None:
         """The line of a symbolic address, if an access has the same variable part."""
-        known = self._numbers.get(address.variable)
+        known = self._numbers.get(tuple(address.coefficients.items()))
         if known is None or not self.groups[known].is_short:
             return None
-        return Line(known, self.groups[known].granule(address.constant))
+        return Line(known, self.groups[known].granule(_signed_constant(address)))
 
-    def offset(self, line: Line, variable: tuple[tuple[Term, int], ...]) -> int | None:
-        """How far behind ``variable`` a byte of ``line`` is; None where the line's name does not speak of it."""
-        if self._numbers.get(variable) != line.group:
+    def renamed(self, line: Line, old: Linear, new: Linear, stale: Collection[Term]) -> Line | None:
+        """The name that ``line`` has by ``new``, where what it speaks of is ``old``; None where it has none.
+
+        *Soundness:* ``old`` and ``new`` are equal, so the address of a byte of the line is the same with ``new`` added
+        and ``old`` subtracted as often as it contains ``old``. What is left of it speaks of no leaf among ``stale``,
+        which may have other values by now.
+        """
+        variable = self._variables[line.group]
+        term, coefficient = next(iter(old.coefficients.items()), (None, 0))
+        if term not in variable or coefficient % 2 == 0:
             return None
+        times = variable[term] * pow(coefficient, -1, 1 << old.bits)
         group = self.groups[line.group]
-        return line.granule * group.alignment_bytes - group.residue
+        offset = line.granule * group.alignment_bytes - group.residue
+        rest = combined(Linear(variable, offset, old.bits), old, -times)
+        if any(not self._terms.leaves(one).isdisjoint(stale) for one in rest.coefficients):
+            return None
+        return self.of_address(combined(rest, new, times))
 
     def _line_number(self, access: Access) -> int | None:
         if access.base is Base.NUMBER and access.offset.is_constant:
             return access.offset.value // self._config.line_bytes
         return None
 
-    def _add(self, key: object, group: Group) -> int:
+    def _add(self, key: object, group: Group, variable: Mapping[Term, int]) -> int:
         self._numbers[key] = len(self.groups)
         self.groups.append(group)
+        self._variables.append(variable)
         return self._numbers[key]
 
     def _group(self, variable: Sequence[tuple[Term, int]], found: Sequence[tuple[Access, int]]) -> Group:
         config = self._config
-        known = [self._alignment(access, constant) for access, constant in found]
+        known = [self._alignment(access, [factor for _, factor in variable]) for access, _ in found]
         alignment = min(alignment for alignment, _ in known)
         while len({residue % alignment for _, residue in known}) > 1:
             alignment //= 2
@@ -167,23 +175,87 @@ class Lines:
         span = max(constants) - min(constants) + max(access.size_bytes for access, _ in found)
         leaves = frozenset().union(*(self._terms.leaves(term) for term, _ in variable))
         is_short = span <= (config.sets - 1) * config.line_bytes
-        return Group(leaves, alignment, known[0][1] % alignment, self._sets(found), is_short)
+        numbers = _united(self._numbers_of(access) for access, _ in found)
+        sets = _united(self.sets_of(access) for access, _ in found)
+        return Group(leaves, alignment, known[0][1] % alignment, numbers, sets, is_short, config.sets)
 
-    def _alignment(self, access: Access, constant: int) -> tuple[int, int]:
+    def _alignment(self, access: Access, coefficients: Iterable[int]) -> tuple[int, int]:
         """A power of two modulo which the variable part is known, and its residue."""
-        offset, most = access.offset, self._config.line_bytes
-        if is_pointer(access):
-            return min(self._pointer_alignment_bytes, most), 0
-        most = min(STACK_ALIGNMENT_BYTES, most) if access.base is Base.STACK else most
-        alignment = most if offset.is_constant else min(most, offset.stride & -offset.stride)
-        return alignment, (offset.low - constant) % alignment
+        known, residue = self._config.line_bytes, 0
+        for coefficient, part in zip(coefficients, access.parts, strict=True):
+            if coefficient == 1 and _is_unknown(part):
+                known = min(known, self._pointers.of(access.instruction_address).alignment_bytes)
+                continue
+            # A constant may be the offset from the stack pointer at entry.
+            stride = part.stride or (STACK_ALIGNMENT_BYTES if access.base is Base.STACK else known)
+            known = min(known, coefficient * stride & -(coefficient * stride))
+            residue += coefficient * part.low
+        return known, residue % known
 
-    def _sets(self, found: Sequence[tuple[Access, int]]) -> frozenset[int] | None:
-        sets: set[int] = set()
-        for access, _ in found:
-            low, high = access.offset.unsigned_range()
-            numbers = range(low // self._config.line_bytes, (high + access.size_bytes - 1) // self._config.line_bytes + 1)
-            if access.base is not Base.NUMBER or len(numbers) >= self._config.sets:
-                return None
-            sets.update(number % self._config.sets for number in numbers)
-        return frozenset(sets)
+    def is_told(self, access: Access) -> bool:
+        """Whether flow facts about pointers speak of ``access``: nothing else is known of a part of its address."""
+        pointer = access.pointer
+        factors = () if pointer is None else self._terms.linear(pointer).coefficients.values()
+        return any(factor == 1 and _is_unknown(part) for factor, part in zip(factors, access.parts, strict=False))
+
+    def place_of(self, access: Access) -> str:
+        """Where ``access`` goes, as `proof.AccessRange` has it.
+
+        *Soundness:* follows from its range, or from what a flow fact says where it has none.
+        """
+        if self.is_told(access):
+            told = self._pointers.of(access.instruction_address)
+            return "block" if told.is_own_block else "any" if told.sets is None else "told"
+        if access.base is Base.STACK:
+            return "stack"
+        return "any" if self._numbers_of(access) is None else "static"
+
+    def observable(self, access: Access) -> tuple[Base, StridedInterval]:
+        """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.
+
+        *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by.
+        """
+        if access.pointer is None or not self.is_told(access):
+            return access.base, access.offset
+        address = self._terms.linear(access.pointer)
+        alignment, residue = self._alignment(access, address.coefficients.values())
+        low, bits = (residue + address.constant) % alignment, address.bits
+        return Base.NUMBER, strided.residue_class(bits, low, alignment)
+
+    def sets_of(self, access: Access) -> frozenset[int] | None:
+        """The sets that ``access`` may be to; None for any.
+
+        *Soundness:* follows from its range, or from what a flow fact says where it has none.
+        """
+        if self.is_told(access):
+            return self._pointers.of(access.instruction_address).sets
+        numbers = self._numbers_of(access)
+        return None if numbers is None else frozenset(number % self._config.sets for number in numbers)
+
+    def _numbers_of(self, access: Access) -> frozenset[int] | None:
+        """The lines that ``access`` may be to, if they are fewer than the cache has sets."""
+        if access.base is not Base.NUMBER:
+            return None
+        low, high = access.offset.unsigned_range()
+        line_bytes = self._config.line_bytes
+        numbers = range(low // line_bytes, (high + access.size_bytes - 1) // line_bytes + 1)
+        return frozenset(numbers) if len(numbers) <= self._config.sets else None
+
+
+def _united(parts: Iterable[frozenset[int] | None]) -> frozenset[int] | None:
+    """The union; None, which stands for everything, if a part is."""
+    found: set[int] = set()
+    for part in parts:
+        if part is None:
+            return None
+        found |= part
+    return frozenset(found)
+
+
+def _is_unknown(part: StridedInterval) -> bool:
+    return part.stride == 1 and part.extent >= _UNKNOWN_BYTES
+
+
+def _signed_constant(address: Linear) -> int:
+    half = 1 << (address.bits - 1)
+    return ((address.constant + half) & (2 * half - 1)) - half

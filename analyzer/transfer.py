@@ -8,7 +8,7 @@ hold a stack address only after one was stored outside the stack, which then hol
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from wcet_probe.analyzer import strided
@@ -32,8 +32,9 @@ class Access:
     """A data access of an instruction: ``size_bytes`` at an address of ``base`` plus ``offset``.
 
     ``pointer`` is the address as a term that means the same value as long as none of its leaves is defined anew; None
-    where one of them may have been in this execution of the block. An access that is not ``is_certain`` may also not
-    take place where its instruction is executed.
+    where one of them may have been in this execution of the block. ``parts`` are the values of the terms that it is a
+    sum of (`Terms.linear`), in their order. An access that is not ``is_certain`` may also not take place where its
+    instruction is executed.
     """
 
     instruction_address: int
@@ -42,6 +43,7 @@ class Access:
     offset: StridedInterval
     size_bytes: int
     pointer: Term | None
+    parts: tuple[StridedInterval, ...]
     is_certain: bool
 
 
@@ -66,10 +68,12 @@ class Memory:
 
     Attributes:
         image: whose segments that are not writable keep their content.
+        words: what flow facts say of words, by address.
         stack_escapes: whether a stack address may have been stored outside the stack.
     """
 
     image: Image
+    words: Mapping[int, StridedInterval] = field(default_factory=dict)
     stack_escapes: bool = False
     _parts: list[tuple[int, bytes]] = field(default_factory=list)
 
@@ -296,8 +300,9 @@ class _Run:
             base, offset = state.base(pointer), state.value(pointer)
             lasting = pointer if self._is_lasting(pointer, index) else None
             is_certain = not any(op.opcode in _BRANCHES for op in self._instruction.ops[:index])
+            parts = tuple(state.value(part) for part in self._terms.linear(pointer).coefficients)
             self._accesses(
-                Access(self._instruction.address, is_store, base, offset, size_bytes, lasting, is_certain)
+                Access(self._instruction.address, is_store, base, offset, size_bytes, lasting, parts, is_certain)
             )
 
     def _is_lasting(self, pointer: Term, index: int) -> bool:
@@ -320,6 +325,12 @@ class _Run:
             held = state.read(place)
             if held is not None:
                 return held
+        told = self._memory.words.get(place.offset) if place and place.space == "static" and size_bytes == 4 else None
+        if told is not None:
+            leaf = state.define(name, bits, told)
+            if place is not None and not any(held.overlaps(place) for held in state.locations):
+                state.locations[place] = leaf
+            return leaf
         value = self._table_value(state, pointer, size_bytes)
         if value is not None:
             # Read-only memory is a function of the address, and its content can be looked up for each of them.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.forest import Loop, loop_forest, loops_of
@@ -65,7 +66,13 @@ class Values:
     registers: Mapping[str, Location]
 
 
-def analyze_values(image: Image, lifter: Lifter, graph: Supergraph, arguments: Mapping[str, StridedInterval]) -> Values:
+def analyze_values(
+    image: Image,
+    lifter: Lifter,
+    graph: Supergraph,
+    arguments: Mapping[str, StridedInterval],
+    words: Mapping[int, StridedInterval] = MappingProxyType({}),
+) -> Values:
     """Analyse ``graph``.
 
     Args:
@@ -73,12 +80,13 @@ def analyze_values(image: Image, lifter: Lifter, graph: Supergraph, arguments: M
         lifter: lifter of the image.
         graph: of the entry function.
         arguments: what the caller guarantees of registers at entry, by name.
+        words: what flow facts say of words of memory, by address.
 
     Raises:
         AnalysisError: an operation that is not known, or no fixpoint.
         IrreducibleError: ``graph`` has an irreducible loop; see `supergraph.reducible`.
     """
-    memory = Memory(image)
+    memory = Memory(image, words)
     while True:
         escapes = memory.stack_escapes
         analysis = _Analysis(image, lifter, graph, arguments, memory)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from wcet_probe.model import CacheConfig, InitialCache, Replacement, Target
+from wcet_probe.model import CacheConfig, InitialCache, MemoryTiming, Replacement, Target
 
 _ALIEN = -1
 
@@ -162,35 +162,39 @@ class CacheSimulation:
         return x
 
 
-def simulate(
-    target: Target,
-    initial: InitialCache,
-    path: Iterable[int],
-    size_of: Callable[[int], int],
-    accesses: Iterable[tuple[int, int, int, bool]],
-) -> tuple[CacheSimulation | None, CacheSimulation | None]:
-    """The caches of ``target`` behind a call: the port of fetches and that of data accesses, None where there is none.
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """The caches of a target, as two ports: of fetches, and of data accesses. None where there is no such cache."""
 
-    Parameters:
-        target: whose caches, and uncached regions, they are.
-        initial: content at entry, ``cold`` or ``dirty``.
-        path: addresses of the executed instructions in order.
-        size_of: bytes of the instruction at an address.
-        accesses: data accesses in order, as instruction, address, size in bytes, and whether it stores.
-    """
-    icache = CacheSimulation(target.icache, initial) if target.icache else None
-    if target.unified_cache and icache:
-        dcache: CacheSimulation | None = icache.second_port()
-    else:
-        dcache = CacheSimulation(target.dcache, initial) if target.dcache else None
-    waiting = iter(accesses)
-    access = next(waiting, None)
-    for address in path:
-        if icache:
-            icache.access_bytes(address, size_of(address), is_write=False)
-        while access and access[0] == address:
-            _, at, size_bytes, is_store = access
-            if dcache and not target.memory.region_at(at):
-                dcache.access_bytes(at, size_bytes, is_write=is_store)
-            access = next(waiting, None)
-    return icache, dcache
+    memory: MemoryTiming
+    icache: CacheSimulation | None
+    dcache: CacheSimulation | None
+
+    @classmethod
+    def of(cls, target: Target, initial: InitialCache) -> Caches:
+        """The caches of ``target`` with the content ``initial``, ``cold`` or ``dirty``."""
+        icache = CacheSimulation(target.icache, initial) if target.icache else None
+        if target.unified_cache and icache:
+            return cls(target.memory, icache, icache.second_port())
+        return cls(target.memory, icache, CacheSimulation(target.dcache, initial) if target.dcache else None)
+
+    def run(
+        self, path: Iterable[int], size_of: Callable[[int], int], accesses: Iterable[tuple[int, int, int, bool]]
+    ) -> None:
+        """Fetch and access in the order of the program: each instruction is fetched before it accesses data.
+
+        Parameters:
+            path: addresses of the executed instructions in order.
+            size_of: bytes of the instruction at an address.
+            accesses: data accesses in order, as instruction, address, size in bytes, and whether it stores.
+        """
+        waiting = iter(accesses)
+        access = next(waiting, None)
+        for instruction in path:
+            if self.icache:
+                self.icache.access_bytes(instruction, size_of(instruction), is_write=False)
+            while access and access[0] == instruction:
+                _, address, size_bytes, is_store = access
+                if self.dcache and not self.memory.region_at(address):
+                    self.dcache.access_bytes(address, size_bytes, is_write=is_store)
+                access = next(waiting, None)

@@ -13,12 +13,11 @@ from wcet_probe import __version__
 from wcet_probe.gap import BlockGap
 from wcet_probe.proof import Bound, Formula, LoopBound, PathBlock
 from wcet_probe.reports.listing import code_sections, graph_section, hex_address, image_section, reached
+from wcet_probe.reports.records import Document, target_document
 from wcet_probe.verify import bound_digest
 
 if TYPE_CHECKING:
     from wcet_probe.firmware import FirmwareBound
-
-Document = dict[str, object]
 
 
 _ENGINES = ("capstone", "highspy", "pypcode", "unicorn", "ziglang")
@@ -69,6 +68,7 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
         "graph": graph_section(bound.graph, seen.executions if seen else None),
         "worst_path": [_block(block, "cost_instructions") for block in bound.worst_path],
         "worst_path_cycles": [_block(block, "cost_cycles") for block in bound.worst_path_cycles],
+        "unattributed_cycles": bound.unattributed_cycles,
         "certificates": list(bound.certificates),
     }
     return {**section, "digest": bound_digest(section)}
@@ -104,15 +104,15 @@ def formula_section(formula: Formula) -> Document:
     }
 
 
-def firmware_document(found: FirmwareBound, target_configuration: Document) -> Document:
-    """The document ``wcet-probe-bound`` of a function of any firmware; for the target's document see `document`."""
+def firmware_document(found: FirmwareBound) -> Document:
+    """The document ``wcet-probe-bound`` of a function of any firmware."""
     code = reached(found.instructions, found.bound, None)
     return {
         "format": "wcet-probe-bound",
         "version": 1,
         "tool": tool_section(),
         "target": found.target.name,
-        "target_configuration": target_configuration,
+        "target_configuration": target_document(found.target),
         "image": image_section(found.image, code),
         "sources": sorted(found.sources),
         **code_sections(found.image, code, found.sources),

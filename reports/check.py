@@ -18,12 +18,12 @@ _WORDS = {
     "UNBOUNDED": "without a bound",
     "OVER_BUDGET": "over budget",
     "WORSE": "worse than the baseline",
-    "BOUNDED": "as they must be",
+    "BOUNDED": "within budget",
 }
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """How many entries came out how: ``3 bounds checked: 1 over budget, 2 as they must be``."""
+    """How many entries came out how: ``3 bounds checked: 1 over budget, 2 within budget``."""
     found = Counter(outcome.verdict for outcome in outcomes)
     words = ", ".join(f"{found[verdict]} {_WORDS[verdict]}" for verdict in _VERDICTS if found[verdict])
     return f"{len(outcomes)} bound{'' if len(outcomes) == 1 else 's'} checked: {words}"
@@ -54,7 +54,7 @@ def check_lines(outcomes: Sequence[Outcome], width: int) -> Iterator[str]:
 
 
 def check_document(outcomes: Sequence[Outcome], baseline: str | None) -> Document:
-    """The document ``wcet-probe-check``: an entry for each budget; ``baseline`` is the name of the one compared with."""
+    """The document ``wcet-probe-check``: an entry for each budget; ``baseline`` is the compared one's name."""
     return {
         "format": "wcet-probe-check",
         "version": 1,

@@ -6,15 +6,18 @@ that a line holds two words. A table that does not fit is set smaller, then acro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wcet_probe.reports.numbered import Line, Node
 
 _EM, _WIDE_EM, _CODE_EM, _BOLD = 0.46, 0.68, 0.5, 1.08
-_WIDE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZmw@%&#<>=+~…—→×≈▒█")
-_LEAST_LONG_EM = 7.0
+_WIDE = re.compile("[A-Zmw@%&#<>=+~…—\u00d7\u2190-\u2bff]")
+_LEAST_LONG_EM = 9.0
 _SHORT_EM = 6.5
+_EAGERNESS = 0.75
+_CAUTION = 1.15
 _LONG_EM = 20.0
 
 
@@ -74,9 +77,15 @@ def layout(needs: Sequence[Column], settings: Sequence[Setting]) -> Layout:
     return Layout(setting, tuple(round(width * setting.size_points + inset, 2) for width in widths))
 
 
-def cell_lines(cell: Sequence[Line], width_em: float) -> int:
-    """About how many lines ``cell`` takes in a column of ``width_em``, rather too many than too few."""
-    return sum(1 + int(_line_em(line) * 1.15 / width_em) for line in cell)
+def row_lines(row: Sequence[Sequence[Line]], found: Layout) -> int:
+    """About how many lines ``row`` takes in ``found``, rather too many than too few."""
+    return max(
+        (
+            sum(1 + int(_line_em(line) * _CAUTION * found.setting.size_points / width) for line in cell)
+            for cell, width in zip(row, found.widths_points, strict=True)
+        ),
+        default=1,
+    )
 
 
 def _widths(needs: Sequence[Column], room_em: float) -> list[float]:
@@ -88,12 +97,12 @@ def _widths(needs: Sequence[Column], room_em: float) -> list[float]:
         return [floor * room_em / sum(floors) for floor in floors]
     if sum(wishes) <= spare:
         return [need.natural_em for need in needs]
-    # Short columns first get all that they wish for; the square root keeps one endless cell from taking the rest.
+    # Short columns first get all that they wish for; the power keeps one endless cell from taking the rest.
     open_columns = sorted(range(len(needs)), key=lambda index: wishes[index])
     widths = floors
     while open_columns:
-        index, weights = open_columns[0], sum(wishes[other] ** 0.5 for other in open_columns)
-        share = spare * wishes[index] ** 0.5 / weights if weights else 0.0
+        index, weights = open_columns[0], sum(wishes[other] ** _EAGERNESS for other in open_columns)
+        share = spare * wishes[index] ** _EAGERNESS / weights if weights else 0.0
         given = min(wishes[index], share)
         widths[index] += given
         spare -= given
@@ -103,10 +112,13 @@ def _widths(needs: Sequence[Column], room_em: float) -> list[float]:
 
 def _column(letter: str, header: Sequence[Line], cells: Sequence[Sequence[Line]]) -> Column:
     lines = [line for cell in cells for line in cell]
-    natural = max([*(_BOLD * _line_em(line) for line in header), *map(_line_em, lines)], default=0.0)
-    unbroken = map(_line_em, lines) if letter == "r" else (_word_em(line) for line in lines)
-    floor = max([*(_BOLD * _word_em(line) for line in header), *unbroken], default=0.0)
-    return Column(max(floor, min(natural, _LEAST_LONG_EM)), natural)
+    wish = max(map(_line_em, lines), default=0.0)
+    least = wish if letter == "r" else max([min(wish, _LEAST_LONG_EM), *map(_word_em, lines)])
+    return Column(
+        floor_em=max([least, *(_BOLD * _word_em(line) for line in header)]),
+        # A title may stand in two lines: room is for what is below.
+        natural_em=max([wish, *(_BOLD * max(_word_em(line), 0.6 * _line_em(line)) for line in header)]),
+    )
 
 
 def _word_em(line: Line) -> float:
@@ -120,4 +132,4 @@ def _line_em(line: Line) -> float:
 
 
 def _em(text: str, *, is_code: bool) -> float:
-    return len(text) * _CODE_EM if is_code else sum(_WIDE_EM if character in _WIDE else _EM for character in text)
+    return len(text) * _CODE_EM if is_code else _EM * len(text) + (_WIDE_EM - _EM) * len(_WIDE.findall(text))

@@ -22,8 +22,20 @@ def difference_lines(comparison: Comparison, width: int) -> Iterator[str]:
     for text, names in (("only in the first", comparison.only_old), ("only in the second", comparison.only_new)):
         yield from (f"{name}: {text}" for name in names)
     yield ""
-    rows = [_row(one.subject, move) for one in comparison.differences for move in one.moves]
-    yield from table(rows, ("moved", "", "old", "new", "difference", "")) or ["No bound moved."]
+    yield from _moved(comparison) or ["No bound moved."]
+
+
+def _moved(comparison: Comparison) -> list[str]:
+    """The table; a single pair, whose name stands above, needs no column for it."""
+    moves = [(one.subject, move) for one in comparison.differences for move in one.moves]
+    steps = [_step(move) for _, move in moves]
+    widths = [max(map(len, column)) for column in zip(*steps, strict=True)]
+    rows = [
+        (subject, f"{move.quantity}, {move.unit}", *map(_cell, (move.old, move.new)), *map(str.rjust, step, widths))
+        for (subject, move), step in zip(moves, steps, strict=True)
+    ]
+    first = 1 if len(comparison.differences) == 1 else 0
+    return table([row[first:] for row in rows], ("moved", "", "old", "new", "difference", "")[first:])
 
 
 def _where(change: Change) -> str:
@@ -37,13 +49,12 @@ def _both(change: Change) -> str:
     return f"{old} -> {new}" if new else f"gone: {old}"
 
 
-def _row(subject: str, move: Move) -> tuple[object, ...]:
-    both = move.old is not None and move.new is not None
-    return (
-        subject,
-        f"{move.quantity}, {move.unit}",
-        "none" if move.old is None else move.old,
-        "none" if move.new is None else move.new,
-        f"{move.new - move.old:+,}" if both else "",  # type: ignore[operator]
-        percent(move.old, move.new) if both else "",  # type: ignore[arg-type]
-    )
+def _cell(count: int | None) -> object:
+    return "none" if count is None else count
+
+
+def _step(move: Move) -> tuple[str, str]:
+    """The difference, and in per cent."""
+    if move.old is None or move.new is None:
+        return "", ""
+    return f"{move.new - move.old:+,}", percent(move.old, move.new)

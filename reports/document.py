@@ -7,33 +7,28 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from wcet_probe.gap import observed_executions
-from wcet_probe.model import Allocator, CacheConfig, CacheCounts, Image, Measurement, Report, Run, Target, Verdict
+from wcet_probe.model import Allocator, CacheCounts, Image, Measurement, Report, Run, Verdict
 from wcet_probe.reports.bound import Account
-from wcet_probe.reports.bound_document import (
-    Observations,
-    bound_section,
-    firmware_document,
-    formula_section,
-    gap_section,
-    tool_section,
-)
+from wcet_probe.reports.bound_document import Observations, bound_section, formula_section, gap_section, tool_section
 from wcet_probe.reports.listing import code_sections, hex_address, image_section, reached
+from wcet_probe.reports.records import Document, hardware, plain, record, target_document
 from wcet_probe.sizes import format_size
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    from wcet_probe.firmware import FirmwareBound
-
-Document = dict[str, object]
+__all__ = [
+    "Document",
+    "allocator_document",
+    "document",
+    "dumps",
+    "plain",
+    "results_document",
+    "scenario_document",
+    "target_document",
+]
 
 
 def document(report: Report, account: Account | None = None) -> Document:
@@ -66,7 +61,7 @@ def document(report: Report, account: Account | None = None) -> Document:
             "driver": report.plan.driver or None,
             "driver_value": report.plan.driver_value,
         },
-        **_hardware(report.target),
+        **hardware(report.target),
         "observed": _observed(report.measurement, report.image),
         "cross_check": plain(report.cross_check),
         "bound": bound_section(bound, _observations(report)) if bound else None,
@@ -80,26 +75,15 @@ def document(report: Report, account: Account | None = None) -> Document:
     }
 
 
-def bound_document(found: FirmwareBound) -> Document:
-    """The document ``wcet-probe-bound`` of a function of any firmware."""
-    return firmware_document(found, target_document(found.target))
-
-
 def results_document(results: Iterable[Document]) -> Document:
     """The document ``wcet-probe-results`` of several answers, in their order."""
     return {"format": "wcet-probe-results", "version": 1, "results": list(results)}
 
 
-def target_document(target: Target) -> Document:
-    """The document ``wcet-probe-target``: every number with its source and basis."""
-    rest = {key: value for key, value in _record(target).items() if key not in ("icache", "dcache")}
-    return {"format": "wcet-probe-target", "version": 1, **rest, **_hardware(target)}
-
-
 def allocator_document(allocator: Allocator) -> Document:
     """The document ``wcet-probe-allocator``: the manifest; of the sources only the file names."""
     sources = [name for name, _ in allocator.sources]
-    return {"format": "wcet-probe-allocator", "version": 1, **_record(allocator), "sources": sources}
+    return {"format": "wcet-probe-allocator", "version": 1, **record(allocator), "sources": sources}
 
 
 def scenario_document(name: str, description: str, allocators: Iterable[str]) -> Document:
@@ -116,23 +100,6 @@ def scenario_document(name: str, description: str, allocators: Iterable[str]) ->
 def dumps(doc: object) -> str:
     """``doc`` as text: sorted keys, two blanks of indentation, characters as they are, a newline at the end."""
     return json.dumps(doc, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
-
-
-def plain(value: object) -> object:
-    """``value`` in the types of JSON: a dataclass becomes an object of its fields, an enumeration its value."""
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value) and not isinstance(value, type):
-        return _record(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [plain(item) for item in value]
-    return value
-
-
-def _record(value: DataclassInstance) -> Document:
-    return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
 
 
 def _request(report: Report) -> Document:
@@ -182,18 +149,9 @@ def _observations(report: Report) -> Observations:
     return Observations(report.loop_maxima, report.flow_maxima, executions)
 
 
-def _hardware(target: Target) -> Document:
-    caches = {"icache": _cache(target.icache), "dcache": _cache(target.dcache)}
-    return {"caches": caches, "memory": plain(target.memory)}
-
-
-def _cache(cache: CacheConfig | None) -> Document | None:
-    return {**_record(cache), "size_bytes": cache.size_bytes} if cache else None
-
-
 def _observed(measurement: Measurement, image: Image) -> Document:
     """The counts under their own names, but sets as sorted lists, and the runs with their place in the source."""
-    counts = _record(measurement)
+    counts = record(measurement)
     sets = {
         "instruction": sorted(measurement.touched_instruction_sets),
         "data": sorted(measurement.touched_data_sets),
@@ -210,13 +168,13 @@ def _observed(measurement: Measurement, image: Image) -> Document:
 
 
 def _counts(counts: CacheCounts) -> Document:
-    return {**_record(counts), "hits": counts.hits, "misses": counts.misses}
+    return {**record(counts), "hits": counts.hits, "misses": counts.misses}
 
 
 def _run(run: Run, image: Image) -> Document:
     function = image.function_at(run.address)
     return {
-        **_record(run),
+        **record(run),
         "address": hex_address(run.address),
         "function": function.name if function else None,
         "location": image.location(run.address),

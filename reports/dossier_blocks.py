@@ -18,6 +18,13 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
+class Items:
+    """A list of sentences or paragraphs of equal rank."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Blank:
     """Something that only the reader can know: a marked blank, with what belongs there."""
 
@@ -36,7 +43,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class KeyValues:
-    """Names and what belongs to them."""
+    """Names and what belongs to them; what is empty is a marked blank."""
 
     rows: tuple[tuple[str, str], ...]
 
@@ -58,7 +65,7 @@ class Figure:
     svg: str
 
 
-Block = Paragraph | Blank | Table | KeyValues | Code | Figure
+Block = Paragraph | Items | Blank | Table | KeyValues | Code | Figure
 
 
 @dataclass(frozen=True, slots=True)

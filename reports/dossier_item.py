@@ -6,16 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from wcet_probe.reports.dossier_blocks import Blank, Block, Code, KeyValues, Paragraph, Section, Table
+from wcet_probe.reports.dossier_grounds import Numbers, range_of
 from wcet_probe.reports.dossier_subject import (
     Answer,
     Json,
     Subject,
     cache_words,
     caches_words,
-    counted,
     left_out,
     number,
-    operation,
     parameter_words,
     unique,
 )
@@ -30,21 +29,25 @@ def item_section(subject: Subject, *, full: bool) -> Section:
     rows = [("Subject", subject.title)]
     if manifest:
         rows += [("Title", manifest["title"]), ("Summary", manifest["summary"])]
-        rows.append(("Entry points", ", ".join(f"{role}: `{name}`" for role, name in manifest["entry_points"].items())))
+        rows.append(
+            ("Entry points", ", ".join(f"`{name}` ({role})" for role, name in sorted(manifest["entry_points"].items())))
+        )
     if document.get("parameters"):
         rows.append(("Build parameters", parameter_words(document["parameters"])))
     rows += [("Source", source) for source in manifest.get("literature", ())]
-    images = {answer.document["image"]["sha256"]: answer.document for answer in subject.answers}
-    parts = [_image(document, subject.anchor, place, full=full) for place, document in enumerate(images.values(), 1)]
-    blanks = (
-        Blank("Revision of the source in configuration management."),
-        Blank("Part number of the software, and the link map of the delivered image."),
+    images: dict[str, list[Json]] = {}
+    for answer in subject.answers:
+        images.setdefault(answer.document["image"]["sha256"], []).append(answer.document)
+    parts = [_image(group, subject.anchor, place, full=full) for place, group in enumerate(images.values(), 1)]
+    blank = Blank(
+        "Revision of the source in configuration management; part number and link map of the delivered image."
     )
-    return Section("Item under analysis", f"item-{subject.anchor}", (KeyValues(tuple(rows)), *blanks), tuple(parts))
+    return Section("Item under analysis", f"item-{subject.anchor}", (KeyValues(tuple(rows)), blank), tuple(parts))
 
 
-def _image(document: Json, anchor: str, place: int, *, full: bool) -> Section:
-    image = document["image"]
+def _image(documents: Sequence[Json], anchor: str, place: int, *, full: bool) -> Section:
+    """One image, of which all ``documents`` are."""
+    document, image = documents[0], documents[0]["image"]
     rows = [("SHA-256 of the ELF file", image["sha256"])]
     if image.get("size_bytes"):
         rows.append(("Size", f"{image['size_bytes']:,} bytes"))
@@ -57,7 +60,8 @@ def _image(document: Json, anchor: str, place: int, *, full: bool) -> Section:
         blocks.append(Table("Sources", ("File", "SHA-256"), tuple(hashed), "cc"))
     elif sources:
         blocks.append(KeyValues((("Sources", ", ".join(map(str, sources))),)))
-    functions = image.get("functions") or ()
+    reached = {one["address"]: one for other in documents for one in other["image"].get("functions") or ()}
+    functions = [reached[address] for address in sorted(reached)]
     shown = functions if full else functions[:_FUNCTIONS_SHOWN]
     if shown:
         header = ("Function", "Address", "Bytes", "SHA-256 of its code")
@@ -69,46 +73,31 @@ def _image(document: Json, anchor: str, place: int, *, full: bool) -> Section:
     return Section(f"Image {image['sha256'][:12]}", f"image-{place}-{anchor}", tuple(blocks))
 
 
-def claim_section(subject: Subject, numbers: Mapping[tuple[str, str], str]) -> Section:
+def claim_section(subject: Subject, numbers: Numbers) -> Section:
     """What is claimed, entry point by entry point; ``numbers`` has the number of each assumption."""
     proofs = subject.proofs()
     blocks: list[Block] = [Paragraph(_claim(answer, numbers), "lead") for answer in proofs]
-    for answer in subject.answers:
-        if answer.bound is None:
-            blocks.append(Paragraph(f"{answer.label}: {_why_none(answer)}", "lead"))
+    without = [answer for answer in subject.answers if answer.bound is None]
+    blocks += [Paragraph(f"{answer.label}: {_why_none(answer)}", "lead") for answer in without]
     header = ("Call", "Heap", "Bound, instructions", "Observed", "Bound, cycles", "Observed", "Verdict")
     rows = tuple(_claim_row(answer) for answer in subject.answers)
     blocks.append(Table("Claims, each beside an observation", header, rows, "lrrrrrl"))
     blocks.append(Paragraph(_validity(subject), "normal"))
     unproved = "Cache misses, touched cache sets and stack are reported as observed; no bound of them is claimed."
     blocks.append(Paragraph(unproved, "note"))
-    blocks.append(Blank("Clock frequency of the core in the final configuration, which turns cycles into time."))
-    blocks.append(Blank("Requirement and budget that each entry point has to meet, and the margin."))
+    prompt = "Clock of the core in the final configuration; requirement and budget of each entry point, and the margin."
+    blocks.append(Blank(prompt))
     return Section("Claim", f"claim-{subject.anchor}", tuple(blocks))
 
 
-def _claim(answer: Answer, numbers: Mapping[tuple[str, str], str]) -> str:
+def _claim(answer: Answer, numbers: Numbers) -> str:
     bound, document = answer.bound or {}, answer.document
-    ids = [numbers[one["id"], one["statement"]] for one in bound["assumptions"]]
-    heap = f", heap {answer.heap}" if document.get("heap_bytes") else ""
+    under = range_of(bound, numbers)
+    heap = f", heap {answer.heap}," if document.get("heap_bytes") else ""
     return (
-        f"No call of `{answer.entry}` on {document['target']}{heap}, takes more than {bound['instructions']:,} "
-        f"instructions or {number(bound['cycles'])} cycles of the target's model, under {assumption_range(ids)}."
-    ).replace(f"{document['target']},", f"{document['target']}" if not heap else f"{document['target']},")
-
-
-def assumption_range(ids: Sequence[str]) -> str:
-    """``assumptions A-01 to A-04``: numbers in words, consecutive ones put together."""
-    if not ids:
-        return "no assumption but the conditions of use"
-    runs: list[list[str]] = []
-    for one in sorted(ids):
-        if runs and int(one[2:]) == int(runs[-1][-1][2:]) + 1:
-            runs[-1].append(one)
-        else:
-            runs.append([one])
-    words = [run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
-    return ("assumption " if len(ids) == 1 else "assumptions ") + ", ".join(words)
+        f"No call of `{answer.entry}` on {document['target']}{heap} takes more than {bound['instructions']:,} "
+        f"instructions or {number(bound['cycles'])} cycles of the target's model, under {under}."
+    )
 
 
 def _why_none(answer: Answer) -> str:
@@ -132,7 +121,7 @@ def _validity(subject: Subject) -> str:
     context = f"Values of the parameters that the proof uses: {'; '.join(given)}. " if any(given) else ""
     ranges = "as the flow facts restrict them" if any(one.startswith("fact") for one in facts) else "whatever they are"
     return (
-        f"Unit: executed instructions, and cycles of the target's timing table. {context}The bound is of a whole call, "
+        f"Unit: executed instructions, and cycles of the target's timing table. {context}A bound is of a whole call, "
         f"from the first instruction of the entry to its return; of the arguments, {ranges}; in whatever state the heap "
         "and the caches are, as far as the assumptions allow it."
     )
@@ -158,11 +147,11 @@ def _target(document: Json, place: int) -> Section:
     name, anchor = document["target"], f"target-{place}"
     target = document.get("target_configuration")
     caches = document.get("caches") or (target or {}).get("caches") or {}
-    memory = document.get("memory") or (target or {}).get("memory")
+    memory = document.get("memory") or (target or {}).get("memory") or {}
     blocks: list[Block] = []
     if target:
         blocks += [KeyValues(_core(target)), Paragraph(_bases(target, caches))]
-    blocks += _hardware(caches, memory)
+    blocks += _hardware(caches, memory, unified=bool((target or {}).get("unified_cache")))
     if target:
         header = ("Instruction class", "Cycles", "Basis", "Source and note")
         rows = [(name, _cycles(one), one["basis"], _source(one)) for name, one in sorted(target["timing"].items())]
@@ -194,34 +183,52 @@ def _core(target: Json) -> tuple[tuple[str, str], ...]:
 
 
 def _bases(target: Json, caches: Json) -> str:
-    parts = [*target["timing"].values(), target["condition_failed"], *target["memory"].values()]
-    found = [one["basis"] for one in [*parts, *filter(None, caches.values())]]
+    parts = [*target["timing"].values(), target["condition_failed"], *filter(None, caches.values())]
+    parts += [one for _, one in _latencies(target["memory"])]
+    found = [one["basis"] for one in parts]
     counts = [f"{found.count(basis)} {words}" for basis, words in _BASES.items() if basis in found]
     return f"Of {len(found)} entries, {', '.join(counts)}."
+
+
+def _latencies(memory: Json) -> Iterator[tuple[str, Json]]:
+    """Every number of the memory, with a name."""
+    for key, one in memory.items():
+        if isinstance(one, Mapping):
+            yield _spelled(key), one
+    for region in memory.get("regions") or ():
+        for key in ("read_cycles", "write_cycles"):
+            yield f"{region['name']}, {_spelled(key).lower()}", region[key]
+
+
+def _spelled(key: str) -> str:
+    return key.replace("_", " ").capitalize()
 
 
 _BASES = {"manual": "were read in a manual", "measured": "were measured", "assumed": "are assumed"}
 
 
-def _hardware(caches: Json, memory: Json | None) -> Iterator[Block]:
-    header = ("Part", "Configuration", "Basis", "Source")
+def _hardware(caches: Json, memory: Json, *, unified: bool) -> Iterator[Block]:
+    names = {"dcache": "Unified cache"} if unified else {"icache": "Instruction cache", "dcache": "Data cache"}
     rows = []
-    for key, words in (("icache", "Instruction cache"), ("dcache", "Data cache")):
+    for key, words in names.items() if caches else ():
         cache = caches.get(key)
         writes = f", {_writes(cache)}" if cache and key == "dcache" else ""
         rows.append((words, cache_words(cache) + writes, *_origin(cache)))
-    for key, one in (memory or {}).items():
-        rows.append((key.removesuffix("_cycles").replace("_", " ").capitalize(), _latency(key, one), *_origin(one)))
-    if caches or memory:
-        yield Table("Caches and memory", header, tuple(rows), "llll")
+    rows += [(words, f"{one['value']:,}", *_origin(one)) for words, one in _latencies(memory)]
+    rows += [
+        (region["name"], f"not cached, from {region['extent']['base_address']:#010x}, {_size(region)}", "—", "—")
+        for region in memory.get("regions") or ()
+    ]
+    if rows:
+        yield Table("Caches and memory", ("Part", "Configuration", "Basis", "Source"), tuple(rows), "llll")
 
 
-def _latency(key: str, one: Json) -> str:
-    return f"{one['value']:,} {'bytes' if key.endswith('_bytes') else 'cycles'}"
+def _size(region: Json) -> str:
+    return format_size(region["extent"]["size_bytes"])
 
 
 def _origin(part: Json | None) -> tuple[str, str]:
-    return (part["basis"], part["source"]) if part else ("–", "–")
+    return (part["basis"], part["source"]) if part else ("—", "—")
 
 
 def _writes(cache: Json) -> str:
@@ -241,18 +248,3 @@ def _cycles(timing: Json) -> str:
 
 def _source(timing: Json) -> str:
     return "; ".join(filter(None, (timing["source"], timing["note"])))
-
-
-def overview_rows(subjects: Sequence[Subject]) -> tuple[tuple[str, ...], ...]:
-    """A row for each answer of all subjects: what it is, bound, observation, verdict."""
-    return tuple(
-        (subject.title, operation(answer.document), answer.heap, *_claim_row(answer)[2:])
-        for subject in subjects
-        for answer in subject.answers
-    )
-
-
-def overview_note(subjects: Sequence[Subject]) -> str:
-    """How many bounds are proved for how many subjects."""
-    proofs = sum(len(subject.proofs()) for subject in subjects)
-    return f"{counted(proofs, 'bound')} of {counted(len(subjects), 'subject')}."

@@ -1,4 +1,4 @@
-"""What a dossier is about: result documents, put together by allocator and target, with what their certificates prove."""
+"""What a dossier is about: result documents by allocator and target, with what their certificates prove."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Answer:
     def heap(self) -> str:
         """The size of the heap in words, or a dash."""
         size = self.document.get("heap_bytes")
-        return format_size(size) if size else "–"
+        return format_size(size) if size else "—"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,11 @@ class Subject:
             if answer.bound is not None:
                 found.setdefault(proof_key(answer.document), answer)
         return tuple(found.values())
+
+    def sharing(self, answer: Answer) -> tuple[Answer, ...]:
+        """The answers that rest on the same proof as ``answer``, itself among them."""
+        key = proof_key(answer.document)
+        return tuple(one for one in self.answers if one.bound is not None and proof_key(one.document) == key)
 
     def observations(self) -> tuple[Answer, ...]:
         """The answers with an observation."""
@@ -127,7 +132,9 @@ def cache_words(cache: Json | None) -> str:
     if cache is None:
         return "none"
     size = format_size(cache["sets"] * cache["ways"] * cache["line_bytes"])
-    return f"{size}, {cache['sets']} sets of {cache['ways']} lines of {cache['line_bytes']} bytes, {cache['replacement']}"
+    return (
+        f"{size}, {cache['sets']} sets of {cache['ways']} lines of {cache['line_bytes']} bytes, {cache['replacement']}"
+    )
 
 
 def caches_words(document: Json) -> str:
@@ -146,7 +153,7 @@ def parameter_words(values: Mapping[str, object]) -> str:
 
 def number(value: object) -> str:
     """A count with separators; a dash for what is not known."""
-    return "–" if value is None else _number(value)
+    return "—" if value is None else _number(value)
 
 
 def counted(count: int, noun: str) -> str:
@@ -173,8 +180,9 @@ def unique(items: Iterable[str]) -> tuple[str, ...]:
 
 
 def proof_key(document: Json) -> str:
-    """What two answers share if they rest on the same proof."""
-    return "".join((document["bound"] or {}).get("certificates", ()))
+    """What two answers share if they rest on the same proof: certificates and parameters."""
+    bound = document.get("bound") or {}
+    return dumps([bound.get("certificates"), bound.get("parameters")])
 
 
 def _number(value: object) -> str:
@@ -214,9 +222,19 @@ def _unused(anchor: str, taken: Mapping[str, object]) -> str:
 
 
 def _checked(document: Json, what: str) -> tuple[CheckedBound, ...]:
-    if document.get("bound") is None:
+    """What the certificates prove; bound, observation and slack must agree with each other, too."""
+    bound, seen, slack = (document.get(key) for key in ("bound", "observed", "slack"))
+    if bound is None:
         return ()
     try:
-        return tuple(verify_result(document))
+        checked = tuple(verify_result(document))
     except VerificationError as error:
         raise VerificationError(f"{what}: {error}") from error
+    for unit in ("instructions", "cycles"):
+        if seen is not None and not _agree(bound[unit], seen[unit], slack and slack[unit]):
+            raise VerificationError(f"{what}: not verified: the slack in {unit} is not bound minus observation.")
+    return checked
+
+
+def _agree(bound: int, observed: int, slack: int | None) -> bool:
+    return slack is not None and slack == bound - observed >= 0

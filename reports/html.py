@@ -8,15 +8,17 @@ from xml.etree import ElementTree as ET
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from wcet_probe.reports.columns import Column, Setting, columns, layout
+from wcet_probe.reports.columns import Column, Setting, columns, layout, row_lines
 from wcet_probe.reports.dossier_blocks import Dossier
 from wcet_probe.reports.numbered import Node, blocks, numbered
 from wcet_probe.resources import folder
 
 _SVG = "http://www.w3.org/2000/svg"
+_KEPT = re.compile(r"\B--?\w[\w-]{0,22}|\b[A-Z]{1,4}-[0-9]{1,4}\b")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 # As the style sheet prints them on A4, the letters an eighth larger than they are: a page does not know its fonts.
 _SETTINGS = (Setting("", 9, 7, 500), Setting("dense", 7.7, 4, 500), Setting("across", 7.9, 7, 740, is_across=True))
+_MOST_LINES_OF_A_WHOLE_TABLE = 10
 
 
 def render_html(dossier: Dossier) -> str:
@@ -40,7 +42,9 @@ def render_html(dossier: Dossier) -> str:
 
 def _dress(table: Node) -> None:
     needs = columns(table)
-    table["size"] = layout(needs, _SETTINGS).setting.name
+    found = layout(needs, _SETTINGS)
+    is_whole = sum(row_lines(row, found) for row in table["rows"]) <= _MOST_LINES_OF_A_WHOLE_TABLE
+    table["size"] = f"{found.setting.name} {'whole' if is_whole else ''}".strip()
     table["classes"] = [_classes(*both) for both in zip(table["align"], needs, strict=True)]
 
 
@@ -50,7 +54,9 @@ def _classes(letter: str, need: Column) -> str:
 
 
 def _breakable(pieces: list[str]) -> Markup:
-    return Markup("<wbr>").join(pieces)
+    """``pieces`` between which a line may be broken, which it may not be behind the hyphens of an option or number."""
+    text = Markup("<wbr>").join(pieces)
+    return Markup(_KEPT.sub(r'<span class="kept">\g<0></span>', str(text)))  # noqa: S704  (was escaped before)
 
 
 def _inline(svg: str, figure: Node) -> Markup:

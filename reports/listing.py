@@ -8,8 +8,7 @@ from hashlib import sha256
 
 from wcet_probe.model import Image, Instruction, Measurement, Symbol
 from wcet_probe.proof import Bound, FlowGraph
-
-Document = dict[str, object]
+from wcet_probe.reports.records import Document
 
 
 def reached(

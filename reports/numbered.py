@@ -12,11 +12,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from wcet_probe.reports.dossier_blocks import Blank, Block, Code, Dossier, Figure, KeyValues, Paragraph, Section, Table
+from wcet_probe.reports.dossier_blocks import (
+    Blank,
+    Block,
+    Code,
+    Dossier,
+    Figure,
+    Items,
+    KeyValues,
+    Paragraph,
+    Section,
+    Table,
+)
 
 Node = dict[str, Any]
 Line = list[Node]
 
+_LONGEST_NAME = 90
 _CODE = re.compile(r"`([^`]+)`")
 _LONG_WORD = re.compile(r"(\S{25,})")
 _LONG_PIECE = 16
@@ -38,7 +50,9 @@ def numbered(dossier: Dossier) -> Node:
     if twice := [anchor for anchor, count in anchors.items() if count > 1]:
         raise ValueError(f"these anchors name two sections: {', '.join(twice)}")
     numbers = _Numbers()
+    name = " · ".join([dossier.title, *dossier.subtitle.splitlines()[:1]]).replace("`", "")
     return {
+        "name": name if len(name) <= _LONGEST_NAME else dossier.title,
         "title": dossier.title,
         "subtitle": lines(dossier.subtitle),
         "sections": [_section(part, str(place), numbers) for place, part in enumerate(dossier.sections, 1)],
@@ -96,10 +110,18 @@ def _block(block: Block, anchor: str, numbers: _Numbers) -> Node:
     match block:
         case Paragraph(text, style):
             return {"kind": "paragraph", "style": style, "text": lines(text)}
+        case Items(items):
+            return {"kind": "items", "items": [lines(item) for item in items]}
         case Blank(prompt):
             return {"kind": "blank", "text": lines(prompt)}
         case KeyValues(rows):
             return {"kind": "keys", "rows": [{"name": lines(name), "value": lines(value)} for name, value in rows]}
+        case _:
+            return _labelled(block, anchor, numbers)
+
+
+def _labelled(block: Table | Code | Figure, anchor: str, numbers: _Numbers) -> Node:
+    match block:
         case Table(caption, header, rows, align):
             return _label("table", caption, anchor, numbers) | _table(caption, header, rows, align)
         case Code(caption, text):

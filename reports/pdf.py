@@ -11,9 +11,9 @@ from xml.etree import ElementTree as ET
 import typst
 
 from wcet_probe.errors import WcetProbeError
-from wcet_probe.reports.columns import Layout, Setting, cell_lines, columns, layout
+from wcet_probe.reports.columns import Setting, columns, layout, row_lines
 from wcet_probe.reports.dossier_blocks import Dossier
-from wcet_probe.reports.numbered import Line, Node, blocks, numbered
+from wcet_probe.reports.numbered import Node, blocks, numbered
 from wcet_probe.resources import folder
 
 _WIDTH_POINTS, _HEIGHT_POINTS = 481, 640
@@ -26,7 +26,8 @@ _SETTINGS = (
 _LISTING_POINTS_BY_COLUMNS = ((96, 8.0), (110, 7.0))
 _GOES_ON = "    ↪ "
 _POINTS_PER_PIXEL = 0.75
-_MOST_LINES_KEPT = 30
+_MOST_LINES_OF_A_WHOLE_ROW = 30
+_MOST_LINES_OF_A_WHOLE_TABLE = 10
 # What the fonts inside typst have; PDF/UA forbids signs without a picture.
 _NOT_PRINTED = re.compile(
     "[^\n -~\u00a0-\u017f\u0370-\u0377\u037a-\u037f\u0384-\u038a\u038c\u038e-\u03a1\u03a3-\u03ff"
@@ -49,10 +50,12 @@ def render_pdf(dossier: Dossier) -> bytes:
         if dress := _DRESSES.get(block["kind"]):
             block.update(dress(block))
     template = (folder("reports") / "templates" / "dossier.typ").read_bytes()
-    files = {"main.typ": template, "dossier.json": json.dumps(_printable(content)).encode()}
+    inputs = {"dossier": json.dumps(_printable(content))}
     try:
         # The time is fixed and not written: a report made twice is the same file.
-        pdf: bytes = typst.compile(files, format="pdf", ignore_system_fonts=True, pdf_standards=["ua-1"], timestamp=0)
+        pdf = typst.compile(
+            template, format="pdf", ignore_system_fonts=True, sys_inputs=inputs, pdf_standards=["ua-1"], timestamp=0
+        )
     except typst.TypstError as error:
         raise WcetProbeError(f"the PDF could not be set ({error}): write the report as HTML and report this") from error
     return pdf
@@ -61,19 +64,18 @@ def render_pdf(dossier: Dossier) -> bytes:
 def _table(table: Node) -> Node:
     found = layout(columns(table), _SETTINGS)
     setting = found.setting
+    lines = [row_lines(row, found) for row in table["rows"]]
     return {
-        "rows": [{"cells": row, "is_breakable": _is_tall(row, found)} for row in table["rows"]],
+        "rows": [
+            {"cells": row, "is_breakable": count > _MOST_LINES_OF_A_WHOLE_ROW}
+            for row, count in zip(table["rows"], lines, strict=True)
+        ],
+        "is_breakable": sum(lines) > _MOST_LINES_OF_A_WHOLE_TABLE,
         "widths_points": found.widths_points,
         "size_points": setting.size_points,
         "inset_points": setting.inset_points,
         "is_across": setting.is_across,
     }
-
-
-def _is_tall(row: list[list[Line]], found: Layout) -> bool:
-    """Whether ``row`` may need more than a good part of a page, and so may go on on the next one."""
-    em_by_column = (width / found.setting.size_points for width in found.widths_points)
-    return any(cell_lines(cell, width_em) > _MOST_LINES_KEPT for cell, width_em in zip(row, em_by_column, strict=True))
 
 
 def _listing(listing: Node) -> Node:

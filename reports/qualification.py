@@ -109,13 +109,14 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class Qualification:
-    """All of it."""
+    """All of it; ``steps`` of the method are names and what is done."""
 
     requirements: tuple[Requirement, ...]
     problems: tuple[Problem, ...]
     failures: tuple[Failure, ...]
     objectives: tuple[Objective, ...]
     references: tuple[Reference, ...]
+    steps: tuple[tuple[str, str], ...]
     discharges: tuple[Discharge, ...]
     conditions: tuple[Condition, ...]
     suites: tuple[Suite, ...]
@@ -137,6 +138,7 @@ def load_qualification() -> Qualification:
         failures=tuple(Failure(**one) for one in _rows("failures", "failure")),
         objectives=tuple(Objective(**one) for one in _rows("objectives", "objective")),
         references=tuple(Reference(**one) for one in _rows("references", "reference")),
+        steps=tuple((one["name"], one["text"]) for one in _rows("method", "step")),
         discharges=tuple(Discharge(**one) for one in _rows("assumptions", "assumption")),
         conditions=tuple(Condition(**one) for one in _rows("assumptions", "condition")),
         suites=tuple(_suite(one) for one in _rows("validation", "suite")),

@@ -13,16 +13,11 @@ from rich.text import Text
 
 from wcet_probe.model import (
     Allocator,
-    CacheConfig,
     CacheCounts,
     CrossCheck,
-    MemoryRange,
     OperationKind,
     Report,
-    Sourced,
     Target,
-    Timing,
-    UncachedRegion,
     Verdict,
 )
 from wcet_probe.reports.bound import both_sides, how_many_assumed, short_assumptions, short_loops
@@ -40,7 +35,6 @@ _VERDICTS = {
     Verdict.OVER_BUDGET: "the upper bound is above the budget.",
     Verdict.CONTRADICTED: "observation and proof contradict each other; the model or the tool has a bug.",
 }
-_IDENTITY_WIDTH = 18
 Line = str | Text
 """A line of a page, with or without style."""
 
@@ -63,11 +57,6 @@ def render_comparison(reports: Sequence[Report], console: Console) -> None:
         if report.no_bound:
             text = f"{_name(report)}, heap {format_size(report.heap_bytes)}: {report.no_bound}"
             print_lines(console, ["", *paragraph("", text, page_width(console), 1)])
-
-
-def render_target(target: Target, console: Console) -> None:
-    """Print every number of ``target`` with its source and basis, and the choices of its model."""
-    print_lines(console, _target_page(target, page_width(console)))
 
 
 def render_allocator(allocator: Allocator, console: Console) -> None:
@@ -124,7 +113,7 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[Line]:
         yield from paragraph("Grows with", f"{plan.driver} = {plan.driver_value:,}", width)
     yield from paragraph("Measured", _call(report), width)
     if report.cross_check:
-        yield from paragraph("Repeated", _cross_check(report.cross_check), width)
+        yield from paragraph("Repeated", _cross_check(report.cross_check, report.target), width)
     yield ""
     yield heading("Counted")
     yield from table(_counted(report))
@@ -193,13 +182,14 @@ def _call(report: Report) -> str:
     return f"malloc({operation.size_bytes}{cache_set}) = {report.measurement.result:#010x}"
 
 
-def _cross_check(check: CrossCheck) -> str:
+def _cross_check(check: CrossCheck, target: Target) -> str:
+    misses = ("misses of fetches", "misses of data") if target.unified_cache else ("I-cache misses", "D-cache misses")
     counts = [
         (check.instructions, "instructions"),
         (check.loads, "loads"),
         (check.stores, "stores"),
-        (check.icache_misses, "I-cache misses"),
-        (check.dcache_misses, "D-cache misses"),
+        (check.icache_misses, misses[0]),
+        (check.dcache_misses, misses[1]),
         (check.dcache_writebacks, "write-backs"),
     ]
     return f"by {check.engine}, the same: {', '.join(f'{n:,} {what}' for n, what in counts if n is not None)}"
@@ -208,14 +198,16 @@ def _cross_check(check: CrossCheck) -> str:
 def _counted(report: Report) -> list[tuple[str, int | str, str]]:
     counts = report.measurement
     cycles = f"{counts.instruction_cycles:,} by the timing table, {counts.stall_cycles:,} waiting for memory"
+    unified = report.target.unified_cache
+    evicted = f", {counts.icache.writebacks:,} write-backs" if unified else ""
     writes = f", {counts.dcache.writebacks:,} write-backs, {counts.dcache.memory_writes:,} single writes"
     return [
         ("instructions", counts.instructions, ""),
         ("cycles", counts.cycles, cycles),
         ("data accesses", counts.loads + counts.stores, f"{counts.loads:,} loads, {counts.stores:,} stores"),
         ("stack bytes", counts.stack_bytes, "deepest extent below the caller's stack pointer"),
-        ("I-cache accesses", *_accesses(counts.icache, "")),
-        ("D-cache accesses", *_accesses(counts.dcache, writes)),
+        ("cache fetches" if unified else "I-cache accesses", *_accesses(counts.icache, evicted)),
+        ("cache data" if unified else "D-cache accesses", *_accesses(counts.dcache, writes)),
     ]
 
 
@@ -241,16 +233,17 @@ def _by_function(report: Report) -> str:
 def _touched(report: Report, width: int, characters: str) -> Iterator[Line]:
     counts = report.measurement
     strips = []
+    unified = report.target.unified_cache
     if cache := report.target.icache:
-        strips.append(("I-cache", counts.touched_instruction_sets, cache.sets))
+        strips.append(("fetches" if unified else "I-cache", counts.touched_instruction_sets, cache.sets))
     if cache := report.target.dcache:
-        strips.append(("D-cache", counts.touched_data_sets, cache.sets))
+        strips.append(("data" if unified else "D-cache", counts.touched_data_sets, cache.sets))
         regions = counts.touched_sets_by_region.items()
         strips += [(f" {name.replace('_', ' ')}", sets, cache.sets) for name, sets in regions if sets]
     names = max(len(name) for name, _, _ in strips)
     numbers = max(len(str(len(sets))) for _, sets, _ in strips)
-    caches = ", ".join(f"{name} {sets} sets" for name, _, sets in strips if not name.startswith(" "))
-    yield heading(f"Touched cache sets ({caches})")
+    caches = [f"{name} {sets} sets" for name, _, sets in strips if not name.startswith(" ")]
+    yield heading(f"Touched cache sets ({f'one cache, {strips[0][2]} sets' if unified else ', '.join(caches)})")
     for name, touched, sets in strips:
         columns = strip_columns(sets, width - names - numbers - 4)
         yield f"  {name:<{names}} {len(touched):>{numbers}} {strip(touched, sets, columns, characters)}"
@@ -281,100 +274,12 @@ def _bounded(report: Report) -> tuple[object, ...]:
     return name, target, heap, instructions, proved[0], cycles, proved[1], *misses
 
 
-# ------------------------------------------------------------------------------------------------- targets, allocators
+# ---------------------------------------------------------------------------------------------------------- allocators
 
 
-class _Sources(dict[str, int]):
-    """Numbers for texts, in order of first use."""
-
-    def __missing__(self, text: str) -> int:
-        self[text] = len(self) + 1
-        return self[text]
-
-
-def _target_page(target: Target, width: int) -> Iterator[Line]:
-    sources = _Sources()
-    timings = {**target.timing, "(condition fails)": target.condition_failed}
-    yield heading(f"{target.name}: {target.title}")
-    for name, value in _identity(target):
-        yield from paragraph(f"  {name}", value, width, _IDENTITY_WIDTH)
-    yield heading("\nCycles of an instruction")
-    yield from table(
-        [_timing(name, timing, sources) for name, timing in timings.items()],
-        ("class", "each", "per\nregister", "load-\nuse", "branch\ntaken", "basis", "source"),
-    )
-    yield heading("\nCaches")
-    caches = [("instruction", target.icache), ("data", target.dcache)]
-    yield from table(
-        [_cache(*cache, sources) for cache in ([("unified", target.dcache)] if target.unified_cache else caches)],
-        ("cache", "size", "sets", "ways", "line", "policy", "writes", "basis", "source"),
-    )
-    yield heading("\nMemory behind the caches")
-    yield from table(
-        [
-            _number("bytes of a beat", target.memory.beat_bytes, sources),
-            _number("cycles of the first beat", target.memory.first_beat_cycles, sources),
-            _number("cycles of each further beat", target.memory.next_beat_cycles, sources),
-        ],
-        ("what", "value", "basis", "source"),
-    )
-    if target.memory.regions:
-        yield heading("\nUncached regions, cycles of an access")
-        yield from table(
-            [row for region in target.memory.regions for row in _region_rows(region, sources)],
-            ("region", "addresses", "access", "cycles", "basis", "source"),
-        )
-    yield from _items("Modelling choices", (("-", choice) for choice in target.modelling_choices), width)
-    yield from _items("Notes", ((name, timing.note) for name, timing in timings.items() if timing.note), width)
-    yield from _items("Sources", ((f"[{number}]", text) for text, number in sources.items()), width)
-
-
-def _identity(target: Target) -> Iterator[tuple[str, str]]:
-    places = target.memory_map
-    yield "instruction set", f"{target.isa.value}, {'big' if target.big_endian else 'little'}-endian"
-    yield "engine model", target.emulator_model
-    yield "p-code language", target.pcode_language
-    for family, flags in target.compiler_flags.items():
-        yield f"{family} flags", " ".join(flags)
-    yield "gcc prefix", target.gcc_prefix
-    yield "linker emulation", target.linker_emulation
-    for name, place in (("code", places.code), ("static data", places.data), ("stack", places.stack)):
-        yield name, _range(place)
-    yield "heap", f"from {places.heap_address:#010x}"
-
-
-def _range(place: MemoryRange) -> str:
-    return f"{place.base_address:#010x} to {place.end_address - 1:#010x}, {format_size(place.size_bytes)}"
-
-
-def _timing(name: str, timing: Timing, sources: _Sources) -> tuple[object, ...]:
-    added = (timing.per_register_cycles, timing.load_use_cycles, timing.taken_cycles)
-    return name, timing.cycles, *added, timing.basis.value, f"[{sources[timing.source]}]"
-
-
-def _cache(name: str, cache: CacheConfig | None, sources: _Sources) -> tuple[object, ...]:
-    if cache is None:
-        return name, "none", *("-",) * 7
-    policy = cache.replacement.value
-    writes = f"{'back' if cache.write_back else 'through'}{', allocate' if cache.write_allocate else ''}"
-    if name == "instruction":
-        writes = "-"
-    geometry = (format_size(cache.size_bytes), cache.sets, cache.ways, cache.line_bytes)
-    return name, *geometry, policy, writes, cache.basis.value, f"[{sources[cache.source]}]"
-
-
-def _region_rows(region: UncachedRegion, sources: _Sources) -> Iterator[tuple[object, ...]]:
-    yield region.name, _range(region.extent), *_number("read", region.read_cycles, sources)
-    yield "", "", *_number("write", region.write_cycles, sources)
-
-
-def _number(what: str, number: Sourced, sources: _Sources) -> tuple[object, ...]:
-    return what, number.value, number.basis.value, f"[{sources[number.source]}]"
-
-
-def _items(title: str, items: Iterable[tuple[str, str]], width: int) -> Iterator[Line]:
+def items(title: str, entries: Iterable[tuple[str, str]], width: int) -> Iterator[Line]:
     """A section of labelled paragraphs; nothing where there is none."""
-    pairs = list(items)
+    pairs = list(entries)
     if pairs:
         yield heading(f"\n{title}")
     labels = max((len(label) for label, _ in pairs), default=0) + 2
@@ -402,7 +307,7 @@ def _allocator_page(allocator: Allocator, width: int) -> Iterator[Line]:
             ],
             ("name", "value", "default", "choices", "macro"),
         )
-    yield from _items("Meaning", ((p.name, p.description) for p in allocator.parameters), width)
+    yield from items("Meaning", ((p.name, p.description) for p in allocator.parameters), width)
     claims = ((name, f"{c.claim} [{c.source}]") for name, c in allocator.complexity.items())
-    yield from _items("Claimed complexity", claims, width)
-    yield from _items("Literature", (("-", text) for text in allocator.literature), width)
+    yield from items("Claimed complexity", claims, width)
+    yield from items("Literature", (("-", text) for text in allocator.literature), width)

@@ -1,19 +1,18 @@
 """A dossier with every kind of block, in the sizes that break layouts."""
 
-from wcet_probe.reports.dossier_blocks import Blank, Code, Dossier, Figure, KeyValues, Paragraph, Section, Table
+from wcet_probe.reports.dossier_blocks import Blank, Code, Dossier, Figure, Items, KeyValues, Paragraph, Section, Table
 
 HASH = "3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b"
 HOSTILE = (
     'a < b && c > d "quoted" #emph[x] $y_1$ *bold* _under_ <script>alert(1)</script> \\ @label {{ 7 * 7 }} // -- ~'
 )
-SIGNS = (  # noqa: RUF001
-    "▒ █ ≤ ≥ × → · ⌊H/2M⌋ 1\u2009024 1\u202f024 … – µ ∈ ∞ ≈ ✓"
-)
+SIGNS = "▒ █ ≤ ≥ \u00d7 → · ⌊H/2M⌋ 1\u2009024 1\u202f024 … µ ∈ ∞ ≈ ✓"
 LONG_LINE = f"80000120: lwz r9, 0x14(r3)  ; {'x' * 58} |"
 LONG_TEXT = (
     "The free list is walked until a block is found that is large enough, and the walk ends at the sentinel, "
     "because `block_locate_free` starts at the class above the one that is asked for. "
 )
+FEW = Items((LONG_TEXT, f"`{HASH}`", "short"))
 
 
 def picture(name: str, width: int = 720, height: int = 320) -> str:
@@ -82,7 +81,12 @@ def sample() -> Dossier:
             Section(
                 "Assumptions & restrictions <all of them>",
                 "assumptions",
-                (Paragraph(LONG_TEXT * 3), assumptions, Paragraph(HOSTILE, "note")),
+                (
+                    Paragraph(LONG_TEXT * 3),
+                    assumptions,
+                    Paragraph(HOSTILE, "note"),
+                    FEW,
+                ),
                 (
                     Section(
                         "Flow facts of `block_locate_free`",

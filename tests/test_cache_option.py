@@ -168,3 +168,37 @@ def test_any_text_is_a_spec_or_one_usage_error(spec):
         return
     for cache in (changed.icache, changed.dcache):
         assert cache is None or (cache.sets & (cache.sets - 1)) == 0
+
+
+UNIFIED = replace(TARGET, unified_cache=True)
+
+
+@pytest.mark.parametrize("prefix", ["", "both:", "u:"])
+def test_a_unified_cache_is_refined_as_one(prefix):
+    changed = apply_cache_option(UNIFIED, f"{prefix}size=8K,policy=plru,write=through")
+    assert changed.icache is changed.dcache
+    assert (changed.unified_cache, changed.dcache.replacement, changed.dcache.write_back) == (
+        True,
+        Replacement.PLRU,
+        False,
+    )
+    assert geometry(changed.dcache) == (8192, 64, 4, 32)
+
+
+def test_separate_caches_are_put_together():
+    changed = apply_cache_option(replace(TARGET, icache=replace(CACHE, ways=2)), "u:line=64")
+    assert (changed.unified_cache, changed.icache is changed.dcache) == (True, True)
+    assert geometry(changed.dcache) == (16384, 64, 4, 64)
+    assert apply_cache_option(BARE, "u:size=4K,ways=2,line=16").unified_cache
+
+
+def test_a_unified_cache_is_removed_whole():
+    for spec in ("none", "u:none", "both:none"):
+        changed = apply_cache_option(UNIFIED, spec)
+        assert (changed.icache, changed.dcache, changed.unified_cache) == (None, None, False)
+
+
+@pytest.mark.parametrize("which", ["i", "d"])
+def test_half_of_a_unified_cache_is_refused(which):
+    with pytest.raises(UsageError, match=f"toy has one cache for both: say u: instead of {which}:"):
+        apply_cache_option(UNIFIED, f"{which}:size=8K")

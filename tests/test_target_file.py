@@ -23,6 +23,10 @@ DELIBERATELY_ABSENT = {
     "cortex-m4": A32_ONLY | REFUSED,
     "arm926ej-s": AFTER_ARMV5 | REFUSED,
     "mpc603e": {"system", "cache_management"},
+    "mpc755": {"system", "cache_management"},
+    "e200z6": {"system", "cache_management", "load_string", "store_string"},
+    "cortex-m7": A32_ONLY | REFUSED,
+    "cortex-r5": REFUSED | {"swap", "swap_narrow", "it", "compare_branch", "table_branch"},
 }
 
 
@@ -32,8 +36,11 @@ def test_every_number_has_a_source(name):
     for row in (*target.timing.values(), target.condition_failed):
         assert row.source
         assert row.basis in Basis
-    for number in (target.memory.beat_bytes, target.memory.first_beat_cycles, target.memory.next_beat_cycles):
+    regions = [number for region in target.memory.regions for number in (region.read_cycles, region.write_cycles)]
+    for number in (target.memory.beat_bytes, target.memory.first_beat_cycles, target.memory.next_beat_cycles, *regions):
         assert number.source
+    for cache in filter(None, (target.icache, target.dcache)):
+        assert cache.source
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -75,6 +82,39 @@ def test_cache_geometry():
 
 
 @pytest.mark.parametrize(
+    ("name", "sets", "ways", "replacement"),
+    [
+        ("mpc755", (128, 128), (8, 8), Replacement.PLRU),
+        ("e200z6", (128, 128), (8, 8), Replacement.RANDOM),
+        ("cortex-m7", (256, 128), (2, 4), Replacement.RANDOM),
+        ("cortex-r5", (256, 256), (4, 4), Replacement.RANDOM),
+    ],
+)
+def test_cache_geometry_of_later_cores(name, sets, ways, replacement):
+    caches = (TARGETS[name].icache, TARGETS[name].dcache)
+    assert tuple(cache.sets for cache in caches) == sets
+    assert tuple(cache.ways for cache in caches) == ways
+    assert {(cache.line_bytes, cache.replacement) for cache in caches} == {(32, replacement)}
+    assert (caches[1].write_back, caches[1].write_allocate) == (True, True)
+
+
+def test_one_cache_serves_both_where_it_is_unified():
+    for name, target in TARGETS.items():
+        assert target.unified_cache is (name == "e200z6")
+    assert TARGETS["e200z6"].icache is TARGETS["e200z6"].dcache
+
+
+def test_the_stack_lies_in_tightly_coupled_memory_where_there_is_some():
+    for name, region in (("cortex-m7", "data TCM"), ("cortex-r5", "B TCM")):
+        target = TARGETS[name]
+        stack = target.memory_map.stack
+        assert target.memory.region_at(stack.base_address).name == region
+        assert target.memory.region_at(stack.end_address - 1).name == region
+        assert target.memory.region_at(target.memory_map.heap_address) is None
+    assert TARGETS["mpc755"].memory.regions == ()
+
+
+@pytest.mark.parametrize(
     ("name", "timing_class", "numbers"),
     [
         ("cortex-m4", "alu", (1, 0, 0, 0)),
@@ -102,6 +142,15 @@ def test_cache_geometry():
         ("mpc603e", "multiply_high_unsigned", (6, 0, 0, 0)),
         ("mpc603e", "divide", (37, 0, 0, 0)),
         ("mpc603e", "cache_zero", (10, 0, 0, 0)),
+        ("mpc755", "divide", (19, 0, 0, 0)),
+        ("mpc755", "load", (1, 0, 1, 0)),
+        ("mpc755", "load_multiple", (2, 1, 0, 0)),
+        ("e200z6", "divide", (16, 0, 0, 0)),
+        ("e200z6", "load", (1, 0, 2, 0)),
+        ("cortex-m7", "branch_conditional", (7, 0, 0, 0)),
+        ("cortex-r5", "branch_conditional", (8, 0, 0, 0)),
+        ("cortex-r5", "branch_indirect", (9, 0, 0, 0)),
+        ("cortex-r5", "divide", (21, 0, 0, 0)),
     ],
 )
 def test_timing_numbers(name, timing_class, numbers):
@@ -143,6 +192,41 @@ def test_a_bad_file_is_refused_with_file_key_and_remedy(old, new, expected):
     assert str(error.value).startswith("targets/arm926ej-s.toml")
     assert expected in str(error.value)
     assert str(error.value).count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("size_bytes = 0x2_0000\nread", "size_bytes = 0\nread", "key memory.regions.0.size_bytes: cannot be 0"),
+        ("size_bytes = 0x2_0000\nread", "size_bytes = 0x1_0000_0000\nread", "end the region within 32 bits"),
+        ('name = "data TCM"', "", "key memory.regions.0.name: is missing"),
+        ('name = "data TCM"', 'name = "data TCM"\ncached = true', "unknown key 'cached'"),
+        ("base_address = 0x2000_0000\nsize_bytes = 0x2_0000", "base_address = 0x0800_0000\nsize_bytes = 0x2_0000",
+         "key memory.regions.0: overlaps the code"),
+        ("[[memory.regions]]", "[memory.regions]", "key memory.regions: cannot be"),
+        ("read_cycles = { value = 0", "read_cycles = { value = -1", "key memory.regions.0.read_cycles.value"),
+        ("[icache]", "[cache]", "cannot stand beside [cache]"),
+    ],
+)  # fmt: skip
+def test_a_bad_region_or_cache_is_refused_with_file_key_and_remedy(old, new, expected):
+    text = FILES["cortex-m7"]
+    assert old in text
+    with pytest.raises(UsageError) as error:
+        parse_target("cortex-m7", text.replace(old, new, 1))
+    assert str(error.value).startswith("targets/cortex-m7.toml")
+    assert expected in str(error.value)
+    assert str(error.value).count("\n") == 0
+
+
+def test_regions_do_not_overlap():
+    text = FILES["cortex-m7"]
+    start = text.index("[[memory.regions]]")
+    region = text[start : text.index("[condition_failed]")]
+    for other in (region, region.replace("data TCM", "again")):
+        with pytest.raises(UsageError, match=r"key memory\.regions\.1: has the name or addresses of region 0"):
+            parse_target("cortex-m7", text.replace(region, region + other))
+    apart = region.replace("data TCM", "again").replace("0x2000_0000", "0x2010_0000")
+    assert len(parse_target("cortex-m7", text.replace(region, region + apart)).memory.regions) == 2
 
 
 def test_only_random_replacement_has_a_seed():

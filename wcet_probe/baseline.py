@@ -14,11 +14,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 from wcet_probe import __version__
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import UsageError, WcetProbeError
 from wcet_probe.sizes import format_size
 
 FORMAT = "wcet-probe-baseline"
@@ -149,19 +148,17 @@ def write_whole(file: Path, text: str) -> None:
     """Write ``text`` to ``file``, as UTF-8: to a temporary file beside it, which then takes its place.
 
     Raises:
-        OSError: it cannot be written; ``file`` is as it was.
+        WcetProbeError: it cannot be written; ``file`` is as it was.
     """
-    with NamedTemporaryFile("wb", dir=file.parent, prefix=f".{file.name}.", delete=False) as beside:
-        try:
-            beside.write(text.encode())
-            beside.close()
-            mask = os.umask(0)
-            os.umask(mask)
-            Path(beside.name).chmod(0o666 & ~mask)  # a temporary file is readable by its owner only
-            Path(beside.name).replace(file)
-        except BaseException:
-            Path(beside.name).unlink(missing_ok=True)
-            raise
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(text.encode())
+        beside.replace(file)
+    except OSError as error:
+        raise WcetProbeError(f"cannot write {file}: {error.strerror}; name a place that you can write to.") from error
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _canonical(value: object) -> str:

@@ -38,8 +38,8 @@ class FirmwareCall:
 
     image: Path
     entry: str
-    facts: tuple[Path, ...] = ()
-    sources: tuple[Path, ...] = ()
+    facts: tuple[Path, ...]
+    sources: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +181,12 @@ def _allocator_call(table: _Table, config: Config) -> AllocatorCall:
 
 
 def _firmware_call(table: _Table, folder: Path) -> FirmwareCall:
+    image = folder / table.needed("image", '"build/fw.elf"')
     return FirmwareCall(
-        image=folder / table.needed("image", '"build/fw.elf"'),
+        image=image,
         entry=table.needed("entry", '"control_step"'),
         facts=tuple(folder / name for name in table.texts("facts")),
-        sources=tuple(folder / name for name in table.texts("sources")),
+        sources=tuple(folder / name for name in table.texts("sources")) or (image.parent, folder),
     )
 
 

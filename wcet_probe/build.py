@@ -33,6 +33,9 @@ COMMON_FLAGS = (
 source is one in the binary, and a loop bound means in both the same.
 """
 
+GUEST_FILES = ("replay.c", "runtime.c")
+"""What is linked to every allocator, from the package's folder ``guest``."""
+
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 _FAMILY_FLAGS = {
@@ -101,7 +104,7 @@ def _flags(allocator: Allocator, target: Target, toolchain: Toolchain) -> tuple[
 
 def _guest_sources() -> tuple[tuple[str, str], ...]:
     home = folder("guest")
-    return tuple((name, (home / name).read_text("utf-8")) for name in ("replay.c", "runtime.c"))
+    return tuple((name, (home / name).read_text("utf-8")) for name in GUEST_FILES)
 
 
 def _key(sources: tuple[tuple[str, str], ...], flags: tuple[str, ...], toolchain: Toolchain, script: str) -> str:

@@ -12,8 +12,8 @@ changes the size, and ``size`` with ``sets`` changes the ways. A cache that the 
 four; its policy is then LRU, write-back, write-allocate. ``write`` and ``allocate`` speak of the data cache only.
 
 ``u`` means one cache that serves fetches and data accesses. It refines the target's unified cache, and there no prefix
-and ``both`` mean the same. On a target with separate caches it puts one in their place, where ``write`` and ``allocate``
-may be set; what is not given is that of the data cache. ``i`` and ``d`` are refused where the cache is unified.
+and ``both`` mean the same. On a target with separate caches it puts one in their place; what is not given is that of
+the data cache. ``i`` and ``d`` are refused where the cache is unified.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def apply_cache_option(target: Target, text: str) -> Target:
 def _with_unified(target: Target, which: str, spec: str, text: str) -> Target:
     """``target`` with one cache, that of ``spec``, for fetches and data accesses."""
     if which in ("i", "d"):
-        message = f"{target.name} has one cache for instructions and data: say u: instead of {which}: in --cache {text}."
+        message = f"{target.name} has one cache for both: say u: instead of {which}: in --cache {text}."
         raise UsageError(message)
     if spec == "none":
         return replace(target, icache=None, dcache=None, unified_cache=False)

@@ -7,16 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
-from wcet_probe.baseline import FORMAT, baseline_entries, baseline_entry, subject
-from wcet_probe.errors import UsageError
+from wcet_probe.baseline import baseline_entry, subject
 
 Document = Mapping[str, Any]
 _DIGITS_SHOWN = 16
 _UNITS = ("instructions", "cycles")
-_RESULTS = ("wcet-probe-result", "wcet-probe-bound")
 _NAMED = (
     ("allocator", "allocator"),
     ("scenario", "scenario"),
@@ -75,45 +72,18 @@ class Comparison:
         return bool(self.only_old) or any(move.is_worse for one in self.differences for move in one.moves)
 
 
-def read_documents(file: Path, *, baselines: bool = False) -> list[dict[str, Any]]:
-    """The results in ``file``, or, if ``baselines`` are welcome, the entries of a baseline in the shape of results.
-
-    Raises:
-        UsageError: it cannot be read, or holds something else.
-    """
-    try:
-        document = json.loads(file.read_bytes())
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}; name a file that you can read.") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{file} is no JSON; give it what --json printed.") from error
-    if baselines and isinstance(document, dict) and document.get("format") == FORMAT:
-        tool = document.get("tool")
-        return [{**asdict(one), "tool": tool} for one in baseline_entries(document, file)]
-    several = isinstance(document, dict) and document.get("format") == "wcet-probe-results"
-    results = document.get("results") if several else [document]
-    if isinstance(results, list) and results and all(_is_result(one) for one in results):
-        return results
-    wanted = "results, bounds or a baseline" if baselines else "results or bounds"
-    raise UsageError(f"{file} holds no {wanted} of version 1; give it what --json printed.")
-
-
 def compare(old: Sequence[Document], new: Sequence[Document]) -> Comparison:
-    """Pair the results of two documents, as `read_documents` gives them, and tell their differences.
+    """Pair the results of two documents, as `wcet_probe.result_files` reads them, and tell their differences.
 
     Two single results are a pair whatever they are of; else results are paired that have the same subject.
     """
     single = len(old) == len(new) == 1
     before, after = ({"": docs[0]} if single else _by_subject(docs) for docs in (old, new))
     return Comparison(
-        differences=tuple(_difference(before[key], after[key]) for key in before if key in after),
+        differences=tuple(_difference(key, before[key], after[key]) for key in before if key in after),
         only_old=tuple(key for key in before if key not in after),
         only_new=tuple(key for key in after if key not in before),
     )
-
-
-def _is_result(document: object) -> bool:
-    return isinstance(document, dict) and document.get("format") in _RESULTS and document.get("version") == 1
 
 
 def _by_subject(documents: Iterable[Document]) -> dict[str, Document]:
@@ -131,8 +101,8 @@ def _subject(document: Document) -> str:
     return str(document["subject"]) if "subject" in document else subject(document)
 
 
-def _difference(old: Document, new: Document) -> Difference:
-    names = list(dict.fromkeys((_subject(old), _subject(new))))
+def _difference(key: str, old: Document, new: Document) -> Difference:
+    names = [key] if key else list(dict.fromkeys((_subject(old), _subject(new))))
     hashed = "subject" in old or "subject" in new
     changes = _hash_changes(_entry(old), _entry(new)) if hashed else _changes(old, new)
     return Difference(" -> ".join(names), tuple(changes), tuple(_moves(old, new)))
@@ -149,7 +119,7 @@ def _entry(document: Document) -> Document:
 
 
 def _hash_changes(old: Document, new: Document) -> Iterator[Change]:
-    yield from _flat("tool", _tool(old), _tool(new))
+    yield from _tool_changes(old, new)
     for kind, key in (
         ("compiler", "compiler"),
         ("image", "image_sha256"),
@@ -165,7 +135,7 @@ def _hash_changes(old: Document, new: Document) -> Iterator[Change]:
 
 
 def _changes(old: Document, new: Document) -> Iterator[Change]:
-    yield from _flat("tool", _tool(old), _tool(new))
+    yield from _tool_changes(old, new)
     for kind, key in _NAMED:
         yield from _flat(kind, old.get(key), new.get(key))
     yield from _flat("entry", _bound(old).get("entry"), _bound(new).get("entry"))
@@ -174,7 +144,8 @@ def _changes(old: Document, new: Document) -> Iterator[Change]:
     yield from _flat("compiler", image.get("compiler"), built.get("compiler"))
     yield from _listed("flag", image.get("flags") or (), built.get("flags") or ())
     yield from _flat("image", image["sha256"][:_DIGITS_SHOWN], built["sha256"][:_DIGITS_SHOWN])
-    yield from _flat("source", _sources(old), _sources(new))
+    yield from _known("code of", _functions(old), _functions(new))
+    yield from _known("source", _sources(old), _sources(new))
     yield from _flat("parameter", _parameters(old), _parameters(new))
     yield from _loop_changes(_bound(old).get("loops") or (), _bound(new).get("loops") or ())
     yield from _listed("flow fact", _claims(old), _claims(new))
@@ -200,9 +171,15 @@ def _bound(document: Document) -> Document:
     return document.get("bound") or {}
 
 
-def _tool(document: Document) -> Document:
-    tool = document.get("tool") or {}
-    return {tool.get("name", "wcet-probe"): tool.get("version"), **(tool.get("packages") or {})}
+def _tool_changes(old: Document, new: Document) -> Iterator[Change]:
+    tools = [document.get("tool") or {} for document in (old, new)]
+    yield from _known("tool", *({"wcet-probe": tool.get("version")} for tool in tools))
+    yield from _known("tool", *(tool.get("packages") for tool in tools))
+
+
+def _functions(document: Document) -> Document:
+    rows = document["image"].get("functions") or ()
+    return {row["name"]: row["sha256"][:_DIGITS_SHOWN] for row in rows}
 
 
 def _sources(document: Document) -> Document:
@@ -243,31 +220,40 @@ def _target_changes(old: Document, new: Document) -> Iterator[Change]:
 
 
 def _loop_changes(old: Iterable[Document], new: Iterable[Document]) -> Iterator[Change]:
-    """Loops are the same that stand in the same function and line; what is left over, in the order of the code."""
+    """What changed of the loops, each held against the one that it was."""
     before, after = _loops(old), _loops(new)
-    pairs = [(before.pop(key), after.pop(key)) for key in list(before) if key in after]
-    for function in dict.fromkeys(key[0] for key in (*before, *after)):
-        left, right = ([loop for key, loop in rest.items() if key[0] == function] for rest in (before, after))
-        pairs += list(zip_longest(left, right))
-    for first, second in pairs:
-        texts = [_loop_text(loop) if loop else "" for loop in (first, second)]
-        if texts[0] != texts[1]:
-            yield Change("loop bound", (second or first)["location"], *texts)
+    for function in dict.fromkeys((*before, *after)):
+        for first, second in _pairs(before.get(function, []), after.get(function, [])):
+            texts = [_loop_text(loop) if loop else "" for loop in (first, second)]
+            if texts[0] != texts[1]:
+                yield Change("loop bound", (second or first or {})["location"], *texts)
 
 
-def _loops(loops: Iterable[Document]) -> dict[tuple[str, str, int, int], Document]:
-    """Loops by function, file, line and number among those of the line; of several contexts the largest bound."""
+def _pairs(old: Sequence[Document], new: Sequence[Document]) -> Iterator[tuple[Document | None, Document | None]]:
+    """The loops of a function, of which there are as many as before, in their order; else those of a line first."""
+    if len(old) == len(new):
+        yield from zip(old, new, strict=True)
+        return
+    left, right = list(old), list(new)
+    for loop in old:
+        same = next((other for other in right if other["line"] == loop["line"]), None)
+        if same is not None:
+            left.remove(loop)
+            right.remove(same)
+            yield loop, same
+    yield from zip_longest(left, right)
+
+
+def _loops(loops: Iterable[Document]) -> dict[str, list[Document]]:
+    """Loops by function, in the order of the code; of a loop in several contexts the one with the largest bound."""
     headers: dict[tuple[str, str], Document] = {}
     for loop in loops:
         place = loop["function"], loop["address"]
         if place not in headers or loop["max"] > headers[place]["max"]:
             headers[place] = loop
-    seen = Counter[tuple[str, str, int]]()
-    found: dict[tuple[str, str, int, int], Document] = {}
-    for _, loop in sorted(headers.items()):
-        line = loop["function"], loop["file"] or "", loop["line"] or 0
-        seen[line] += 1
-        found[*line, seen[line]] = loop
+    found: dict[str, list[Document]] = {}
+    for (function, _), loop in sorted(headers.items()):
+        found.setdefault(function, []).append(loop)
     return found
 
 
@@ -285,6 +271,12 @@ def _flat(kind: str, old: object, new: object) -> Iterator[Change]:
     for path in dict.fromkeys((*before, *after)):
         if before.get(path, "") != after.get(path, ""):
             yield Change(kind, path, before.get(path, ""), after.get(path, ""))
+
+
+def _known(kind: str, old: object, new: object) -> Iterator[Change]:
+    """The same, where both are known: a document of an earlier version, or a baseline, says less."""
+    if old and new:
+        yield from _flat(kind, old, new)
 
 
 def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ can change unnoticed. The record formats are those of the .ZIP File Format Speci
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
 from collections.abc import Iterator, Mapping
@@ -23,8 +24,8 @@ from wcet_probe.errors import UsageError, VerificationError
 
 FORMAT = "wcet-probe-evidence"
 MANIFEST = "MANIFEST.json"
-LARGEST_BYTES = 1 << 30
-"""Of a pack. Nothing in it is compressed, so reading it needs no more than a few times that."""
+LARGEST_BYTES = 1 << 28
+"""Of a pack. Nothing in it is compressed, so it holds no more than that."""
 
 _MOST_MEMBERS = 10_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*", re.ASCII)
@@ -105,6 +106,23 @@ def read_pack_file(file: Path) -> bytes:
     if len(data) > LARGEST_BYTES:
         raise UsageError(f"{file} is larger than a pack can be, {LARGEST_BYTES} bytes; name an evidence pack.")
     return data
+
+
+def write_pack_file(file: Path, data: bytes) -> None:
+    """Write ``data`` to a file beside ``file`` and rename it, so that nobody sees half a pack.
+
+    Raises:
+        UsageError: the folder does not exist or cannot be written to.
+    """
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(data)
+        beside.replace(file)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise UsageError(
+            f"cannot write {file}: {error.strerror}; name a file in a folder that you can write to."
+        ) from error
 
 
 def parse_json(data: bytes) -> Any:  # noqa: ANN401  (JSON)

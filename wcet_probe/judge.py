@@ -90,6 +90,7 @@ class Outcome:
         baseline: the bound that was accepted, or None.
         findings: all that is wrong, the gravest first.
         notes: what is to be known and is not wrong.
+        assumptions: how many the bound rests on; None without a bound.
         loops: places of the loops that the bound rests on.
         image_sha256, compiler: which binary this is about; empty where that is not known.
     """
@@ -100,6 +101,7 @@ class Outcome:
     baseline: Counts | None = None
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    assumptions: int | None = None
     loops: tuple[Place, ...] = ()
     image_sha256: str = ""
     compiler: str = ""
@@ -148,6 +150,7 @@ def judge(budget: Budget, document: Mapping[str, Any], accepted: BaselineEntry |
         baseline=baseline,
         findings=tuple(sorted(findings, key=lambda one: -_GRAVITY.index(one.rule))),
         notes=tuple(_changes(document, accepted)) if accepted and bound else (),
+        assumptions=len(document["bound"]["assumptions"]) if bound else None,
         loops=_loop_places(document),
         image_sha256=image.get("sha256") or "",
         compiler=image.get("compiler") or "",
@@ -183,9 +186,9 @@ def counts(document: Mapping[str, Any], key: str) -> Counts | None:
     section = document.get(key)
     if section is None:
         return None
-    values = [section.get(unit) for unit in UNITS] if isinstance(section, Mapping) else []
-    if [type(value) for value in values] == [int, int]:
-        return Counts(*values)
+    instructions, cycles = ((section.get(unit) if isinstance(section, Mapping) else None) for unit in UNITS)
+    if type(instructions) is int and type(cycles) is int:
+        return Counts(instructions, cycles)
     raise UsageError(f"a result has no whole numbers under {key}; give what --json printed, unchanged.")
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from wcet_probe.build import build_image
+from wcet_probe.build import GUEST_FILES, build_image
 from wcet_probe.catalog import allocator_files, load_allocator, load_target
 from wcet_probe.errors import UsageError, VerificationError
-from wcet_probe.evidence import json_bytes
+from wcet_probe.evidence import json_bytes, parse_json
 from wcet_probe.recorded import Recorded, file_stem, recorded_results
+from wcet_probe.reports.schema import validate
 from wcet_probe.resources import folder
 from wcet_probe.sbom import TOOL, bill_of_materials, installed_packages
 from wcet_probe.witness import witness_document, witness_plan
@@ -45,8 +46,11 @@ def evidence_members(
             raise UsageError(f"two files would be {name} in the pack; rename {path}.")
         members[name] = content
         results += recorded_results(file_stem(path), content)
+        validate(parse_json(content))
     if len({result.name for result in results}) < len(results):
-        raise UsageError("two results would have one name in the pack, as a file is called like one out of another; rename it.")
+        raise UsageError(
+            "two results would have one name in the pack, as a file is called like one out of another; rename it."
+        )
     installed = installed_packages()
     for result in results:
         _require_installed(result, installed)
@@ -90,7 +94,7 @@ def text_members(results: Iterable[Recorded], folder_of: Callable[[str], Travers
         for file in allocator_files(result.allocator, home)
     }
     members |= {f"targets/{one.target}.toml": _content(folder_of("targets"), f"{one.target}.toml") for one in results}
-    members |= {f"guest/{file.name}": file.read_bytes() for file in folder_of("guest").iterdir() if _is_c(file.name)}
+    members |= {f"guest/{file}": _content(folder_of("guest"), file) for file in GUEST_FILES}
     return members | {name: text for result in results for name, text in _certificates(result)}
 
 
@@ -102,13 +106,9 @@ def _content(home: Traversable, file: str) -> bytes:
     return home.read_bytes()
 
 
-def _is_c(name: str) -> bool:
-    return name.endswith((".c", ".h"))
-
-
 def _certificates(result: Recorded) -> list[tuple[str, bytes]]:
     found = []
-    for text in (result.document.get("bound") or {}).get("certificates", ()):
+    for text in (result.document["bound"] or {"certificates": ()})["certificates"]:
         unit = _UNIT.search(text)
         if unit is None:
             raise VerificationError(f"{result.name}: a certificate has no unit; make the result again.")
@@ -119,7 +119,7 @@ def _certificates(result: Recorded) -> list[tuple[str, bytes]]:
 def _require_installed(result: Recorded, installed: Mapping[str, str]) -> None:
     """The bill of materials is about this installation, so this must be what made the result."""
     tool = result.document["tool"]
-    for name, version in {**(tool.get("packages") or {}), TOOL: tool["version"]}.items():
+    for name, version in {**tool["packages"], TOOL: tool["version"]}.items():
         here = installed.get(name)
         if here != version:
             raise VerificationError(
@@ -135,7 +135,9 @@ def _image_and_witness(result: Recorded, cache_dir: Path) -> dict[str, bytes]:
     if image.sha256 != result.image_sha256:
         said = result.document["image"]["compiler"]
         what = "the sources" if said == image.compiler else f"the compiler ({image.compiler}, not {said})"
-        message = f"{result.name}: here another image is built, as {what} differ{'' if said == image.compiler else 's'}; "
+        message = (
+            f"{result.name}: here another image is built, as {what} differ{'' if said == image.compiler else 's'}; "
+        )
         raise VerificationError(f"{message}make the result again, and pack that.")
     witness = witness_document(witness_plan(result, allocator, target), result)
     return {image_member(result): image.elf, witness_member(result): json_bytes(witness)}

@@ -145,6 +145,12 @@ class AccessRange:
 
     ``base`` is ``number`` (an absolute address), ``stack`` (an offset from the stack pointer at entry) or ``any``; the
     address is ``low + k * stride`` for a ``k`` from 0 to ``steps``, modulo 2**32.
+
+    Attributes:
+        address: of the instruction, in ``context``.
+        place: ``static``, ``stack``, ``block`` (the one that the call returns or is given, as a flow fact says),
+            ``told`` (in ``sets``, as a flow fact says), or ``any``.
+        sets: of the data cache that it may be in; None for any.
     """
 
     address: int
@@ -155,6 +161,8 @@ class AccessRange:
     stride: int
     steps: int
     size_bytes: int
+    place: str = "any"
+    sets: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +217,8 @@ class Bound:
         loop_claims, flow_claims: what every emulated run is held against.
         certificates: canonical texts, of the instructions and of the cycles, that `wcet_probe.verify` checks.
         worst_path_cycles: as ``worst_path``, of the worst path in cycles; leaving a block is in its cost.
+        unattributed_cycles: of the worst path in cycles, misses and write-backs that are limited over several blocks and
+            so in no block's cost; None where there is no worst path.
         graph: what can be executed, with the counts of the worst path in instructions.
     """
 
@@ -228,3 +238,4 @@ class Bound:
     certificates: tuple[str, ...] = field(repr=False)
     worst_path_cycles: tuple[PathBlock, ...] = field(default=(), repr=False)
     graph: FlowGraph = field(default=FlowGraph(), repr=False)
+    unattributed_cycles: int | None = None

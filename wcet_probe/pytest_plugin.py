@@ -29,7 +29,7 @@ _ALLOCATOR = ("allocator", "operation", "heap", "preset")
 _BUDGETS = ("budget_cycles", "budget_instructions")
 _QUESTION = ("target", "params", *_FIRMWARE, *_ALLOCATOR)
 _SCENARIOS = {"malloc": "worst-alloc", "free": "worst-free"}
-_BLOCKS_TOLD = 5
+_PLACES_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class WcetBound:
         cycles: likewise.
         assumptions: what the bound rests on and is not proved; each has ``id``, ``statement`` and ``check``.
         worst_path: blocks of the worst path in instructions; each has ``location``, ``executions`` and ``cost``.
+        worst_path_cycles: likewise, of the worst path in cycles.
     """
 
     subject: str
@@ -49,6 +50,7 @@ class WcetBound:
     cycles: int
     assumptions: tuple[Assumption, ...] = field(repr=False)
     worst_path: tuple[PathBlock, ...] = field(repr=False)
+    worst_path_cycles: tuple[PathBlock, ...] = field(repr=False)
     _found: FirmwareBound | Report = field(repr=False, compare=False)
 
     @property
@@ -321,7 +323,8 @@ def _seen_from_here(root: Path, path: str) -> Path:
 
 
 def _bound(subject: str, bound: Bound, found: FirmwareBound | Report) -> WcetBound:
-    return WcetBound(subject, bound.instructions, bound.cycles, bound.assumptions, bound.worst_path, found)
+    paths = bound.worst_path, bound.worst_path_cycles
+    return WcetBound(subject, bound.instructions, bound.cycles, bound.assumptions, *paths, found)
 
 
 def _marked(item: pytest.Item) -> WcetBound:
@@ -345,19 +348,26 @@ def _record(item: pytest.Item, bound: WcetBound, budgets: Mapping[str, int]) -> 
 def _over_budget(claim: _Claim, bound: WcetBound) -> str:
     """By how much, and where the worst path spends it."""
     lines = [f"{bound.subject} is over its WCET budget:"]
-    for unit, budget in claim.budgets.items():
-        over = getattr(bound, unit) - budget
-        if over > 0:
-            lines.append(f"  {unit}: bound {budget + over}, budget {budget}: {over} over ({100 * over / budget:.1f} %)")
-    spent: dict[str, tuple[int, int]] = {}
-    for block in bound.worst_path:
-        cost, executions = spent.get(block.location, (0, 0))
-        spent[block.location] = cost + block.cost, executions + block.executions
-    lines.append("dearest blocks of the worst path:")
-    for where, (cost, executions) in sorted(spent.items(), key=lambda each: -each[1][0])[:_BLOCKS_TOLD]:
-        lines.append(f"  {cost} of {bound.instructions} instructions, {executions} executions: {where}")
+    for unit, path in (("cycles", bound.worst_path_cycles), ("instructions", bound.worst_path)):
+        proved = getattr(bound, unit)
+        budget = claim.budgets.get(unit, proved)
+        if proved > budget:
+            over = proved - budget
+            lines.append(f"{unit}: bound {proved}, budget {budget}, {over} over ({100 * over / budget:.1f} %)")
+            lines.append(f"dearest in {unit} on the worst path:")
+            lines += [f"  {text}" for text in _dearest(path)]
     lines.append(f"all of it: {_command(claim.question)}")
     return "\n".join(lines)
+
+
+def _dearest(path: Iterable[PathBlock]) -> Iterable[str]:
+    """The dearest places of the worst path, whatever the calls that lead there."""
+    spent: dict[str, tuple[int, int]] = {}
+    for block in path:
+        cost, executions = spent.get(block.location, (0, 0))
+        spent[block.location] = cost + block.cost, executions + block.executions
+    for where, (cost, executions) in sorted(spent.items(), key=lambda each: -each[1][0])[:_PLACES_TOLD]:
+        yield f"{cost} for {executions} x {where}"
 
 
 def _command(question: _Question) -> str:

@@ -17,7 +17,6 @@ from wcet_probe.model import InitialCache, Target
 Json = Mapping[str, Any]
 
 _RESULT, _SEVERAL = "wcet-probe-result", "wcet-probe-results"
-_PACKAGED_COMPILER = "zig"
 _LONGEST_NAME = 100
 
 
@@ -91,9 +90,9 @@ def recorded_results(stem: str, data: bytes) -> tuple[Recorded, ...]:
 def _recorded(name: str, document: Json) -> Recorded:
     if document["format"] != _RESULT or document["version"] != 1:
         raise ValueError(f"its format is {document['format']}, version {document['version']}")
-    asked = document.get("request") or {}
-    for key in ("allocator", "target", "scenario", "heap_bytes", "parameters"):
-        if asked.get(key, document[key]) != document[key]:
+    asked = document["request"]
+    for key in ("scenario", "heap_bytes", "parameters"):
+        if asked[key] != document[key]:
             raise ValueError(f"its request and its answer have different {key}")
     return Recorded(
         name=name,
@@ -101,13 +100,13 @@ def _recorded(name: str, document: Json) -> Recorded:
         allocator=_text(document["allocator"]),
         parameters={_text(key): _number(value) for key, value in document["parameters"].items()},
         target=_text(document["target"]),
-        caches=tuple(map(_text, asked.get("caches") or ())),
+        caches=tuple(map(_text, asked["caches"])),
         scenario=_text(document["scenario"]),
         variant=_text(document["state"]["variant"]),
         heap_bytes=_number(document["heap_bytes"]),
-        seed=_number(asked.get("seed") or 0),
+        seed=_number(asked["seed"]),
         initial_cache=InitialCache(document["initial_cache"]),
-        compiler=_text(asked.get("compiler") or _PACKAGED_COMPILER),
+        compiler=_text(asked["compiler"]),
         image_sha256=_text(document["image"]["sha256"]),
     )
 

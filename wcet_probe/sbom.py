@@ -22,7 +22,7 @@ from packageurl import PackageURL
 
 TOOL = "wcet-probe"
 FILES_PROPERTY = "wcet-probe:installed-files-sha256"
-"""SHA-256 of the sorted lines "HASH PATH" of a package's files, as its RECORD has them, those of ``.dist-info`` left out."""
+"""SHA-256 of the sorted lines "HASH PATH" of a package's files, as its RECORD has them, but for ``.dist-info``."""
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -110,7 +110,7 @@ def _compiler(identity: str) -> Component:
     version = _VERSION.search(identity)
     return Component(
         type=ComponentType.APPLICATION,
-        name=identity.split()[0],
+        name=identity.split(maxsplit=1)[0],
         version=version[0] if version else None,
         description=identity,
         bom_ref=f"compiler:{sha256(identity.encode()).hexdigest()[:16]}",

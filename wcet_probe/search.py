@@ -110,7 +110,7 @@ def search(request: SearchRequest, progress: Progress = silent) -> SearchResult:
                 patience -= 1
             if cost > best[0]:
                 best = (cost, sequence[: at + 1])
-                text = f"sequence {number + 1}: {cost} instructions"
+                text = f"sequence {number + 1} of {request.evaluations}: {cost} instructions"
             progress(text, number + 1, request.evaluations)
     return SearchResult(request, constructed, best[0], best[1], climbs)
 

@@ -76,7 +76,7 @@ def witness_document(plan: ScenarioPlan, result: Recorded) -> Json:
         "initial_cache": result.initial_cache.value,
         "measured_operation": _operation(plan.measured),
         "refused": plan.refused,
-        "prediction": dict(plan.prediction),
+        "prediction": [{"fact": fact, "value": value} for fact, value in plan.prediction.items()],
         "slot_count": plan.trace.slot_count,
         "operations": {name: progressions(column) for name, column in zip(_COLUMNS, columns, strict=True)},
     }
@@ -98,7 +98,7 @@ def plan_of(document: Json, result: Recorded) -> ScenarioPlan:
             initial_cache=InitialCache(document["initial_cache"]),
             state="",
             why=(),
-            prediction=document["prediction"],
+            prediction={entry["fact"]: entry["value"] for entry in document["prediction"]},
             refused=document["refused"],
         )
         right = document == witness_document(plan, result)
@@ -165,12 +165,11 @@ def progressions(column: Sequence[int]) -> list[list[int]]:
 
 def _trace(document: Json) -> Trace:
     operations, slots = document["operations"], document["slot_count"]
-    columns = [_values(name, operations[name]) for name in _COLUMNS]
-    lengths = {len(column) for column in columns}
-    kinds, used = columns[0], columns[1]
+    kinds, used, sizes, cache_sets = (_values(name, operations[name]) for name in _COLUMNS)
+    lengths = {len(column) for column in (kinds, used, sizes, cache_sets)}
     if len(lengths) != 1 or set(kinds) - {0, 1} or type(slots) is not int or not max(used, default=-1) < slots <= _WORD:
         raise ValueError("its columns do not fit each other")
-    return Trace(*columns, slot_count=slots)
+    return Trace(kinds, used, sizes, cache_sets, slots)
 
 
 def _values(name: str, parts: Iterable[Sequence[int]]) -> tuple[int, ...]:

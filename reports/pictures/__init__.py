@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from wcet_probe.reports.pictures.cache_sets import heat_rows, heat_strip
 from wcet_probe.reports.pictures.comparison import bound_against_observed
+from wcet_probe.reports.pictures.documents import name_of
+from wcet_probe.reports.pictures.flow import graph_functions
 from wcet_probe.reports.pictures.gaps import gap_bars
 from wcet_probe.reports.pictures.graphs import call_graph, control_flow_graph
 from wcet_probe.reports.pictures.heap_growth import wcet_against_heap
@@ -17,9 +19,11 @@ __all__ = [
     "call_graph",
     "control_flow_graph",
     "gap_bars",
+    "graph_functions",
     "heat_rows",
     "heat_strip",
     "histogram",
     "instructions_by_operation",
+    "name_of",
     "wcet_against_heap",
 ]

@@ -26,7 +26,7 @@ Rows = Sequence[tuple[str, AbstractSet[int]]]
 
 _ROW, _BAR, _HEAD, _AXIS, _GAP = 20, 14, 24, 20, 12
 _MOST_CELLS = 256
-_WIDEST_LABEL = 170
+_WIDEST_LABEL, _NUMBERS = 170, 92
 _PARTS = 8
 
 
@@ -41,7 +41,7 @@ def heat_rows(title: str, set_count: int, rows: Rows, marked: AbstractSet[int] =
     """
     body, y = heading(title, _notes(set_count, marked))
     left = _left(rows)
-    body += _grid("", set_count, rows, marked, y, left)
+    body += _grid("", set_count, rows, marked, top=y, left=left)
     height = y + _height(rows, has_title=False, has_marks=bool(marked)) + MARGIN - _GAP
     return picture(title, _described(set_count, rows), height, body)
 
@@ -59,8 +59,7 @@ def heat_strip(result: Document) -> str | None:
     touched = seen.get("touched_sets") or {}
     parts: list[tuple[str, int, Rows]] = []
     if caches.get("icache") and "instruction" in touched:
-        rows = [("instructions", frozenset(touched["instruction"]))]
-        parts.append(("instruction cache", caches["icache"]["sets"], rows))
+        parts.append(("instruction cache", caches["icache"]["sets"], [("code", frozenset(touched["instruction"]))]))
     if caches.get("dcache") and "data" in touched:
         regions = (seen.get("touched_sets_by_region") or {}).items()
         by_region = [(name.replace("_", " "), frozenset(sets)) for name, sets in sorted(regions) if sets]
@@ -72,7 +71,7 @@ def heat_strip(result: Document) -> str | None:
     body, y = heading(title, _notes(most, frozenset()))
     left = max(_left(rows) for _, _, rows in parts)
     for name, set_count, rows in parts:
-        body += _grid(f"{name}, {counted(set_count)} sets", set_count, rows, frozenset(), y, left)
+        body += _grid(f"{name}, {counted(set_count)} sets", set_count, rows, frozenset(), top=y, left=left)
         y += _height(rows, has_title=True, has_marks=False)
     described = " ".join(f"{name}: {_described(set_count, rows)}" for name, set_count, rows in parts)
     return picture(title, described, y - _GAP + MARGIN, body)
@@ -99,23 +98,22 @@ def _height(rows: Rows, *, has_title: bool, has_marks: bool) -> float:
     return (_HEAD if has_title else 4) + (10 if has_marks else 0) + _ROW * len(rows) + _AXIS + _GAP
 
 
-def _grid(title: str, set_count: int, rows: Rows, marked: AbstractSet[int], top: float, left: float) -> list[str]:
+def _grid(title: str, set_count: int, rows: Rows, marked: AbstractSet[int], *, top: float, left: float) -> list[str]:
     body = [text(MARGIN, top + 14, title, weight="bold")] if title else []
-    numbers = max((text_width(_touched(sets, set_count), SMALL_SIZE) for _, sets in rows), default=0.0)
-    end = WIDTH - MARGIN - numbers - 10
+    end = WIDTH - MARGIN - _NUMBERS
     cell = (end - left) / set_count
     first = top + (_HEAD if title else 4) + (10 if marked else 0)
     bottom = first + _ROW * len(rows)
     for start, stop in _stretches(marked):
-        x, width = left + cell * start, cell * (stop - start)
-        body.append(rectangle(x, first, width, bottom - first, WORST_PALE))
+        x, width = left + cell * start, max(2.0, cell * (stop - start))
+        body.append(rectangle(x, first, width, bottom - first, fill=WORST_PALE))
         body.append(path(f"M{x + width / 2:.2f} {first - 1:.2f}l-4 -7h8z", fill=VERMILLION))
     for index, (label, sets) in enumerate(rows):
         y = first + _ROW * index
         body.append(text(MARGIN, y + 14, fit(label, left - MARGIN - 8), fill=INK))
-        body += [] if marked else [rectangle(left, y + 3, end - left, _BAR, PALE)]
+        body += [] if marked else [rectangle(left, y + 3, end - left, _BAR, fill=PALE)]
         body += _cells(sets, set_count, left, y + 3, cell)
-        body.append(rectangle(left, y + 3, end - left, _BAR, "none", RULE))
+        body.append(rectangle(left, y + 3, end - left, _BAR, fill="none", stroke=RULE))
         words = _touched(sets, set_count)
         body.append(text(WIDTH - MARGIN, y + 14, words, size=SMALL_SIZE, anchor="end", fill=MUTED))
     return body + _axis(set_count, left, cell, bottom)
@@ -134,10 +132,12 @@ def _cells(sets: AbstractSet[int], set_count: int, left: float, y: float, cell: 
     full = {index for index, found in share.items() if found == min(per_cell, set_count - index * per_cell)}
     width = cell * per_cell
     body = [
-        rectangle(left + width * start, y + _BAR / 2, width * (stop - start), _BAR / 2, SKY)
+        rectangle(left + width * start, y + _BAR / 2, width * (stop - start), _BAR / 2, fill=SKY)
         for start, stop in _stretches(share.keys() - full)
     ]
-    body += [rectangle(left + width * start, y, width * (stop - start), _BAR, BLUE) for start, stop in _stretches(full)]
+    body += [
+        rectangle(left + width * start, y, width * (stop - start), _BAR, fill=BLUE) for start, stop in _stretches(full)
+    ]
     return body
 
 
@@ -157,7 +157,7 @@ def _axis(set_count: int, left: float, cell: float, y: float) -> list[str]:
     body = []
     for index in [*range(0, set_count, step)]:
         x = left + cell * (index + 0.5)
-        body.append(line(x, y, x, y + 4, MUTED))
+        body.append(line(x, y, x, y + 4, stroke=MUTED))
         body.append(text(x, y + 14, str(index), size=SMALL_SIZE, anchor="middle", fill=MUTED, kind="tick"))
     return body
 

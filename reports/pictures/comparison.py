@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wcet_probe.reports.pictures.colours import BOUND, INK, MUTED, OBSERVED, PALE, RULE
+from wcet_probe.reports.pictures.colours import BOUND, INK, MUTED, OBSERVED, PALE
 from wcet_probe.reports.pictures.documents import Document, count, flattened, told_apart
 from wcet_probe.reports.pictures.scales import Scale, counted, labelled, scale_for, ticks
 from wcet_probe.reports.pictures.svg import (
@@ -71,8 +71,8 @@ def bound_against_observed(results: Sequence[Document], unit: str | None = None)
     columns = _columns([row for rows in panels.values() for row in rows])
     notes = [f"{common}." if common else "", "Ratio: bound divided by observation; at 1.00 both are the same."]
     body, y = heading("Proven bound against observation", [note for note in notes if note])
-    body += _legend(y)
-    y += 18
+    body += _legend(y + 8)
+    y += 24
     for unit_name, rows in panels.items():
         body += _panel(unit_name, rows, columns, y)
         y += _HEAD + _ROW * len(rows) + _AXIS + _GAP
@@ -105,7 +105,7 @@ def _legend(y: float) -> list[str]:
     return [
         marker("circle", MARGIN + 5, y, OBSERVED),
         text(MARGIN + 14, y + 4, witness),
-        line(second, y - 6, second, y + 6, BOUND, 3),
+        line(second, y - 6, second, y + 6, stroke=BOUND, width=3),
         text(second + 9, y + 4, "bound: no call takes more, proved"),
     ]
 
@@ -122,10 +122,10 @@ def _panel(unit: str, rows: Sequence[_Row], columns: _Columns, top: float) -> li
         for edge, title in zip(columns.edges, ("observed", "bound", "ratio"), strict=True)
     ]
     body += [
-        rectangle(MARGIN - 4, first + _ROW * i, WIDTH - 2 * MARGIN + 8, _ROW, PALE) for i in range(0, len(rows), 2)
+        rectangle(MARGIN - 4, first + _ROW * i, WIDTH - 2 * MARGIN + 8, _ROW, fill=PALE) for i in range(0, len(rows), 2)
     ]
     for value, words in shown:
-        body.append(line(scale.at(value), first, scale.at(value), bottom, RULE))
+        body.append(line(scale.at(value), first, scale.at(value), bottom))
         body.append(
             text(scale.at(value), bottom + 14, words, size=SMALL_SIZE, anchor="middle", fill=MUTED, kind="tick")
         )
@@ -139,9 +139,9 @@ def _row(row: _Row, scale: Scale, columns: _Columns, y: float) -> list[str]:
     seen = scale.at(row.observed) if row.observed is not None else None
     most = scale.at(row.bound) if row.bound is not None else None
     if seen is not None and most is not None:
-        body.append(line(seen, y, most, y, MUTED, 2))
+        body.append(line(seen, y, most, y, stroke=MUTED, width=2))
     if most is not None:
-        body.append(line(most, y - 7, most, y + 7, BOUND, 3))
+        body.append(line(most, y - 7, most, y + 7, stroke=BOUND, width=3))
     if seen is not None:
         body.append(marker("circle", seen, y, OBSERVED))
     known = (row.observed is not None, row.bound is not None, False)

@@ -59,8 +59,8 @@ def told_apart(results: Sequence[Document], always: Sequence[str]) -> tuple[list
 def name_of(result: Document) -> str:
     """Allocator, operation and target in words."""
     parts = identity(result)
-    of = " ".join(part for part in (parts["allocator"], parts["operation"]) if part)
-    return f"{of} on {parts['target']}" if parts["target"] else of
+    called = " ".join(part for part in (parts["allocator"], parts["operation"]) if part)
+    return f"{called} on {parts['target']}" if parts["target"] else called
 
 
 def count(section: Mapping[str, Any] | None, key: str) -> int | None:

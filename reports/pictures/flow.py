@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from wcet_probe.reports.pictures.documents import Document
@@ -43,8 +44,8 @@ class Flow:
         return sum(node.blocks for node in self.nodes)
 
 
-def functions_of(result: Document) -> list[str]:
-    """Functions of the graph: that of the entry first, then by their instructions on the worst path."""
+def graph_functions(result: Document) -> list[str]:
+    """Functions of ``bound.graph``: that of the entry first, then by their instructions on the worst path."""
     bound = result.get("bound") or {}
     graph = bound.get("graph") or {}
     names = dict.fromkeys(block["function"] for block in graph.get("blocks") or ())
@@ -76,7 +77,7 @@ def flow_of(result: Document, function: str, *, executed_only: bool = False) -> 
     chains = _chains(order, blocks, edges, calls)
     first_of = {name: chain[0] for chain in chains for name in chain}
     nodes = tuple(_node(chain, blocks[chain[0]], calls.get(chain[-1], ()), start) for chain in chains)
-    inside = {(name, following) for chain in chains for name, following in zip(chain, chain[1:], strict=False)}
+    inside = {(name, following) for chain in chains for name, following in pairwise(chain)}
     kept = {(first_of[s], first_of[t]): count for (s, t), count in edges.items() if (s, t) not in inside}
     return Flow(function, nodes, kept)
 

@@ -50,22 +50,19 @@ def gap_bars(result: Document) -> str | None:
         return None
     title = f"Where the slack is: {name_of(result)}"
     slack = counted(gap["instructions"])
-    notes = [
-        f"Bound minus observation: {slack} instructions. "
-        "To the right: only the bound has them; to the left: only the observation has them."
-    ]
-    body, y = heading(title, notes)
+    words = f"Bound minus observation: {slack} instructions."
+    sides = "To the right: only the bound has them; to the left: only the observation has them."
+    body, y = heading(title, [f"{words} {sides}"])
     widest = max(text_width(_signed(bar.instructions)) for bar in bars)
     low, high = min(0, *(bar.instructions for bar in bars)), max(0, *(bar.instructions for bar in bars))
-    start, end = MARGIN + _LABEL + 12, WIDTH - MARGIN - widest - 8
-    start += widest + 8 if low < 0 else 0
+    start, end = MARGIN + _LABEL + 12 + (widest + 8 if low < 0 else 0.0), WIDTH - MARGIN - widest - 8
     scale = Scale(low, high, start, end)
     top = y
     for bar in bars:
         y += _SPACE if bar.is_cause and y > top else 0
         body += _drawn(bar, scale, y)
         y += _ROW
-    body.append(line(scale.at(0), top - 2, scale.at(0), y + 2, MUTED))
+    body.append(line(scale.at(0), top - 2, scale.at(0), y + 2, stroke=MUTED))
     described = " ".join(f"{bar.label}: {_signed(bar.instructions)} instructions." for bar in bars if bar.is_cause)
     return picture(title, described, y + MARGIN, body)
 
@@ -104,16 +101,16 @@ def _drawn(bar: _Bar, scale: Scale, y: float) -> list[str]:
             y + (_ROW - thick) / 2,
             max(1.0, abs(tip - zero)),
             thick,
-            colour if bar.is_cause else RULE,
-            colour,
+            fill=colour if bar.is_cause else RULE,
+            stroke=colour,
         )
     ]
     right = bar.instructions > 0
     words = _signed(bar.instructions)
-    place = {"x": tip + 5 if right else tip - 5, "anchor": "start" if right else "end"}
+    x, anchor = (tip + 5, "start") if right else (tip - 5, "end")
     size = 11 if bar.is_cause else SMALL_SIZE
     kind = "value" if bar.in_document else None
-    body.append(text(y=y + 13, content=words, size=size, fill=INK, kind=kind, **place))
+    body.append(text(x, y + 13, words, size=size, anchor=anchor, fill=INK, kind=kind))
     indent = 0 if bar.is_cause else 12
     label = fit(bar.label, _LABEL - indent, size)
     weight = "bold" if bar.is_cause else None

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from wcet_probe.reports.pictures.colours import INK, MUTED, PALE, PAPER, WORST, WORST_PALE
 from wcet_probe.reports.pictures.documents import Document, name_of
-from wcet_probe.reports.pictures.flow import Flow, Node, flow_of, functions_of, instructions_by_function
-from wcet_probe.reports.pictures.folding import Box, Drawing, Style, drawing
+from wcet_probe.reports.pictures.flow import Flow, Node, flow_of, graph_functions, instructions_by_function
+from wcet_probe.reports.pictures.folding import Drawing, drawing
+from wcet_probe.reports.pictures.routing import Box
 from wcet_probe.reports.pictures.scales import counted
 from wcet_probe.reports.pictures.svg import (
     MARGIN,
@@ -23,15 +24,20 @@ from wcet_probe.reports.pictures.svg import (
 )
 
 MOST_BLOCKS = 150
-"""A picture of more would not be legible on a page."""
+"""Of one function; a picture of more would not be legible on a page."""
 
 _SIZE = 9.5
 _LINE = 12.0
 _ROOM = WIDTH - 2 * MARGIN
-_BETWEEN = 30.0
+_BESIDE, _BELOW, _PANEL_HEAD = 30.0, 18.0, 30.0
+_PAGE = 900.0
 _WIDEST_NAME = 190.0
 _LOOP_ROOM = 28.0
-_ROUGHLY = 80.0
+_WIDEST_COUNTS = 80.0
+_HOW_TO_READ = (
+    "A box: offset of a block in its function; below, executions on the worst path | observed. "
+    "Strong frames and lines: the worst path. Dashed: back to an earlier block. A letter: goes on at the same letter."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ def call_graph(result: Document) -> str | None:
     Returns:
         the SVG, or None without a graph.
     """
-    functions = functions_of(result)
+    functions = graph_functions(result)
     if not functions:
         return None
     graph = result["bound"]["graph"]
@@ -59,17 +65,15 @@ def call_graph(result: Document) -> str | None:
     blocks = {name: sum(block["function"] == name for block in graph["blocks"]) for name in functions}
     calls = _calls(result)
     boxes = {name: _function_box(name, blocks[name], cost.get(name, 0)) for name in functions}
-    edges: dict[tuple[str, str], Style] = {}
+    edges: dict[tuple[str, str], bool] = {}
     for (caller, callee), times in calls.items():
         label = f"{caller}>{callee}"
         boxes[label] = _count_box(times)
-        style = Style(strong=times > 0)
-        edges |= {(caller, label): style, (label, callee): style}
+        edges |= {(caller, label): times > 0, (label, callee): times > 0}
     title = f"Call graph: {name_of(result)}"
     notes = ["Strong lines: calls of the worst path, with how often; a function's share of the path in instructions."]
     body, y = heading(title, notes)
-    labels = set(boxes) - set(functions)
-    drawn = drawing(boxes, edges, _ROOM, arrows=lambda name: name not in labels)
+    drawn = drawing(boxes, edges, _ROOM)
     body += drawn.body(MARGIN + max(0.0, (_ROOM - drawn.width) / 2), y + 8)
     described = " ".join(
         [f"{name}: {counted(blocks[name])} blocks, {counted(cost.get(name, 0))} instructions." for name in functions]
@@ -79,85 +83,98 @@ def call_graph(result: Document) -> str | None:
 
 
 def control_flow_graph(result: Document, function: str | None = None) -> str | None:
-    """The blocks of each function with their executions on the worst path, which is emphasised, and observed.
+    """The blocks of functions with their executions on the worst path, which is emphasised, and observed.
 
-    Of more than ``MOST_BLOCKS`` blocks the functions that contribute most to the worst path are shown, of a larger
-    function the blocks that the worst path or the observation executes; the text says what is left out.
+    Those functions are shown that fit onto a page, the ones with the most instructions on the worst path first; of one
+    with more than ``MOST_BLOCKS`` blocks only what the worst path or the observation executes. The text says what is
+    left out.
 
     Parameters:
         result: a document with ``bound.graph``.
-        function: the one to show, instead of all.
+        function: the one to show; see :func:`graph_functions`.
 
     Returns:
         the SVG, or None without a graph, or without that function in it.
     """
-    functions = [name for name in functions_of(result) if function in {None, name}]
+    functions = [name for name in graph_functions(result) if function in {None, name}]
     if not functions:
         return None
-    flows, left_out = _shown(result, functions)
-    subject = f"{function}, {name_of(result)}" if function else name_of(result)
-    title = f"Control flow: {subject}"
-    notes = [
-        "A box: offset of a block in its function, below it how often the worst path executes it | how often it was "
-        "observed. Strong frame and lines: the worst path. Dashed: back to an earlier block. A letter: goes on at the "
-        "same letter of the next column.",
-        left_out,
-    ]
-    body, y = heading(title, [note for note in notes if note])
-    y += 4
-    row_height, x = 0.0, float(MARGIN)
-    widest = float(WIDTH)
-    for flow in flows:
-        drawn = _flow_drawing(flow)
-        name = f"{flow.function}, {counted(flow.blocks)} {'blocks' if flow.blocks > 1 else 'block'}"
-        width = max(drawn.width, text_width(name) * 1.1)
-        if x > MARGIN and x + width > WIDTH - MARGIN:
-            x, y, row_height = float(MARGIN), y + row_height + 16, 0.0
-        body.append(text(x, y + 10, name, weight="bold"))
-        body.append(line(x, y + 16, x + width, y + 16))
-        body += drawn.body(x + (width - drawn.width) / 2, y + 26)
-        row_height = max(row_height, 26 + drawn.height)
-        widest = max(widest, x + width + MARGIN)
-        x += width + _BETWEEN
-    return picture(title, _described(flows, left_out), y + row_height + MARGIN, body, widest)
+    panels, left_out = _shown(result, functions)
+    title = f"Control flow: {f'{function}, ' if function else ''}{name_of(result)}"
+    notes = [_HOW_TO_READ, left_out] if left_out else [_HOW_TO_READ]
+    body, top = heading(title, notes)
+    places, height = _shelves(panels)
+    for panel, (x, y) in zip(panels, places, strict=True):
+        body.append(text(MARGIN + x, top + y + 14, panel.title, weight="bold"))
+        body.append(line(MARGIN + x, top + y + 20, MARGIN + x + panel.width, top + y + 20))
+        body += panel.drawing.body(MARGIN + x + (panel.width - panel.drawing.width) / 2, top + y + _PANEL_HEAD)
+    width = max(WIDTH, *(x + panel.width + 2 * MARGIN for panel, (x, _) in zip(panels, places, strict=True)))
+    return picture(title, _described(panels, left_out), top + height + MARGIN, body, width)
 
 
-def _shown(result: Document, functions: Sequence[str]) -> tuple[list[Flow], str]:
-    """The flows to be shown, and in words what is not."""
-    flows = [flow_of(result, name) for name in functions]
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """A function as it is drawn."""
+
+    flow: Flow
+    drawing: Drawing
+
+    @property
+    def title(self) -> str:
+        return f"{self.flow.function}, {counted(self.flow.blocks)} {'blocks' if self.flow.blocks > 1 else 'block'}"
+
+    @property
+    def width(self) -> float:
+        return max(self.drawing.width, text_width(self.title) * 1.1)
+
+
+def _shown(result: Document, functions: Sequence[str]) -> tuple[list[_Panel], str]:
+    """The functions to be shown, in their order, and in words what is not."""
     cost = instructions_by_function(result)
-    room, chosen = MOST_BLOCKS, set[str]()
-    for flow in sorted(flows, key=lambda flow: (-cost.get(flow.function, 0), flow.function)):
-        if flow.blocks <= room:
-            chosen.add(flow.function)
-            room -= flow.blocks
-        elif not chosen:
-            chosen.add(flow.function)
-            room = 0
-    kept, missing = [], []
-    for flow in flows:
-        if flow.function not in chosen:
-            missing.append(f"{flow.function} ({counted(flow.blocks)} blocks)")
-        elif flow.blocks > MOST_BLOCKS:
-            executed = flow_of(result, flow.function, executed_only=True)
-            kept.append(executed)
-            missing.append(f"of {flow.function} {counted(flow.blocks - executed.blocks)} blocks that nothing executes")
-        else:
-            kept.append(flow)
-    return kept, f"Left out: {', '.join(missing)}." if missing else ""
+    chosen: list[str] = []
+    panels: dict[str, _Panel] = {}
+    left_out = []
+    for name in sorted(functions, key=lambda name: (-cost.get(name, 0), functions.index(name))):
+        flow = flow_of(result, name)
+        reduced = flow_of(result, name, executed_only=True) if flow.blocks > MOST_BLOCKS else flow
+        panels[name] = _Panel(reduced, _flow_drawing(reduced))
+        wished = [other for other in functions if other in {*chosen, name}]
+        if chosen and _shelves([panels[other] for other in wished])[1] > _PAGE:
+            left_out.append(f"{name} ({counted(flow.blocks)} blocks)")
+            continue
+        chosen = wished
+        if flow.blocks > reduced.blocks:
+            left_out.append(f"of {name} {counted(flow.blocks - reduced.blocks)} blocks that nothing executes")
+    words = f"Left out, as a page has no room for more: {', '.join(left_out)}." if left_out else ""
+    return [panels[name] for name in chosen], words
+
+
+def _shelves(panels: Sequence[_Panel]) -> tuple[list[tuple[float, float]], float]:
+    """The place of each panel, beside the one before where there is room, else below; and the height of all."""
+    places = []
+    x = y = tallest = 0.0
+    for panel in panels:
+        if x and x + panel.width > _ROOM:
+            x, y, tallest = 0.0, y + tallest + _BELOW, 0.0
+        places.append((x, y))
+        x += panel.width + _BESIDE
+        tallest = max(tallest, _PANEL_HEAD + panel.drawing.height)
+    return places, y + tallest
 
 
 def _flow_drawing(flow: Flow) -> Drawing:
     loops = {source for source, target in flow.edges if source == target}
     boxes = {node.name: _block_box(node, has_loop=node.name in loops) for node in flow.nodes}
-    return drawing(boxes, {edge: Style(strong=times > 0) for edge, times in flow.edges.items()}, _ROOM)
+    return drawing(boxes, {edge: times > 0 for edge, times in flow.edges.items()}, _ROOM)
 
 
 def _block_box(node: Node, *, has_loop: bool) -> Box:
     on_path = bool(node.worst)
     worst, seen = (counted(value) if value is not None else "-" for value in (node.worst, node.observed))
     counts = (
-        [f"{worst} | {seen}"] if text_width(f"{worst} | {seen}", _SIZE) <= _ROUGHLY else [f"{worst} |", f"| {seen}"]
+        [f"{worst} | {seen}"]
+        if text_width(f"{worst} | {seen}", _SIZE) <= _WIDEST_COUNTS
+        else [f"{worst} |", f"| {seen}"]
     )
     lines = [_Line(node.label, "bold" if on_path else None, INK if on_path else MUTED)]
     lines += [_Line(words, fill=INK if on_path else MUTED, kind="value") for words in counts]
@@ -180,20 +197,20 @@ def _count_box(times: int) -> Box:
 
     def draw(x: float, y: float) -> list[str]:
         label = text(x, y + 10.5, words, size=_SIZE, anchor="middle", fill=INK if times else MUTED, kind="value")
-        return [rectangle(x - width / 2, y, width, 14, PAPER), label]
+        return [rectangle(x - width / 2, y, width, 14, fill=PAPER), label]
 
-    return Box(width, 14, draw)
+    return Box(width, 14, draw, has_arrows=False)
 
 
 def _box(lines: Sequence[_Line], *, on_path: bool, loop_room: float) -> Box:
-    width = max(text_width(one.words, _SIZE) * (1.08 if one.weight else 1) for one in lines) + 12
-    height = _LINE * len(lines) + 6
+    width = max(text_width(one.words, _SIZE) * (1.08 if one.weight else 1) for one in lines) + 10
+    height = _LINE * len(lines) + 5
     fill, stroke, thickness = (WORST_PALE, WORST, 2.2) if on_path else (PALE, MUTED, 0.7)
 
     def draw(x: float, y: float) -> list[str]:
-        body = [rectangle(x - width / 2, y, width, height, fill, stroke, thickness)]
+        body = [rectangle(x - width / 2, y, width, height, fill=fill, stroke=stroke, stroke_width=thickness)]
         for index, one in enumerate(lines):
-            place = y + _LINE * (index + 1) + 0.5
+            place = y + _LINE * (index + 1) - 0.5
             body.append(
                 text(x, place, one.words, size=_SIZE, anchor="middle", weight=one.weight, fill=one.fill, kind=one.kind)
             )
@@ -206,19 +223,20 @@ def _calls(result: Document) -> dict[tuple[str, str], int]:
     """Calls on the worst path by caller and callee; those that are never taken too."""
     graph = result["bound"]["graph"]
     function_at = {block["address"]: block["function"] for block in graph["blocks"]}
-    calls = {(call["caller"], call["callee"]): 0 for call in graph.get("calls") or ()}
+    taken: dict[tuple[str, str], int] = {}
     for edge in graph["edges"]:
-        ends = (function_at.get(edge["source"]), function_at.get(edge["target"]))
-        if edge["kind"] == "call" and ends in calls:
-            calls[ends] += edge.get("worst_executions") or 0
+        if edge["kind"] == "call" and edge["target"] in function_at:
+            ends = (function_at[edge["source"]], function_at[edge["target"]])
+            taken[ends] = taken.get(ends, 0) + (edge.get("worst_executions") or 0)
     known = set(function_at.values())
-    return {ends: times for ends, times in calls.items() if known.issuperset(ends)}
+    pairs = [(call["caller"], call["callee"]) for call in graph.get("calls") or ()]
+    return {ends: taken.get(ends, 0) for ends in pairs if known.issuperset(ends)}
 
 
-def _described(flows: Sequence[Flow], left_out: str) -> str:
+def _described(panels: Sequence[_Panel], left_out: str) -> str:
     parts = [
-        f"{flow.function}: {counted(flow.blocks)} blocks, of which the worst path executes "
-        f"{counted(sum(node.blocks for node in flow.nodes if node.worst))}."
-        for flow in flows
+        f"{panel.flow.function}: {counted(panel.flow.blocks)} blocks, of which the worst path executes "
+        f"{counted(sum(node.blocks for node in panel.flow.nodes if node.worst))}."
+        for panel in panels
     ]
     return " ".join([*parts, left_out]).strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wcet_probe.reports.pictures.colours import DASHES, INK, MUTED, RULE, SERIES, SHAPES
+from wcet_probe.reports.pictures.colours import DASHES, INK, MUTED, SERIES, SHAPES
 from wcet_probe.reports.pictures.documents import GROWTH, Document, count, flattened, told_apart
 from wcet_probe.reports.pictures.scales import Scale, counted, labelled, scale_for, ticks
 from wcet_probe.reports.pictures.svg import (
@@ -49,7 +49,9 @@ def wcet_against_heap(results: Sequence[Document]) -> str | None:
     """
     documents = flattened(results)
     labels, common = told_apart([{**one, "heap_bytes": None} for one in documents], ("allocator",))
-    lines = [one for one in _lines(documents, labels) if len(one.points) > 1]
+    found = _lines(documents, labels)
+    growing = {one.label for one in found if len(one.points) > 1}
+    lines = [one for one in found if one.label in growing]
     if not lines:
         return None
     heaps = [heap for one in lines for heap, _ in one.points]
@@ -60,13 +62,13 @@ def wcet_against_heap(results: Sequence[Document]) -> str | None:
         "WCET against heap size", [f"{note}Full marks: proved bound; hollow marks: observed worst state."]
     )
     height = max(_LEAST_HEIGHT, _LABEL * len(lines))
-    up = scale_for(counts, y + 18 + height, y + 18)
+    up = scale_for(counts, y + 26 + height, y + 26)
     label_width = min(_WIDEST_LABEL, max(text_width(_words(one)) for one in lines))
     left = MARGIN + 8 + max(text_width(counted(tick), SMALL_SIZE) for tick in ticks(up, 34))
     right = WIDTH - MARGIN - label_width - 26
     low = min(heaps) if log_heaps else 0
     across = Scale(low, max(heaps), left + (10 if log_heaps else 0), right, logarithmic=log_heaps)
-    body.append(text(MARGIN, y + 6, f"instructions{', logarithmic' if up.logarithmic else ''}", fill=MUTED))
+    body.append(text(MARGIN, y + 10, f"instructions{', logarithmic' if up.logarithmic else ''}", fill=MUTED))
     body += _axes(across, up, left, log_heaps=log_heaps)
     body += _drawn(lines, across, up, label_width)
     words = f"heap{', logarithmic' if log_heaps else ''}"
@@ -106,12 +108,12 @@ def _axes(across: Scale, up: Scale, left: float, *, log_heaps: bool) -> list[str
     body = []
     for value, words in labelled(up, ticks(up, 34), counted, upright=True):
         y = up.at(value)
-        body.append(line(left, y, across.end, y, RULE))
+        body.append(line(left, y, across.end, y))
         body.append(text(left - 6, y + 3.5, words, size=SMALL_SIZE, anchor="end", fill=MUTED, kind="tick"))
-    body.append(line(left, up.start, across.end, up.start, MUTED))
+    body.append(line(left, up.start, across.end, up.start, stroke=MUTED))
     for value, words in labelled(across, _sizes(across, log_heaps=log_heaps), format_size):
         x = across.at(value)
-        body.append(line(x, up.start, x, up.start + 4, MUTED))
+        body.append(line(x, up.start, x, up.start + 4, stroke=MUTED))
         body.append(text(x, up.start + 15, words, size=SMALL_SIZE, anchor="middle", fill=MUTED, kind="tick"))
     return body
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 _SWEEPS = 12
-_PLACING_SWEEPS = 16
-_GAP, _POINT_GAP = 16.0, 9.0
+_PLACING_SWEEPS = 40
+_GAP, _POINT_GAP = 14.0, 7.5
 _POINT_WEIGHT = 4.0
-"""How much more a long edge wants to be straight than a node wants to be in the middle of its neighbours."""
+_STRAIGHT = 8.0
+"""How much more an edge over several ranks wants to be upright than a node to be amid its neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +57,15 @@ def layered(widths: Mapping[str, float], edges: Iterable[tuple[str, str]], room:
         room: where a rank is wider, some of its nodes go one rank further down.
     """
     down = _downwards(list(widths), list(dict.fromkeys((s, t) for s, t in edges if s != t)))
-    limit = max(1, max(len(names) for names in _by_rank(_ranks(widths, down, len(widths)))))
+    limit = len(widths)
     while True:
-        found = _drawing(widths, down, limit)
-        if found.width <= room or limit == 1:
-            return found
-        limit -= 1
+        rank_of = _ranks(widths, down, limit)
+        routes, points = _routes(down, rank_of)
+        ranks = _by_rank({**rank_of, **points})
+        widest = max(sum(widths.get(name, 0.0) for name in names) + _gaps(names, widths) for names in ranks)
+        limit = min(limit, max(map(len, _by_rank(rank_of)))) - 1
+        if widest <= room or limit < 1:
+            return _drawing(ranks, routes, widths, max(room, widest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +77,24 @@ class _Down:
     upwards: bool
 
 
-def _drawing(widths: Mapping[str, float], down: Sequence[_Down], limit: int) -> Layers:
-    rank_of = _ranks(widths, down, limit)
-    routes, points = _routes(down, rank_of)
-    neighbours_above: dict[str, list[str]] = {}
-    neighbours_below: dict[str, list[str]] = {}
+def _drawing(ranks: list[list[str]], routes: Sequence[Route], widths: Mapping[str, float], room: float) -> Layers:
+    above: dict[str, list[str]] = {}
+    below: dict[str, list[str]] = {}
     for route in routes:
-        for above, below in zip(route.points, route.points[1:], strict=False):
-            neighbours_above.setdefault(below, []).append(above)
-            neighbours_below.setdefault(above, []).append(below)
-    ranks = _ordered(_by_rank({**rank_of, **points}), neighbours_above, neighbours_below)
-    middle = _placed(ranks, widths, neighbours_above, neighbours_below)
-    left = min(middle[name] - widths.get(name, 0) / 2 for names in ranks for name in names)
+        for upper, lower in pairwise(route.points):
+            above.setdefault(lower, []).append(upper)
+            below.setdefault(upper, []).append(lower)
+    ordered = _ordered(ranks, above, below)
+    middle = _placed(
+        ordered,
+        {name: [*above.get(name, ()), *below.get(name, ())] for names in ordered for name in names},
+        widths,
+        room,
+    )
+    left = min(x - widths.get(name, 0) / 2 for name, x in middle.items())
     middle = {name: x - left for name, x in middle.items()}
     width = max(x + widths.get(name, 0) / 2 for name, x in middle.items())
-    return Layers(tuple(map(tuple, ranks)), middle, tuple(routes), width)
+    return Layers(tuple(map(tuple, ordered)), middle, tuple(routes), width)
 
 
 def _downwards(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[_Down]:
@@ -181,13 +189,11 @@ def _swept(ranks: list[list[str]], neighbours: _Neighbours, *, downwards: bool) 
     fixed: dict[str, int] = {}
     result = []
     for names in ranks if downwards else reversed(ranks):
-        own = {name: index for index, name in enumerate(names)}
-
-        def barycentre(name: str, own: dict[str, int] = own) -> float:
+        wished = {}
+        for index, name in enumerate(names):
             known = [fixed[other] for other in neighbours.get(name, ()) if other in fixed]
-            return sum(known) / len(known) if known else own[name]
-
-        order = sorted(names, key=lambda name: (barycentre(name), own[name]))
+            wished[name] = (sum(known) / len(known) if known else index, index)
+        order = sorted(names, key=wished.__getitem__)
         fixed = {name: index for index, name in enumerate(order)}
         result.append(order)
     return result if downwards else result[::-1]
@@ -196,7 +202,7 @@ def _swept(ranks: list[list[str]], neighbours: _Neighbours, *, downwards: bool) 
 def _crossings(ranks: Sequence[Sequence[str]], below: _Neighbours) -> int:
     """How many pairs of edges between neighbouring ranks cross."""
     total = 0
-    for upper, lower in zip(ranks, ranks[1:], strict=False):
+    for upper, lower in pairwise(ranks):
         place = {name: index for index, name in enumerate(lower)}
         ends = [place[other] for name in upper for other in sorted(below.get(name, ()), key=place.__getitem__)]
         total += sum(before > after for index, after in enumerate(ends) for before in ends[:index])
@@ -204,43 +210,77 @@ def _crossings(ranks: Sequence[Sequence[str]], below: _Neighbours) -> int:
 
 
 def _placed(
-    ranks: Sequence[Sequence[str]], widths: Mapping[str, float], above: _Neighbours, below: _Neighbours
+    ranks: Sequence[Sequence[str]], neighbours: _Neighbours, widths: Mapping[str, float], room: float
 ) -> dict[str, float]:
-    """The middle of each name: near its neighbours' middles, in order, with gaps."""
-    middle: dict[str, float] = {}
-    for names in ranks:
-        x = 0.0
-        for left, name in zip((None, *names), names, strict=False):
-            x = x + _distance(left, name, widths) if left is not None else 0.0
-            middle[name] = x
+    """The middle of each name: near its neighbours' middles, in order, with gaps, all within ``room``."""
+    rows = [_row(names, widths, room) for names in ranks]
+    pulled = {name: [(other, _pull(name, other)) for other in others] for name, others in neighbours.items()}
+    total = {name: sum(pull for _, pull in others) for name, others in pulled.items()}
+    middle = {name: room / 2 for names in ranks for name in names}
     for sweep in range(_PLACING_SWEEPS):
-        for names in ranks if sweep % 2 == 0 else reversed(ranks):
-            wished = []
-            for name in names:
-                others = [*above.get(name, ()), *below.get(name, ())]
-                wished.append(sum(middle[other] for other in others) / len(others) if others else middle[name])
-            middle.update(zip(names, _apart(names, wished, widths), strict=True))
+        for row in rows if sweep % 2 == 0 else reversed(rows):
+            wished = [
+                sum(middle[other] * pull for other, pull in pulled[name]) / total[name] if total[name] else middle[name]
+                for name in row.names
+            ]
+            middle.update(zip(row.names, row.placed(wished), strict=True))
     return middle
 
 
-def _apart(names: Sequence[str], wished: Sequence[float], widths: Mapping[str, float]) -> list[float]:
-    """Places nearest to the ``wished`` ones, in the sense of least squares, that keep order and distances.
+def _pull(name: str, other: str) -> float:
+    return _STRAIGHT if name.startswith("|") and other.startswith("|") else 1.0
 
-    The pool-adjacent-violators algorithm on the places minus the distances.
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A rank to be placed.
+
+    Attributes:
+        names: in order.
+        offsets: of each from the first, where there is nothing but gaps between them.
+        weights: of the wish of each.
+        low, high: where the first may stand.
     """
-    offsets = [0.0]
-    for left, right in zip(names, names[1:], strict=False):
-        offsets.append(offsets[-1] + _distance(left, right, widths))
+
+    names: Sequence[str]
+    offsets: Sequence[float]
+    weights: Sequence[float]
+    low: float
+    high: float
+
+    def placed(self, wished: Sequence[float]) -> list[float]:
+        """Places nearest to the ``wished`` ones, in the sense of least squares."""
+        levels = nondecreasing([x - offset for x, offset in zip(wished, self.offsets, strict=True)], self.weights)
+        return [min(max(x, self.low), self.high) + offset for x, offset in zip(levels, self.offsets, strict=True)]
+
+
+def _row(names: Sequence[str], widths: Mapping[str, float], room: float) -> _Row:
+    offsets = list(accumulate((_distance(left, right, widths) for left, right in pairwise(names)), initial=0.0))
+    weights = [_POINT_WEIGHT if name.startswith("|") else 1.0 for name in names]
+    low = widths.get(names[0], 0.0) / 2
+    return _Row(names, offsets, weights, low, max(low, room - widths.get(names[-1], 0.0) / 2 - offsets[-1]))
+
+
+def nondecreasing(wished: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """The numbers nearest to the ``wished`` ones, in the sense of weighted least squares, none below the one before.
+
+    The pool-adjacent-violators algorithm.
+    """
     pools: list[tuple[float, float, int]] = []
-    for name, place, offset in zip(names, wished, offsets, strict=True):
-        weight = _POINT_WEIGHT if name.startswith("|") else 1.0
-        pools.append((place - offset, weight, 1))
+    for level, weight in zip(wished, weights, strict=True):
+        pools.append((level, weight, 1))
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
             (a, weight_a, size_a), (b, weight_b, size_b) = pools[-2:]
             together = weight_a + weight_b
             pools[-2:] = [((a * weight_a + b * weight_b) / together, together, size_a + size_b)]
-    levels = [level for level, _, size in pools for _ in range(size)]
-    return [level + offset for level, offset in zip(levels, offsets, strict=True)]
+    return [level for level, _, size in pools for _ in range(size)]
+
+
+def _gaps(names: Sequence[str], widths: Mapping[str, float]) -> float:
+    """What the distances on a rank add to the widths, in the worst order."""
+    boxes = sum(name in widths for name in names)
+    points = len(names) - boxes
+    return _GAP * max(0, boxes - 1) + _POINT_GAP * (points if boxes else points - 1)
 
 
 def _distance(left: str, right: str, widths: Mapping[str, float]) -> float:

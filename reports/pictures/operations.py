@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wcet_probe.reports.pictures.colours import BLUE, MUTED, RULE, VERMILLION
+from wcet_probe.reports.pictures.colours import BLUE, MUTED, VERMILLION
 from wcet_probe.reports.pictures.documents import Samples
 from wcet_probe.reports.pictures.scales import Scale, counted, labelled, scale_for, ticks
 from wcet_probe.reports.pictures.svg import (
@@ -140,16 +140,16 @@ def _frame(across: Scale, up: Scale) -> list[str]:
     body = []
     for value, words in labelled(up, ticks(up, 34), counted, upright=True):
         y = up.at(value)
-        body.append(line(across.start, y, across.end, y, RULE))
+        body.append(line(across.start, y, across.end, y))
         label = text(across.start - 6, y + 3.5, words, size=SMALL_SIZE, anchor="end", fill=MUTED, kind="tick")
         body.append(label)
-    return [*body, line(across.start, up.start, across.end, up.start, MUTED)]
+    return [*body, line(across.start, up.start, across.end, up.start, stroke=MUTED)]
 
 
 def _across(across: Scale, y: float, title: str) -> list[str]:
     body = []
     for value, words in labelled(across, ticks(across, 70), counted):
-        body.append(line(across.at(value), y, across.at(value), y + 4, MUTED))
+        body.append(line(across.at(value), y, across.at(value), y + 4, stroke=MUTED))
         label = text(across.at(value), y + 15, words, size=SMALL_SIZE, anchor="middle", fill=MUTED, kind="tick")
         body.append(label)
     return [*body, text((across.start + across.end) / 2, y + 31, title, anchor="middle", fill=MUTED)]
@@ -173,14 +173,15 @@ def _dearest(series: _Series, across: Scale, up: Scale) -> list[str]:
     words = f"{counted(most)} at {counted(index)}"
     to_the_left = x + 8 + text_width(words, SMALL_SIZE) > across.end
     ring = f"M{number(x - 5)} {number(y)}a5 5 0 1 1 10 0a5 5 0 1 1 -10 0z"
-    place = {"x": x - 9 if to_the_left else x + 9, "y": y - 5, "anchor": "end" if to_the_left else "start"}
-    return [path(ring, stroke=series.colour, width=1.4), text(content=words, size=SMALL_SIZE, kind="value", **place)]
+    anchor = "end" if to_the_left else "start"
+    label = text(x - 9 if to_the_left else x + 9, y - 5, words, size=SMALL_SIZE, anchor=anchor, kind="value")
+    return [path(ring, stroke=series.colour, width=1.4), label]
 
 
 def _bin_width(least: int, most: int) -> int:
     """A round number of instructions, such that there are at most ``_MOST_BINS`` bars."""
     rough = max(1.0, (most - least + 1) / _MOST_BINS)
-    decade = 10 ** math.floor(math.log10(rough))
+    decade: int = 10 ** math.floor(math.log10(rough))
     return next(factor * decade for factor in (1, 2, 5, 10) if factor * decade >= rough)
 
 
@@ -189,7 +190,7 @@ def _bars(bins: Counter[int], width: int, colour: str, across: Scale, up: Scale)
     for index, height in sorted(bins.items()):
         start, end, top = across.at(index * width), across.at((index + 1) * width), up.at(height)
         gap = min(1.0, (end - start) / 8)
-        body.append(rectangle(start + gap, top, max(1.0, end - start - 2 * gap), up.start - top, colour))
+        body.append(rectangle(start + gap, top, max(1.0, end - start - 2 * gap), up.start - top, fill=colour))
     return body
 
 

@@ -20,17 +20,16 @@ TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 14, 11, 10
 _FONTS = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 _LINE = 1.35
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NARROW, _SLIM, _WIDE = frozenset("iljI|.,:;'!()[]/ "), frozenset('ftr-"`{}*°'), frozenset("mwMW%@&#+<>=~…→×≈")
+_NARROW, _SLIM, _WIDE = frozenset("iljI|.,:;'!()[]/ "), frozenset('ftr-"`{}*°'), frozenset("mwMW%@&#+<>=~…→≈")
 _AVERAGE_EM, _NARROW_EM, _SLIM_EM, _DIGIT_EM, _CAPITAL_EM, _WIDE_EM = 0.62, 0.36, 0.46, 0.64, 0.72, 0.96
 
 
 def number(value: float) -> str:
     """``value`` with at most two decimals."""
-    return f"{value:.2f}".rstrip("0").rstrip(".").replace("-0", "0") if -0.005 < value < 0 else _trimmed(value)
-
-
-def _trimmed(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    if isinstance(value, int):
+        return str(value)
+    written = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if written == "-0" else written
 
 
 def element(tag: str, /, *children: str, **attributes: str | float | None) -> str:
@@ -56,14 +55,14 @@ def text(
     return element("text", escape(clean(content)), x=float(x), y=float(y), **attributes)
 
 
-def line(x1: float, y1: float, x2: float, y2: float, stroke: str = RULE, width: float = 1, dash: str = "") -> str:
+def line(x1: float, y1: float, x2: float, y2: float, *, stroke: str = RULE, width: float = 1) -> str:
     """A straight line."""
     ends = {"x1": float(x1), "y1": float(y1), "x2": float(x2), "y2": float(y2)}
-    return element("line", stroke=stroke, stroke_width=width, stroke_dasharray=dash or None, **ends)
+    return element("line", stroke=stroke, stroke_width=width, **ends)
 
 
 def rectangle(
-    x: float, y: float, width: float, height: float, fill: str, stroke: str | None = None, stroke_width: float = 1
+    x: float, y: float, width: float, height: float, *, fill: str, stroke: str | None = None, stroke_width: float = 1
 ) -> str:
     """A rectangle."""
     edges = {"stroke": stroke, "stroke_width": stroke_width if stroke else None}
@@ -84,13 +83,10 @@ def polyline(points: Iterable[tuple[float, float]], stroke: str, width: float, d
 
 def marker(shape: str, x: float, y: float, colour: str, radius: float = 4) -> str:
     """A mark of ``shape`` (``circle``, ``square``, ``triangle``, ``diamond``, ``cross``, ``plus``) around a point."""
-    return path(_OUTLINES[shape](float(x), float(y), float(radius)), **_paint(shape, colour))
-
-
-def _paint(shape: str, colour: str) -> dict[str, str | float]:
+    outline = _OUTLINES[shape](float(x), float(y), float(radius))
     if shape in {"cross", "plus"}:
-        return {"stroke": colour, "width": 1.6}
-    return {"fill": colour, "stroke": PAPER, "width": 0.6}
+        return path(outline, stroke=colour, width=1.6)
+    return path(outline, fill=colour, stroke=PAPER, width=0.6)
 
 
 def _circle(x: float, y: float, r: float) -> str:
@@ -102,17 +98,34 @@ def _polygon(x: float, y: float, corners: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{number(x + dx)} {number(y + dy)}" for dx, dy in corners) + "z"
 
 
+def _square(x: float, y: float, r: float) -> str:
+    return _polygon(x, y, [(dx * 0.9 * r, dy * 0.9 * r) for dx, dy in ((-1, -1), (1, -1), (1, 1), (-1, 1))])
+
+
+def _triangle(x: float, y: float, r: float) -> str:
+    return _polygon(x, y, ((0.0, -1.1 * r), (1.1 * r, 0.9 * r), (-1.1 * r, 0.9 * r)))
+
+
+def _diamond(x: float, y: float, r: float) -> str:
+    return _polygon(x, y, ((0.0, -1.2 * r), (1.2 * r, 0.0), (0.0, 1.2 * r), (-1.2 * r, 0.0)))
+
+
+def _cross(x: float, y: float, r: float) -> str:
+    there, back = number(2 * r), number(-2 * r)
+    return f"M{number(x - r)} {number(y - r)}l{there} {there}m0 {back}l{back} {there}"
+
+
+def _plus(x: float, y: float, r: float) -> str:
+    return f"M{number(x - r)} {number(y)}h{number(2 * r)}M{number(x)} {number(y - r)}v{number(2 * r)}"
+
+
 _OUTLINES = {
     "circle": _circle,
-    "square": lambda x, y, r: _polygon(
-        x, y, ((-0.9 * r, -0.9 * r), (0.9 * r, -0.9 * r), (0.9 * r, 0.9 * r), (-0.9 * r, 0.9 * r))
-    ),
-    "triangle": lambda x, y, r: _polygon(x, y, ((0.0, -1.1 * r), (1.1 * r, 0.9 * r), (-1.1 * r, 0.9 * r))),
-    "diamond": lambda x, y, r: _polygon(x, y, ((0.0, -1.2 * r), (1.2 * r, 0.0), (0.0, 1.2 * r), (-1.2 * r, 0.0))),
-    "cross": lambda x, y, r: (
-        f"M{number(x - r)} {number(y - r)}l{number(2 * r)} {number(2 * r)}m0 {number(-2 * r)}l{number(-2 * r)} {number(2 * r)}"
-    ),
-    "plus": lambda x, y, r: f"M{number(x - r)} {number(y)}h{number(2 * r)}M{number(x)} {number(y - r)}v{number(2 * r)}",
+    "square": _square,
+    "triangle": _triangle,
+    "diamond": _diamond,
+    "cross": _cross,
+    "plus": _plus,
 }
 
 
@@ -158,7 +171,7 @@ def heading(title: str, notes: Sequence[str]) -> tuple[list[str], float]:
     for words in (part for note in notes for part in wrap(note, room, TEXT_SIZE)):
         y += TEXT_SIZE * _LINE + 1
         body.append(text(MARGIN, y, words, fill=MUTED))
-    return body, y + 8
+    return body, y + 12
 
 
 def clean(content: str) -> str:

@@ -11,9 +11,10 @@ from unicorn import arm_const, unicorn_const
 from tests.support import Guest
 from wcet_probe.analyzer.concrete import Interpretation, interpret_call
 from wcet_probe.analyzer.lift import Lifter, code_reader
+from wcet_probe.emu.cache import Caches as PlainCaches
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
-from wcet_probe.model import CacheConfig, CacheCounts, Control, InitialCache, Instruction, Isa, Measurement, Target
+from wcet_probe.model import CacheCounts, Control, InitialCache, Instruction, Isa, Measurement, Target
 
 STEP_LIMIT = 100_000
 ALWAYS = 14
@@ -44,26 +45,25 @@ def registers_of(machine: Machine, isa: Isa) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Caches:
-    """Two plain cache simulations, fed with what the second engine fetched and accessed."""
+    """The plain cache simulation, fed with what the second engine fetched and accessed."""
 
-    icache: CacheSimulation | None
-    dcache: CacheSimulation | None
+    _plain: PlainCaches
 
     @classmethod
     def of(cls, target: Target, initial: InitialCache) -> Caches:
-        def simulation(config: CacheConfig | None) -> CacheSimulation | None:
-            return CacheSimulation(config, initial) if config else None
+        return cls(PlainCaches.of(target, initial))
 
-        return cls(simulation(target.icache), simulation(target.dcache))
+    @property
+    def icache(self) -> CacheSimulation | None:
+        return self._plain.icache
+
+    @property
+    def dcache(self) -> CacheSimulation | None:
+        return self._plain.dcache
 
     def feed(self, guest: Guest, second: Interpretation) -> None:
         sizes = {i.address: i.size_bytes for i in guest.instructions}
-        if self.icache:
-            for address in second.path:
-                self.icache.access_bytes(address, sizes[address], is_write=False)
-        if self.dcache:
-            for access in second.accesses:
-                self.dcache.access_bytes(access.address, access.size_bytes, is_write=access.is_store)
+        self._plain.run(second.path, sizes.__getitem__, second.accesses)
 
 
 def counts_of(simulation: CacheSimulation | None) -> CacheCounts:

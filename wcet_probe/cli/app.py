@@ -12,12 +12,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from wcet_probe import __version__
 from wcet_probe.cli import streams
+from wcet_probe.cli.audit import audit
 from wcet_probe.cli.bound import bound
+from wcet_probe.cli.check import check
+from wcet_probe.cli.completion import allocators, completion
+from wcet_probe.cli.diff import diff
 from wcet_probe.cli.doctor import doctor
+from wcet_probe.cli.export import export
+from wcet_probe.cli.man import man
 from wcet_probe.cli.names import list_names, show
+from wcet_probe.cli.pack import pack
+from wcet_probe.cli.plot import plot, replay
+from wcet_probe.cli.report import report
 from wcet_probe.cli.run import run
 from wcet_probe.cli.studies import growth, matrix, search
 from wcet_probe.cli.verify import verify
@@ -72,6 +82,10 @@ class Commands(click.Group):
         """The commands in the order of their registration."""
         return list(self.commands)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Commands, options and allocators that begin with ``incomplete``."""
+        return [*super().shell_complete(ctx, incomplete), *allocators(ctx, None, incomplete)]
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
         """What stands behind ``wcet-probe`` on the help page."""
         return ["ALLOCATOR [OPTIONS] | COMMAND [ARGS]..."]
@@ -92,7 +106,26 @@ def commands() -> None:
     """
 
 
-for command in (bound, verify, list_names, show, growth, matrix, search, doctor):
+for command in (
+    bound,
+    verify,
+    export,
+    check,
+    diff,
+    pack,
+    audit,
+    report,
+    list_names,
+    show,
+    growth,
+    matrix,
+    search,
+    replay,
+    plot,
+    doctor,
+    completion,
+    man,
+):
     commands.add_command(command)
 
 

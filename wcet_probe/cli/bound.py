@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from wcet_probe.cache_option import apply_cache_option
-from wcet_probe.cli import streams
+from wcet_probe.cli import completion, streams
 from wcet_probe.cli.configured import configured_target
 from wcet_probe.cli.run import parameter_value
 from wcet_probe.config import load_config
@@ -31,7 +31,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.command(epilog=EPILOG)
 @click.argument("elf", metavar="FILE.elf", type=click.Path(path_type=Path))
 @click.option("--entry", required=True, metavar="FUNCTION", help="The function that is called.")
-@click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]")
+@click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]", shell_complete=completion.targets)
 @click.option("--facts", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help="Flow facts; repeatable.")
 @click.option("--source", "sources", multiple=True, type=_FOLDER, metavar="DIR", help="Sources, for facts; repeatable.")
 @click.option(
@@ -71,9 +71,9 @@ def bound(
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         found = bound_firmware(request, tell)
     if as_json:
-        from wcet_probe.reports.document import bound_document
+        from wcet_probe.reports.bound_document import firmware_document
 
-        streams.print_json(bound_document(found))
+        streams.print_json(firmware_document(found))
     else:
         from wcet_probe.reports.why import render_firmware
 

@@ -101,7 +101,7 @@ def _show_allocator(name: str, *, as_json: bool) -> None:
 def _show_target(name: str, *, as_json: bool) -> None:
     from wcet_probe.catalog import load_target
     from wcet_probe.reports.document import target_document
-    from wcet_probe.reports.terminal import render_target
+    from wcet_probe.reports.target_page import render_target
 
     target = load_target(name)
     if as_json:

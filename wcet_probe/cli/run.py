@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import click
 
 from wcet_probe.cache_option import apply_cache_option
-from wcet_probe.cli import streams
+from wcet_probe.cli import completion, streams
 from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import AnalysisError, ExitCode, UsageError, unknown_name
 from wcet_probe.model import InitialCache, Report, Verdict
+from wcet_probe.progress import Progress
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
@@ -73,8 +74,22 @@ def parameter_value(text: str) -> tuple[str, int]:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--scenario", default=DEFAULT_SCENARIO, show_default=True, metavar="NAME", help="State and call.")
-@click.option("--target", "targets", multiple=True, metavar="NAME", help="Core; repeatable.  [default: cortex-m4]")
+@click.option(
+    "--scenario",
+    default=DEFAULT_SCENARIO,
+    show_default=True,
+    metavar="NAME",
+    help="State and call.",
+    shell_complete=completion.scenarios,
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME",
+    help="Core; repeatable.  [default: cortex-m4]",
+    shell_complete=completion.targets,
+)
 @click.option("--heap", "heaps", multiple=True, type=parse_size, metavar="SIZE", help="Repeatable.  [default: 4MiB]")
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, see below; repeatable.")
 @click.option(
@@ -127,7 +142,8 @@ def run(
     reports: list[Report] = []
     accounts: list[Account | None] = []
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
-        for core, heap_bytes in product(cores, sizes):
+        asked = [*product(cores, sizes)]
+        for done, (core, heap_bytes) in enumerate(asked):
             request = probe.ProbeRequest(
                 allocator=allocator,
                 target=core,
@@ -141,15 +157,16 @@ def run(
                 prove=not no_bound,
                 cache_options=caches,
             )
-            told = partial(_tell_about, tell, request)
+            parts = (done, len(asked)) if len(asked) > 1 else (0, 0)
+            told = partial(_tell_about, tell, request, parts)
             reports.append(probe.observe(request, told))
             accounts.append(_account(request, reports[-1], told) if why else None)
     _print(reports, accounts, as_json=as_json)
     return max(_EXIT_CODES[report.verdict] for report in reports)
 
 
-def _tell_about(tell: Callable[[str], None], request: ProbeRequest, text: str) -> None:
-    tell(f"{request.allocator.name} on {request.target.name}, heap {format_size(request.heap_bytes)}: {text}")
+def _tell_about(tell: Progress, request: ProbeRequest, parts: tuple[int, int], text: str) -> None:
+    tell(f"{request.allocator.name} on {request.target.name}, heap {format_size(request.heap_bytes)}: {text}", *parts)
 
 
 def _account(request: ProbeRequest, report: Report, tell: Callable[[str], None]) -> Account | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wcet_probe.cli import streams
+from wcet_probe.cli import completion, streams
 from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
 from wcet_probe.config import cache_dir, load_config
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wcet_probe.probe import ProbeRequest
 
 _COMMON = (
-    click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]"),
+    click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]", shell_complete=completion.targets),
     click.option("--cc", "compiler", metavar="COMMAND", help="Compiler.  [default: zig]"),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
     click.option("-q", "--quiet", is_flag=True, help="Show no progress."),
@@ -33,6 +33,15 @@ _COMMON = (
 _PARAMETERS = (
     click.option("--param", "values", multiple=True, type=parameter_value, metavar="NAME=N", help="Build parameter."),
     click.option("--preset", metavar="NAME", help="Parameter values of the literature, such as p02."),
+)
+
+_scenario = click.option(
+    "--scenario",
+    default="worst-alloc",
+    show_default=True,
+    metavar="NAME",
+    help="State and call.",
+    shell_complete=completion.scenarios,
 )
 
 
@@ -46,8 +55,8 @@ def _options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[...,
 
 
 @click.command()
-@click.argument("allocator", metavar="ALLOCATOR")
-@click.option("--scenario", default="worst-alloc", show_default=True, metavar="NAME", help="State and call.")
+@click.argument("allocator", metavar="ALLOCATOR", shell_complete=completion.allocators)
+@_scenario
 @click.option("--heap", "heaps", multiple=True, type=parse_size, metavar="SIZE", help="Repeatable.  [16KiB … 4MiB]")
 @_options(_COMMON, _PARAMETERS)
 def growth(*, allocator: str, scenario: str, heaps: tuple[int, ...], **common: Any) -> int:  # noqa: ANN401
@@ -57,8 +66,8 @@ def growth(*, allocator: str, scenario: str, heaps: tuple[int, ...], **common: A
 
     request = _request(allocator, scenario, DEFAULT_HEAP_BYTES, common)
     with _progress(common) as tell:
-        sizes = {*(heaps or DEFAULT_HEAPS_BYTES)}
-        found = grow(request, tuple(sizes), counted(tell, len(sizes)))
+        sizes = heaps or DEFAULT_HEAPS_BYTES
+        found = grow(request, sizes, counted(tell, len({*sizes})))
     if common["as_json"]:
         streams.print_json(growth_document(request, found))
     else:
@@ -67,8 +76,15 @@ def growth(*, allocator: str, scenario: str, heaps: tuple[int, ...], **common: A
 
 
 @click.command()
-@click.option("--allocator", "names", multiple=True, metavar="NAME", help="Repeatable.  [default: all]")
-@click.option("--scenario", default="worst-alloc", show_default=True, metavar="NAME", help="State and call.")
+@click.option(
+    "--allocator",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Repeatable.  [default: all]",
+    shell_complete=completion.allocators,
+)
+@_scenario
 @click.option("--heap", "heap_bytes", type=parse_size, default="4MiB", show_default=True, metavar="SIZE")
 @_options(_COMMON)
 def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: Any) -> int:  # noqa: ANN401
@@ -91,7 +107,7 @@ def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: 
 
 
 @click.command()
-@click.argument("allocator", metavar="ALLOCATOR")
+@click.argument("allocator", metavar="ALLOCATOR", shell_complete=completion.allocators)
 @click.option("--operation", default="malloc", show_default=True, metavar="malloc|free", help="What becomes dear.")
 @click.option("--heap", "heap_bytes", type=parse_size, default="4KiB", show_default=True, metavar="SIZE")
 @click.option("--evaluations", default=2000, show_default=True, metavar="N", help="Sequences to run.")

@@ -1,0 +1,122 @@
+"""Facts about memory, bound to an image: multiples and cache sets of pointers, ranges of words at known addresses.
+
+*Soundness:* facts are assumptions. What they say of registers and addresses is part of the invariants that every
+cross-checked run is held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from wcet_probe.analyzer import strided
+from wcet_probe.analyzer.expressions import Expression, evaluate
+from wcet_probe.analyzer.fact_binding import Analysed, check_place
+from wcet_probe.analyzer.facts import Facts, Place
+from wcet_probe.analyzer.source_match import SourceIndex
+from wcet_probe.analyzer.strided import StridedInterval
+from wcet_probe.errors import UsageError
+from wcet_probe.image import require_symbol
+from wcet_probe.model import Image
+from wcet_probe.proof import Assumption
+
+_WORD_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    """What facts say of an address of which the values say nothing.
+
+    Attributes:
+        alignment_bytes: the variable part is a multiple of it.
+        sets: sets of the data cache that the address may be in; None for any.
+        is_own_block: whether the address is in the block that the call returns or is given.
+    """
+
+    alignment_bytes: int = 1
+    sets: frozenset[int] | None = None
+    is_own_block: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PointerFacts:
+    """What is told of pointers: of the accesses at some addresses, and of all others."""
+
+    others: Pointers
+    by_address: Mapping[int, Pointers]
+
+    def of(self, instruction_address: int) -> Pointers:
+        """What is told of the accesses of an instruction."""
+        return self.by_address.get(instruction_address, self.others)
+
+
+def pointer_facts(
+    facts: Facts, index: SourceIndex, analysed: Analysed, parameters: Mapping[str, int]
+) -> PointerFacts:
+    """What ``facts`` say of pointers.
+
+    Raises:
+        UsageError: a function does not exist or has changed, two facts speak of one access, or a number is no power of
+            two.
+
+    *Soundness:* as said of the module; the line table decides which accesses are a function's.
+    """
+    others, found = Pointers(), dict[int, Pointers]()
+    for fact in facts.pointers:
+        alignment = evaluate(fact.multiple_of, parameters)
+        if alignment < 1 or alignment & (alignment - 1):
+            raise UsageError(f"{fact.where}: [[pointer]] key multiple_of: {alignment} is no power of two; give one.")
+        told = Pointers(alignment, _sets(fact.first_set, fact.sets, parameters), fact.is_own_block)
+        if not fact.functions:
+            if others != Pointers():
+                raise UsageError(f"{fact.where}: a second [[pointer]] without functions; name those it speaks of.")
+            others = told
+        for function, sha256 in fact.functions.items():
+            for code in check_place(fact.where, Place(function), sha256, index, analysed):
+                for address in range(code.base_address, code.end_address):
+                    if found.setdefault(address, told) != told:
+                        raise UsageError(f"{fact.where}: another [[pointer]] names {function} too; name it once.")
+    return PointerFacts(others, found)
+
+
+def word_ranges(facts: Facts, image: Image, parameters: Mapping[str, int]) -> Mapping[int, StridedInterval]:
+    """What ``facts`` say of words, by address.
+
+    Raises:
+        UsageError: there is no such symbol, or a range is empty.
+
+    *Soundness:* as said of the module.
+    """
+    found = {}
+    for fact in facts.words:
+        address = require_symbol(image, fact.symbol).address + evaluate(fact.offset, parameters)
+        low, high = evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
+        if not 0 <= low <= high < 1 << 8 * _WORD_BYTES:
+            raise UsageError(f"{fact.where}: {low} to {high} is no range of a word; correct min or max.")
+        found[address] = strided.between(8 * _WORD_BYTES, low, high)
+    return found
+
+
+def memory_assumptions(facts: Facts) -> Iterator[Assumption]:
+    """What the facts about memory take as given.
+
+    *Soundness:* each fact is told.
+    """
+    for pointer in facts.pointers:
+        subject = f"in {', '.join(pointer.functions)}" if pointer.functions else "elsewhere"
+        text = f"what addresses {subject} are computed from is a multiple of {pointer.multiple_of}"
+        if pointer.sets is not None:
+            text += f", and they are in cache sets {pointer.first_set} and up, {pointer.sets} of them"
+        yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", "every cross-checked run")
+    for word in facts.words:
+        text = f"the word at {word.symbol} + {word.offset} is {word.minimum} to {word.maximum}: {word.because}"
+        yield Assumption(f"fact {word.where}", text, "every cross-checked run")
+
+
+def _sets(
+    first: Expression | None, count: Expression | None, parameters: Mapping[str, int]
+) -> frozenset[int] | None:
+    if first is None or count is None:
+        return None
+    start = evaluate(first, parameters)
+    return frozenset(range(start, start + evaluate(count, parameters)))

@@ -1,0 +1,142 @@
+"""One cache for instructions and data, and data memory that no cache serves: the native core against its plain twin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.emu.guests import arguments_in, guest
+from tests.emu.second_engine import assert_agree
+from tests.emu.test_cache import configs
+from tests.emu.test_oracle import CONTENT, KNOWN
+from tests.support import TARGETS, assembler, cache_config, guest_of, guest_on, tlsf_guest
+from wcet_probe.catalog import load_target
+from wcet_probe.errors import EmulationError
+from wcet_probe.model import (
+    Basis,
+    CacheConfig,
+    InitialCache,
+    MemoryRange,
+    Replacement,
+    Sourced,
+    Target,
+    UncachedRegion,
+)
+
+COLD, DIRTY = InitialCache.COLD, InitialCache.DIRTY
+HEAP_BYTES = 4096
+ONE_LINE = cache_config(sets=1, ways=1, line_bytes=16)
+POWERPC = load_target("mpc603e")
+UNIFIED = {
+    "lru": cache_config(8, 2, 16),
+    "fifo, write-through": cache_config(4, 3, 32, Replacement.FIFO, write_back=False, write_allocate=False),
+    "plru": cache_config(4, 4, 16, Replacement.PLRU),
+    "random": cache_config(4, 3, 8, Replacement.RANDOM, seed=3),
+}
+
+
+def unified(target: Target, cache: CacheConfig) -> Target:
+    return replace(target, icache=cache, dcache=cache, unified_cache=True)
+
+
+def with_region(target: Target, extent: MemoryRange, read_cycles: int, write_cycles: int) -> Target:
+    cycles = (Sourced(number, Basis.ASSUMED, "a test") for number in (read_cycles, write_cycles))
+    return replace(target, memory=replace(target.memory, regions=(UncachedRegion("pad", extent, *cycles),)))
+
+
+def measured(body: str, target: Target, initial: InitialCache = COLD):
+    """The measurement of a function ``f`` with the heap's address in r4."""
+    with guest_of(assembler({"f": body}, target), target).machine() as machine:
+        return machine.measure("f", (0, machine.heap.base_address), initial)
+
+
+def test_an_instruction_is_fetched_before_it_accesses_data():
+    """One line for all: each load evicts the code, which the next instruction fetches again."""
+    counts = measured("lwz 5, 0(4)\nlwz 6, 0(4)\nblr", unified(POWERPC, ONE_LINE))
+    assert (counts.icache.read_hits, counts.icache.read_misses) == (0, 3)
+    assert (counts.dcache.read_hits, counts.dcache.read_misses) == (0, 2)
+    assert counts.stall_cycles == 5 * POWERPC.memory.line_cycles(16)
+
+
+def test_a_fetch_writes_modified_data_back():
+    counts = measured("stw 5, 0(4)\nblr", unified(POWERPC, ONE_LINE))
+    assert (counts.icache.writebacks, counts.dcache.writebacks) == (1, 0)
+    assert counts.stall_cycles == 4 * POWERPC.memory.line_cycles(16)
+    counts = measured("stw 5, 0(4)\nblr", unified(POWERPC, ONE_LINE), DIRTY)
+    assert (counts.icache.writebacks, counts.dcache.writebacks) == (2, 0)
+
+
+def test_code_and_data_of_different_sets_do_not_meet():
+    counts = measured("lwz 5, 64(4)\nlwz 6, 64(4)\nblr", unified(POWERPC, cache_config(64, 1, 16)))
+    assert (counts.icache.read_hits, counts.icache.read_misses) == (2, 1)
+    assert (counts.dcache.read_hits, counts.dcache.read_misses) == (1, 1)
+
+
+def test_a_fault_in_a_block_fetches_no_further():
+    target = unified(POWERPC, cache_config(4, 1, 8))
+    with guest_of(assembler({"f": "nop\nnop\nlwz 5, 0(3)\nnop\nnop\nblr"}, target), target).machine() as machine:
+        with pytest.raises(EmulationError):
+            machine.measure("f", (16,), COLD)
+        counts = machine.observation()
+    assert counts.instructions == 2
+    assert counts.icache.read_hits + counts.icache.read_misses == 2
+
+
+@pytest.mark.parametrize(("read_cycles", "write_cycles"), [(0, 0), (3, 5)])
+def test_an_uncached_region_has_cycles_of_its_own(read_cycles, write_cycles):
+    body = "lwz 5, 0(4)\nstw 5, 4(4)\nstw 5, 4(4)\nlwz 5, 256(4)\nblr"
+    extent = MemoryRange(POWERPC.memory_map.heap_address, 256)
+    counts = measured(body, with_region(POWERPC, extent, read_cycles, write_cycles))
+    assert (counts.loads, counts.stores, counts.dcache.misses, counts.dcache.hits) == (2, 2, 1, 0)
+    assert counts.touched_data_sets == (8,)
+    fills = counts.icache.misses + 1
+    assert counts.stall_cycles == read_cycles + 2 * write_cycles + fills * POWERPC.memory.line_cycles(32)
+
+
+def test_an_uncached_region_of_a_core_without_caches():
+    bare = replace(POWERPC, icache=None, dcache=None)
+    extent = MemoryRange(bare.memory_map.heap_address, 256)
+    counts = measured("lwz 5, 0(4)\nlwz 5, 256(4)\nblr", with_region(bare, extent, 2, 2))
+    assert counts.stall_cycles == 2 + bare.memory.single_cycles
+
+
+@pytest.mark.parametrize("name", UNIFIED)
+@pytest.mark.parametrize(("target", "case"), [pair for pair, _ in KNOWN], ids=[name for _, name in KNOWN])
+def test_hand_written_functions(target, case, name):
+    used = guest_on(guest(target).image, unified(load_target(target), UNIFIED[name]))
+    with used.machine() as machine:
+        machine.memory.write(machine.heap.base_address, CONTENT)
+        assert_agree(used, machine, case.function, arguments_in(machine, case.arguments), COLD)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(configs(), st.sampled_from((COLD, DIRTY)), st.booleans(), st.data())
+@settings(max_examples=15)
+def test_native_and_plain_caches_agree_on_random_operations(target, cache, initial, stack_is_uncached, data):
+    built = tlsf_guest(target)
+    chosen = unified(built.target, cache)
+    if stack_is_uncached:
+        chosen = with_region(chosen, chosen.memory_map.stack, 1, 2)
+    used = guest_on(built.image, chosen)
+    operations = data.draw(st.lists(st.one_of(st.integers(1, 600), st.integers(-8, -1)), min_size=1, max_size=8))
+    with used.machine(HEAP_BYTES) as machine:
+        assert machine.call("tlsf_init", machine.heap.base_address, HEAP_BYTES) == 0
+        live: list[int] = []
+        for operation in operations:
+            function, argument = ("tlsf_malloc", operation)
+            if operation < 0:
+                function, argument = "tlsf_free", live.pop(operation % len(live)) if live else 0
+            counts, second = assert_agree(used, machine, function, (argument,), initial)
+            pad = [access for access in second.accesses if chosen.memory.region_at(access.address)]
+            line = chosen.memory.line_cycles(cache.line_bytes)
+            data_fills = counts.dcache.read_misses + (counts.dcache.write_misses if cache.write_allocate else 0)
+            assert counts.stall_cycles == (
+                sum(2 if access.is_store else 1 for access in pad)
+                + (counts.icache.misses + counts.icache.writebacks + data_fills + counts.dcache.writebacks) * line
+                + counts.dcache.memory_writes * chosen.memory.single_cycles
+            )
+            if operation >= 0 and counts.result:
+                live.append(counts.result)

@@ -1,0 +1,50 @@
+"""Result documents of real runs, made once each."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from tests.support import images_dir
+from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.gap import block_gaps
+from wcet_probe.probe import ProbeRequest, observe
+from wcet_probe.program import load_program
+from wcet_probe.reports.bound import Account
+from wcet_probe.reports.document import document, dumps
+
+
+@cache
+def _text(allocator: str, target: str, scenario: str, heap_bytes: int, *, prove: bool, why: bool) -> str:
+    request = ProbeRequest(
+        allocator=load_allocator(allocator),
+        target=load_target(target),
+        scenario=scenario,
+        heap_bytes=heap_bytes,
+        seed=0,
+        initial_cache=None,
+        compiler="zig",
+        cross_check=True,
+        cache_dir=images_dir(),
+        prove=prove,
+    )
+    report = observe(request)
+    if not why:
+        return dumps(document(report))
+    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
+    gaps = block_gaps(report.bound, report.measurement, report.image, program.instructions)
+    return dumps(document(report, Account(gaps)))
+
+
+def result(
+    allocator: str = "tlsf",
+    target: str = "mpc603e",
+    scenario: str = "worst-alloc",
+    heap_bytes: int = 1 << 16,
+    *,
+    prove: bool = True,
+    why: bool = False,
+) -> dict[str, Any]:
+    """The result document of a cross-checked run; each caller has its own copy."""
+    return json.loads(_text(allocator, target, scenario, heap_bytes, prove=prove, why=why))

@@ -1,0 +1,80 @@
+"""``wcet-probe export``: a path of a result in the formats of profilers."""
+
+# ruff: noqa: PLC0415  (the schemas are imported when they are needed)
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wcet_probe.errors import UsageError, unknown_name
+from wcet_probe.reports.profiles import FORMATS, PATHS, profile
+
+EPILOG = """\b
+Examples:
+  wcet-probe tlsf --json >tlsf.json
+  wcet-probe export tlsf.json --format callgrind -o callgrind.out.tlsf
+  wcet-probe export tlsf.json --format collapsed --path worst
+
+\b
+Exit codes: 0 exported, 1 failure, 2 bad usage, no result document, or no such
+  path in it
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("file", metavar="RESULT.json", type=click.Path(path_type=Path))
+@click.option("--format", "name", required=True, metavar="|".join(FORMATS), help="What to write.")
+@click.option("--path", metavar="|".join(PATHS), help="Which path.  [default: observed; of a bound alone, worst]")
+@click.option("-o", "output", type=click.Path(path_type=Path), metavar="FILE", help="Write FILE, not stdout.")
+def export(*, file: Path, name: str, path: str | None, output: Path | None) -> None:
+    """Write a path of RESULT.json as a profile.
+
+    The observed call, or the worst path of the bound: in instructions, or with worst-cycles in cycles. KCachegrind and
+    callgrind_annotate open callgrind; speedscope.app opens speedscope; flame graph tools read collapsed stacks.
+    """
+    from wcet_probe.reports.schema import validate
+
+    for what, given, known in (("format", name, FORMATS), ("path", path or PATHS[0], PATHS)):
+        if given not in known:
+            raise unknown_name(what, given, known)
+    document = _result(file)
+    validate(document)
+    chosen = path or ("observed" if "observed" in document else "worst")
+    text = FORMATS[name](profile(document, chosen))
+    if output is None:
+        click.echo(text.encode(), nl=False)
+    else:
+        _write(output, text)
+
+
+def _result(file: Path) -> dict[str, Any]:
+    """The one result, or bound, in ``file``."""
+    try:
+        document = json.loads(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}; name a file that you can read.") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{file} is no JSON; give it what --json printed.") from error
+    name = document.get("format") if isinstance(document, dict) else None
+    if name == "wcet-probe-results":
+        raise UsageError(f"{file} holds several results; run with one target and one heap, and give it that result.")
+    if name not in {"wcet-probe-result", "wcet-probe-bound"}:
+        raise UsageError(f"{file} is no result; give it what wcet-probe ALLOCATOR --json or wcet-probe bound printed.")
+    found: dict[str, Any] = document
+    return found
+
+
+def _write(file: Path, text: str) -> None:
+    """Write beside ``file`` and rename, so that nobody sees half of it."""
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(text.encode())
+        beside.replace(file)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise UsageError(f"cannot write {file}: {error.strerror}; name a place that you can write to.") from error
