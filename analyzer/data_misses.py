@@ -56,8 +56,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     if config is None:
         single = target.memory.single_cycles
         return DataMisses({point: single * len(found) for point, found in values.accesses.items()}, (), (), None)
-    every = [access for point in sorted(values.states) for access in values.accesses[point]]
-    lines = Lines(values.terms, every, config, pointers)
+    lines = Lines(values, config, pointers)
     named = {point: [_line_access(lines, one, config) for one in values.accesses[point]] for point in values.states}
     analysis = analyze(values, lines, named, config)
     costs = _Costs(values, target, config)

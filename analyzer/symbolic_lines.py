@@ -17,21 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.memory_facts import PointerFacts
+from wcet_probe.analyzer.residues import Residue, Residues, is_unknown, joined
 from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.strided import StridedInterval
-from wcet_probe.analyzer.terms import Linear, Term, Terms, combined
+from wcet_probe.analyzer.terms import Linear, Term, combined
 from wcet_probe.analyzer.transfer import Access
+from wcet_probe.analyzer.values import Values
 from wcet_probe.model import CacheConfig
 
 STACK_ALIGNMENT_BYTES = 8
 """Of the stack pointer where a function is called: Arm AAPCS, section 6.2.1.2; PowerPC Embedded ABI, section 3.2.2."""
-
-_UNKNOWN_BYTES = 1 << 31
-"""A number in a range of so many is not known."""
 
 
 class Line(NamedTuple):
@@ -93,19 +93,18 @@ class Group:
 class Lines:
     """The groups of all accesses of a program, and the line of each."""
 
-    def __init__(
-        self, terms: Terms, accesses: Iterable[Access], config: CacheConfig, pointers: PointerFacts
-    ) -> None:
-        self._terms, self._config = terms, config
+    def __init__(self, values: Values, config: CacheConfig, pointers: PointerFacts) -> None:
+        self._terms, self._config = values.terms, config
+        self._residues = Residues(values, config.line_bytes)
         self._pointers = pointers
         self._numbers: dict[object, int] = {}
         self._variables: list[Mapping[Term, int]] = []
         self.groups: list[Group] = []
         seen: dict[tuple[tuple[Term, int], ...], list[tuple[Access, int]]] = {}
-        for access in accesses:
+        for access in (access for point in sorted(values.states) for access in values.accesses[point]):
             if self._line_number(access) is None and access.pointer is not None:
-                address = terms.linear(access.pointer)
-                seen.setdefault(tuple(address.coefficients.items()), []).append((access, _signed_constant(address)))
+                address = values.terms.linear(access.pointer)
+                seen.setdefault(tuple(address.coefficients.items()), []).append((access, _signed(address.constant, address.bits)))
         for variable, found in seen.items():
             self._add(variable, self._group(variable, found), dict(variable))
 
@@ -133,7 +132,7 @@ class Lines:
         known = self._numbers.get(tuple(address.coefficients.items()))
         if known is None or not self.groups[known].is_short:
             return None
-        return Line(known, self.groups[known].granule(_signed_constant(address)))
+        return Line(known, self.groups[known].granule(_signed(address.constant, address.bits)))
 
     def renamed(self, line: Line, old: Linear, new: Linear, stale: Collection[Term]) -> Line | None:
         """The name that ``line`` has by ``new``, where what it speaks of is ``old``; None where it has none.
@@ -167,70 +166,76 @@ class Lines:
 
     def _group(self, variable: Sequence[tuple[Term, int]], found: Sequence[tuple[Access, int]]) -> Group:
         config = self._config
-        known = [self._alignment(access, [factor for _, factor in variable]) for access, _ in found]
-        alignment = min(alignment for alignment, _ in known)
-        while len({residue % alignment for _, residue in known}) > 1:
-            alignment //= 2
+        alignment, residue = reduce(joined, (self._alignment(access) for access, _ in found))
         constants = [constant for _, constant in found]
         span = max(constants) - min(constants) + max(access.size_bytes for access, _ in found)
         leaves = frozenset().union(*(self._terms.leaves(term) for term, _ in variable))
         is_short = span <= (config.sets - 1) * config.line_bytes
         numbers = _united(self._numbers_of(access) for access, _ in found)
         sets = _united(self.sets_of(access) for access, _ in found)
-        return Group(leaves, alignment, known[0][1] % alignment, numbers, sets, is_short, config.sets)
+        return Group(leaves, alignment, residue, numbers, sets, is_short, config.sets)
 
-    def _alignment(self, access: Access, coefficients: Iterable[int]) -> tuple[int, int]:
+    def _alignment(self, access: Access) -> Residue:
         """A power of two modulo which the variable part is known, and its residue."""
+        told = self._pointers.of(access.instruction_address).alignment_bytes
         known, residue = self._config.line_bytes, 0
-        for coefficient, part in zip(coefficients, access.parts, strict=True):
-            if coefficient == 1 and _is_unknown(part):
-                known = min(known, self._pointers.of(access.instruction_address).alignment_bytes)
-                continue
-            # A constant may be the offset from the stack pointer at entry.
-            stride = part.stride or (STACK_ALIGNMENT_BYTES if access.base is Base.STACK else known)
-            known = min(known, coefficient * stride & -(coefficient * stride))
-            residue += coefficient * part.low
-        return known, residue % known
-
-    def is_told(self, access: Access) -> bool:
-        """Whether flow facts about pointers speak of ``access``: nothing else is known of a part of its address."""
-        pointer = access.pointer
-        factors = () if pointer is None else self._terms.linear(pointer).coefficients.values()
-        return any(factor == 1 and _is_unknown(part) for factor, part in zip(factors, access.parts, strict=False))
+        for factor, term, part in access.parts:
+            if is_unknown(part):
+                own = self._residues.of_unknown(term, told)
+            elif part.is_constant and access.base is Base.STACK:
+                own = Residue(STACK_ALIGNMENT_BYTES, part.low)  # an offset from the stack pointer at entry
+            else:
+                own = self._residues.of_number(part)
+            known = min(known, factor * own.modulus & -(factor * own.modulus))
+            residue += factor * own.residue
+        return Residue(known, residue % known)
 
     def place_of(self, access: Access) -> str:
         """Where ``access`` goes, as `proof.AccessRange` has it.
 
-        *Soundness:* follows from its range, or from what a flow fact says where it has none.
+        *Soundness:* follows from its parts, or from what a flow fact says where they do not tell its set.
         """
-        if self.is_told(access):
-            told = self._pointers.of(access.instruction_address)
-            return "block" if told.is_own_block else "any" if told.sets is None else "told"
         if access.base is Base.STACK:
             return "stack"
-        return "any" if self._numbers_of(access) is None else "static"
+        if self._sets_by_parts(access) is not None:
+            return "static"
+        told = self._pointers.of(access.instruction_address)
+        return "block" if told.is_own_block else "any" if told.sets is None else "told"
 
     def observable(self, access: Access) -> tuple[Base, StridedInterval]:
         """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.
 
         *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by.
         """
-        if access.pointer is None or not self.is_told(access):
+        if not any(is_unknown(part) for _, _, part in access.parts):
             return access.base, access.offset
-        address = self._terms.linear(access.pointer)
-        alignment, residue = self._alignment(access, address.coefficients.values())
-        low, bits = (residue + address.constant) % alignment, address.bits
-        return Base.NUMBER, strided.residue_class(bits, low, alignment)
+        alignment, residue = self._alignment(access)
+        return Base.NUMBER, strided.residue_class(access.offset.bits, residue + access.constant, alignment)
 
     def sets_of(self, access: Access) -> frozenset[int] | None:
         """The sets that ``access`` may be to; None for any.
 
-        *Soundness:* follows from its range, or from what a flow fact says where it has none.
+        *Soundness:* follows from its parts, or from what a flow fact says where they do not tell it.
         """
-        if self.is_told(access):
-            return self._pointers.of(access.instruction_address).sets
-        numbers = self._numbers_of(access)
-        return None if numbers is None else frozenset(number % self._config.sets for number in numbers)
+        known = self._sets_by_parts(access)
+        told = self._pointers.of(access.instruction_address).sets
+        return told if known is None and access.base is not Base.STACK else known
+
+    def _sets_by_parts(self, access: Access) -> frozenset[int] | None:
+        """The sets by the values of the parts; a part that is a multiple of all sets' bytes does not change the set."""
+        config = self._config
+        page_bytes = config.sets * config.line_bytes
+        low, extent = access.constant, access.size_bytes
+        for factor, _, part in access.parts:
+            step = _signed(factor, part.bits)
+            low += step * part.low
+            if step * part.stride % page_bytes:
+                low += min(0, step * part.extent)
+                extent += abs(step) * part.extent
+        if access.base is not Base.NUMBER or extent > page_bytes:
+            return None
+        lines = range(low // config.line_bytes, (low + extent - 1) // config.line_bytes + 1)
+        return frozenset(number % config.sets for number in lines)
 
     def _numbers_of(self, access: Access) -> frozenset[int] | None:
         """The lines that ``access`` may be to, if they are fewer than the cache has sets."""
@@ -252,10 +257,6 @@ def _united(parts: Iterable[frozenset[int] | None]) -> frozenset[int] | None:
     return frozenset(found)
 
 
-def _is_unknown(part: StridedInterval) -> bool:
-    return part.stride == 1 and part.extent >= _UNKNOWN_BYTES
-
-
-def _signed_constant(address: Linear) -> int:
-    half = 1 << (address.bits - 1)
-    return ((address.constant + half) & (2 * half - 1)) - half
+def _signed(number: int, bits: int) -> int:
+    half = 1 << (bits - 1)
+    return ((number + half) & (2 * half - 1)) - half

@@ -32,9 +32,9 @@ class Access:
     """A data access of an instruction: ``size_bytes`` at an address of ``base`` plus ``offset``.
 
     ``pointer`` is the address as a term that means the same value as long as none of its leaves is defined anew; None
-    where one of them may have been in this execution of the block. ``parts`` are the values of the terms that it is a
-    sum of (`Terms.linear`), in their order. An access that is not ``is_certain`` may also not take place where its
-    instruction is executed.
+    where one of them may have been in this execution of the block. The address is ``constant`` plus the sum of
+    ``parts``: factor, term and value of each (`Terms.linear`). An access that is not
+    ``is_certain`` may also not take place where its instruction is executed.
     """
 
     instruction_address: int
@@ -43,7 +43,8 @@ class Access:
     offset: StridedInterval
     size_bytes: int
     pointer: Term | None
-    parts: tuple[StridedInterval, ...]
+    constant: int
+    parts: tuple[tuple[int, Term, StridedInterval], ...]
     is_certain: bool
 
 
@@ -300,10 +301,10 @@ class _Run:
             base, offset = state.base(pointer), state.value(pointer)
             lasting = pointer if self._is_lasting(pointer, index) else None
             is_certain = not any(op.opcode in _BRANCHES for op in self._instruction.ops[:index])
-            parts = tuple(state.value(part) for part in self._terms.linear(pointer).coefficients)
-            self._accesses(
-                Access(self._instruction.address, is_store, base, offset, size_bytes, lasting, parts, is_certain)
-            )
+            form = self._terms.linear(pointer)
+            parts = tuple((factor, part, state.value(part)) for part, factor in form.coefficients.items())
+            place = self._instruction.address, is_store, base, offset, size_bytes
+            self._accesses(Access(*place, lasting, form.constant, parts, is_certain))
 
     def _is_lasting(self, pointer: Term, index: int) -> bool:
         """Whether each leaf of ``pointer`` is defined elsewhere, or was in this execution of the block."""

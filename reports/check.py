@@ -32,16 +32,8 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 def check_lines(outcomes: Sequence[Outcome], width: int) -> Iterator[str]:
     """The table of all entries, a sentence for each finding and note, and the summary."""
     with_baseline = any(outcome.baseline for outcome in outcomes)
-    titles = (
-        "entry",
-        "target",
-        "",
-        "budget",
-        *(("baseline",) if with_baseline else ()),
-        "bound",
-        "observed",
-        "verdict",
-    )
+    accepted = ("baseline",) if with_baseline else ()
+    titles = ("entry", "target", "", "budget", *accepted, "bound", "observed", "assumed", "verdict")
     rows = [row for outcome in outcomes for row in _rows(outcome, with_baseline=with_baseline)]
     yield from table(rows, titles)
     for outcome in outcomes:
@@ -77,6 +69,7 @@ def _rows(outcome: Outcome, *, with_baseline: bool) -> Iterator[tuple[object, ..
             *((_cell(outcome.baseline, unit),) if with_baseline else ()),
             _cell(outcome.bound, unit),
             _cell(outcome.observed, unit),
+            "" if number or outcome.assumptions is None else outcome.assumptions,
             "" if number else outcome.verdict,
         )
 
@@ -102,6 +95,7 @@ def _entry(outcome: Outcome) -> Document:
         "baseline": _counts(outcome.baseline),
         "bound": _counts(outcome.bound),
         "observed": _counts(outcome.observed),
+        "assumptions": outcome.assumptions,
         "verdict": outcome.verdict,
         "findings": [
             {"rule": finding.rule.value, "message": finding.message, "places": [asdict(one) for one in finding.places]}

@@ -79,13 +79,13 @@ def layout(needs: Sequence[Column], settings: Sequence[Setting]) -> Layout:
 
 def row_lines(row: Sequence[Sequence[Line]], found: Layout) -> int:
     """About how many lines ``row`` takes in ``found``, rather too many than too few."""
-    return max(
-        (
-            sum(1 + int(_line_em(line) * _CAUTION * found.setting.size_points / width) for line in cell)
-            for cell, width in zip(row, found.widths_points, strict=True)
-        ),
-        default=1,
-    )
+    em_by_column = (width / found.setting.size_points for width in found.widths_points)
+    return max((text_lines(cell, width_em) for cell, width_em in zip(row, em_by_column, strict=True)), default=1)
+
+
+def text_lines(text: Sequence[Line], width_em: float) -> int:
+    """About how many lines ``text`` takes in a column of ``width_em``, rather too many than too few."""
+    return sum(1 + int(_line_em(line) * _CAUTION / width_em) for line in text)
 
 
 def _widths(needs: Sequence[Column], room_em: float) -> list[float]:

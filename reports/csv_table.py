@@ -13,7 +13,7 @@ COLUMNS = (
     "name", "target", "verdict", "allocator", "operation", "heap_bytes", "image", "entry",
     "budget_instructions", "baseline_instructions", "bound_instructions", "observed_instructions",
     "budget_cycles", "baseline_cycles", "bound_cycles", "observed_cycles",
-    "image_sha256", "compiler", "findings",
+    "assumptions", "image_sha256", "compiler", "findings",
 )  # fmt: skip
 """A column that is added later comes last."""
 
@@ -38,5 +38,6 @@ def _row(outcome: Outcome) -> dict[str, object]:
         row[f"budget_{unit}"] = budget.limit(unit)
         for key in ("baseline", "bound", "observed"):
             row[f"{key}_{unit}"] = getattr(getattr(outcome, key), unit, None)
+    row["assumptions"] = outcome.assumptions
     row["findings"] = " ".join(finding.message for finding in outcome.findings)
     return row | {"image_sha256": outcome.image_sha256, "compiler": outcome.compiler}

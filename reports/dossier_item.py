@@ -121,9 +121,9 @@ def _validity(subject: Subject) -> str:
     context = f"Values of the parameters that the proof uses: {'; '.join(given)}. " if any(given) else ""
     ranges = "as the flow facts restrict them" if any(one.startswith("fact") for one in facts) else "whatever they are"
     return (
-        f"Unit: executed instructions, and cycles of the target's timing table. {context}A bound is of a whole call, "
-        f"from the first instruction of the entry to its return; of the arguments, {ranges}; in whatever state the heap "
-        "and the caches are, as far as the assumptions allow it."
+        f"Unit: executed instructions, and cycles of the target's timing table. {context}A bound is of a whole "
+        f"call, from the first instruction of the entry to its return; of the arguments, {ranges}; in whatever state "
+        "the heap and the caches are, as far as the assumptions allow it."
     )
 
 

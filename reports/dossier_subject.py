@@ -16,7 +16,7 @@ from wcet_probe.verify import CheckedBound, verify_result
 
 Json = Mapping[str, Any]
 
-RESULT, BOUND, SEVERAL = "wcet-probe-result", "wcet-probe-bound", "wcet-probe-results"
+RESULT, BOUND = "wcet-probe-result", "wcet-probe-bound"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,6 @@ def subjects(documents: Sequence[Json]) -> tuple[Subject, ...]:
         ]
         found[anchor] = Subject(full, anchor, tuple(answers))
     return tuple(found.values())
-
-
-def flatten(document: Json) -> list[Json]:
-    """The results in a document, which may be one itself."""
-    return list(document["results"]) if document.get("format") == SEVERAL else [document]
 
 
 def document_sha256(document: Json) -> str:

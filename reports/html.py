@@ -14,7 +14,7 @@ from wcet_probe.reports.numbered import Node, blocks, numbered
 from wcet_probe.resources import folder
 
 _SVG = "http://www.w3.org/2000/svg"
-_KEPT = re.compile(r"\B--?\w[\w-]{0,22}|\b[A-Z]{1,4}-[0-9]{1,4}\b")
+_KEPT = re.compile(r"\B--?\w[\w=./+:-]{0,38}|\b[A-Z]{1,4}-[0-9]{1,4}\b")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 # As the style sheet prints them on A4, the letters an eighth larger than they are: a page does not know its fonts.
 _SETTINGS = (Setting("", 9, 7, 500), Setting("dense", 7.7, 4, 500), Setting("across", 7.9, 7, 740, is_across=True))

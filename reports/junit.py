@@ -62,6 +62,8 @@ def _properties(outcome: Outcome) -> Iterable[tuple[str, str]]:
         for key, value in {"budget": limit, **values}.items():
             if value is not None:
                 yield f"{key}_{unit}", str(value)
+    if outcome.assumptions is not None:
+        yield "assumptions", str(outcome.assumptions)
     if outcome.image_sha256:
         yield "image_sha256", outcome.image_sha256
     if outcome.compiler:

@@ -98,7 +98,10 @@ def _places(finding: Finding) -> Iterator[str]:
 def _identity(outcome: Outcome) -> Iterator[str]:
     if outcome.image_sha256:
         built = f", {_text(outcome.compiler)}" if outcome.compiler else ""
-        yield f"* {_text(_name(outcome))}: image {outcome.image_sha256[:_DIGITS_SHOWN]}{built}"
+        image = f"image {outcome.image_sha256[:_DIGITS_SHOWN]}{built}"
+        number = outcome.assumptions
+        assumed = "" if number is None else f"; {number} assumption{'' if number == 1 else 's'}"
+        yield f"* {_text(_name(outcome))}: {image}{assumed}"
 
 
 def _name(outcome: Outcome) -> str:

@@ -34,6 +34,7 @@ _LONG_WORD = re.compile(r"(\S{25,})")
 _LONG_PIECE = 16
 _DIGITS_IN_A_PIECE = 8
 _HEXADECIMAL = re.compile(r"(?:0x)?[0-9a-fA-F]{20,}")
+_OPTION = re.compile(r"--?\w[\w=./+:-]{0,38}")
 _AFTER_SEPARATOR = re.compile(r"(?<=[/_.,:;=()\[\]|&+@\\-])(?=\w)")
 
 
@@ -159,6 +160,8 @@ def _runs(text: str, *, code: bool = False) -> Line:
 
 
 def _word_pieces(word: str) -> list[str]:
+    if _OPTION.fullmatch(word):
+        return [word]
     return [
         part[start : start + size]
         for part in _AFTER_SEPARATOR.split(word)

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import typst
 
 from wcet_probe.errors import WcetProbeError
-from wcet_probe.reports.columns import Setting, columns, layout, row_lines
+from wcet_probe.reports.columns import Setting, columns, layout, row_lines, text_lines
 from wcet_probe.reports.dossier_blocks import Dossier
 from wcet_probe.reports.numbered import Node, blocks, numbered
 from wcet_probe.resources import folder
@@ -23,6 +23,7 @@ _SETTINGS = (
     Setting("", 7, 2.5, _WIDTH_POINTS),
     Setting("", 7, 2.5, 728, is_across=True),
 )
+_VALUE_EM = 25
 _LISTING_POINTS_BY_COLUMNS = ((96, 8.0), (110, 7.0))
 _GOES_ON = "    ↪ "
 _POINTS_PER_PIXEL = 0.75
@@ -78,6 +79,11 @@ def _table(table: Node) -> Node:
     }
 
 
+def _keys(keys: Node) -> Node:
+    most = _MOST_LINES_OF_A_WHOLE_ROW
+    return {"rows": [row | {"is_breakable": text_lines(row["value"], _VALUE_EM) > most} for row in keys["rows"]]}
+
+
 def _listing(listing: Node) -> Node:
     longest = max(map(len, listing["lines"]), default=0)
     room, size = next((fit for fit in _LISTING_POINTS_BY_COLUMNS if longest <= fit[0]), _LISTING_POINTS_BY_COLUMNS[-1])
@@ -96,7 +102,7 @@ def _figure(figure: Node) -> Node:
     return {"width_points": min(_WIDTH_POINTS, width * _POINTS_PER_PIXEL, _HEIGHT_POINTS * width / height)}
 
 
-_DRESSES = {"table": _table, "listing": _listing, "figure": _figure}
+_DRESSES = {"keys": _keys, "table": _table, "listing": _listing, "figure": _figure}
 
 
 def _printable(value: Any) -> Any:  # noqa: ANN401  (whatever JSON holds)

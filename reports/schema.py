@@ -37,6 +37,16 @@ def keys(shape: type) -> dict[str, object]:
     return {name: kind for name, kind in inherited.items() if name not in without} | own
 
 
+def _format(document: type) -> str:
+    """The name of the format of ``document``, from its key ``format``."""
+    (name,) = get_args(keys(document)["format"])
+    return str(name)
+
+
+FORMATS: Mapping[str, type] = {_format(document): document for document in DOCUMENTS}
+"""Documents that have a schema, by format."""
+
+
 def schema(document: type) -> Schema:
     """The schema of documents of the type ``document``."""
     definitions: dict[str, Schema] = {}
@@ -51,8 +61,8 @@ def schema(document: type) -> Schema:
 
 def write_schemas(folder: Path) -> None:
     """Write the schema of each document into ``folder``: ``FORMAT-VERSION.schema.json``."""
-    for document in DOCUMENTS:
-        (folder / f"{_format(document)}-1.schema.json").write_text(dumps(schema(document)), "utf-8")
+    for name, document in FORMATS.items():
+        (folder / f"{name}-1.schema.json").write_text(dumps(schema(document)), "utf-8")
 
 
 def validate(document: object) -> None:
@@ -61,14 +71,13 @@ def validate(document: object) -> None:
     Raises:
         UsageError: it is not; the message names the first wrong key by its path.
     """
-    by_format = {_format(one): one for one in DOCUMENTS}
     name = document.get("format") if isinstance(document, Mapping) else None
-    if not isinstance(name, str) or name not in by_format:
+    if not isinstance(name, str) or name not in FORMATS:
         raise UsageError("the document has no format of wcet-probe; give what --json printed.")
     for path in _floats(document, "document"):
         raise UsageError(f"{path} is no integer; give what --json printed.")
     try:
-        _validator(by_format[name])(document)
+        _validator(FORMATS[name])(document)
     except fastjsonschema.JsonSchemaValueException as error:
         raise UsageError(f"{_problem(error)}; give what --json of this version of wcet-probe printed.") from error
 
@@ -86,12 +95,6 @@ def _problem(error: fastjsonschema.JsonSchemaValueException) -> str:
 def _validator(document: type) -> Callable[[object], object]:
     found: Callable[[object], object] = fastjsonschema.compile(schema(document), use_default=False)
     return lambda value: found(value, name_prefix="document")  # type: ignore[call-arg]
-
-
-def _format(document: type) -> str:
-    """The name of the format of ``document``, from its key ``format``."""
-    (name,) = get_args(keys(document)["format"])
-    return str(name)
 
 
 def _floats(value: object, path: str) -> Iterator[str]:

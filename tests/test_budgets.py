@@ -19,13 +19,14 @@ def test_an_entry_of_an_allocator_says_what_is_called_and_how_long_it_may_take()
     assert budget.tolerance_percent == Fraction(21, 10)  # as written, not as a float has it
 
 
-def test_paths_of_firmware_start_at_the_configuration():
-    (budget,) = read_budget_text(FIXED + 'facts = ["a.toml", "b.toml"]\n', Path("/p"))
+def test_paths_of_firmware_start_at_the_configuration(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (budget,) = read_budget_text(FIXED + 'facts = ["a.toml", "b.toml"]\n', tmp_path / "p")
     assert budget.call == FirmwareCall(
-        Path("/p/build/fw.elf"), "fixed", (Path("/p/a.toml"), Path("/p/b.toml")), (Path("/p/src"),)
+        Path("p/build/fw.elf"), "fixed", (Path("p/a.toml"), Path("p/b.toml")), (Path("p/src"),)
     )
-    (budget,) = read_budget_text(FIXED.replace('sources = "src"', ""), Path("/p"))
-    assert budget.call.sources == (Path("/p/build"), Path("/p"))
+    (budget,) = read_budget_text(FIXED.replace('sources = "src"', ""), tmp_path)
+    assert budget.call.sources == (Path("build"), Path())
 
 
 def test_target_and_heap_of_the_configuration_are_the_defaults(tmp_path):

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -20,7 +21,9 @@ from tests.ci_samples import (
 )
 from wcet_probe import probe
 from wcet_probe.baseline import baseline_document, baseline_entries, baseline_entry, load_baseline, write_whole
+from wcet_probe.budgets import read_budgets
 from wcet_probe.cli import budgeted, main
+from wcet_probe.config import load_config
 from wcet_probe.errors import BuildError, ContradictionError, UsageError, WcetProbeError
 from wcet_probe.judge import Place, Rule, contradicted, judge, percent, places
 from wcet_probe.reports.check import check_document, check_lines
@@ -153,6 +156,22 @@ def test_a_loop_without_a_bound_is_exit_4_at_its_line(run):
     over, unbounded = json.loads(out)["entries"]
     assert (code, over["verdict"], unbounded["verdict"]) == (4, "OVER_BUDGET", "UNBOUNDED")
     assert unbounded["findings"][0]["places"] == [{"function": "length", "file": "src/guest.c", "line": 17}]
+
+
+def test_a_fact_is_used_and_what_is_said_of_it_does_not_depend_on_the_folder(run, tmp_path):
+    fact = '[[loop]]\nfunction = "length"\noffset = 8\nmax = "N"\nbecause = "nobody links more"\n'
+    (tmp_path / "facts.toml").write_text(fact)
+    entry = LENGTH + 'facts = "facts.toml"\nparameters = { N = 9 }\n'
+    code, _, err = run([entry])
+    assert code == 2  # the error tells the hash of what the fact speaks of
+    (tmp_path / "facts.toml").write_text(fact + re.search('sha256 = "[0-9a-f]+"', err)[0])
+    code, out, err = run([entry], "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["entries"][0]["name"] == "length in fw.elf, N=9"
+    (budget,) = read_budgets(load_config(tmp_path))
+    result = budgeted.prove(budget, load_config(tmp_path), lambda *_: None)
+    assert result["bound"]["loops"][0]["where"] == "facts.toml:1"
+    assert str(tmp_path) not in out + json.dumps(result)
 
 
 def test_a_contradiction_is_the_largest_exit_code(run, monkeypatch):

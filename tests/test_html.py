@@ -186,6 +186,14 @@ def test_a_hash_is_broken_between_groups_and_a_path_behind_separators():
     ]
 
 
+def test_an_option_and_the_number_of_an_assumption_stay_whole():
+    assert pieces("cc -fno-asynchronous-unwind-tables x") == ["cc -fno-asynchronous-unwind-tables x"]
+    page = render_html(Dossier("t", "s", (Section("A", "a", (Paragraph("`f --heap=1` <-x> by A-04"),)),)))
+    kept = re.findall(r'<span class="kept">(.*?)</span>', page)
+    assert kept == ["--heap=1", "-x", "A-04"]
+    assert "f --heap=1 <-x> by A-04" in Page(page).text
+
+
 def luminance(colour):
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
@@ -198,7 +206,7 @@ def contrast(one, other):
 
 
 def schemes():
-    found = re.findall(r":root \{(.*?)\}", STYLE.read_text(), re.DOTALL)
+    found = re.findall(r":root \{([^}]*--ground[^}]*)\}", STYLE.read_text())
     return [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in found]
 
 

@@ -175,6 +175,11 @@ def test_a_row_longer_than_a_page_is_broken():
     assert all(f"word{number}" in text for number in range(3000))
 
 
+def test_a_value_longer_than_a_page_is_broken():
+    text = text_of(of(KeyValues((("key", " ".join(f"word{number}" for number in range(3000))),))))
+    assert all(f"word{number}" in text for number in range(3000))
+
+
 def test_a_long_line_of_code_is_wrapped_with_a_mark():
     text = text_of(of(Code("c", "move " * 60)))
     assert text.count("move") == 60

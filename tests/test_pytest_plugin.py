@@ -135,6 +135,16 @@ def test_the_option_goes_before_the_ini_file_and_the_mark_before_both(firmware):
     firmware(marked(mark), "--wcet-target", "cortex-m4").assert_outcomes(passed=1)
 
 
+def test_a_fixture_may_build_the_image(firmware):
+    built = "@pytest.fixture\ndef built(tmp_path):\n    __import__('os').rename('build/fw.elf', 'build/new.elf')\n"
+    claim = '@pytest.mark.wcet(image="build/new.elf", entry="f")\ndef test_it(built): pass\n'
+    firmware(built + claim).assert_outcomes(passed=1)
+
+
+def test_an_expected_failure_is_one(firmware):
+    firmware(f"@pytest.mark.xfail\n{marked(f'{FIRMWARE}, budget_cycles=7')}").assert_outcomes(xfailed=1)
+
+
 def test_each_mark_is_a_claim(firmware):
     claim = f"@pytest.mark.wcet({FIRMWARE}, budget_cycles="
     firmware(f"{claim}9000)\n{claim}7)\nclass TestIt:\n    def test_it(self): pass").assert_outcomes(failed=1)
@@ -165,7 +175,7 @@ def test_no_bound_is_an_error_that_can_be_expected(wcet):
     [
         ("wcet(image='build/fw.elf', entry='endless')", "AnalysisError: .*endless"),
         ("wcet(image='build/other.elf', entry='f')", r"UsageError: cannot read build/other\.elf"),
-        ("wcet()", "UsageError: the test has 0 marks wcet"),
+        ("wcet()", r"UsageError: wcet\(\) without arguments is for the body"),
         ("wcet(imge='build/fw.elf')", "UsageError: unknown argument 'imge': did you mean 'image'"),
     ],
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from zipfile import Path as ZipPath
 from zipfile import ZipFile
@@ -69,9 +70,9 @@ def audit(
     yield Check("hashes", f"{len(pack.members)} files", f"{OK}, as in the manifest")
     yield _checked("digest", pack.digest, lambda: _digest(pack, digest))
     found: list[Recorded] = []
-    yield _checked("schema", RESULTS, lambda: _results(pack, found))
-    if not found:
-        return
+    for name in pack.members:
+        if name.startswith(f"{RESULTS}/"):
+            yield _checked("schema", name, partial(_schema, pack, name, found))
     root = ZipPath(ZipFile(io.BytesIO(data)))
     yield _checked("files", "all", lambda: _files(pack, root, found))
     yield _checked("bill of materials", SBOM, lambda: _bill(pack, found))
@@ -85,10 +86,10 @@ def _result(
     name, programs = result.name, list[Program]()
     subject = f"{name}: {result.scenario}, heap {format_size(result.heap_bytes)}"
     yield _checked("image and target", name, lambda: _program(pack, root, result, programs))
-    yield _checked("certificates", name, lambda: _certificates(result))
+    yield (proof := _checked("certificates", name, lambda: _certificates(result)))
     if programs:
         yield _checked("code", name, lambda: _code(programs[0], result))
-    if programs and replayed:
+    if programs and replayed and not proof.error:
         progress(f"replaying {subject}")
         yield _checked("replay", subject, lambda: _replay(pack, programs[0], result))
     else:
@@ -102,8 +103,8 @@ def _checked(check: str, subject: str, look: Callable[[], str]) -> Check:
     except (VerificationError, ContradictionError) as error:
         return Check(check, subject, FAILED, error)
     except (WcetProbeError, *_MALFORMED) as error:
-        told = str(error) if isinstance(error, WcetProbeError) else f"{type(error).__name__}: {error}"
-        return Check(check, subject, FAILED, VerificationError(f"{subject}: {check} cannot be checked: {told}"))
+        told = str(error) if isinstance(error, WcetProbeError) else f"{check} cannot be checked: {error!r}"
+        return Check(check, subject, FAILED, VerificationError(f"{subject}: {told}"))
 
 
 def _digest(pack: Pack, digest: str | None) -> str:
@@ -113,18 +114,20 @@ def _digest(pack: Pack, digest: str | None) -> str:
     return f"{OK}, as given"
 
 
-def _results(pack: Pack, found: list[Recorded]) -> str:
-    for name, content in pack.members.items():
-        if name.startswith(f"{RESULTS}/") and name.endswith(".json"):
-            validate(parse_json(content))
-            found += recorded_results(name.removeprefix(f"{RESULTS}/").removesuffix(".json"), content)
+def _schema(pack: Pack, name: str, found: list[Recorded]) -> str:
+    """The results of the document ``name``, which are added to those ``found``, are as their format says."""
+    content = pack.members[name]
+    results = recorded_results(name.removeprefix(f"{RESULTS}/").removesuffix(".json"), content)
+    validate(parse_json(content))
     names = {result.name for result in found}
-    demand(found and len(names) == len(found), "the pack has no results, or two of one name")
-    return f"{OK}, {_count(len(found), 'result')}"
+    demand(not names & {result.name for result in results}, f"two results have the name of one in {name}")
+    found += results
+    return f"{OK}, {_count(len(results), 'result')}"
 
 
 def _files(pack: Pack, root: ZipPath, results: list[Recorded]) -> str:
     """Each file is there for a reason, and what is in two places is the same in both."""
+    demand(results, "the pack has no result that can be read")
     texts = text_members(results, root.joinpath)
     whole = {SBOM, *map(image_member, results), *map(witness_member, results)}
     whole |= {name for name in pack.members if name.startswith(f"{RESULTS}/")}

@@ -5,6 +5,7 @@ The tables ``[[budgets]]`` of the configuration, one for each operation of an al
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -80,9 +81,10 @@ def read_budgets(config: Config) -> tuple[Budget, ...]:
     if file is None or not config.budgets:
         place = f"{file} has" if file else "no wcet-probe.toml or pyproject.toml from here upwards has"
         raise UsageError(f"{place} no budgets; add a table [[budgets]] for each bound that is to be checked.")
+    folder = Path(os.path.relpath(file.parent))  # it comes back as the place of a fact: nothing of this machine in it
     budgets: list[Budget] = []
     for number, table in enumerate(config.budgets, 1):
-        budget = _budget(_Table(table, f"{file}: budgets, entry {number}"), config, file.parent)
+        budget = _budget(_Table(table, f"{file}: budgets, entry {number}"), config, folder)
         if any((one.target, one.name) == (budget.target, budget.name) for one in budgets):
             raise UsageError(f"{file}: two budgets are named {budget.name!r} on {budget.target}; give one a name.")
         budgets.append(budget)

@@ -138,8 +138,16 @@ def parse_json(data: bytes) -> Any:  # noqa: ANN401  (JSON)
 
 
 def json_bytes(value: object) -> bytes:
-    """``value`` as the one JSON text that stands for it: keys sorted, indented by one."""
+    """``value`` as JSON text: keys sorted, indented by one."""
     return (json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def compact_json_bytes(value: Mapping[str, object]) -> bytes:
+    """``value`` as JSON text: keys sorted, each on a line of its own with all that belongs to it."""
+    lines = (
+        f"{json.dumps(key)}: {json.dumps(value[key], sort_keys=True, ensure_ascii=False)}" for key in sorted(value)
+    )
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from wcet_probe.build import GUEST_FILES, build_image
 from wcet_probe.catalog import allocator_files, load_allocator, load_target
 from wcet_probe.errors import UsageError, VerificationError
-from wcet_probe.evidence import json_bytes, parse_json
+from wcet_probe.evidence import compact_json_bytes, json_bytes, parse_json
 from wcet_probe.recorded import Recorded, file_stem, recorded_results
 from wcet_probe.reports.schema import validate
 from wcet_probe.resources import folder
@@ -140,4 +140,4 @@ def _image_and_witness(result: Recorded, cache_dir: Path) -> dict[str, bytes]:
         )
         raise VerificationError(f"{message}make the result again, and pack that.")
     witness = witness_document(witness_plan(result, allocator, target), result)
-    return {image_member(result): image.elf, witness_member(result): json_bytes(witness)}
+    return {image_member(result): image.elf, witness_member(result): compact_json_bytes(witness)}

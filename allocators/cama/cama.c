@@ -338,6 +338,13 @@ static inline struct cama_descriptor **back_pointer(uintptr_t start)
     return (void *)(start - CAMA_HEADER_BYTES);
 }
 
+/* The used block at `start`, after its descriptor is known to it. */
+static inline void *as_used(struct cama_descriptor *descriptor, uintptr_t start)
+{
+    *back_pointer(start) = descriptor;
+    return (void *)start;
+}
+
 /* A free block of this set that holds `size` bytes, or NULL: the first of the size's own class, where blocks may be too
  * small, or any of the larger classes. */
 static inline struct cama_descriptor *find_large(size_t size, unsigned set)
@@ -390,8 +397,7 @@ static void *malloc_large(size_t size, unsigned set)
             return NULL;
         descriptor = describe(cama_control.sentinel.left, start, size);
     }
-    *back_pointer(descriptor->start) = descriptor;
-    return (void *)descriptor->start;
+    return as_used(descriptor, descriptor->start);
 }
 
 /* Appends the free block `right` to the block `left` before it. Neither is in a list. */

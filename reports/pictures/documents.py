@@ -22,7 +22,7 @@ def flattened(documents: Iterable[Document]) -> list[Document]:
 def operation(result: Document) -> str:
     """What was called: ``malloc``, ``free``, or the entry function of a bound."""
     measured = result.get("measured_operation") or {}
-    return measured.get("kind") or (result.get("bound") or {}).get("entry") or result.get("scenario") or ""
+    return measured.get("kind") or (result.get("bound") or {}).get("entry") or ""
 
 
 def identity(result: Document) -> dict[str, str]:
@@ -59,7 +59,7 @@ def told_apart(results: Sequence[Document], always: Sequence[str]) -> tuple[list
 def name_of(result: Document) -> str:
     """Allocator, operation and target in words."""
     parts = identity(result)
-    called = " ".join(part for part in (parts["allocator"], parts["operation"]) if part)
+    called = " ".join(part for part in (parts["allocator"], parts["operation"] or parts["scenario"]) if part)
     return f"{called} on {parts['target']}" if parts["target"] else called
 
 

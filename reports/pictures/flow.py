@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from wcet_probe.reports.pictures.documents import Document
+from wcet_probe.reports.pictures.layering import spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Node:
         calls: functions that are called at its end.
         worst, observed: executions on the worst path, and observed; None where the document does not say.
         blocks: how many.
+        jumps: labels of the nodes that it also goes to, where that is written and not drawn.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Node:
     worst: int | None
     observed: int | None
     blocks: int
+    jumps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +155,26 @@ def _node(chain: Sequence[str], block: Mapping[str, Any], calls: tuple[str, ...]
     label = f"{first:+#x}" if len(chain) == 1 else f"{first:+#x}…{last:+#x}"
     one = Node(chain[0], label, calls, None, None, len(chain))
     return replace(one, worst=block.get("worst_executions"), observed=block.get("observed_executions"))
+
+
+def with_long_edges_written(flow: Flow, span: int) -> Flow:
+    """``flow`` with edges over ``span`` ranks and more written into their source, but those of the worst path.
+
+    Each node keeps at least one edge that leads to it.
+    """
+    names = [node.name for node in flow.nodes]
+    label = {node.name: node.label.partition("…")[0] for node in flow.nodes}
+    length = spans(names, flow.edges)
+    entering: dict[str, int] = {}
+    for _, target in flow.edges:
+        entering[target] = entering.get(target, 0) + 1
+    kept = dict(flow.edges)
+    written: dict[str, list[str]] = {}
+    for edge in sorted(length, key=lambda edge: (-length[edge], edge)):
+        source, target = edge
+        if length[edge] >= span and not flow.edges[edge] and entering[target] > 1:
+            entering[target] -= 1
+            del kept[edge]
+            written.setdefault(source, []).append(label[target])
+    nodes = tuple(replace(node, jumps=tuple(sorted(written.get(node.name, ())))) for node in flow.nodes)
+    return Flow(flow.function, nodes, kept)

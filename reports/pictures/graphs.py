@@ -7,8 +7,15 @@ from dataclasses import dataclass
 
 from wcet_probe.reports.pictures.colours import INK, MUTED, PALE, PAPER, WORST, WORST_PALE
 from wcet_probe.reports.pictures.documents import Document, name_of
-from wcet_probe.reports.pictures.flow import Flow, Node, flow_of, graph_functions, instructions_by_function
-from wcet_probe.reports.pictures.folding import Drawing, drawing
+from wcet_probe.reports.pictures.flow import (
+    Flow,
+    Node,
+    flow_of,
+    graph_functions,
+    instructions_by_function,
+    with_long_edges_written,
+)
+from wcet_probe.reports.pictures.folding import TALLEST, Drawing, Plan, drawing, planned
 from wcet_probe.reports.pictures.routing import Box
 from wcet_probe.reports.pictures.scales import counted
 from wcet_probe.reports.pictures.svg import (
@@ -34,6 +41,9 @@ _PAGE = 900.0
 _WIDEST_NAME = 190.0
 _LOOP_ROOM = 28.0
 _WIDEST_COUNTS = 80.0
+_LONG_EDGES = (8, 4, 2)
+"""From how many ranks on an edge is long, tried in this order where a drawing is too tall."""
+
 _HOW_TO_READ = (
     "A box: offset of a block in its function; below, executions on the worst path | observed. "
     "Strong frames and lines: the worst path. Dashed: back to an earlier block. A letter: goes on at the same letter."
@@ -73,7 +83,7 @@ def call_graph(result: Document) -> str | None:
     title = f"Call graph: {name_of(result)}"
     notes = ["Strong lines: calls of the worst path, with how often; a function's share of the path in instructions."]
     body, y = heading(title, notes)
-    drawn = drawing(boxes, edges, _ROOM)
+    drawn = drawing(planned(boxes, edges, _ROOM))
     body += drawn.body(MARGIN + max(0.0, (_ROOM - drawn.width) / 2), y + 8)
     described = " ".join(
         [f"{name}: {counted(blocks[name])} blocks, {counted(cost.get(name, 0))} instructions." for name in functions]
@@ -101,8 +111,9 @@ def control_flow_graph(result: Document, function: str | None = None) -> str | N
         return None
     panels, left_out = _shown(result, functions)
     title = f"Control flow: {f'{function}, ' if function else ''}{name_of(result)}"
-    notes = [_HOW_TO_READ, left_out] if left_out else [_HOW_TO_READ]
-    body, top = heading(title, notes)
+    is_written = any(node.jumps for panel in panels for node in panel.flow.nodes)
+    notes = [_HOW_TO_READ + (" To: a jump that is not drawn." if is_written else ""), left_out]
+    body, top = heading(title, [note for note in notes if note])
     places, height = _shelves(panels)
     for panel, (x, y) in zip(panels, places, strict=True):
         body.append(text(MARGIN + x, top + y + 14, panel.title, weight="bold"))
@@ -137,7 +148,7 @@ def _shown(result: Document, functions: Sequence[str]) -> tuple[list[_Panel], st
     for name in sorted(functions, key=lambda name: (-cost.get(name, 0), functions.index(name))):
         flow = flow_of(result, name)
         reduced = flow_of(result, name, executed_only=True) if flow.blocks > MOST_BLOCKS else flow
-        panels[name] = _Panel(reduced, _flow_drawing(reduced))
+        panels[name] = _panel(reduced)
         wished = [other for other in functions if other in {*chosen, name}]
         if chosen and _shelves([panels[other] for other in wished])[1] > _PAGE:
             left_out.append(f"{name} ({counted(flow.blocks)} blocks)")
@@ -162,10 +173,18 @@ def _shelves(panels: Sequence[_Panel]) -> tuple[list[tuple[float, float]], float
     return places, y + tallest
 
 
-def _flow_drawing(flow: Flow) -> Drawing:
-    loops = {source for source, target in flow.edges if source == target}
-    boxes = {node.name: _block_box(node, has_loop=node.name in loops) for node in flow.nodes}
-    return drawing(boxes, {edge: times > 0 for edge, times in flow.edges.items()}, _ROOM)
+def _panel(flow: Flow) -> _Panel:
+    """``flow`` as it fits onto a page: if need be, with long edges written instead of drawn."""
+    tried: list[tuple[Flow, Plan]] = []
+    for shown in (flow, *(with_long_edges_written(flow, span) for span in _LONG_EDGES)):
+        loops = {source for source, target in shown.edges if source == target}
+        boxes = {node.name: _block_box(node, has_loop=node.name in loops) for node in shown.nodes}
+        plan = planned(boxes, {edge: times > 0 for edge, times in shown.edges.items()}, _ROOM)
+        tried.append((shown, plan))
+        if plan.height <= TALLEST:
+            break
+    best, plan = min(tried, key=lambda one: max(one[1].height, TALLEST))
+    return _Panel(best, drawing(plan))
 
 
 def _block_box(node: Node, *, has_loop: bool) -> Box:
@@ -178,7 +197,10 @@ def _block_box(node: Node, *, has_loop: bool) -> Box:
     )
     lines = [_Line(node.label, "bold" if on_path else None, INK if on_path else MUTED)]
     lines += [_Line(words, fill=INK if on_path else MUTED, kind="value") for words in counts]
-    lines += [_Line(fit(f"calls {name}", _WIDEST_NAME, _SIZE), fill=INK if on_path else MUTED) for name in node.calls]
+    lines += [_Line(f"to {label}", fill=INK if on_path else MUTED) for label in node.jumps]
+    for name in node.calls:
+        words = [f"calls {name}"] if text_width(f"calls {name}", _SIZE) <= _WIDEST_COUNTS else ["calls", name]
+        lines += [_Line(fit(one, _WIDEST_NAME, _SIZE), fill=INK if on_path else MUTED) for one in words]
     return _box(lines, on_path=on_path, loop_room=_LOOP_ROOM if has_loop else 0.0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,8 @@ from wcet_probe.reports.pictures.svg import (
 )
 from wcet_probe.sizes import format_size
 
-_LEAST_HEIGHT, _LABEL, _AXIS = 280, 14, 36
+_LEAST_HEIGHT, _LABEL, _AXIS, _TICK = 280, 14, 36, 70
+_MOST_LINES = 30
 _WIDEST_LABEL = 190
 _LOGARITHMIC_HEAPS_FROM = 8
 
@@ -54,13 +56,16 @@ def wcet_against_heap(results: Sequence[Document]) -> str | None:
     lines = [one for one in found if one.label in growing]
     if not lines:
         return None
+    note = f"{common}. " if common else ""
+    marks = "Full marks: proved bound; hollow marks: observed worst state."
+    if len(lines) > _MOST_LINES:
+        bounded = {one.label for one in lines if one.proved}
+        lines = [one for one in lines if one.proved or one.label not in bounded]
+        marks += " Observations beside a bound are left out."
     heaps = [heap for one in lines for heap, _ in one.points]
     counts = [value for one in lines for _, value in one.points]
     log_heaps = max(heaps) / min(heaps) >= _LOGARITHMIC_HEAPS_FROM
-    note = f"{common}. " if common else ""
-    body, y = heading(
-        "WCET against heap size", [f"{note}Full marks: proved bound; hollow marks: observed worst state."]
-    )
+    body, y = heading("WCET against heap size", [f"{note}{marks}"])
     height = max(_LEAST_HEIGHT, _LABEL * len(lines))
     up = scale_for(counts, y + 26 + height, y + 26)
     label_width = min(_WIDEST_LABEL, max(text_width(_words(one)) for one in lines))
@@ -122,7 +127,9 @@ def _sizes(across: Scale, *, log_heaps: bool) -> list[int]:
     """Round heap sizes: powers of two, or multiples of one."""
     most = int(across.high)
     if log_heaps:
-        return [1 << shift for shift in range(32) if across.low <= 1 << shift <= most]
+        shifts = range(max(0, math.ceil(math.log2(across.low))), most.bit_length())
+        each = max(1, math.ceil(len(shifts) / max(1, int((across.end - across.start) / _TICK))))
+        return [1 << shift for shift in reversed(shifts) if (shifts[-1] - shift) % each == 0][::-1]
     step = max(1, 1 << max(0, (most // 4).bit_length() - 1))
     return list(range(0, most + 1, step))[1:]
 
@@ -142,7 +149,9 @@ def _drawn(lines: Sequence[_Line], across: Scale, up: Scale, label_width: float)
             body += [marker(shape, x, y, "#ffffff", 1.8) for x, y in points]
         x = across.end + 20
         body.append(polyline([(across.end + 5, end), (x - 3, place)], MUTED, 0.7))
-        body.append(text(x, place + 4, fit(_words(one), label_width), fill=INK))
+        words = "bound" if one.proved else "observed"
+        label = fit(one.label, label_width - text_width(f", {words}"))
+        body.append(text(x, place + 4, f"{label}, {words}", fill=INK))
     return body
 
 

@@ -9,6 +9,7 @@ Source: K. Sugiyama, S. Tagawa, M. Toda, "Methods for Visual Understanding of Hi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -48,8 +49,18 @@ class Layers:
     width: float
 
 
-def layered(widths: Mapping[str, float], edges: Iterable[tuple[str, str]], room: float) -> Layers:
-    """The drawing of the nodes in ``widths`` with their ``edges``, if possible within the width ``room``.
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Nodes and points of edges on their ranks, not yet in order; ``room`` is the width that they need at most."""
+
+    ranks: Sequence[Sequence[str]]
+    routes: Sequence[Route]
+    widths: Mapping[str, float]
+    room: float
+
+
+def ranked(widths: Mapping[str, float], edges: Iterable[tuple[str, str]], room: float) -> Ranked:
+    """The ranks of the nodes in ``widths`` with their ``edges``, if possible within the width ``room``.
 
     Parameters:
         widths: of each node; the first one goes on top.
@@ -57,15 +68,42 @@ def layered(widths: Mapping[str, float], edges: Iterable[tuple[str, str]], room:
         room: where a rank is wider, some of its nodes go one rank further down.
     """
     down = _downwards(list(widths), list(dict.fromkeys((s, t) for s, t in edges if s != t)))
-    limit = len(widths)
+    tenths = 10
     while True:
-        rank_of = _ranks(widths, down, limit)
+        rank_of = _ranks(widths, down, room * tenths / 10)
         routes, points = _routes(down, rank_of)
         ranks = _by_rank({**rank_of, **points})
         widest = max(sum(widths.get(name, 0.0) for name in names) + _gaps(names, widths) for names in ranks)
-        limit = min(limit, max(map(len, _by_rank(rank_of)))) - 1
-        if widest <= room or limit < 1:
-            return _drawing(ranks, routes, widths, max(room, widest))
+        if widest <= room or not tenths:
+            return Ranked(ranks, routes, widths, max(room, widest))
+        tenths -= 1
+
+
+def arranged(found: Ranked) -> Layers:
+    """The ranks of ``found`` in an order with few crossings, and every name in its place."""
+    above: dict[str, list[str]] = {}
+    below: dict[str, list[str]] = {}
+    for route in found.routes:
+        for upper, lower in pairwise(route.points):
+            above.setdefault(lower, []).append(upper)
+            below.setdefault(upper, []).append(lower)
+    ordered = _ordered([list(names) for names in found.ranks], above, below)
+    neighbours = {name: [*above.get(name, ()), *below.get(name, ())] for names in ordered for name in names}
+    middle = _placed(ordered, neighbours, found.widths, found.room)
+    half = {name: found.widths.get(name, 0.0) / 2 for name in middle}
+    left = min(x - half[name] for name, x in middle.items())
+    width = max(x + half[name] for name, x in middle.items()) - left
+    return Layers(
+        tuple(map(tuple, ordered)), {name: x - left for name, x in middle.items()}, tuple(found.routes), width
+    )
+
+
+def spans(names: Sequence[str], edges: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """Over how many ranks each of ``edges`` goes where no rank is too wide; against the ranks, a negative number."""
+    down = _downwards(names, list(dict.fromkeys((s, t) for s, t in edges if s != t)))
+    rank_of = _ranks(dict.fromkeys(names, 0.0), down, math.inf)
+    found = {(edge.above, edge.below): rank_of[edge.below] - rank_of[edge.above] for edge in down if not edge.upwards}
+    return found | {(e.below, e.above): rank_of[e.above] - rank_of[e.below] for e in down if e.upwards}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +113,6 @@ class _Down:
     above: str
     below: str
     upwards: bool
-
-
-def _drawing(ranks: list[list[str]], routes: Sequence[Route], widths: Mapping[str, float], room: float) -> Layers:
-    above: dict[str, list[str]] = {}
-    below: dict[str, list[str]] = {}
-    for route in routes:
-        for upper, lower in pairwise(route.points):
-            above.setdefault(lower, []).append(upper)
-            below.setdefault(upper, []).append(lower)
-    ordered = _ordered(ranks, above, below)
-    middle = _placed(
-        ordered,
-        {name: [*above.get(name, ()), *below.get(name, ())] for names in ordered for name in names},
-        widths,
-        room,
-    )
-    left = min(x - widths.get(name, 0) / 2 for name, x in middle.items())
-    middle = {name: x - left for name, x in middle.items()}
-    width = max(x + widths.get(name, 0) / 2 for name, x in middle.items())
-    return Layers(tuple(map(tuple, ordered)), middle, tuple(routes), width)
 
 
 def _downwards(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[_Down]:
@@ -123,24 +141,24 @@ def _downwards(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[_
     return [_Down(t, s, upwards=True) if (s, t) in closing else _Down(s, t, upwards=False) for s, t in edges]
 
 
-def _ranks(widths: Mapping[str, float], down: Sequence[_Down], limit: int) -> dict[str, int]:
-    """The rank of each node: below all that it follows, at most ``limit`` nodes on one."""
+def _ranks(widths: Mapping[str, float], down: Sequence[_Down], room: float) -> dict[str, int]:
+    """The rank of each node: below all that it follows, on each no more nodes than ``room`` has place for, or one."""
     after: dict[str, list[str]] = {name: [] for name in widths}
     waiting = dict.fromkeys(widths, 0)
     for edge in down:
         after[edge.above].append(edge.below)
         waiting[edge.below] += 1
     least = dict.fromkeys(widths, 0)
-    full: dict[int, int] = {}
+    filled: dict[int, float] = {}
     rank_of: dict[str, int] = {}
     ready = [name for name in widths if not waiting[name]]
     while ready:
         following = []
         for name in ready:
             rank = least[name]
-            while full.get(rank, 0) >= limit:
+            while rank in filled and filled[rank] + _GAP + widths[name] > room:
                 rank += 1
-            full[rank] = full.get(rank, 0) + 1
+            filled[rank] = widths[name] + (filled[rank] + _GAP if rank in filled else 0.0)
             rank_of[name] = rank
             for below in after[name]:
                 least[below] = max(least[below], rank + 1)

@@ -1,5 +1,6 @@
 """A synthetic world for the command line: one allocator, two targets, and a probe that answers at once."""
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,9 @@ from wcet_probe.model import (
     Verdict,
 )
 from wcet_probe.proof import Assumption, Bound, LoopBound, Origin, PathBlock
+from wcet_probe.reports import document
+from wcet_probe.reports.document import dumps
+from wcet_probe.reports.schema import FORMATS, validate
 
 GOLDEN = Path(__file__).parent / "golden"
 SCENARIOS = ("worst-alloc", "worst-free")
@@ -272,6 +276,18 @@ def _load_target(name):
     if name not in TARGETS:
         raise unknown_name("target", name, TARGETS)
     return TARGETS[name]
+
+
+@pytest.fixture(autouse=True)
+def _valid_documents(monkeypatch):
+    """Every document with a schema that a command prints is valid."""
+
+    def checked(printed):
+        if isinstance(printed, dict) and printed["format"] in FORMATS:
+            validate(json.loads(dumps(printed)))
+        return dumps(printed)
+
+    monkeypatch.setattr(document, "dumps", checked)
 
 
 @pytest.fixture

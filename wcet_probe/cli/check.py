@@ -72,10 +72,10 @@ def check(
     verbose: bool,
     **outputs: Path | None,
 ) -> int:
-    """Hold the bounds of the [[budgets]] in wcet-probe.toml or pyproject.toml against their limits.
+    """Hold a project's bounds against its budgets.
 
-    Proves and observes each entry, or takes its result from --results. A baseline is a file beside the configuration,
-    to be committed: wcet-probe-baselines/NAME.json.
+    Proves and observes each entry [[budgets]] of wcet-probe.toml or pyproject.toml, or takes its result from --results.
+    A baseline is a file beside the configuration, to be committed.
     """
     config = read_config(file) if file else load_config(Path.cwd())
     budgets = read_budgets(config)

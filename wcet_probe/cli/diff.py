@@ -30,9 +30,9 @@ Exit codes: 0 compared, 2 no such file or no result document, 3 with
 @click.argument("new", metavar="NEW.json", type=_FILE)
 @click.option("--fail-on-worse", is_flag=True, help="Exit with 3 where a bound went up or is lost.")
 def diff(*, old: Path, new: Path, fail_on_worse: bool) -> int:
-    """Tell what changed from OLD.json to NEW.json: compiler, image, facts, target; and which bounds moved.
+    """Tell what changed between two results, and moved their bounds.
 
-    Each is what --json printed, of one result or of several, or a baseline, of which less is known. Results are paired
+    Compiler, code, loop bounds, facts, target. Each file is what --json printed, of one result or of several, or a baseline, of which less is known. Results are paired
     by what they are of; two single ones are a pair in any case.
     """
     from wcet_probe.reports.difference import difference_lines

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import reduce
 from itertools import product
 from pathlib import Path
@@ -62,6 +62,7 @@ Exit codes, of several results the largest: 0 written, 1 failure or a
 @click.pass_context
 def report(
     ctx: click.Context,
+    /,
     *,
     items: tuple[str, ...],
     output: Path,
@@ -76,8 +77,8 @@ def report(
     Of saved results it is a function of these alone: no compiler, no emulator, no proof is run but the check of their
     certificates. Of allocators it is that of a run for each combination of target, heap and scenario.
     """
-    from wcet_probe.compare import read_documents, refusing_damage
     from wcet_probe.reports.dossier import build_dossier
+    from wcet_probe.result_files import read_documents, refusing_damage
 
     files = [Path(item) for item in items if item.endswith(".json") or Path(item).is_file()]
     earlier = read_documents(against) if against else None
@@ -174,8 +175,9 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
         for place, temporary in beside.items():
             temporary.replace(place)
     except OSError as error:
-        for temporary in beside.values():
-            temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            for temporary in beside.values():
+                temporary.unlink(missing_ok=True)
         raise UsageError(f"cannot write to {folder}: {error.strerror}; name a folder that you can write to.") from error
 
 

@@ -1,0 +1,123 @@
+"""What numbers are modulo a power of two, if words of which nothing is known are multiples of it.
+
+The value analysis forgets a congruence where a pointer that it knows nothing of meets another one. Here it is followed
+back to the words and arguments that the meeting values come from.
+
+*Soundness:* a residue class of a leaf is above those of all terms that it can stand for, on each edge to where it is
+defined; loops are iterated until nothing changes. What cannot be followed is in the class of all numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from wcet_probe.analyzer.state import State
+from wcet_probe.analyzer.strided import StridedInterval
+from wcet_probe.analyzer.supergraph import Edge
+from wcet_probe.analyzer.terms import Linear, Term
+from wcet_probe.analyzer.values import Values
+
+_UNKNOWN_EXTENT = 1 << 31
+
+
+class Residue(NamedTuple):
+    """The numbers that are ``residue`` modulo ``modulus``, a power of two."""
+
+    modulus: int
+    residue: int
+
+
+def is_unknown(number: StridedInterval) -> bool:
+    """Whether nothing that matters is known of a number: facts about pointers may speak of it."""
+    return number.stride == 1 and number.extent >= _UNKNOWN_EXTENT
+
+
+def joined(one: Residue, other: Residue) -> Residue:
+    """The least class above two.
+
+    *Soundness:* exact.
+    """
+    modulus = min(one.modulus, other.modulus)
+    while (one.residue - other.residue) % modulus:
+        modulus //= 2
+    return Residue(modulus, one.residue % modulus)
+
+
+class Residues:
+    """Residue classes of the terms of ``values``; ``most`` is the largest modulus that is asked for."""
+
+    def __init__(self, values: Values, most: int) -> None:
+        self._values, self._most = values, most
+        self._arriving: dict[int, list[Edge]] = {}
+        for edge in values.edges:
+            self._arriving.setdefault(edge.target, []).append(edge)
+        self._found: dict[tuple[Term, int], Residue] = {}
+
+    def of_number(self, number: StridedInterval) -> Residue:
+        """The class of a number by its range.
+
+        *Soundness:* the stride's lowest bit divides all distances.
+        """
+        stride = number.stride or self._most
+        modulus = min(self._most, stride & -stride)
+        return Residue(modulus, number.low % modulus)
+
+    def of_unknown(self, term: Term, told: int) -> Residue:
+        """The class of a term of which nothing is known, if loaded words and arguments are multiples of ``told``.
+
+        *Soundness:* as said of the module.
+        """
+        told = min(told, self._most)
+        known = self._found.get((term, told))
+        if known is None:
+            classes: dict[Term, Residue | None] = {term: None}
+            while True:
+                before = dict(classes)
+                for each in list(classes):
+                    classes[each] = self._step(each, told, classes)
+                if classes == before:
+                    break
+            known = self._found[term, told] = classes[term] or Residue(1, 0)
+        return known
+
+    def _step(self, term: Term, told: int, classes: dict[Term, Residue | None]) -> Residue | None:
+        """The class of ``term`` by those that are known so far; None for no number."""
+        terms = self._values.terms
+        match terms[term].opcode, terms[term].arguments:
+            case "CHOICE", (_, int(one), int(other)):
+                return _joined(self._sum(terms.linear(part), None, told, classes) for part in (one, other))
+            case "leaf", ("phi", (int(point),), location):
+                parts = []
+                for edge in self._arriving.get(point, ()):
+                    state = self._values.edges[edge].state
+                    part = state.read(location)  # type: ignore[arg-type]
+                    if part is None:
+                        return Residue(1, 0)
+                    parts.append(self._sum(terms.linear(part), state, told, classes))
+                return _joined(parts)
+            case "leaf", (int(), int(), int()) | ("in", _):
+                return Residue(told, 0)
+        return Residue(1, 0)
+
+    def _sum(self, form: Linear, state: State | None, told: int, classes: dict[Term, Residue | None]) -> Residue | None:
+        modulus, residue = self._most, form.constant
+        for term, factor in form.coefficients.items():
+            number = state.value(term) if state is not None else None
+            if number is not None and not is_unknown(number):
+                own: Residue | None = self.of_number(number)
+            else:
+                own = classes.setdefault(term, None)
+            if own is None:
+                return None
+            modulus = min(modulus, factor * own.modulus & -(factor * own.modulus))
+            residue += factor * own.residue
+        return Residue(modulus, residue % modulus)
+
+
+def _joined(parts: Iterable[Residue | None]) -> Residue | None:
+    found = None
+    for part in parts:
+        if part is not None:
+            found = part if found is None else joined(found, part)
+    return found
