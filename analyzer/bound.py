@@ -146,7 +146,7 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
     conflicts = tuple(_conflict_limit(number, each) for number, each in enumerate(conflicting_edges(values)))
     analysed = analysed_code(request.image, values)
     index = index_sources(request.sources)
-    icache = request.target.icache
+    icache = None if request.target.unified_cache else request.target.icache
     fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {})
     told = pointer_facts(request.facts, index, analysed, parameters)
     data = data_misses(values, request.target, told)
@@ -399,7 +399,9 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
     if request.target.dcache:
         assumed.append(Assumption("alignment", "no data access crosses a cache line", "every cross-checked run"))
         if any(access.base is Base.STACK for found in values.accesses.values() for access in found):
-            text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
+            text = (
+                f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
+            )
             assumed.append(Assumption("stack-alignment", text, "not checked: the caller's"))
     assumed += memory_assumptions(request.facts)
     if values.unchecked_returns:
@@ -422,12 +424,12 @@ def _access_ranges(values: Values, lines: Lines | None) -> Iterable[tuple[Point,
     for index in sorted(values.states):
         point = values.graph.points[index]
         for access in values.accesses[index]:
-            base, offset = lines.observable(access) if lines else (access.base, access.offset)
+            offset = lines.observable(access) if lines else access.offset
             found = AccessRange(
                 address=access.instruction_address,
                 context=point.context,
                 is_store=access.is_store,
-                base=base.name.lower(),
+                base=access.base.name.lower(),
                 low=offset.low,
                 stride=offset.stride,
                 steps=offset.steps,

@@ -54,5 +54,5 @@ def taken_cycles(block: Block, to: int | None, costs: Costs) -> int:
 
 
 def fetch_cycles(misses: int, target: Target) -> int:
-    """Cycles that the core waits for ``misses`` of the instruction cache."""
+    """Cycles that the core waits for ``misses`` of an instruction cache of its own."""
     return misses * target.memory.line_cycles(target.icache.line_bytes) if target.icache else 0

@@ -13,17 +13,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from wcet_probe.analyzer.fetches import fetched_lines
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.forest import loops_of
 from wcet_probe.analyzer.ipet import FlowEvent
 from wcet_probe.analyzer.memory_facts import PointerFacts
-from wcet_probe.analyzer.relational_cache import LineAccess, analyze
-from wcet_probe.analyzer.state import defined_at
+from wcet_probe.analyzer.relational_cache import LineAccess, Verdict, analyze
+from wcet_probe.analyzer.state import Base, defined_at
 from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values
-from wcet_probe.model import CacheConfig, Target
+from wcet_probe.model import CacheConfig, MemoryTiming, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,46 +45,70 @@ class DataMisses:
 
 
 def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataMisses:
-    """What the data accesses of ``values`` cost, whatever the data cache holds at entry.
+    """What the accesses to the data cache of ``values`` cost, whatever it holds at entry.
 
     Args:
         values: accesses by point.
-        target: cache and memory.
+        target: cache and memory; fetches are among the accesses to a unified cache.
         pointers: what flow facts say of addresses of which nothing else is known.
 
-    *Soundness:* as said of the module.
+    *Soundness:* as said of the module. An access to an uncached region is taken for one to the cache, which ages lines
+    and may miss, and costs what the dearest region that it may be to costs besides.
     """
-    config = target.dcache
+    config, memory = target.dcache, target.memory
     if config is None:
-        single = target.memory.single_cycles
-        return DataMisses({point: single * len(found) for point, found in values.accesses.items()}, (), (), None)
+        waiting = {p: sum(_single_cycles(one, memory) for one in found) for p, found in values.accesses.items()}
+        return DataMisses(waiting, (), (), None)
     lines = Lines(values, config, pointers)
-    named = {point: [_line_access(lines, one, config) for one in values.accesses[point]] for point in values.states}
-    analysis = analyze(values, lines, named, config)
+    steps = {point: tuple(_steps(values, point, lines, target)) for point in sorted(values.states)}
+    analysis = analyze(values, lines, {p: [step.line for step in own] for p, own in steps.items()}, config)
     costs = _Costs(values, target, config)
-    for point in sorted(values.states):
-        for access, one, verdict in zip(values.accesses[point], named[point], analysis.verdicts[point], strict=True):
-            is_through = access.is_store and not config.write_back
-            if is_through or not (verdict.is_hit or one.fills):
-                costs.cycles[point] += target.memory.single_cycles
-            if verdict.is_hit or not one.fills:
-                continue
-            if one.line is None:
-                costs.misses[point] += max(1, -(-access.size_bytes // config.line_bytes))
-            elif verdict.is_persistent:
-                costs.shared.setdefault(one.line, []).append(point)
-            elif verdict.is_persistent_in_block:
-                costs.local.setdefault((point, one.line.group), set()).add(one.line.granule)
-            else:
-                costs.misses[point] += 1
+    for point, own in steps.items():
+        for step, verdict in zip(own, analysis.verdicts[point], strict=True):
+            costs.add(point, step, verdict)
     for (point, group), granules in costs.local.items():
         costs.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
     return costs.result(lines)
 
 
-def _line_access(lines: Lines, access: Access, config: CacheConfig) -> LineAccess:
-    fills = config.write_allocate or not access.is_store
-    return LineAccess(lines.of_access(access), fills, access.is_certain)
+class _Step(NamedTuple):
+    """An access to the cache; a fetch has no ``access``."""
+
+    line: LineAccess
+    access: Access | None
+
+
+def _steps(values: Values, point: int, lines: Lines, target: Target) -> Iterator[_Step]:
+    """The accesses of a block to the data cache, in order."""
+    config = target.dcache
+    accesses = list(values.accesses[point])
+    if config is None:
+        return
+    for instruction in values.graph.points[point].block.instructions:
+        if target.unified_cache:
+            for number in fetched_lines((instruction,), config.line_bytes):
+                yield _Step(LineAccess(lines.of_number(number), fills=True, is_certain=True), None)
+        while accesses and accesses[0].instruction_address == instruction.address:
+            access = accesses.pop(0)
+            fills = config.write_allocate or not access.is_store
+            yield _Step(LineAccess(lines.of_access(access), fills, access.is_certain), access)
+
+
+def _single_cycles(access: Access, memory: MemoryTiming) -> int:
+    return max(memory.single_cycles, _region_cycles(access, memory))
+
+
+def _region_cycles(access: Access, memory: MemoryTiming) -> int:
+    """Most cycles of the uncached regions that ``access`` may be to; a stack may be in any."""
+    cycles = 0
+    for region in memory.regions:
+        if access.base is Base.NUMBER:
+            low, high = access.offset.unsigned_range()
+            if high < region.extent.base_address or region.extent.end_address <= low:
+                continue
+        own = region.write_cycles if access.is_store else region.read_cycles
+        cycles = max(cycles, own.value)
+    return cycles
 
 
 @dataclass(slots=True)
@@ -103,63 +129,75 @@ class _Costs:
     shared: dict[Line, list[int]] = field(default_factory=dict)
     local: dict[tuple[int, int], set[int]] = field(default_factory=dict)
 
+    def add(self, point: int, step: _Step, verdict: Verdict) -> None:
+        """Count an access.
+
+        *Soundness:* as said of the module; a store that is written through costs a single write in any case.
+        """
+        access, (line, fills, _) = step.access, step.line
+        if access is not None:
+            is_through = access.is_store and not self.config.write_back
+            is_single = is_through or not (verdict.is_hit or fills)
+            self.cycles[point] += self.target.memory.single_cycles * is_single
+            self.cycles[point] += _region_cycles(access, self.target.memory)
+        if verdict.is_hit or not fills:
+            return
+        if line is None:
+            size_bytes = access.size_bytes if access else 1
+            self.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
+        elif verdict.is_persistent:
+            self.shared.setdefault(line, []).append(point)
+        elif verdict.is_persistent_in_block:
+            self.local.setdefault((point, line.group), set()).add(line.granule)
+        else:
+            self.misses[point] += 1
+
     def result(self, lines: Lines) -> DataMisses:
         """Cycles, events and limits."""
         fill = self.target.memory.line_cycles(self.config.line_bytes)
-        repeated = frozenset(node for loop in loops_of(self.values.forest) for node in loop.nodes)
-        events: list[FlowEvent] = []
         limits: list[Limit] = []
         by_group: dict[int, dict[int, list[int]]] = {}
         for line, points in sorted(self.shared.items()):
             by_group.setdefault(line.group, {})[line.granule] = points
         for number, granules in by_group.items():
-            self._share(lines.groups[number], number, granules, repeated, events, limits, fill)
-        misses = tuple((event.name, 1) for event in events)
+            limits += self._share(lines.groups[number], f"miss:{number}", granules)
+        names = sorted({name for limit in limits for name, _ in limit.events})
+        events = [FlowEvent(name, fill) for name in names]
         if self.config.write_back:
             events.append(FlowEvent("write-backs", fill))
-            limits += self._write_back_limits(misses)
+            limits += self._write_back_limits(tuple((name, 1) for name in names))
         cycles = Counter(self.cycles)
         for point, count in self.misses.items():
             cycles[point] += count * fill
         return DataMisses(cycles, tuple(events), tuple(limits), lines)
 
-    def _share(
-        self,
-        group: Group,
-        number: int,
-        granules: Mapping[int, list[int]],
-        repeated: frozenset[int],
-        events: list[FlowEvent],
-        limits: list[Limit],
-        fill: int,
-    ) -> None:
-        """The misses of the persistent accesses of a group.
+    def _share(self, group: Group, prefix: str, granules: Mapping[int, list[int]]) -> Iterator[Limit]:
+        """Limits of the misses of the persistent accesses of a group, an event for each granule.
 
         *Soundness:* a stay begins where one of the group's leaves is defined. Those that are not in a loop are defined
         once at most, and all of them before the group is accessed.
         """
-        starts = sorted(
-            {
-                point
-                for leaf in group.leaves
-                if (point := defined_at(self.values.terms[leaf].arguments)) in repeated and point is not None
-            }
-        )
+        repeated = self._repeated
+        defined = {defined_at(self.values.terms[leaf].arguments) for leaf in group.leaves}
+        starts = sorted(point for point in defined if point is not None and point in repeated)
         most = group.most_lines(granules, self.config.line_bytes)
         names = []
         for granule, points in granules.items():
-            alone = len(points) == 1 and (points[0] not in repeated or points == starts)
-            if alone and most == len(granules):
+            if most == len(granules) and len(points) == 1 and (points[0] not in repeated or points == starts):
                 self.misses[points[0]] += 1
                 continue
-            name = f"miss:{number}.{granule}"
+            name = f"{prefix}.{granule}"
             names.append(name)
-            events.append(FlowEvent(name, fill))
             executed = tuple((point, -count) for point, count in sorted(Counter(points).items()))
-            limits.append(Limit(f"{name}:executed", executed, events=((name, 1),)))
-            limits.append(self._stays(f"{name}:stay", (name,), starts, 1))
+            yield Limit(f"{name}:executed", executed, events=((name, 1),))
+            yield self._stays(f"{name}:stay", (name,), starts, 1)
         if names and most < len(granules):
-            limits.append(self._stays(f"miss:{number}:lines", names, starts, most))
+            yield self._stays(f"{prefix}:lines", names, starts, most)
+
+    @property
+    def _repeated(self) -> frozenset[int]:
+        """Points that may be executed more than once."""
+        return frozenset(node for loop in loops_of(self.values.forest) for node in loop.nodes)
 
     @staticmethod
     def _stays(name: str, events: Sequence[str], starts: Sequence[int], most: int) -> Limit:
@@ -172,9 +210,7 @@ class _Costs:
 
     def _write_back_limits(self, misses: tuple[tuple[str, int], ...]) -> Iterator[Limit]:
         """A write-back takes a miss, and a line that was modified."""
-        stores = Counter(
-            {p: sum(access.is_store for access in self.values.accesses[p]) for p in self.values.states}
-        )
+        stores = Counter({p: sum(access.is_store for access in self.values.accesses[p]) for p in self.values.states})
         yield Limit(
             "write-backs:misses",
             tuple((point, -count) for point, count in sorted(self.misses.items())),

@@ -7,11 +7,11 @@ loop is entered, whatever the number of its fetches; that miss is charged to the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.cache_analysis import CacheAccess, CacheGraph, Classification, analyze
-from wcet_probe.analyzer.cfg import Block
+from wcet_probe.analyzer.lift import LiftedInstruction
 from wcet_probe.analyzer.loop_shapes import LoopShape
 from wcet_probe.analyzer.persistence import Scope, persistent_groups
 from wcet_probe.analyzer.supergraph import EXIT, Edge
@@ -39,7 +39,7 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
     """
     points = sorted(values.states)
     number = {point: index for index, point in enumerate(points)}
-    lines = [fetched_lines(values.graph.points[point].block, config.line_bytes) for point in points]
+    lines = [fetched_lines(values.graph.points[point].block.instructions, config.line_bytes) for point in points]
     successors: list[list[int]] = [[] for _ in points]
     for edge in values.edges:
         if edge.target != EXIT:
@@ -77,10 +77,10 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
     return FetchMisses(misses, edges)
 
 
-def fetched_lines(block: Block, line_bytes: int) -> tuple[int, ...]:
-    """The lines that ``block`` fetches, in order; an instruction that straddles two lines is fetched from both."""
+def fetched_lines(instructions: Iterable[LiftedInstruction], line_bytes: int) -> tuple[int, ...]:
+    """The lines that ``instructions`` are fetched from, in order; one that straddles two lines is fetched from both."""
     lines: list[int] = []
-    for instruction in block.instructions:
+    for instruction in instructions:
         end_address = instruction.address + instruction.size_bytes
         spanned = range(instruction.address // line_bytes, (end_address - 1) // line_bytes + 1)
         lines.extend(line for line in spanned if not lines or lines[-1] != line)

@@ -28,7 +28,7 @@ class BoundedLoop:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """``sum of coefficients * executions <= constant``, over points, edges and events; entering is the edge ``None``."""
+    """``sum of coefficients * executions <= constant``, over points, edges and events; entering is edge ``None``."""
 
     name: str
     points: tuple[tuple[int, int], ...] = ()

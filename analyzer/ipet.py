@@ -23,7 +23,17 @@ from wcet_probe.analyzer import exact_lp, solver
 from wcet_probe.analyzer.exact_lp import Constraint, FlowSystem
 from wcet_probe.errors import AnalysisError
 
-__all__ = ["ENTER", "Constraint", "FlowEdge", "FlowEvent", "FlowLoop", "FlowNode", "FlowProblem", "FlowSystem", "Solution"]
+__all__ = [
+    "ENTER",
+    "Constraint",
+    "FlowEdge",
+    "FlowEvent",
+    "FlowLoop",
+    "FlowNode",
+    "FlowProblem",
+    "FlowSystem",
+    "Solution",
+]
 
 ENTER = "enter"
 """Name of the edge from outside into the entry node: it is taken once."""
@@ -114,9 +124,9 @@ class Solution:
 
     Attributes:
         optimum: the value of ``counts``: the most that an integer solution reaches, as far as the solver can tell.
-        counts: an integer solution by variable, edge or event, checked exactly against all constraints. Where the solver finds none
-            that stands the check (the counts are huge, and no solution of the relaxation is integral), there are no
-            counts and the optimum is None; the bound is none the less proved.
+        counts: an integer solution by variable, edge or event, checked exactly against all constraints. Where the
+            solver finds none that stands the check (the counts are huge, and no solution of the relaxation is
+            integral), there are no counts and the optimum is None; the bound is none the less proved.
         dual: a feasible dual vector by the name of the constraint: exact.
         certified: the bound that ``dual`` proves, rounded down; at least the optimum. This is the number to print.
     """
@@ -141,8 +151,8 @@ def into(problem: FlowProblem, node: str) -> tuple[str, ...]:
 def flow_system(problem: FlowProblem) -> FlowSystem:
     """The integer program of a flow problem.
 
-    Its variables are the edges with `ENTER` and ``leave(…)``, and the events; its constraints are named ``enter``, ``flow:NODE`` (the
-    flow in, less the flow out, is 0), ``loop:LOOP``, and as the problem names them.
+    Its variables are the edges with `ENTER` and ``leave(…)``, and the events; its constraints are named ``enter``,
+    ``flow:NODE`` (the flow in, less the flow out, is 0), ``loop:LOOP``, and as the problem names them.
 
     Raises:
         ValueError: a name is unknown, not unique or has white space, a bound is negative, or a loop lacks an edge.

@@ -50,9 +50,7 @@ class PointerFacts:
         return self.by_address.get(instruction_address, self.others)
 
 
-def pointer_facts(
-    facts: Facts, index: SourceIndex, analysed: Analysed, parameters: Mapping[str, int]
-) -> PointerFacts:
+def pointer_facts(facts: Facts, index: SourceIndex, analysed: Analysed, parameters: Mapping[str, int]) -> PointerFacts:
     """What ``facts`` say of pointers.
 
     Raises:
@@ -113,9 +111,7 @@ def memory_assumptions(facts: Facts) -> Iterator[Assumption]:
         yield Assumption(f"fact {word.where}", text, "every cross-checked run")
 
 
-def _sets(
-    first: Expression | None, count: Expression | None, parameters: Mapping[str, int]
-) -> frozenset[int] | None:
+def _sets(first: Expression | None, count: Expression | None, parameters: Mapping[str, int]) -> frozenset[int] | None:
     if first is None or count is None:
         return None
     start = evaluate(first, parameters)

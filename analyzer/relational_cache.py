@@ -131,9 +131,7 @@ class RelationalCache:
             return CacheState(held, stay)
         return CacheState({line: younger for line, younger in must.items() if younger is not None}, stay)
 
-    def _touch_stay(
-        self, stay: dict[Line, Younger | None], access: LineAccess, line: Line, *, is_held: bool
-    ) -> None:
+    def _touch_stay(self, stay: dict[Line, Younger | None], access: LineAccess, line: Line, *, is_held: bool) -> None:
         if access.fills:
             stay.setdefault(line, _NOTHING)
         if self.config.replacement is Replacement.FIFO or not access.is_certain or line not in stay:
@@ -141,9 +139,7 @@ class RelationalCache:
         if access.fills or is_held or stay[line] is not None:
             stay[line] = _NOTHING
 
-    def _aged(
-        self, lines: Mapping[Line, Younger | None], access: LineAccess, ways: int
-    ) -> dict[Line, Younger | None]:
+    def _aged(self, lines: Mapping[Line, Younger | None], access: LineAccess, ways: int) -> dict[Line, Younger | None]:
         found: dict[Line, Younger | None] = {}
         accessed = access.line
         for line, younger in lines.items():
@@ -176,9 +172,7 @@ def without(state: CacheState, dropped: frozenset[int]) -> CacheState:
         return state
     must = {line: _renamed(y, dropped) for line, y in state.must.items() if line.group not in dropped}
     stay = {
-        line: None if y is None else _renamed(y, dropped)
-        for line, y in state.stay.items()
-        if line.group not in dropped
+        line: None if y is None else _renamed(y, dropped) for line, y in state.stay.items() if line.group not in dropped
     }
     return CacheState(must, stay)
 

@@ -86,7 +86,7 @@ class Residues:
         terms = self._values.terms
         match terms[term].opcode, terms[term].arguments:
             case "CHOICE", (_, int(one), int(other)):
-                return _joined(self._sum(terms.linear(part), None, told, classes) for part in (one, other))
+                return _joined(self._sum(terms.linear(part), None, classes) for part in (one, other))
             case "leaf", ("phi", (int(point),), location):
                 parts = []
                 for edge in self._arriving.get(point, ()):
@@ -94,13 +94,13 @@ class Residues:
                     part = state.read(location)  # type: ignore[arg-type]
                     if part is None:
                         return Residue(1, 0)
-                    parts.append(self._sum(terms.linear(part), state, told, classes))
+                    parts.append(self._sum(terms.linear(part), state, classes))
                 return _joined(parts)
             case "leaf", (int(), int(), int()) | ("in", _):
                 return Residue(told, 0)
         return Residue(1, 0)
 
-    def _sum(self, form: Linear, state: State | None, told: int, classes: dict[Term, Residue | None]) -> Residue | None:
+    def _sum(self, form: Linear, state: State | None, classes: dict[Term, Residue | None]) -> Residue | None:
         modulus, residue = self._most, form.constant
         for term, factor in form.coefficients.items():
             number = state.value(term) if state is not None else None

@@ -104,7 +104,9 @@ class Lines:
         for access in (access for point in sorted(values.states) for access in values.accesses[point]):
             if self._line_number(access) is None and access.pointer is not None:
                 address = values.terms.linear(access.pointer)
-                seen.setdefault(tuple(address.coefficients.items()), []).append((access, _signed(address.constant, address.bits)))
+                seen.setdefault(tuple(address.coefficients.items()), []).append(
+                    (access, _signed(address.constant, address.bits))
+                )
         for variable, found in seen.items():
             self._add(variable, self._group(variable, found), dict(variable))
 
@@ -202,15 +204,15 @@ class Lines:
         told = self._pointers.of(access.instruction_address)
         return "block" if told.is_own_block else "any" if told.sets is None else "told"
 
-    def observable(self, access: Access) -> tuple[Base, StridedInterval]:
+    def observable(self, access: Access) -> StridedInterval:
         """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.
 
         *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by.
         """
         if not any(is_unknown(part) for _, _, part in access.parts):
-            return access.base, access.offset
+            return access.offset
         alignment, residue = self._alignment(access)
-        return Base.NUMBER, strided.residue_class(access.offset.bits, residue + access.constant, alignment)
+        return strided.residue_class(access.offset.bits, residue + access.constant, alignment)
 
     def sets_of(self, access: Access) -> frozenset[int] | None:
         """The sets that ``access`` may be to; None for any.

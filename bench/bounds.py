@@ -1,38 +1,44 @@
-"""How tight the bounds of the allocators are: bound and dearest witness in instructions, and their ratio.
+"""How tight the bounds of the allocators are: bound and dearest witness, and their ratio, in instructions or in cycles.
 
-Run with ``python -m bench.bounds [--heap SIZE] [ALLOCATOR ...]``; it is the table of ``docs/explanation/bounds.md``.
+Run with ``python -m bench.bounds [--heap SIZE] [--cycles] [ALLOCATOR ...]``; it prints the tables of
+``docs/explanation/bounds.md``.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from platformdirs import user_cache_dir
 
 from wcet_probe.catalog import allocator_names, load_allocator, load_target, target_names
 from wcet_probe.errors import WcetProbeError
+from wcet_probe.model import Report
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.sizes import parse_size
 
 _SCENARIOS = {"malloc": "worst-alloc", "free": "worst-free"}
+_CACHED_TARGETS = ("arm926ej-s", "mpc603e")
 
 
 def main() -> None:
     """Print a row for each allocator, target and operation."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--heap", type=parse_size, default=4 << 20, help="size of the heap, such as 64KiB")
+    parser.add_argument("--cycles", action="store_true", help="cycles, on the targets with caches")
+    parser.add_argument("--target", action="append", choices=target_names(), help="of these targets only")
     parser.add_argument("allocators", nargs="*", default=allocator_names())
     options = parser.parse_args()
+    targets = options.target or (_CACHED_TARGETS if options.cycles else target_names())
     print("| allocator | target | operation | bound | witness | ratio |\n|---|---|---|--:|--:|--:|")
     for name in options.allocators:
-        for row in _rows(name, options.heap):
+        for row in _rows(name, targets, options.heap, in_cycles=options.cycles):
             print(f"| {' | '.join(row)} |", flush=True)
 
 
-def _rows(name: str, heap_bytes: int) -> Iterator[tuple[str, ...]]:
-    for target in target_names():
+def _rows(name: str, targets: Sequence[str], heap_bytes: int, *, in_cycles: bool) -> Iterator[tuple[str, ...]]:
+    for target in targets:
         for role, scenario in _SCENARIOS.items():
             request = ProbeRequest(
                 allocator=load_allocator(name),
@@ -51,12 +57,19 @@ def _rows(name: str, heap_bytes: int) -> Iterator[tuple[str, ...]]:
             except WcetProbeError as error:
                 yield name, target, role, "-", "-", str(error)
                 continue
-            witness = max(candidate.instructions for candidate in report.candidates)
-            if report.bound is None:
+            proved, witness = _numbers(report, in_cycles=in_cycles)
+            if proved is None:
                 yield name, target, role, "none", f"{witness:,}", ""
                 continue
-            proved = report.bound.instructions
             yield name, target, role, f"{proved:,}", f"{witness:,}", f"{proved / witness:.3f}"
+
+
+def _numbers(report: Report, *, in_cycles: bool) -> tuple[int | None, int]:
+    """The bound, None where there is none, and the dearest candidate."""
+    bound = report.bound
+    if in_cycles:
+        return bound.cycles if bound else None, max(candidate.cycles for candidate in report.candidates)
+    return bound.instructions if bound else None, max(candidate.instructions for candidate in report.candidates)
 
 
 if __name__ == "__main__":

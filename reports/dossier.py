@@ -83,14 +83,14 @@ def build_dossier(documents: Sequence[Json], earlier: Sequence[Json] | None = No
         sections = (identification, overview_section(found), *parts, *rest, validation, *end)
     title = "WCET dossier"
     about = counted(len(found), "item") if len(found) > _TITLES_SHOWN else ", ".join(one.title for one in found)
-    subtitle = f"{about}\nReport {report_id(documents)}"
+    subtitle = f"{about}\nReport {report_id(found)}"
     return Dossier(title, subtitle, sections)
 
 
 def _of_subject(subject: Subject, numbers: Numbers, among: int, *, full: bool) -> tuple[Section, ...]:
     return (
         item_section(subject, full=full),
-        claim_section(subject, numbers),
+        claim_section(subject, numbers, pictured=among == 1),
         facts_section(subject, numbers, full=full),
         results_section(subject, full=full, among=among),
         certificate_section(subject),

@@ -8,7 +8,7 @@ from hashlib import sha256
 from wcet_probe import __version__
 from wcet_probe.compare import Comparison, Difference, compare
 from wcet_probe.reports.dossier_blocks import Blank, Block, Code, KeyValues, Paragraph, Section, Table
-from wcet_probe.reports.dossier_subject import Json, Subject, counted, document_sha256, number, picture, unique
+from wcet_probe.reports.dossier_subject import Json, Subject, counted, number, picture, unique
 
 _CHANGES_SHOWN = 40
 _REVIEWED = ("loop bound", "flow fact", "assumption", "source", "code of")
@@ -19,17 +19,16 @@ def identification_section(subjects: Sequence[Subject]) -> Section:
     answers = [(subject, answer) for subject in subjects for answer in subject.answers]
     documents = [answer.document for _, answer in answers]
     rows = [
-        ("Report", report_id(documents)),
+        ("Report", report_id(subjects)),
         ("Subjects", "; ".join(subject.title for subject in subjects)),
         ("Report made by", f"wcet-probe {__version__}"),
         ("Results made by", ", ".join(unique(_tool(document) for document in documents))),
     ]
     packages = unique(_packages(document) for document in documents)
     rows += [("Libraries that numbers depend on", words) for words in packages if words]
-    header = ("No.", "Item", "Result", "SHA-256 of the result document")
+    header = ("No.", "Item", "Result", "SHA-256 of the document as canonical JSON")
     hashes = tuple(
-        (str(place), subject.title, answer.label, document_sha256(answer.document))
-        for place, (subject, answer) in enumerate(answers, 1)
+        (str(place), subject.title, answer.label, answer.sha256) for place, (subject, answer) in enumerate(answers, 1)
     )
     blocks: list[Block] = [
         KeyValues(tuple(rows)),
@@ -43,9 +42,10 @@ def identification_section(subjects: Sequence[Subject]) -> Section:
     return Section("Identification", "identification", tuple(blocks))
 
 
-def report_id(documents: Sequence[Json]) -> str:
+def report_id(subjects: Sequence[Subject]) -> str:
     """A name that depends on the documents alone: the start of a SHA-256 over their hashes."""
-    return "WP-" + sha256("".join(map(document_sha256, documents)).encode()).hexdigest()[:12].upper()
+    hashes = (answer.sha256 for subject in subjects for answer in subject.answers)
+    return "WP-" + sha256("".join(hashes).encode()).hexdigest()[:12].upper()
 
 
 def _tool(document: Json) -> str:

@@ -13,7 +13,7 @@ Numbers = Mapping[tuple[str, str], str]
 
 _FIRST = ("no-interference", "timing-model", "stack-separation", "alignment", "stack-alignment", "return-address")
 _LOOPS_SHOWN = 30
-_ORIGINS = {"proved": "proved from the code", "fact": "flow fact", "pragma": "pragma in the source"}
+_ORIGINS = {"proved": "proved from the code", "fact": "by a flow fact", "pragma": "by a pragma in the source"}
 
 
 def number_assumptions(subjects: Sequence[Subject]) -> Numbers:
@@ -73,7 +73,7 @@ def _discharges(
     for (kind, check), places in grouped.items():
         known = data.discharge(kind)
         by, consequence = (known.discharged_by, known.if_false) if known else ("—", "—")
-        yield _ranges(places), by, _sentence(check), consequence
+        yield _ranges(places), by, dict(data.checks).get(check) or _sentence(check), consequence
 
 
 def _ranges(places: Sequence[str]) -> str:
@@ -119,43 +119,55 @@ def facts_section(subject: Subject, numbers: Numbers, *, full: bool) -> Section:
                 tuple(_facts(_with_largest(subject.sharing(answer)), numbers, full=full)),
             )
         )
-    lead = "What is known of loops and paths; of declared facts each is an assumption, and none is believed unwatched."
+    lead = "What is known of loops and paths, and from where. What is declared and not proved is an assumption."
     blocks: tuple[Block, ...] = (Paragraph(lead),) if parts else (Paragraph("There is no bound, so no fact is used."),)
     return Section("Flow facts", f"facts-{subject.anchor}", blocks, tuple(parts))
 
 
 def _facts(bound: Json, numbers: Numbers, *, full: bool) -> Iterator[Block]:
-    loops = bound["loops"]
-    if not loops:
-        yield Paragraph("No loop is reachable from the entry.")
-    origins = {origin: sum(loop["origin"] == origin for loop in loops) for origin in _ORIGINS}
-    if loops:
-        words = [
-            f"{count} by {_ORIGINS[origin]}" if origin != "proved" else f"{count} {_ORIGINS[origin]}"
-            for origin, count in origins.items()
-            if count
-        ]
-        yield Paragraph(f"{counted(len(loops), 'loop')} in all call contexts, bounded: {', '.join(words)}.")
-        shown = loops if full else loops[:_LOOPS_SHOWN]
-        header = ("Loop header", "Origin", "Evidence", "Most executions", "Largest observed", "Slack")
-        yield Table(
-            "Loop bounds, in executions of the header for each entry", header, tuple(map(_loop, shown)), "lllrrr"
-        )
-        yield from left_out(loops, len(shown), "loops")
-    reasons = unique(f"{loop['where']}\n{loop['because']}" for loop in loops if loop.get("because"))
-    if reasons:
-        rows = tuple((*reason.split("\n", 1),) for reason in reasons)
-        yield Table("Why the declared loop bounds hold", ("Fact", "Reason"), rows, "ll")
+    yield from _loops(bound["loops"], full=full)
     claims = bound.get("flow_claims") or ()
     if claims:
-        titles = ("Fact", "Claim", "At most", "Largest observed", "Slack")
-        yield Table("Weighted sums of executions that are claimed", titles, tuple(map(_claim, claims)), "llrrr")
-    others = [one for one in bound["assumptions"] if one["id"].startswith("lemma")]
-    if others:
-        cells = tuple(
-            (numbers[one["id"], one["statement"]], one["id"].removeprefix("lemma "), one["statement"]) for one in others
-        )
-        yield Table("Lemmas on which facts rest", ("No.", "Lemma", "Statement"), cells, "lll")
+        header = ("Fact", "Claim", "At most", "Largest observed", "Slack")
+        yield Table("Weighted sums of executions that are claimed", header, tuple(map(_claim, claims)), "llrrr")
+    told = {f"fact {one['where']}" for one in (*bound["loops"], *claims)}
+    facts = [one for one in bound["assumptions"] if one["id"].startswith("fact ") and one["id"] not in told]
+    if facts:
+        rows = tuple((numbers[one["id"], one["statement"]], *_told(one), _sentence(one["check"])) for one in facts)
+        yield Table("Facts about other things", ("No.", "Fact", "Statement", "How it is checked"), rows, "llll")
+    lemmas = [one for one in bound["assumptions"] if one["id"].startswith("lemma ")]
+    if lemmas:
+        words = [f"{_told(one)[0]} ({numbers[one['id'], one['statement']]})" for one in lemmas]
+        yield Paragraph(f"Lemmas on which facts rest: {', '.join(words)}.")
+
+
+def _loops(loops: Sequence[Json], *, full: bool) -> Iterator[Block]:
+    if not loops:
+        yield Paragraph("No loop is reachable from the entry.")
+        return
+    found = [loop["origin"] for loop in loops]
+    words = [f"{found.count(origin)} {text}" for origin, text in _ORIGINS.items() if origin in found]
+    yield Paragraph(f"{counted(len(loops), 'loop')} in all call contexts, bounded: {', '.join(words)}.")
+    grouped: dict[tuple[str, ...], list[Json]] = {}
+    for loop in loops:
+        grouped.setdefault(_loop(loop), []).append(loop)
+    rows = [(_in_contexts(row[0], len(same)), *row[1:]) for row, same in grouped.items()]
+    shown = rows if full else rows[:_LOOPS_SHOWN]
+    header = ("Loop header", "Origin", "Evidence", "Most executions", "Largest observed", "Slack")
+    yield Table("Loop bounds, in executions of the header for each entry", header, tuple(shown), "lllrrr")
+    yield from left_out(rows, len(shown), "loops")
+    reasons = unique(f"{loop['where']}\n{loop['because']}" for loop in loops if loop.get("because"))
+    if reasons:
+        told = tuple((*reason.split("\n", 1),) for reason in reasons)
+        yield Table("Why the declared loop bounds hold", ("Fact", "Reason"), told, "ll")
+
+
+def _in_contexts(location: str, contexts: int) -> str:
+    return location if contexts == 1 else f"{location}, in {contexts} contexts"
+
+
+def _told(assumption: Json) -> tuple[str, str]:
+    return assumption["id"].partition(" ")[2], assumption["statement"]
 
 
 def _with_largest(answers: Sequence[Answer]) -> Json:

@@ -16,11 +16,14 @@ from wcet_probe.reports.dossier_subject import (
     left_out,
     number,
     parameter_words,
+    picture,
     unique,
 )
 from wcet_probe.sizes import format_size
 
 _FUNCTIONS_SHOWN = 40
+_CALLERS = "not checked: the caller's"
+"""How facts about arguments are checked."""
 
 
 def item_section(subject: Subject, *, full: bool) -> Section:
@@ -34,7 +37,7 @@ def item_section(subject: Subject, *, full: bool) -> Section:
         )
     if document.get("parameters"):
         rows.append(("Build parameters", parameter_words(document["parameters"])))
-    rows += [("Source", source) for source in manifest.get("literature", ())]
+    rows += [("Literature", source) for source in manifest.get("literature", ())]
     images: dict[str, list[Json]] = {}
     for answer in subject.answers:
         images.setdefault(answer.document["image"]["sha256"], []).append(answer.document)
@@ -73,8 +76,10 @@ def _image(documents: Sequence[Json], anchor: str, place: int, *, full: bool) ->
     return Section(f"Image {image['sha256'][:12]}", f"image-{place}-{anchor}", tuple(blocks))
 
 
-def claim_section(subject: Subject, numbers: Numbers) -> Section:
+def claim_section(subject: Subject, numbers: Numbers, *, pictured: bool) -> Section:
     """What is claimed, entry point by entry point; ``numbers`` has the number of each assumption."""
+    from wcet_probe.reports.pictures import bound_against_observed  # noqa: PLC0415  (drawn only here)
+
     proofs = subject.proofs()
     blocks: list[Block] = [Paragraph(_claim(answer, numbers), "lead") for answer in proofs]
     without = [answer for answer in subject.answers if answer.bound is None]
@@ -82,7 +87,11 @@ def claim_section(subject: Subject, numbers: Numbers) -> Section:
     header = ("Call", "Heap", "Bound, instructions", "Observed", "Bound, cycles", "Observed", "Verdict")
     rows = tuple(_claim_row(answer) for answer in subject.answers)
     blocks.append(Table("Claims, each beside an observation", header, rows, "lrrrrrl"))
-    blocks.append(Paragraph(_validity(subject), "normal"))
+    if pictured:
+        alternative = "For each result a bar from the observation to the bound; the numbers are those of the table."
+        documents = [answer.document for answer in subject.answers]
+        blocks += picture("Bounds against observations", alternative, bound_against_observed(documents))
+    blocks.append(Paragraph(_validity(subject)))
     unproved = "Cache misses, touched cache sets and stack are reported as observed; no bound of them is claimed."
     blocks.append(Paragraph(unproved, "note"))
     prompt = "Clock of the core in the final configuration; requirement and budget of each entry point, and the margin."
@@ -116,10 +125,11 @@ def _claim_row(answer: Answer) -> tuple[str, ...]:
 
 
 def _validity(subject: Subject) -> str:
-    facts = [one["id"] for answer in subject.proofs() for one in (answer.bound or {})["assumptions"]]
+    facts = [one for answer in subject.proofs() for one in (answer.bound or {})["assumptions"]]
+    restricted = any(one["id"].startswith("fact") and one["check"] == _CALLERS for one in facts)
     given = unique(parameter_words((answer.bound or {})["parameters"]) for answer in subject.proofs())
     context = f"Values of the parameters that the proof uses: {'; '.join(given)}. " if any(given) else ""
-    ranges = "as the flow facts restrict them" if any(one.startswith("fact") for one in facts) else "whatever they are"
+    ranges = "as far as the facts about them hold" if restricted else "whatever they are"
     return (
         f"Unit: executed instructions, and cycles of the target's timing table. {context}A bound is of a whole "
         f"call, from the first instruction of the entry to its return; of the arguments, {ranges}; in whatever state "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from hashlib import sha256
 from typing import Any
 
 from wcet_probe.errors import VerificationError
-from wcet_probe.reports.document import dumps
 from wcet_probe.reports.dossier_blocks import Block, Figure, Paragraph
 from wcet_probe.sizes import format_size
 from wcet_probe.verify import CheckedBound, verify_result
@@ -27,11 +27,15 @@ class Answer:
         document: a ``wcet-probe-result`` or ``wcet-probe-bound``.
         label: what tells it from the others of its subject.
         checked: what its certificates prove; empty without a bound.
+        sha256: of the document as canonical JSON: sorted keys, no white space.
+        proof: what two answers share if they rest on the same proof, certificates and parameters.
     """
 
     document: Json
     label: str
     checked: tuple[CheckedBound, ...]
+    sha256: str
+    proof: str
 
     @property
     def bound(self) -> Json | None:
@@ -75,13 +79,12 @@ class Subject:
         found: dict[str, Answer] = {}
         for answer in self.answers:
             if answer.bound is not None:
-                found.setdefault(proof_key(answer.document), answer)
+                found.setdefault(answer.proof, answer)
         return tuple(found.values())
 
     def sharing(self, answer: Answer) -> tuple[Answer, ...]:
         """The answers that rest on the same proof as ``answer``, itself among them."""
-        key = proof_key(answer.document)
-        return tuple(one for one in self.answers if one.bound is not None and proof_key(one.document) == key)
+        return tuple(one for one in self.answers if one.proof == answer.proof)
 
     def observations(self) -> tuple[Answer, ...]:
         """The answers with an observation."""
@@ -103,16 +106,13 @@ def subjects(documents: Sequence[Json]) -> tuple[Subject, ...]:
         full = title if titles.count(title) == 1 else f"{title}, {key[2]}"
         anchor = _unused(re.sub(r"[^a-z0-9]+", "-", full.lower()).strip("-"), found)
         answers = [
-            Answer(document, label, _checked(document, f"{full}, {label}"))
+            Answer(
+                document, label, _checked(document, f"{full}, {label}"), _sha256(document), _sha256(_proof(document))
+            )
             for document, label in zip(group, _labels(group), strict=True)
         ]
         found[anchor] = Subject(full, anchor, tuple(answers))
     return tuple(found.values())
-
-
-def document_sha256(document: Json) -> str:
-    """SHA-256 of a document as this program writes it."""
-    return sha256(dumps(document).encode()).hexdigest()
 
 
 def operation(document: Json) -> str:
@@ -174,10 +174,13 @@ def unique(items: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(items))
 
 
-def proof_key(document: Json) -> str:
-    """What two answers share if they rest on the same proof: certificates and parameters."""
+def _sha256(content: object) -> str:
+    return sha256(json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()
+
+
+def _proof(document: Json) -> list[object]:
     bound = document.get("bound") or {}
-    return dumps([bound.get("certificates"), bound.get("parameters")])
+    return [bound.get("certificates"), bound.get("parameters")]
 
 
 def _number(value: object) -> str:

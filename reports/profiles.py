@@ -221,20 +221,10 @@ def callgrind(found: Profile) -> str:
     Events are instructions (``Ir``) and, where they are known, cycles; a block's cycles stand at its first instruction,
     those of no block at a function of their own.
     """
-    own: dict[int, Counter[str]] = {}
-    inclusive: dict[tuple[int, str], Counter[str]] = {}
+    own, inclusive, total = _costs(found)
     events = ("Ir", "Cycles") if found.has_cycles else ("Ir",)
-    total = Counter(Cycles=found.unattributed_cycles)
-    for stretch in found.stretches:
-        for place in stretch.code:
-            own.setdefault(place.address, Counter())["Ir"] += stretch.executions
-        own[stretch.code[0].address]["Cycles"] += stretch.cycles or 0
-        cost = Counter(Ir=stretch.instructions, Cycles=stretch.cycles or 0)
-        total += cost
-        for call in set(zip(stretch.context, found.stack(stretch)[1:], strict=True)):
-            inclusive.setdefault(call, Counter()).update(cost)
 
-    def costs(counts: Counter[str]) -> str:
+    def text(counts: Counter[str]) -> str:
         return " ".join(str(counts[event]) for event in events)
 
     lines = [
@@ -244,7 +234,7 @@ def callgrind(found: Profile) -> str:
         f"cmd: {found.title}",
         "positions: instr line",
         f"events: {' '.join(events)}",
-        f"summary: {costs(total)}",
+        f"summary: {text(total)}",
     ]
     for function, group in groupby((found.places[address] for address in sorted(own)), lambda place: place.function):
         places = list(group)
@@ -254,19 +244,41 @@ def callgrind(found: Profile) -> str:
             if place.file not in {file, _UNKNOWN}:  # what the compiler made stays with what is around it
                 file = place.file
                 lines.append(f"fi={file}")
-            lines.append(f"{place.address:#x} {place.line} {costs(own[place.address])}")
-            for (site, entry), count in sorted(found.calls.items()):
-                if site == place.address:
-                    callee = found.places[entry]
-                    lines += [
-                        f"cfi={callee.file}",
-                        f"cfn={callee.function}",
-                        f"calls={count} {callee.address:#x} {callee.line}",
-                        f"{place.address:#x} {place.line} {costs(inclusive[site, callee.function])}",
-                    ]
+            here = f"{place.address:#x} {place.line}"
+            lines.append(f"{here} {text(own[place.address])}")
+            for callee, count in _calls_at(found, place):
+                lines += [
+                    f"cfi={callee.file}",
+                    f"cfn={callee.function}",
+                    f"calls={count} {callee.address:#x} {callee.line}",
+                    f"{here} {text(inclusive[place.address, callee.function])}",
+                ]
     if found.unattributed_cycles:
         lines += ["", f"fl={_UNKNOWN}", f"fn={_UNATTRIBUTED}", f"0x0 0 0 {found.unattributed_cycles}"]
-    return "\n".join([*lines, "", f"totals: {costs(total)}", ""])
+    return "\n".join([*lines, "", f"totals: {text(total)}", ""])
+
+
+def _costs(found: Profile) -> tuple[dict[int, Counter[str]], dict[tuple[int, str], Counter[str]], Counter[str]]:
+    """Costs of each instruction, of each call with its callee, by address and callee, and of everything."""
+    own: dict[int, Counter[str]] = {}
+    inclusive: dict[tuple[int, str], Counter[str]] = {}
+    total = Counter(Cycles=found.unattributed_cycles)
+    for stretch in found.stretches:
+        for place in stretch.code:
+            own.setdefault(place.address, Counter())["Ir"] += stretch.executions
+        own[stretch.code[0].address]["Cycles"] += stretch.cycles or 0
+        cost = Counter(Ir=stretch.instructions, Cycles=stretch.cycles or 0)
+        total.update(cost)
+        for call in set(zip(stretch.context, found.stack(stretch)[1:], strict=True)):
+            inclusive.setdefault(call, Counter()).update(cost)
+    return own, inclusive, total
+
+
+def _calls_at(found: Profile, place: Place) -> list[tuple[Place, int]]:
+    """The callees of the calls at ``place``, in order of addresses, and how often each is called."""
+    return [
+        (found.places[entry], count) for (site, entry), count in sorted(found.calls.items()) if site == place.address
+    ]
 
 
 def speedscope(found: Profile) -> str:

@@ -109,7 +109,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class Qualification:
-    """All of it; ``steps`` of the method are names and what is done."""
+    """All of it; ``steps`` of the method and ``checks`` of lemmas are names and what is done."""
 
     requirements: tuple[Requirement, ...]
     problems: tuple[Problem, ...]
@@ -118,6 +118,7 @@ class Qualification:
     references: tuple[Reference, ...]
     steps: tuple[tuple[str, str], ...]
     discharges: tuple[Discharge, ...]
+    checks: tuple[tuple[str, str], ...]
     conditions: tuple[Condition, ...]
     suites: tuple[Suite, ...]
 
@@ -140,6 +141,7 @@ def load_qualification() -> Qualification:
         references=tuple(Reference(**one) for one in _rows("references", "reference")),
         steps=tuple((one["name"], one["text"]) for one in _rows("method", "step")),
         discharges=tuple(Discharge(**one) for one in _rows("assumptions", "assumption")),
+        checks=tuple((one["name"], one["text"]) for one in _rows("assumptions", "check")),
         conditions=tuple(Condition(**one) for one in _rows("assumptions", "condition")),
         suites=tuple(_suite(one) for one in _rows("validation", "suite")),
     )

@@ -276,3 +276,22 @@ def test_a_full_report_has_the_certificates():
     appendix = section(build_dossier([found], full=True), "Appendix: certificates")
     printed = [block.text for one in all_sections([appendix]) for block in one.blocks if isinstance(block, Code)]
     assert printed == found["bound"]["certificates"]
+
+
+def test_facts_and_lemmas_stand_with_their_numbers():
+    found = result("fast-fit")
+    part = section(build_dossier([found]), "Flow facts")
+    (reasons,) = tables(part, "Why the declared")
+    assert {row[1] for row in reasons.rows} == {loop["because"] for loop in found["bound"]["loops"] if loop["because"]}
+    words = "\n".join(texts(part))
+    for one in found["bound"]["assumptions"]:
+        kind, _, where = one["id"].partition(" ")
+        assert kind not in {"fact", "lemma"} or where in words
+
+
+def test_a_loop_in_several_contexts_stands_once():
+    found = result("dlmalloc27")
+    (table, *_) = tables(section(build_dossier([found]), "Flow facts"), "Loop bounds")
+    contexts = [int(match[1]) if (match := re.search(r", in (\d+) contexts$", row[0])) else 1 for row in table.rows]
+    assert max(contexts) > 1
+    assert sum(contexts) == len(found["bound"]["loops"])

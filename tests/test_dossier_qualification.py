@@ -77,3 +77,10 @@ def test_validation_results_are_those_of_the_documentation(suite):
 
 def test_no_bound_of_the_validation_is_below_its_observation():
     assert all(ratio >= 1 for suite in DATA.suites for ratio in suite.ratios())
+
+
+def test_every_check_of_a_lemma_is_explained():
+    facts = "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "allocators").glob("*/facts.toml")))
+    used = set(re.findall(r'^check = "(.+)"', facts, re.MULTILINE))
+    assert used
+    assert used <= {name for name, _ in DATA.checks}

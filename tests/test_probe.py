@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import CHOICES, DEFAULTS, TARGETS, cache_config, images_dir, tlsf
-from wcet_probe import build, probe
+from wcet_probe import build
+from wcet_probe import cross_check as second_engine
 from wcet_probe.catalog import load_target
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import BuildError, ContradictionError, StateError, UsageError
@@ -133,13 +134,13 @@ def test_the_second_engine_agrees_on_all_builds_and_policies(target, values, rep
 
 
 def test_a_second_engine_that_counts_otherwise_is_a_contradiction(monkeypatch):
-    honest = probe.interpret_call
+    honest = second_engine.interpret_call
 
     def one_more(*arguments, **named):
         done = honest(*arguments, **named)
         return replace(done, path=(*done.path, done.path[-1]))
 
-    monkeypatch.setattr(probe, "interpret_call", one_more)
+    monkeypatch.setattr(second_engine, "interpret_call", one_more)
     with pytest.raises(ContradictionError, match=r"the two engines disagree about tlsf_malloc: .*112.*113"):
         observe(request(cross_check=True))
 
@@ -147,7 +148,7 @@ def test_a_second_engine_that_counts_otherwise_is_a_contradiction(monkeypatch):
 @pytest.mark.parametrize("target", ["arm926ej-s", "mpc603e"])
 @pytest.mark.parametrize("lie", ["result", "store", "cache"])
 def test_every_difference_is_a_contradiction(target, lie, monkeypatch):
-    honest = probe.interpret_call
+    honest = second_engine.interpret_call
 
     def lying(*arguments, **named):
         done = honest(*arguments, **named)
@@ -158,7 +159,7 @@ def test_every_difference_is_a_contradiction(target, lie, monkeypatch):
     if lie == "cache":
         monkeypatch.setattr(CacheSimulation, "misses", property(lambda simulation: simulation.read_misses))
     else:
-        monkeypatch.setattr(probe, "interpret_call", lying)
+        monkeypatch.setattr(second_engine, "interpret_call", lying)
     with pytest.raises(ContradictionError):
         observe(request(target, cross_check=True))
 

@@ -185,6 +185,14 @@ def run(capsys, tmp_path, monkeypatch):
     return call
 
 
+def test_help_fits_and_tells_examples_and_exit_codes(run):
+    code, out, err = run("--help")
+    assert (code, err) == (0, "")
+    assert "Examples:" in out
+    assert "Exit codes:" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
 def test_export_writes_a_file_or_stdout(run, tmp_path):
     (tmp_path / "one.json").write_text(dumps(result()))
     code, out, err = run("one.json", "--format", "collapsed")

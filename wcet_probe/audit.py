@@ -7,6 +7,7 @@ the operations that are in the pack as well.
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +34,18 @@ from wcet_probe.witness import plan_of, replay_witness
 
 OK, FAILED = "ok", "FAILED"
 
-_MALFORMED = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
+_MALFORMED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+"""What readers of ELF, TOML and JSON raise at content that they do not foresee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +80,13 @@ def audit(
     pack = read_pack(data)
     yield Check("container", f"{len(data)} bytes", f"{OK}, as {TOOL} {pack.tool_version} writes it")
     yield Check("hashes", f"{len(pack.members)} files", f"{OK}, as in the manifest")
-    yield _checked("digest", pack.digest, lambda: _digest(pack, digest))
+    yield _checked("digest", "the pack", lambda: _digest(pack, digest))
     found: list[Recorded] = []
     for name in pack.members:
         if name.startswith(f"{RESULTS}/"):
             yield _checked("schema", name, partial(_schema, pack, name, found))
     root = ZipPath(ZipFile(io.BytesIO(data)))
-    yield _checked("files", "all", lambda: _files(pack, root, found))
+    yield _checked("files", "the pack", lambda: _files(pack, root, found))
     yield _checked("bill of materials", SBOM, lambda: _bill(pack, found))
     for result in found:
         yield from _result(pack, root, result, replayed=replayed, progress=progress)
@@ -100,18 +112,20 @@ def _checked(check: str, subject: str, look: Callable[[], str]) -> Check:
     """``look`` tells what it found, or raises; whatever is wrong with what a pack holds, the pack does not verify."""
     try:
         return Check(check, subject, look())
-    except (VerificationError, ContradictionError) as error:
-        return Check(check, subject, FAILED, error)
-    except (WcetProbeError, *_MALFORMED) as error:
-        told = str(error) if isinstance(error, WcetProbeError) else f"{check} cannot be checked: {error!r}"
-        return Check(check, subject, FAILED, VerificationError(f"{subject}: {told}"))
+    except ContradictionError as error:
+        return Check(check, subject, FAILED, ContradictionError(f"{subject}: {error}"))
+    except WcetProbeError as error:
+        return Check(check, subject, FAILED, VerificationError(f"{subject}: {error}"))
+    except _MALFORMED as error:
+        told = f"{subject}: {check} cannot be checked ({error!r}); get the pack again."
+        return Check(check, subject, FAILED, VerificationError(told))
 
 
 def _digest(pack: Pack, digest: str | None) -> str:
     if digest is None:
-        return "not compared: give --digest"
-    demand(digest.lower() == pack.digest, f"the pack is another one: its digest is {pack.digest}")
-    return f"{OK}, as given"
+        return f"{pack.digest}, not compared: give --digest"
+    demand(digest.lower() == pack.digest, f"it is another one, its digest is {pack.digest}")
+    return f"{OK}, {pack.digest}"
 
 
 def _schema(pack: Pack, name: str, found: list[Recorded]) -> str:
@@ -127,7 +141,7 @@ def _schema(pack: Pack, name: str, found: list[Recorded]) -> str:
 
 def _files(pack: Pack, root: ZipPath, results: list[Recorded]) -> str:
     """Each file is there for a reason, and what is in two places is the same in both."""
-    demand(results, "the pack has no result that can be read")
+    demand(results, "it has no result that can be read")
     texts = text_members(results, root.joinpath)
     whole = {SBOM, *map(image_member, results), *map(witness_member, results)}
     whole |= {name for name in pack.members if name.startswith(f"{RESULTS}/")}
@@ -159,15 +173,15 @@ def _program(pack: Pack, root: ZipPath, result: Recorded, programs: list[Program
     allocator = load_allocator(result.allocator, result.parameters, home=root / "allocators")
     sources = [{"name": name, "sha256": _sha256(text.encode())} for name, text in allocator.sources]
     manifest = {**allocator_document(allocator), "sources": sources}
-    demand(document["allocator_manifest"] == manifest, f"the allocator in the pack is not that of {result.name}")
+    demand(document["allocator_manifest"] == manifest, "the allocator in the pack is another one")
     text = pack.members[f"targets/{result.target}.toml"].decode()
     target = result.configured(parse_target(result.target, text))
     described = target_document(target)
     for said in (document["target_configuration"], {key: document[key] for key in ("caches", "memory")}):
         same = said == {key: described[key] for key in said}
-        demand(same, f"the target in the pack is not that of {result.name}")
+        demand(same, "the target in the pack is another one")
     elf, stated = pack.members[image_member(result)], document["image"]
-    demand(_sha256(elf) == result.image_sha256, f"the image in the pack is not that of {result.name}")
+    demand(_sha256(elf) == result.image_sha256, "the image in the pack is another one")
     programs.append(
         program_of(allocator, target, read_image(elf, target.isa, stated["compiler"], tuple(stated["flags"])))
     )
@@ -181,7 +195,7 @@ def _code(program: Program, result: Recorded) -> str:
     code = [one for one in program.instructions if hex_address(one.address) in listed]
     again = code_sections(program.image, code, dict(program.allocator.sources))
     for key, value in {**again, "image": image_section(program.image, code)}.items():
-        demand(document[key] == value, f"the section {key} of {result.name} is not that of the image")
+        demand(document[key] == value, f"the section {key} is not that of the image")
     return f"{OK}, {_count(len(code), 'instruction')} as listed"
 
 

@@ -145,8 +145,6 @@ def register_check(
 
 
 def _contains(allowed: AccessRange | RegisterRange, address: int, stack_pointer: int) -> bool:
-    if allowed.base == "any":
-        return True
     offset = address - allowed.low - (stack_pointer if allowed.base == "stack" else 0) & 0xFFFFFFFF
     if not allowed.stride:
         return offset == 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wcet_probe.analyzer.concrete import interpret_call
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.contradiction import check_accesses, register_check
-from wcet_probe.emu.cache import CacheSimulation
+from wcet_probe.emu.cache import Caches
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import ContradictionError
 from wcet_probe.image import require_symbol
@@ -54,15 +54,11 @@ def cross_check(
         step_limit=measurement.instructions + 1,
         visit=register_check(bound, image, pointer, subject) if bound else None,
     )
-    comparable = call.initial_cache is not InitialCache.WARM
-    icache = CacheSimulation(target.icache, call.initial_cache) if target.icache and comparable else None
-    dcache = CacheSimulation(target.dcache, call.initial_cache) if target.dcache and comparable else None
-    if icache:
-        for address in second.path:
-            icache.access_bytes(address, lifter.lift(address).size_bytes, is_write=False)
-    if dcache:
-        for access in second.accesses:
-            dcache.access_bytes(access.address, access.size_bytes, is_write=access.is_store)
+    icache = dcache = None
+    if call.initial_cache is not InitialCache.WARM:
+        caches = Caches.of(target, call.initial_cache)
+        caches.run(second.path, lambda at: lifter.lift(at).size_bytes, second.accesses)
+        icache, dcache = caches.icache, caches.dcache
     check = CrossCheck(
         engine="p-code interpreter",
         instructions=second.instructions,

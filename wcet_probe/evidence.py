@@ -11,6 +11,7 @@ import json
 import os
 import re
 import struct
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -86,8 +87,9 @@ def read_pack(data: bytes) -> Pack:
             raise VerificationError(f"{name} is not what the manifest says: the pack was changed; get it again.")
     expected = _with_manifest(members, version)
     if expected != data:
-        same = next((at for at, (one, other) in enumerate(zip(expected, data, strict=False)) if one != other), None)
-        at = min(len(expected), len(data)) if same is None else same
+        at = bisect_left(
+            range(min(len(expected), len(data))), x=True, key=lambda at: expected[: at + 1] != data[: at + 1]
+        )
         raise VerificationError(f"byte {at} is not as a pack is written: the pack was changed; get it again.")
     return Pack(MappingProxyType(members), sha256(manifest).hexdigest(), version)
 

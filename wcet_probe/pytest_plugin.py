@@ -330,9 +330,7 @@ def _bound(subject: str, bound: Bound, found: FirmwareBound | Report) -> WcetBou
 def _marked(item: pytest.Item) -> WcetBound:
     bounds = item.stash.get(_PROVED, [])
     if len(bounds) != 1:
-        raise UsageError(
-            "wcet() without arguments is for the body of a test with one mark wcet; tell it what is asked."
-        )
+        raise UsageError("wcet() without arguments is for the body of a test with one mark wcet; say what is asked.")
     return bounds[0]
 
 

@@ -80,7 +80,7 @@ def recorded_results(stem: str, data: bytes) -> tuple[Recorded, ...]:
         found = tuple(map(_recorded, names, documents))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            f"{stem}: no result document ({error}); give it what wcet-probe ALLOCATOR --json printed."
+            f"{stem}: no result document ({error!r}); give it what wcet-probe ALLOCATOR --json printed."
         ) from error
     if not found:
         raise UsageError(f"{stem}: a document without a result; give it what wcet-probe ALLOCATOR --json printed.")

@@ -103,10 +103,10 @@ def plan_of(document: Json, result: Recorded) -> ScenarioPlan:
         )
         right = document == witness_document(plan, result)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise VerificationError(f"{result.name}: the witness is malformed ({error}); get the pack again.") from error
+        raise VerificationError(f"the witness is malformed ({error}); get the pack again.") from error
     same = plan.initial_cache is result.initial_cache and plan.variant == result.variant
     if not (right and same and plan.scenario == result.scenario and measured == result.document["measured_operation"]):
-        raise VerificationError(f"{result.name}: the witness is of another question; get the pack again.")
+        raise VerificationError("the witness is of another question; get the pack again.")
     return plan
 
 
@@ -120,14 +120,14 @@ def replay_witness(program: Program, plan: ScenarioPlan, result: Recorded) -> Me
     try:
         measurement, checks = replay(program, plan, result.heap_bytes, result.initial_cache)
     except (StateError, EmulationError, DecodeError) as error:
-        raise ContradictionError(f"{result.name}: the replay of the witness fails: {error}") from error
+        raise ContradictionError(f"the replay of the witness fails: {error}") from error
     found = {**observed(measurement, program.image), "checks": [_check(check) for check in checks]}
     said = {**result.document["observed"], "checks": result.document["state"]["checks"]}
     for key, value in found.items():
         if said.get(key) != value or type(said.get(key)) is not type(value):
             numbers = f"{said.get(key)} are said, {value} counted" if isinstance(value, int) else "what is said differs"
             raise ContradictionError(
-                f"{result.name}: the replay of the witness contradicts the result in {key}: {numbers}; "
+                f"the replay of the witness contradicts the result in {key}: {numbers}; "
                 "the result is not of this image, or one of the two runs went wrong."
             )
     return measurement

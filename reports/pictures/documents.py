@@ -46,13 +46,14 @@ def told_apart(results: Sequence[Document], always: Sequence[str]) -> tuple[list
     """
     found = [identity(result) for result in results]
     names = list(found[0]) if found else []
-    differing = [name for name in names if len({one[name] for one in found}) > 1]
+    differing = [name for name in names if len({one[name] for one in found} - {""}) > 1]
     sets_of_parameters = {(one["allocator"], one["parameters"]) for one in found}
     if len(sets_of_parameters) == len({one["allocator"] for one in found}):
         differing = [name for name in differing if name != "parameters"]
         names = [name for name in names if name != "parameters"]
     shown = [name for name in names if name in differing or name in always]
-    common = [found[0][name] for name in names if name not in shown and found[0][name]] if found else []
+    values = {name: {one[name] for one in found} for name in names}
+    common = [found[0][name] for name in names if name not in shown and len(values[name]) == 1 and found[0][name]]
     return [" ".join(one[name] for name in shown if one[name]) for one in found], ", ".join(common)
 
 

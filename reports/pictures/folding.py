@@ -11,9 +11,11 @@ from wcet_probe.reports.pictures.routing import Box, Letters, Placement, placeme
 
 _RANK_GAP = 19.0
 _COLUMN_GAP = 22.0
-_MOST_COLUMNS = 5
+_MOST_COLUMNS = 8
 TALLEST = 860.0
 """What a page has room for, below a heading."""
+_WISHED = 560.0
+"""Columns are added up to here, so that a narrow graph does not fill a page."""
 
 _LETTER_ROOM, _LETTER_GAP = 30.0, 14.0
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -52,7 +54,7 @@ class Plan:
 
 
 def planned(boxes: Mapping[str, Box], edges: Mapping[tuple[str, str], bool], room: float) -> Plan:
-    """The graph of ``boxes`` and ``edges`` in the fewest columns that are not taller than a page.
+    """The graph of ``boxes`` and ``edges`` in the fewest columns that are not too tall.
 
     Parameters:
         boxes: nodes by name; the first one goes on top.
@@ -71,9 +73,14 @@ def planned(boxes: Mapping[str, Box], edges: Mapping[tuple[str, str], bool], roo
         parts = tuple(zip([0, *cuts], [*cuts, len(heights)], strict=True))
         height = max(_height(heights, first, last) for first, last in parts)
         tried.append(Plan(boxes, edges, found, heights, parts, found.room * columns + gaps, height))
-        if tried[-1].width <= room + 1 and height <= TALLEST:
+        if tried[-1].width <= room + 1 and height <= _WISHED:
             break
-    return min(tried, key=lambda plan: (max(plan.width, room + 1), max(plan.height, TALLEST)))
+    return min(tried, key=lambda plan: (max(plan.width, room + 1), _grade(plan.height), len(plan.columns)))
+
+
+def _grade(height: float) -> float:
+    """0 for what is as low as wished, then what fits onto a page, then by height."""
+    return 0.0 if height <= _WISHED else 1.0 if height <= TALLEST else height
 
 
 def drawing(plan: Plan) -> Drawing:

@@ -148,7 +148,7 @@ def _drawn(lines: Sequence[_Line], across: Scale, up: Scale, label_width: float)
         if not one.proved and shape not in {"cross", "plus"}:
             body += [marker(shape, x, y, "#ffffff", 1.8) for x, y in points]
         x = across.end + 20
-        body.append(polyline([(across.end + 5, end), (x - 3, place)], MUTED, 0.7))
+        body.append(polyline([(points[-1][0] + 5, end), (x - 3, place)], MUTED, 0.7))
         words = "bound" if one.proved else "observed"
         label = fit(one.label, label_width - text_width(f", {words}"))
         body.append(text(x, place + 4, f"{label}, {words}", fill=INK))

@@ -106,8 +106,11 @@ def _route(placed: Placement, index: int, letters: Letters, *, is_strong: bool) 
         x1, x2 = placed.ports[index, step, "bottom"], placed.ports[index, step + 1, "top"]
         start = placed.bottom(above) + (_ARROW if arrow_above and above == first else 0)
         end = placed.top[below] - (_ARROW if arrow_below and below == last else 0)
-        if step:
-            steps.append(f"M{number(x1)} {number(placed.top[above])}V{number(placed.bottom(above))}")
+        upright = start if above == first else placed.top[above]
+        start = placed.floor[above]  # down to the end of the rank, past boxes that are taller
+        if start > upright:
+            steps.append(f"M{number(x1)} {number(upright)}V{number(start)}")
+        start = max(start, upright)
         if (index, step) in letters:
             letter, out, into = letters[index, step]
             lower, upper = placed.floor[above] + _LETTER_AWAY, placed.top[below] - _LETTER_AWAY - 3

@@ -32,8 +32,8 @@ Exit codes: 0 compared, 2 no such file or no result document, 3 with
 def diff(*, old: Path, new: Path, fail_on_worse: bool) -> int:
     """Tell what changed between two results, and moved their bounds.
 
-    Compiler, code, loop bounds, facts, target. Each file is what --json printed, of one result or of several, or a baseline, of which less is known. Results are paired
-    by what they are of; two single ones are a pair in any case.
+    Compiler, code, loop bounds, facts, target. Each file is what --json printed, of one result or of several, or a
+    baseline, of which less is known. Results are paired by what they are of; two single ones are a pair in any case.
     """
     from wcet_probe.reports.difference import difference_lines
     from wcet_probe.reports.terminal import page_width, print_lines

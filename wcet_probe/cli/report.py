@@ -113,7 +113,7 @@ def _refuse_mixture(ctx: click.Context, items: Sequence[str], files: Sequence[Pa
         raise UsageError(f"{given[0]} belongs to a run, and saved results are not run again; leave it out.")
 
 
-def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> Iterator[Document]:
+def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> Iterator[dict[str, Any]]:
     """A result for each combination of allocator, target, heap and scenario."""
     from wcet_probe import probe
     from wcet_probe.catalog import load_allocator
