@@ -22,9 +22,11 @@ from wcet_probe.analyzer.ipet import FlowEvent
 from wcet_probe.analyzer.memory_facts import PointerFacts
 from wcet_probe.analyzer.relational_cache import LineAccess, Verdict, analyze
 from wcet_probe.analyzer.state import Base, defined_at
+from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines
+from wcet_probe.analyzer.terms import Term
 from wcet_probe.analyzer.transfer import Access
-from wcet_probe.analyzer.values import Values
+from wcet_probe.analyzer.values import Values, brought_back
 from wcet_probe.model import CacheConfig, MemoryTiming, Target
 
 
@@ -62,7 +64,8 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     lines = Lines(values, config, pointers)
     steps = {point: tuple(_steps(values, point, lines, target)) for point in sorted(values.states)}
     analysis = analyze(values, lines, {p: [step.line for step in own] for p, own in steps.items()}, config)
-    costs = _Costs(values, target, config)
+    repeated = frozenset(node for loop in loops_of(values.forest) for node in loop.nodes)
+    costs = _Costs(values, target, config, repeated, brought_back(values))
     for point, own in steps.items():
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
             costs.add(point, step, verdict)
@@ -111,11 +114,30 @@ def _region_cycles(access: Access, memory: MemoryTiming) -> int:
     return cycles
 
 
+class _Starts(NamedTuple):
+    """Where stays begin; without any point there is one more in the call."""
+
+    points: tuple[int, ...]
+    edges: tuple[Edge, ...]
+
+    def limit(self, name: str, events: Sequence[str], most: int) -> Limit:
+        """``events`` take place at most ``most`` times in sum in each stay."""
+        return Limit(
+            name,
+            tuple((point, -most) for point in self.points),
+            tuple((edge, -most) for edge in self.edges),
+            constant=0 if self.points else most,
+            events=tuple((event, 1) for event in events),
+        )
+
+
 @dataclass(slots=True)
 class _Costs:
     """What was found of the accesses so far.
 
     Attributes:
+        repeated: points that may be executed more than once.
+        brought_back: the leaves that may have another value behind an edge, though they are not defined there.
         cycles, misses: by point.
         shared: points of the persistent accesses, by line.
         local: granules of the accesses that are persistent in a block only, by point and group.
@@ -124,6 +146,8 @@ class _Costs:
     values: Values
     target: Target
     config: CacheConfig
+    repeated: frozenset[int]
+    brought_back: Mapping[Edge, frozenset[Term]]
     cycles: Counter[int] = field(default_factory=Counter)
     misses: Counter[int] = field(default_factory=Counter)
     shared: dict[Line, list[int]] = field(default_factory=dict)
@@ -174,39 +198,32 @@ class _Costs:
     def _share(self, group: Group, prefix: str, granules: Mapping[int, list[int]]) -> Iterator[Limit]:
         """Limits of the misses of the persistent accesses of a group, an event for each granule.
 
-        *Soundness:* a stay begins where one of the group's leaves is defined. Those that are not in a loop are defined
-        once at most, and all of them before the group is accessed.
+        *Soundness:* a stay begins where one of the group's leaves is defined, and behind an edge that may give it
+        another value. Those that are not defined in a loop are defined once at most, and all before the group is
+        accessed.
         """
-        repeated = self._repeated
-        defined = {defined_at(self.values.terms[leaf].arguments) for leaf in group.leaves}
-        starts = sorted(point for point in defined if point is not None and point in repeated)
+        starts = self._starts(group)
         most = group.most_lines(granules, self.config.line_bytes)
         names = []
         for granule, points in granules.items():
-            if most == len(granules) and len(points) == 1 and (points[0] not in repeated or points == starts):
+            is_once = points[0] not in self.repeated or starts == _Starts(tuple(points), ())
+            if most == len(granules) and len(points) == 1 and is_once:
                 self.misses[points[0]] += 1
                 continue
             name = f"{prefix}.{granule}"
             names.append(name)
             executed = tuple((point, -count) for point, count in sorted(Counter(points).items()))
             yield Limit(f"{name}:executed", executed, events=((name, 1),))
-            yield self._stays(f"{name}:stay", (name,), starts, 1)
+            yield starts.limit(f"{name}:stay", (name,), 1)
         if names and most < len(granules):
-            yield self._stays(f"{prefix}:lines", names, starts, most)
+            yield starts.limit(f"{prefix}:lines", names, most)
 
-    @property
-    def _repeated(self) -> frozenset[int]:
-        """Points that may be executed more than once."""
-        return frozenset(node for loop in loops_of(self.values.forest) for node in loop.nodes)
-
-    @staticmethod
-    def _stays(name: str, events: Sequence[str], starts: Sequence[int], most: int) -> Limit:
-        return Limit(
-            name,
-            tuple((point, -most) for point in starts),
-            events=tuple((event, 1) for event in events),
-            constant=0 if starts else most,
-        )
+    def _starts(self, group: Group) -> _Starts:
+        """Where stays of a group begin, but for the first of those that begin at points that are executed once."""
+        defined = {defined_at(self.values.terms[leaf].arguments) for leaf in group.leaves}
+        points = sorted(point for point in defined if point is not None and point in self.repeated)
+        edges = (edge for edge, silent in self.brought_back.items() if not silent.isdisjoint(group.deciding))
+        return _Starts(tuple(points), tuple(edge for edge in edges if edge.target != EXIT))
 
     def _write_back_limits(self, misses: tuple[tuple[str, int], ...]) -> Iterator[Limit]:
         """A write-back takes a miss, and a line that was modified."""

@@ -294,9 +294,12 @@ class _Passage:
             defined.setdefault(defined_at(terms[leaf].arguments), set()).add(leaf)
         for edge, silent in brought_back(values).items():
             if edge.target != EXIT:
-                stale = self._stale[edge] = silent.union(defined.get(edge.target, ()))
+                anew = frozenset(defined.get(edge.target, ()))
+                self._stale[edge] = silent | anew
                 self._dropped[edge] = frozenset(
-                    number for number, group in enumerate(lines.groups) if not stale.isdisjoint(group.leaves)
+                    number
+                    for number, group in enumerate(lines.groups)
+                    if not (anew.isdisjoint(group.leaves) and silent.isdisjoint(group.deciding))
                 )
                 self._new_names[edge] = tuple(self._changes(edge))
 
@@ -325,4 +328,4 @@ class _Passage:
                     gained.setdefault(named, younger)
         dropped = self._dropped[edge]
         kept = without(state, dropped)
-        return CacheState(kept.must | {line: _renamed(y, dropped) for line, y in gained.items()}, kept.stay)
+        return CacheState({**kept.must, **{line: _renamed(y, dropped) for line, y in gained.items()}}, kept.stay)

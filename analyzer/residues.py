@@ -1,7 +1,7 @@
-"""What numbers are modulo a power of two, if words of which nothing is known are multiples of it.
+"""What numbers are modulo a power of two, if those of which nothing is known are multiples of it.
 
 The value analysis forgets a congruence where a pointer that it knows nothing of meets another one. Here it is followed
-back to the words and arguments that the meeting values come from.
+back to the words, arguments and other numbers that the meeting values are sums of.
 
 *Soundness:* a residue class of a leaf is above those of all terms that it can stand for, on each edge to where it is
 defined; loops are iterated until nothing changes. What cannot be followed is in the class of all numbers.
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.state import State
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import Edge
@@ -28,9 +29,9 @@ class Residue(NamedTuple):
     residue: int
 
 
-def is_unknown(number: StridedInterval) -> bool:
-    """Whether nothing that matters is known of a number: facts about pointers may speak of it."""
-    return number.stride == 1 and number.extent >= _UNKNOWN_EXTENT
+def is_unknown(factor: int, number: StridedInterval) -> bool:
+    """Whether facts about pointers speak of a number that is added ``factor`` times: no range is known of it."""
+    return factor == 1 and number.extent >= _UNKNOWN_EXTENT
 
 
 def joined(one: Residue, other: Residue) -> Residue:
@@ -64,7 +65,7 @@ class Residues:
         return Residue(modulus, number.low % modulus)
 
     def of_unknown(self, term: Term, told: int) -> Residue:
-        """The class of a term of which nothing is known, if loaded words and arguments are multiples of ``told``.
+        """The class of a term of which nothing is known, if what it comes from is a multiple of ``told``.
 
         *Soundness:* as said of the module.
         """
@@ -96,18 +97,13 @@ class Residues:
                         return Residue(1, 0)
                     parts.append(self._sum(terms.linear(part), state, classes))
                 return _joined(parts)
-            case "leaf", (int(), int(), int()) | ("in", _):
-                return Residue(told, 0)
-        return Residue(1, 0)
+        return Residue(told, 0)
 
     def _sum(self, form: Linear, state: State | None, classes: dict[Term, Residue | None]) -> Residue | None:
         modulus, residue = self._most, form.constant
         for term, factor in form.coefficients.items():
-            number = state.value(term) if state is not None else None
-            if number is not None and not is_unknown(number):
-                own: Residue | None = self.of_number(number)
-            else:
-                own = classes.setdefault(term, None)
+            number = strided.top(form.bits) if state is None else state.value(term)
+            own = classes.setdefault(term, None) if is_unknown(factor, number) else self.of_number(number)
             if own is None:
                 return None
             modulus = min(modulus, factor * own.modulus & -(factor * own.modulus))

@@ -47,6 +47,7 @@ class Group:
 
     Attributes:
         leaves: of the variable part; none for a line whose number is known.
+        deciding: those of them that decide its value wherever it is known (`Terms.deciding`).
         alignment_bytes: power of two up to the bytes of a line, modulo which the variable part is known.
         residue: the variable part modulo ``alignment_bytes``.
         numbers: lines that its lines may be, as address / line bytes; None for any.
@@ -56,6 +57,7 @@ class Group:
     """
 
     leaves: frozenset[Term]
+    deciding: frozenset[Term]
     alignment_bytes: int
     residue: int
     numbers: frozenset[int] | None
@@ -116,7 +118,9 @@ class Lines:
         if known is None:
             config, numbers = self._config, frozenset({number})
             sets = frozenset({number % config.sets})
-            group = Group(frozenset(), config.line_bytes, 0, numbers, sets, is_short=True, set_count=config.sets)
+            group = Group(
+                frozenset(), frozenset(), config.line_bytes, 0, numbers, sets, is_short=True, set_count=config.sets
+            )
             known = self._add(number, group, {})
         return Line(known, 0)
 
@@ -145,7 +149,7 @@ class Lines:
         """
         variable = self._variables[line.group]
         term, coefficient = next(iter(old.coefficients.items()), (None, 0))
-        if term not in variable or coefficient % 2 == 0:
+        if term is None or term not in variable or coefficient % 2 == 0:
             return None
         times = variable[term] * pow(coefficient, -1, 1 << old.bits)
         group = self.groups[line.group]
@@ -172,17 +176,18 @@ class Lines:
         constants = [constant for _, constant in found]
         span = max(constants) - min(constants) + max(access.size_bytes for access, _ in found)
         leaves = frozenset().union(*(self._terms.leaves(term) for term, _ in variable))
+        deciding = frozenset().union(*(self._terms.deciding(term) for term, _ in variable))
         is_short = span <= (config.sets - 1) * config.line_bytes
         numbers = _united(self._numbers_of(access) for access, _ in found)
         sets = _united(self.sets_of(access) for access, _ in found)
-        return Group(leaves, alignment, residue, numbers, sets, is_short, config.sets)
+        return Group(leaves, deciding, alignment, residue, numbers, sets, is_short, config.sets)
 
     def _alignment(self, access: Access) -> Residue:
         """A power of two modulo which the variable part is known, and its residue."""
         told = self._pointers.of(access.instruction_address).alignment_bytes
         known, residue = self._config.line_bytes, 0
         for factor, term, part in access.parts:
-            if is_unknown(part):
+            if is_unknown(factor, part):
                 own = self._residues.of_unknown(term, told)
             elif part.is_constant and access.base is Base.STACK:
                 own = Residue(STACK_ALIGNMENT_BYTES, part.low)  # an offset from the stack pointer at entry
@@ -209,7 +214,7 @@ class Lines:
 
         *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by.
         """
-        if not any(is_unknown(part) for _, _, part in access.parts):
+        if not any(is_unknown(factor, part) for factor, _, part in access.parts):
             return access.offset
         alignment, residue = self._alignment(access)
         return strided.residue_class(access.offset.bits, residue + access.constant, alignment)

@@ -67,6 +67,18 @@ class Terms:
         """The leaves that ``term`` is made of."""
         return self._leaves[term]
 
+    def deciding(self, term: Term) -> frozenset[Term]:
+        """The leaves that ``term`` is made of, those left out that are only in the parts of choices.
+
+        *Soundness:* where paths meet, the leaves of the part that is not chosen may be given any value
+        (`joins._completed`); the value of the choice is not changed by that.
+        """
+        node = self._nodes[term]
+        if node.opcode == "leaf":
+            return frozenset({term})
+        operands = self.operands(term)
+        return frozenset().union(*map(self.deciding, operands[:1] if node.opcode == "CHOICE" else operands))
+
     def operands(self, term: Term) -> tuple[Term, ...]:
         """The terms that ``term`` is made of; none of a leaf or a constant."""
         node = self._nodes[term]

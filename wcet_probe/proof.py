@@ -143,9 +143,9 @@ class FlowGraph:
 class AccessRange:
     """What the value analysis says of a data access: an invariant that every observation must meet.
 
-    ``base`` is ``number`` (an absolute address), ``stack`` (an offset from the stack pointer at entry) or ``any`` (either;
-    what is said is said of the absolute address); the
-    address is ``low + k * stride`` for a ``k`` from 0 to ``steps``, modulo 2**32.
+    ``base`` is ``number`` (an absolute address), ``stack`` (an offset from the stack pointer at entry) or ``any``
+    (either, and what is said is said of the absolute address); the address is ``low + k * stride`` for a ``k`` from 0
+    to ``steps``, modulo 2**32.
 
     Attributes:
         address: of the instruction, in ``context``.
@@ -218,8 +218,8 @@ class Bound:
         loop_claims, flow_claims: what every emulated run is held against.
         certificates: canonical texts, of the instructions and of the cycles, that `wcet_probe.verify` checks.
         worst_path_cycles: as ``worst_path``, of the worst path in cycles; leaving a block is in its cost.
-        unattributed_cycles: of the worst path in cycles, misses and write-backs that are limited over several blocks, so
-            in no block's cost; None where there is no worst path.
+        unattributed_cycles: of the worst path in cycles, misses and write-backs that are limited over several blocks,
+            so in no block's cost; None where there is no worst path.
         graph: what can be executed, with the counts of the worst path in instructions.
     """
 
