@@ -24,12 +24,13 @@ from wcet_probe.analyzer.ipet import ENTER, FlowProblem, Solution, flow_system, 
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
 from wcet_probe.analyzer.loop_shapes import loop_shapes
-from wcet_probe.analyzer.memory_facts import memory_assumptions, pointer_facts, word_ranges
+from wcet_probe.analyzer.memory_facts import pointer_assumptions, pointer_facts, word_assumptions, word_ranges
+from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge, Point, Supergraph, build_supergraph, reducible
-from wcet_probe.analyzer.symbolic_lines import STACK_ALIGNMENT_BYTES, Lines
+from wcet_probe.analyzer.symbolic_lines import Lines
 from wcet_probe.analyzer.values import Values, analyze_values
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.image import require_symbol
@@ -167,7 +168,8 @@ def _values(request: BoundRequest, parameters: Mapping[str, int]) -> Values:
     told = _told_targets(request)
     indirect = dict(told)
     arguments = _arguments(request, parameters)
-    words = word_ranges(request.facts, image, parameters)
+    # Without caches nothing hangs on them, and each is one assumption more.
+    words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
     costs = cost_table(request.instructions, request.costs)
     while True:
         graph = reducible(build_supergraph(image, lifter, entry, indirect, depths), image)
@@ -398,12 +400,12 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
         )
     if request.target.dcache:
         assumed.append(Assumption("alignment", "no data access crosses a cache line", "every cross-checked run"))
+        assumed += (*pointer_assumptions(request.facts), *word_assumptions(request.facts))
         if any(access.base is Base.STACK for found in values.accesses.values() for access in found):
             text = (
                 f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
             )
             assumed.append(Assumption("stack-alignment", text, "not checked: the caller's"))
-    assumed += memory_assumptions(request.facts)
     if values.unchecked_returns:
         assumed.append(Assumption("return-address", "functions return to their callers", "every cross-checked run"))
     return assumed

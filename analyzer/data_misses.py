@@ -2,8 +2,9 @@
 
 An access that always hits costs nothing more. One that is persistent shares its misses with the others to the same
 line, or to the few lines that a group lies in: they are events of the flow problem, limited by how often the stay
-begins. Everything else misses each time. A miss that fills writes a line back at most, and a line can be written back
-only if it was modified before the call, or by a store of it: a further event, limited by both.
+begins. Accesses to objects that facts count miss once for each line (`object_lines`). Everything else misses each time.
+A miss that fills writes a line back at most, and a line can be written back only if it was modified before the call, or
+by a store of it: a further event, limited by both.
 
 *Soundness:* as said of `relational_cache`; the cache may hold anything at entry, all of it modified.
 """
@@ -11,7 +12,7 @@ only if it was modified before the call, or by a store of it: a further event, l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,7 +20,9 @@ from wcet_probe.analyzer.fetches import fetched_lines
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.forest import loops_of
 from wcet_probe.analyzer.ipet import FlowEvent
-from wcet_probe.analyzer.memory_facts import PointerFacts
+from wcet_probe.analyzer.memory_facts import Objects, PointerFacts
+from wcet_probe.analyzer.object_lines import counted_objects, object_limits
+from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.relational_cache import LineAccess, Verdict, analyze
 from wcet_probe.analyzer.state import Base, defined_at
 from wcet_probe.analyzer.supergraph import EXIT, Edge
@@ -66,6 +69,8 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     analysis = analyze(values, lines, {p: [step.line for step in own] for p, own in steps.items()}, config)
     repeated = frozenset(node for loop in loops_of(values.forest) for node in loop.nodes)
     costs = _Costs(values, target, config, repeated, brought_back(values))
+    accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
+    costs.objects = counted_objects(accesses, lines, pointers, config, costs.is_one_address)
     for point, own in steps.items():
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
             costs.add(point, step, verdict)
@@ -84,15 +89,15 @@ class _Step(NamedTuple):
 def _steps(values: Values, point: int, lines: Lines, target: Target) -> Iterator[_Step]:
     """The accesses of a block to the data cache, in order."""
     config = target.dcache
-    accesses = list(values.accesses[point])
     if config is None:
         return
     for instruction in values.graph.points[point].block.instructions:
         if target.unified_cache:
             for number in fetched_lines((instruction,), config.line_bytes):
                 yield _Step(LineAccess(lines.of_number(number), fills=True, is_certain=True), None)
-        while accesses and accesses[0].instruction_address == instruction.address:
-            access = accesses.pop(0)
+        own = [access for access in values.accesses[point] if access.instruction_address == instruction.address]
+        # A load or store of several words goes upwards, whatever order the p-code has.
+        for access in sorted(own, key=lambda one: signed(32, one.constant)):
             fills = config.write_allocate or not access.is_store
             yield _Step(LineAccess(lines.of_access(access), fills, access.is_certain), access)
 
@@ -115,10 +120,11 @@ def _region_cycles(access: Access, memory: MemoryTiming) -> int:
 
 
 class _Starts(NamedTuple):
-    """Where stays begin; without any point there is one more in the call."""
+    """Where stays begin: at points and edges, and where ``at_entry`` also once in the call."""
 
     points: tuple[int, ...]
     edges: tuple[Edge, ...]
+    at_entry: bool
 
     def limit(self, name: str, events: Sequence[str], most: int) -> Limit:
         """``events`` take place at most ``most`` times in sum in each stay."""
@@ -126,7 +132,7 @@ class _Starts(NamedTuple):
             name,
             tuple((point, -most) for point in self.points),
             tuple((edge, -most) for edge in self.edges),
-            constant=0 if self.points else most,
+            constant=most if self.at_entry else 0,
             events=tuple((event, 1) for event in events),
         )
 
@@ -141,6 +147,8 @@ class _Costs:
         cycles, misses: by point.
         shared: points of the persistent accesses, by line.
         local: granules of the accesses that are persistent in a block only, by point and group.
+        objects: whose lines miss once each, by the accesses to them.
+        counted: accesses to them that may miss, by point.
     """
 
     values: Values
@@ -152,6 +160,8 @@ class _Costs:
     misses: Counter[int] = field(default_factory=Counter)
     shared: dict[Line, list[int]] = field(default_factory=dict)
     local: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+    objects: Mapping[Access, Objects] = field(default_factory=dict)
+    counted: dict[Objects, Counter[int]] = field(default_factory=dict)
 
     def add(self, point: int, step: _Step, verdict: Verdict) -> None:
         """Count an access.
@@ -166,7 +176,9 @@ class _Costs:
             self.cycles[point] += _region_cycles(access, self.target.memory)
         if verdict.is_hit or not fills:
             return
-        if line is None:
+        if access in self.objects:
+            self.counted.setdefault(self.objects[access], Counter())[point] += 1
+        elif line is None:
             size_bytes = access.size_bytes if access else 1
             self.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
         elif verdict.is_persistent:
@@ -185,6 +197,7 @@ class _Costs:
             by_group.setdefault(line.group, {})[line.granule] = points
         for number, granules in by_group.items():
             limits += self._share(lines.groups[number], f"miss:{number}", granules)
+        limits += object_limits(self.counted)
         names = sorted({name for limit in limits for name, _ in limit.events})
         events = [FlowEvent(name, fill) for name in names]
         if self.config.write_back:
@@ -199,14 +212,14 @@ class _Costs:
         """Limits of the misses of the persistent accesses of a group, an event for each granule.
 
         *Soundness:* a stay begins where one of the group's leaves is defined, and behind an edge that may give it
-        another value. Those that are not defined in a loop are defined once at most, and all before the group is
-        accessed.
+        another value. Those that are not defined in a loop are defined once at most. The group is not accessed before
+        all leaves are defined that decide its value.
         """
         starts = self._starts(group)
         most = group.most_lines(granules, self.config.line_bytes)
         names = []
         for granule, points in granules.items():
-            is_once = points[0] not in self.repeated or starts == _Starts(tuple(points), ())
+            is_once = points[0] not in self.repeated or starts == _Starts(tuple(points), (), at_entry=False)
             if most == len(granules) and len(points) == 1 and is_once:
                 self.misses[points[0]] += 1
                 continue
@@ -218,12 +231,27 @@ class _Costs:
         if names and most < len(granules):
             yield starts.limit(f"{prefix}:lines", names, most)
 
+    def is_one_address(self, group: Group) -> bool:
+        """Whether the variable part of ``group`` has one value in the call.
+
+        *Soundness:* all its leaves are defined once at most, and no edge gives it another value.
+        """
+        known = all(defined_at(self.values.terms[leaf].arguments) is not None for leaf in group.leaves)
+        return known and self._starts(group) == _Starts((), (), at_entry=True)
+
     def _starts(self, group: Group) -> _Starts:
         """Where stays of a group begin, but for the first of those that begin at points that are executed once."""
-        defined = {defined_at(self.values.terms[leaf].arguments) for leaf in group.leaves}
-        points = sorted(point for point in defined if point is not None and point in self.repeated)
         edges = (edge for edge, silent in self.brought_back.items() if not silent.isdisjoint(group.deciding))
-        return _Starts(tuple(points), tuple(edge for edge in edges if edge.target != EXIT))
+        return _Starts(
+            points=self._defined_again(group.leaves),
+            edges=tuple(edge for edge in edges if edge.target != EXIT),
+            at_entry=not self._defined_again(group.deciding),
+        )
+
+    def _defined_again(self, leaves: Iterable[Term]) -> tuple[int, ...]:
+        """The points in loops that define some of ``leaves``."""
+        points = {defined_at(self.values.terms[leaf].arguments) for leaf in leaves}
+        return tuple(sorted(point for point in points if point is not None and point in self.repeated))
 
     def _write_back_limits(self, misses: tuple[tuple[str, int], ...]) -> Iterator[Limit]:
         """A write-back takes a miss, and a line that was modified."""

@@ -167,6 +167,8 @@ class PointerFact:
             pointer fact names.
         first_set, sets: the address is in these sets of the data cache; or None.
         is_own_block: whether the address is in the block that the call returns or is given, or in its header.
+        lines, lines_per_set: most different lines that these addresses are in during one call of the analysed entry,
+            and most of them in one cache set; or None.
     """
 
     where: str
@@ -176,6 +178,8 @@ class PointerFact:
     sets: Expression | None
     is_own_block: bool
     because: str
+    lines: Expression | None = None
+    lines_per_set: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,7 +474,10 @@ def _pointer(entry: _Entry) -> PointerFact:
         entry.check_sha256(sha256)
     if len(entry.has("first_set", "sets")) == 1:
         raise entry.error("sets", "give both first_set and sets, or neither")
-    first_set, sets = (entry.expression(key) if entry.has(key) else None for key in ("first_set", "sets"))
+    if len(entry.has("lines", "lines_per_set")) == 1:
+        raise entry.error("lines", "give both lines and lines_per_set, or neither")
+    keys = ("first_set", "sets", "lines", "lines_per_set")
+    first_set, sets, lines, lines_per_set = (entry.expression(key) if entry.has(key) else None for key in keys)
     return PointerFact(
         where=entry.where,
         functions=MappingProxyType({function: given.get(function, "") for function in functions}),
@@ -479,6 +486,8 @@ def _pointer(entry: _Entry) -> PointerFact:
         sets=sets,
         is_own_block=entry.flag("own_block"),
         because=entry.text("because"),
+        lines=lines,
+        lines_per_set=lines_per_set,
     )
 
 

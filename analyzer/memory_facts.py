@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.expressions import Expression, evaluate
 from wcet_probe.analyzer.fact_binding import Analysed, check_place
-from wcet_probe.analyzer.facts import Facts, Place
+from wcet_probe.analyzer.facts import Facts, Place, PointerFact
 from wcet_probe.analyzer.source_match import SourceIndex
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.errors import UsageError
@@ -24,6 +24,21 @@ _WORD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Objects:
+    """What the accesses of a fact go to in one call, see `object_lines`.
+
+    Attributes:
+        where: the fact.
+        lines: most different lines.
+        lines_per_set: most of them in one cache set.
+    """
+
+    where: str
+    lines: int
+    lines_per_set: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pointers:
     """What facts say of an address of which the values say nothing.
 
@@ -31,11 +46,13 @@ class Pointers:
         alignment_bytes: the variable part is a multiple of it.
         sets: sets of the data cache that the address may be in; None for any.
         is_own_block: whether the address is in the block that the call returns or is given.
+        objects: what the addresses are in, where that is counted.
     """
 
     alignment_bytes: int = 1
     sets: frozenset[int] | None = None
     is_own_block: bool = False
+    objects: Objects | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +81,8 @@ def pointer_facts(facts: Facts, index: SourceIndex, analysed: Analysed, paramete
         alignment = evaluate(fact.multiple_of, parameters)
         if alignment < 1 or alignment & (alignment - 1):
             raise UsageError(f"{fact.where}: [[pointer]] key multiple_of: {alignment} is no power of two; give one.")
-        told = Pointers(alignment, _sets(fact.first_set, fact.sets, parameters), fact.is_own_block)
+        sets = _sets(fact.first_set, fact.sets, parameters)
+        told = Pointers(alignment, sets, fact.is_own_block, _objects(fact, parameters))
         if not fact.functions:
             if others != Pointers():
                 raise UsageError(f"{fact.where}: a second [[pointer]] without functions; name those it speaks of.")
@@ -95,8 +113,8 @@ def word_ranges(facts: Facts, image: Image, parameters: Mapping[str, int]) -> Ma
     return found
 
 
-def memory_assumptions(facts: Facts) -> Iterator[Assumption]:
-    """What the facts about memory take as given.
+def pointer_assumptions(facts: Facts) -> Iterator[Assumption]:
+    """What the facts about pointers take as given.
 
     *Soundness:* each fact is told.
     """
@@ -106,9 +124,33 @@ def memory_assumptions(facts: Facts) -> Iterator[Assumption]:
         if pointer.sets is not None:
             text += f", and they are in cache sets {pointer.first_set} and up, {pointer.sets} of them"
         yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", "every cross-checked run")
+        if pointer.lines is not None:
+            text = (
+                f"addresses {subject} are in at most {pointer.lines} lines, {pointer.lines_per_set} of them in one set"
+            )
+            yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", "not checked: no run counts them")
+
+
+def word_assumptions(facts: Facts) -> Iterator[Assumption]:
+    """What the facts about words take as given.
+
+    *Soundness:* each fact is told.
+    """
     for word in facts.words:
         text = f"the word at {word.symbol} + {word.offset} is {word.minimum} to {word.maximum}: {word.because}"
         yield Assumption(f"fact {word.where}", text, "every cross-checked run")
+
+
+def _objects(fact: PointerFact, parameters: Mapping[str, int]) -> Objects | None:
+    if fact.lines is None or fact.lines_per_set is None:
+        return None
+    lines, per_set = evaluate(fact.lines, parameters), evaluate(fact.lines_per_set, parameters)
+    if not 0 < per_set <= lines:
+        raise UsageError(
+            f"{fact.where}: [[pointer]] key lines_per_set: {per_set} of {lines} lines in one set cannot be; give at "
+            "least 1 and at most the lines."
+        )
+    return Objects(fact.where, lines, per_set)
 
 
 def _sets(first: Expression | None, count: Expression | None, parameters: Mapping[str, int]) -> frozenset[int] | None:

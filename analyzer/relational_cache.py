@@ -95,10 +95,18 @@ class RelationalCache:
     def is_persistent(self, state: CacheState, access: LineAccess) -> bool:
         """Whether ``access`` misses only if its line was not accessed before in the stay.
 
-        *Soundness:* as said of the module. An access that does not fill is never persistent.
+        *Soundness:* as said of the module. Other granules may be in the same line: none of them may have been evicted.
+        An access that does not fill is never persistent.
         """
         line = access.line
-        return line is not None and access.fills and state.stay.get(line, _NOTHING) is not None
+        if line is None or not access.fills:
+            return False
+        reach = -(-self.config.line_bytes // self.groups[line.group].alignment_bytes)
+        return all(
+            younger is not None
+            for other, younger in state.stay.items()
+            if other.group == line.group and abs(other.granule - line.granule) < reach
+        )
 
     def verdicts(self, state: CacheState, accesses: Iterable[LineAccess]) -> Iterable[Verdict]:
         """What is known of the accesses of a block, in order, at whose entry ``state`` holds.

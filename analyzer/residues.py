@@ -13,11 +13,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.state import State
+from wcet_probe.analyzer.state import Base, State
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import Edge
 from wcet_probe.analyzer.terms import Linear, Term
 from wcet_probe.analyzer.values import Values
+
+STACK_ALIGNMENT_BYTES = 8
+"""Of the stack pointer where a function is called: Arm AAPCS, section 6.2.1.2; PowerPC Embedded ABI, section 3.2.2."""
 
 _UNKNOWN_EXTENT = 1 << 31
 
@@ -89,7 +92,8 @@ class Residues:
             case "CHOICE", (_, int(one), int(other)):
                 return _joined(self._sum(terms.linear(part), None, classes) for part in (one, other))
             case "leaf", ("phi", (int(point),), location):
-                parts = []
+                # What is there at entry comes in without an edge.
+                parts: list[Residue | None] = [Residue(told, 0)] if point == 0 else []
                 for edge in self._arriving.get(point, ()):
                     state = self._values.edges[edge].state
                     part = state.read(location)  # type: ignore[arg-type]
@@ -104,6 +108,8 @@ class Residues:
         for term, factor in form.coefficients.items():
             number = strided.top(form.bits) if state is None else state.value(term)
             own = classes.setdefault(term, None) if is_unknown(factor, number) else self.of_number(number)
+            if state is not None and state.base(term) is Base.STACK:
+                modulus = min(modulus, STACK_ALIGNMENT_BYTES)
             if own is None:
                 return None
             modulus = min(modulus, factor * own.modulus & -(factor * own.modulus))

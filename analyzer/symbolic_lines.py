@@ -22,16 +22,14 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.memory_facts import PointerFacts
-from wcet_probe.analyzer.residues import Residue, Residues, is_unknown, joined
+from wcet_probe.analyzer.pcode_semantics import signed
+from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, Residues, is_unknown, joined
 from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.terms import Linear, Term, combined
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values
 from wcet_probe.model import CacheConfig
-
-STACK_ALIGNMENT_BYTES = 8
-"""Of the stack pointer where a function is called: Arm AAPCS, section 6.2.1.2; PowerPC Embedded ABI, section 3.2.2."""
 
 
 class Line(NamedTuple):
@@ -83,13 +81,10 @@ class Group:
 
         *Soundness:* no only if both are known to be in different sets, or to be the same line where they are not.
         """
-        if self.sets is None or other.sets is None:
-            return True
-        shared = self.sets & other.sets
-        if not shared or self.numbers is None or other.numbers is None:
-            return bool(shared)
-        both = {number for number in self.numbers | other.numbers if number % self.set_count in shared}
-        return len(both) > len(shared)
+        if self.numbers is not None and other.numbers is not None:
+            both = self.numbers | other.numbers
+            return len({number % self.set_count for number in both}) < len(both)
+        return self.sets is None or other.sets is None or not self.sets.isdisjoint(other.sets)
 
 
 class Lines:
@@ -101,16 +96,18 @@ class Lines:
         self._pointers = pointers
         self._numbers: dict[object, int] = {}
         self._variables: list[Mapping[Term, int]] = []
+        self._granules: list[set[int]] = []
         self.groups: list[Group] = []
         seen: dict[tuple[tuple[Term, int], ...], list[tuple[Access, int]]] = {}
         for access in (access for point in sorted(values.states) for access in values.accesses[point]):
             if self._line_number(access) is None and access.pointer is not None:
                 address = values.terms.linear(access.pointer)
                 seen.setdefault(tuple(address.coefficients.items()), []).append(
-                    (access, _signed(address.constant, address.bits))
+                    (access, signed(address.bits, address.constant))
                 )
         for variable, found in seen.items():
-            self._add(variable, self._group(variable, found), dict(variable))
+            number = self._add(variable, self._group(variable, found), dict(variable))
+            self._granules[number] |= {self.groups[number].granule(constant) for _, constant in found}
 
     def of_number(self, number: int) -> Line:
         """The line of address ``number * line bytes``."""
@@ -138,14 +135,15 @@ class Lines:
         known = self._numbers.get(tuple(address.coefficients.items()))
         if known is None or not self.groups[known].is_short:
             return None
-        return Line(known, self.groups[known].granule(_signed(address.constant, address.bits)))
+        return Line(known, self.groups[known].granule(signed(address.bits, address.constant)))
 
     def renamed(self, line: Line, old: Linear, new: Linear, stale: Collection[Term]) -> Line | None:
         """The name that ``line`` has by ``new``, where what it speaks of is ``old``; None where it has none.
 
         *Soundness:* ``old`` and ``new`` are equal, so the address of a byte of the line is the same with ``new`` added
         and ``old`` subtracted as often as it contains ``old``. What is left of it speaks of no leaf among ``stale``,
-        which may have other values by now.
+        which may have other values by now. By its new name the line is one that some access may be to, and it may meet
+        whatever it may meet by the old one.
         """
         variable = self._variables[line.group]
         term, coefficient = next(iter(old.coefficients.items()), (None, 0))
@@ -157,7 +155,10 @@ class Lines:
         rest = combined(Linear(variable, offset, old.bits), old, -times)
         if any(not self._terms.leaves(one).isdisjoint(stale) for one in rest.coefficients):
             return None
-        return self.of_address(combined(rest, new, times))
+        named = self.of_address(combined(rest, new, times))
+        if named is None or named.granule not in self._granules[named.group]:
+            return None
+        return named if _covers(self.groups[named.group], group) else None
 
     def _line_number(self, access: Access) -> int | None:
         if access.base is Base.NUMBER and access.offset.is_constant:
@@ -168,6 +169,7 @@ class Lines:
         self._numbers[key] = len(self.groups)
         self.groups.append(group)
         self._variables.append(variable)
+        self._granules.append(set())
         return self._numbers[key]
 
     def _group(self, variable: Sequence[tuple[Term, int]], found: Sequence[tuple[Access, int]]) -> Group:
@@ -187,14 +189,12 @@ class Lines:
         told = self._pointers.of(access.instruction_address).alignment_bytes
         known, residue = self._config.line_bytes, 0
         for factor, term, part in access.parts:
-            if is_unknown(factor, part):
-                own = self._residues.of_unknown(term, told)
-            elif part.is_constant and access.base is Base.STACK:
-                own = Residue(STACK_ALIGNMENT_BYTES, part.low)  # an offset from the stack pointer at entry
-            else:
-                own = self._residues.of_number(part)
+            is_told = is_unknown(factor, part)
+            own = self._residues.of_unknown(term, told) if is_told else self._residues.of_number(part)
             known = min(known, factor * own.modulus & -(factor * own.modulus))
             residue += factor * own.residue
+        if access.base is Base.STACK:
+            known = min(known, STACK_ALIGNMENT_BYTES)
         return Residue(known, residue % known)
 
     def place_of(self, access: Access) -> str:
@@ -234,7 +234,7 @@ class Lines:
         page_bytes = config.sets * config.line_bytes
         low, extent = access.constant, access.size_bytes
         for factor, _, part in access.parts:
-            step = _signed(factor, part.bits)
+            step = signed(part.bits, factor)
             low += step * part.low
             if step * part.stride % page_bytes:
                 low += min(0, step * part.extent)
@@ -254,6 +254,14 @@ class Lines:
         return frozenset(numbers) if len(numbers) <= self._config.sets else None
 
 
+def _covers(wide: Group, narrow: Group) -> bool:
+    """Whether lines of ``wide`` may be wherever lines of ``narrow`` may be."""
+    return all(
+        known is None or (other is not None and other <= known)
+        for known, other in ((wide.numbers, narrow.numbers), (wide.sets, narrow.sets))
+    )
+
+
 def _united(parts: Iterable[frozenset[int] | None]) -> frozenset[int] | None:
     """The union; None, which stands for everything, if a part is."""
     found: set[int] = set()
@@ -262,8 +270,3 @@ def _united(parts: Iterable[frozenset[int] | None]) -> frozenset[int] | None:
             return None
         found |= part
     return frozenset(found)
-
-
-def _signed(number: int, bits: int) -> int:
-    half = 1 << (bits - 1)
-    return ((number + half) & (2 * half - 1)) - half

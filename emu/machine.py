@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from types import TracebackType
 from typing import Self
@@ -16,6 +16,7 @@ from wcet_probe.emu.measurement import executions, measurement
 from wcet_probe.emu.memory import GuestMemory, Region, region
 from wcet_probe.emu.native import OUTSIDE_CODE, PROBLEM_EXECUTED, RUNNING
 from wcet_probe.emu.observer import Observation, Observer
+from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table
 from wcet_probe.errors import EmulationError, ImageError, UsageError
 from wcet_probe.image import require_symbol
@@ -139,6 +140,35 @@ class Machine:
             self._replay_part(part)
             counts.extend(self._observer.operation_instructions())
         return tuple(counts)
+
+    def replay_sets(self, trace: Trace, expected: Mapping[str, Collection[int]]) -> OperationSets:
+        """As ``replay``; what each operation touches of the data cache, from the allocator's entry to its return.
+
+        Parameters:
+            trace: at most 2**20 operations.
+            expected: sets by name of the region; each of its accesses to another set is told of.
+
+        Raises:
+            UsageError: the target has no data cache, or the trace is too long.
+            EmulationError: the guest went astray.
+        """
+        cache = self._target.dcache
+        if cache is None:
+            message = f"{self._target.name} has no data cache, and so no sets; choose another target, or --cache d:."
+            raise UsageError(message)
+        if len(trace) > _OPERATIONS_AT_ONCE:
+            message = f"{len(trace)} operations are too many to watch at once; give {_OPERATIONS_AT_ONCE} at most."
+            raise UsageError(message)
+        first = register_id(self._target.isa, "r3" if self._target.isa is Isa.POWERPC else "r0")
+        watch = SetWatch(tuple(self.memory.regions.values()), cache.sets, trace.kinds, expected, first)
+        self._observer.record_sets(watch.setup)
+        try:
+            self._observer.restart(InitialCache.COLD, operations=len(trace))
+            self._hook(instructions=True)
+            self._replay(trace)
+        finally:
+            self._observer.record_sets(None)
+        return watch.result()
 
     def measure(
         self,

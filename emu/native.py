@@ -12,7 +12,7 @@ from pathlib import Path
 from wcet_probe.errors import WcetProbeError
 from wcet_probe.model import CacheConfig, InitialCache, Replacement, UncachedRegion
 
-_ABI_VERSION = 5
+_ABI_VERSION = 6
 
 REPLACEMENT = {Replacement.LRU: 0, Replacement.FIFO: 1, Replacement.PLRU: 2, Replacement.RANDOM: 3}
 CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
@@ -20,6 +20,10 @@ CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
 CONDITIONAL_BRANCH, IN_IT_BLOCK, WRITES_STACK_POINTER, PROBLEM = 1, 2, 4, 8
 LOAD, STORE = 1, 2
 RUNNING, STRAY_ACCESS, PROBLEM_EXECUTED, OUTSIDE_CODE = range(4)
+UNEXPECTED_KEPT = 4
+SET_RECORD_HEAD = 5
+SET_RECORD_WORDS = SET_RECORD_HEAD + 2 * UNEXPECTED_KEPT
+"""32-bit words of ``struct wp_operation_sets``: single numbers, then pairs."""
 
 
 class CacheLayout(Structure):
@@ -148,6 +152,23 @@ class SetupLayout(Structure):
     ]
 
 
+class SetSetupLayout(Structure):
+    """``struct wp_set_setup``."""
+
+    _fields_ = [
+        ("operations", POINTER(c_uint32)),
+        ("kinds", POINTER(c_uint8)),
+        ("expected", POINTER(c_uint8)),
+        ("touched", POINTER(c_uint8)),
+        ("counts", POINTER(c_uint32)),
+        ("is_counted", POINTER(c_uint8)),
+        ("capacity", c_uint32),
+        ("range_count", c_uint32),
+        ("sets", c_uint32),
+        ("first_register", c_int32),
+    ]
+
+
 class CountsLayout(Structure):
     """``struct wp_counts``."""
 
@@ -192,6 +213,7 @@ def load() -> ctypes.CDLL:
         "wp_observer_fill_caches": [c_void_p, c_uint32],
         "wp_observer_restart": [c_void_p],
         "wp_observer_record_operations": [c_void_p, POINTER(c_uint32), c_uint32],
+        "wp_observer_record_sets": [c_void_p, POINTER(SetSetupLayout)],
         "wp_observer_settle": [c_void_p, c_uint32],
         "wp_observer_finish": [c_void_p],
         "wp_observer_counts": [c_void_p, *map(POINTER, (CountsLayout, CacheCountsLayout, CacheCountsLayout))],

@@ -126,6 +126,10 @@ class Observer:
             self._library.wp_observer_fill_caches(self.handle, native.CONTENT[initial])
         self._library.wp_observer_restart(self.handle)
 
+    def record_sets(self, setup: native.SetSetupLayout | None) -> None:
+        """From the next restart on have the tables of ``setup`` filled as well; None: no more."""
+        self._library.wp_observer_record_sets(self.handle, ctypes.byref(setup) if setup else None)
+
     def settle(self, program_counter: int) -> None:
         """The engine left a block in the middle: take back what was counted of it from ``program_counter`` on.
 

@@ -47,7 +47,7 @@ def both_sides(bound: Bound, measurement: Measurement, scenario: str, width: int
         note = f"{scenario} does not look for the dearest call of all, so the slack says nothing about the bound"
         lines += paragraph("", note, width, 1)
     elif measurement.icache.present or measurement.dcache.present:
-        lines += paragraph("", "the bound in cycles takes each data access behind a cache as a miss", width, 1)
+        lines += paragraph("", "the bound in cycles holds for any content of the caches at entry", width, 1)
     return lines
 
 

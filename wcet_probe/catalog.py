@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from wcet_probe.errors import UsageError, unknown_name
-from wcet_probe.model import Allocator, Complexity, Parameter, Target
+from wcet_probe.model import Allocator, Complexity, Parameter, SetPromise, Target
 from wcet_probe.resources import folder
 from wcet_probe.target_file import parse_target
 
@@ -63,6 +63,7 @@ def load_allocator(
         complexity=MappingProxyType({operation: Complexity(**c) for operation, c in manifest["complexity"].items()}),
         literature=tuple(manifest["literature"]),
         facts=_facts(name, home),
+        promise=SetPromise(**manifest["promise"]) if "promise" in manifest else None,
     )
 
 

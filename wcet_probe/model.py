@@ -256,6 +256,23 @@ class Complexity:
 
 
 @dataclass(frozen=True, slots=True)
+class SetPromise:
+    """An allocator promises to touch the data cache in reserved sets only, but for the block that a call is about.
+
+    Attributes:
+        first_set, sets: names of the parameters that tell the reserved sets, where its data and descriptors lie.
+        cache_sets, line_bytes: names of the parameters that tell the cache that it is built for.
+        source: who promises it.
+    """
+
+    first_set: str
+    sets: str
+    cache_sets: str
+    line_bytes: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Allocator:
     """An allocator: C sources, entry points, parameters, claims. Everything in it is data of ``allocators/``.
 
@@ -273,6 +290,7 @@ class Allocator:
         complexity: claimed complexity by operation (``malloc``, ``free``).
         literature: the papers and sections that the code is written from.
         facts: files of flow facts, as ``(file name, text)``.
+        promise: which cache sets it keeps to, or None where it promises nothing.
     """
 
     name: str
@@ -289,6 +307,7 @@ class Allocator:
     complexity: Mapping[str, Complexity]
     literature: tuple[str, ...]
     facts: tuple[tuple[str, str], ...] = ()
+    promise: SetPromise | None = None
 
 
 # ---------------------------------------------------------------------------------------------------------------- image

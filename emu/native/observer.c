@@ -18,6 +18,7 @@
  */
 #include "cache.h"
 #include "loops.h"
+#include "sets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,7 @@ struct wp_observer {
     struct wp_counts counts;
     struct wp_cache icache, dcache;
     struct wp_loops loops;
+    struct wp_sets sets;
     bool has_icache, has_dcache, stack_pointer_pending;
     uint32_t branch_behind, branch_cycles; /* a conditional branch that has just run: taken unless control goes on here */
     uint32_t block_row, block_behind;      /* rows of the block under way, equal: there is none */
@@ -107,7 +109,7 @@ struct wp_observer {
     uint8_t *range_of_page; /* 1 + index of the range that holds some of a 4 KiB page, 0: none; no two share one */
 };
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 5; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 6; }
 
 static uint32_t page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
 
@@ -162,6 +164,7 @@ WP_EXPORT void wp_observer_restart(struct wp_observer *observer)
     observer->branch_behind = observer->branch_cycles = 0;
     observer->block_row = observer->block_behind = observer->fetched_row = 0;
     observer->stack_pointer_pending = observer->in_operation = false;
+    observer->sets.operation = NULL;
     memset(setup->entered, 0, sizeof *setup->entered * rows);
     memset(setup->left, 0, sizeof *setup->left * rows);
     for (uint32_t i = 0; i < setup->range_count; i++) {
@@ -183,6 +186,14 @@ WP_EXPORT void wp_observer_record_operations(struct wp_observer *observer, uint3
 {
     observer->operation_instructions = instructions;
     observer->operation_capacity = capacity;
+}
+
+/* From the next restart on, keep what each of these operations touches as well; NULL: no more. */
+WP_EXPORT void wp_observer_record_sets(struct wp_observer *observer, const struct wp_set_setup *setup)
+{
+    observer->sets = (struct wp_sets){0};
+    if (setup && observer->has_dcache)
+        observer->sets.setup = *setup;
 }
 
 static void stop(struct wp_observer *observer, uc_engine *engine, enum wp_stop why, uint32_t pc, uint32_t address)
@@ -265,18 +276,30 @@ WP_EXPORT void wp_observer_finish(struct wp_observer *observer)
     observer->block_row = observer->block_behind = observer->fetched_row = 0;
 }
 
-static void count_operation(struct wp_observer *observer, uint32_t address)
+static uint32_t read_register(const struct wp_observer *observer, uc_engine *engine, int32_t id)
+{
+    uint32_t value = 0;
+    observer->setup.read_register(engine, id, &value);
+    return value;
+}
+
+static void count_operation(struct wp_observer *observer, uc_engine *engine, uint32_t address)
 {
     const struct wp_setup *const setup = &observer->setup;
     struct wp_counts *const counts = &observer->counts;
     const bool in_harness = address - setup->harness_base < setup->harness_bytes;
+    struct wp_sets *const sets = observer->sets.setup.operations ? &observer->sets : NULL;
     if (in_harness && observer->in_operation) {
+        if (sets)
+            wp_sets_end(sets, read_register(observer, engine, sets->setup.first_register));
         if (counts->operations < observer->operation_capacity)
             observer->operation_instructions[counts->operations] =
                 (uint32_t)(counts->instructions - observer->operation_start);
         counts->operations++;
         observer->in_operation = false;
     } else if (!in_harness && !observer->in_operation) {
+        if (sets)
+            wp_sets_begin(sets, counts->operations, read_register(observer, engine, sets->setup.first_register));
         observer->operation_start = counts->instructions;
         observer->in_operation = true;
     }
@@ -296,7 +319,7 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
         return;
     }
     if (observer->operation_capacity)
-        count_operation(observer, (uint32_t)address);
+        count_operation(observer, engine, (uint32_t)address);
     const uint32_t first = offset / 2, behind = (offset + size_bytes) / 2;
     const struct wp_instruction *const table = setup->instructions;
     counts->instructions += table[behind].instructions_before - table[first].instructions_before;
@@ -328,13 +351,6 @@ WP_EXPORT void wp_observer_watch(uc_engine *engine, uint64_t address, uint32_t s
     const bool known = offset < observer->setup.code_bytes && size_bytes <= observer->setup.code_bytes - offset;
     (void)engine;
     wp_loops_block(&observer->loops, known ? offset / 2 : 0, known ? (offset + size_bytes) / 2 : 0);
-}
-
-static uint32_t read_register(const struct wp_observer *observer, uc_engine *engine, int32_t id)
-{
-    uint32_t value = 0;
-    observer->setup.read_register(engine, id, &value);
-    return value;
 }
 
 /* ARM condition codes on the flags N, Z, C, V (ARM ARM DDI 0100I, A3.2). */
@@ -426,8 +442,11 @@ static void access_data(struct wp_observer *observer, uc_engine *engine, uint32_
     const uint32_t row = (pc - observer->setup.code_base) / 2;
     fetch_pending(observer, row + observer->setup.instructions[row].size_bytes / 2);
     const uint32_t shift = observer->dcache.line_shift;
-    for (uint32_t line = address >> shift; line <= (address + bytes - 1) >> shift; line++)
+    for (uint32_t line = address >> shift; line <= (address + bytes - 1) >> shift; line++) {
         wp_cache_access(&observer->dcache, line, is_write);
+        if (observer->sets.operation)
+            wp_sets_access(&observer->sets, observer->range_of_page[page_of(address)] - 1u, line, pc, address);
+    }
 }
 
 /* Kept out of its only caller, which has nothing to do for most instructions and need then save no register. */
