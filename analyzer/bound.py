@@ -142,11 +142,11 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
     """
     progress(f"following the values of {request.entry}")
     parameters = parameter_values(request.facts, request.parameters)
-    values = _values(request, parameters)
+    index = index_sources(request.sources)
+    values = _values(request, parameters, index)
     progress("bounding the loops")
     conflicts = tuple(_conflict_limit(number, each) for number, each in enumerate(conflicting_edges(values)))
     analysed = analysed_code(request.image, values)
-    index = index_sources(request.sources)
     icache = None if request.target.unified_cache else request.target.icache
     fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {})
     told = pointer_facts(request.facts, index, analysed, parameters)
@@ -157,15 +157,15 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
 # --------------------------------------------------------------------------------------------------------------- values
 
 
-def _values(request: BoundRequest, parameters: Mapping[str, int]) -> Values:
+def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceIndex) -> Values:
     """Values of the graph, whose indirect branches are resolved by the values of a smaller one."""
     image = request.image
     lifter = Lifter(request.target.pcode_language, request.target.isa, code_reader(image.segments))
     entry = require_symbol(image, request.entry)
     if not entry.is_function:
         raise UsageError(f"{request.entry} is no function of the image; name one of its functions.")
-    depths = _recursion_depths(request, parameters)
-    told = _told_targets(request)
+    depths = _recursion_depths(request, parameters, index)
+    told = _told_targets(request, index)
     indirect = dict(told)
     arguments = _arguments(request, parameters)
     # Without caches nothing hangs on them, and each is one assumption more.
@@ -189,20 +189,18 @@ def _values(request: BoundRequest, parameters: Mapping[str, int]) -> Values:
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
 
 
-def _recursion_depths(request: BoundRequest, parameters: Mapping[str, int]) -> dict[str, int]:
+def _recursion_depths(request: BoundRequest, parameters: Mapping[str, int], index: SourceIndex) -> dict[str, int]:
     """How often a function may stand in a call path, as facts say."""
     everything = Analysed(request.image, [function.name for function in request.image.functions], ())
-    index = index_sources(request.sources)
     for fact in request.facts.recursions:
         check_place(fact.where, fact.place, fact.sha256, index, everything)
     return {fact.place.function: evaluate(fact.max_depth, parameters) for fact in request.facts.recursions}
 
 
-def _told_targets(request: BoundRequest) -> dict[int, tuple[int, ...]]:
+def _told_targets(request: BoundRequest, index: SourceIndex) -> dict[int, tuple[int, ...]]:
     """Targets of indirect branches and calls, as facts name them."""
     image = request.image
     everything = Analysed(image, [function.name for function in image.functions], ())
-    index = index_sources(request.sources)
     told: dict[int, tuple[int, ...]] = {}
     for fact in request.facts.calls:
         ranges = check_place(fact.where, fact.place, fact.sha256, index, everything)

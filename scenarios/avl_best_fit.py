@@ -9,6 +9,9 @@ that the insertion that follows goes down twice as many nodes and changes every 
 The state is built level by level: free blocks enter the tree in breadth-first order, with used ones (fences) between
 them, and no rotation ever happens while it is set up.
 
+On a core with a cache the fences also bring the nodes that are visited and rotated into the same two sets, where they
+evict each other: the way up misses again on what the way down has read.
+
 Sources: C06 table 1 (1.44 log2 is the height of such a tree); the state itself is not in the papers.
 """
 
@@ -16,13 +19,14 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.scenarios.cache_sets import fences, way_bytes
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_blocks
 from wcet_probe.scenarios.random_workload import random_plans
 
@@ -31,6 +35,9 @@ _USED, _BALANCED, _TALLER = 0, 1, 2
 _STATE_MASK = 3
 
 _DRIVER = "tree height = largest h with 2M(F(h + 2) - 1) + c <= H, F Fibonacci's numbers, c what the larger blocks add"
+_IN_A_SET = ", nodes in one set"
+_LEVELS_FOR_ROOM = 6
+"""How much lower a tree is tried whose nodes are moved apart."""
 _MOST_BYTES_FOR_ALL_KINDS = 1 << 20
 """Up to this heap single rotations and long ways are tried too: from 1 to 256 KiB they are never dearer."""
 
@@ -109,6 +116,19 @@ def behind(height: int, kind: str) -> int:
     return 2 if height % 2 and height > 1 and kind != "long" else 0
 
 
+def rotated_positions(height: int, kind: str) -> Iterator[int]:
+    """In-order positions of the nodes on the path of ``spine``, and of those that rotations bring up from beside it."""
+    shape, first = spine(height, kind), 0
+    while shape:
+        at = first + _size(shape.left)
+        yield at
+        if shape.left and kind != "long":
+            yield first + _size(shape.left.left)
+            if shape.left.right:
+                yield first + _size(shape.left.left) + 1 + _size(shape.left.right.left)
+        shape, first = shape.right, at + 1
+
+
 def sparsest_nodes(height: int) -> int:
     """Nodes of the sparsest AVL tree of ``height``: F(height + 2) - 1."""
     return _size(sparse(height))
@@ -176,14 +196,23 @@ def _highest(sizes: _Sizes, extra: Callable[[int], int], least: int) -> int:
     return height
 
 
-def _trace(sizes: _Sizes, free_sizes: list[int], order: Iterator[int]) -> Trace:
+def _trace(
+    sizes: _Sizes, free_sizes: list[int], order: Iterator[int], moved: Collection[int] = (), modulus: int = 1
+) -> Trace:
     """Free blocks of ``free_sizes`` in address order, freed in ``order``, each with a fence behind it; no more is free.
 
-    Block i is in slot 2i, the fence behind it in slot 2i + 1.
+    Block i is in slot 2i, the fence behind it in slot 2i + 1. The headers of the blocks ``moved`` end where a line
+    does, at addresses that are congruent modulo ``modulus`` bytes.
+
+    Raises:
+        HeapTooSmallError: the heap has no room to move them.
     """
-    fence = sizes.minimum
-    rest = sizes.heap - HEADER_BYTES - sum(free_sizes) - fence * len(free_sizes)
-    bodies = [b - HEADER_BYTES for size in free_sizes for b in (size, fence)]
+    between = list(fences(free_sizes, sizes.minimum, moved, residue=-HEADER_BYTES % modulus, modulus=modulus))
+    rest = sizes.heap - HEADER_BYTES - sum(free_sizes) - sum(between)
+    if rest < sizes.minimum:
+        message = f"a heap of {sizes.heap} bytes cannot hold the scenario's state; give a larger --heap."
+        raise HeapTooSmallError(message)
+    bodies = [b - HEADER_BYTES for pair in zip(free_sizes, between, strict=True) for b in pair]
     bodies.append(rest - HEADER_BYTES)
     freed = [2 * at for at in order]
     count = len(bodies)
@@ -200,26 +229,42 @@ def _trace(sizes: _Sizes, free_sizes: list[int], order: Iterator[int]) -> Trace:
 
 
 def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    return tuple(_alloc_plan(request, kind) for kind in ("double", *_other_kinds(request)))
+    return (
+        *(_alloc_plan(request, kind) for kind in ("double", *_other_kinds(request))),
+        *_alloc_plans_in_a_set(request),
+    )
+
+
+def _alloc_plans_in_a_set(request: HeapRequest) -> Iterator[ScenarioPlan]:
+    """The same with nodes that evict each other: the highest tree that the heap has room for."""
+    modulus = way_bytes(request)
+    for lower in range(_LEVELS_FOR_ROOM if modulus else 0):
+        try:
+            yield _alloc_plan(request, "double", lower=lower, modulus=modulus or 1)
+        except HeapTooSmallError:
+            continue
+        return
 
 
 def _other_kinds(request: HeapRequest) -> tuple[str, ...]:
     return ("single", "long") if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else ()
 
 
-def _alloc_plan(request: HeapRequest, kind: str) -> ScenarioPlan:
+def _alloc_plan(request: HeapRequest, kind: str, *, lower: int = 0, modulus: int = 1) -> ScenarioPlan:
+    """``lower`` levels lower than the highest tree; with a ``modulus`` the nodes touched are moved, see `_trace`."""
     sizes = _sizes(request)
     cut = sizes.larger(sizes.minimum)
     found = cut + sizes.rest
-    height = _highest(sizes, lambda h: (1 + behind(h, kind)) * (found - sizes.minimum), 4)
+    height = _highest(sizes, lambda h: (1 + behind(h, kind)) * (found - sizes.minimum), 4 + lower) - lower
+    moved = set(rotated_positions(height, kind)) if modulus > 1 else set[int]()
     shape = spine(height, kind)
     count, large = _size(shape), 1 + behind(height, kind)
     down = height if kind == "long" else (height + 2) // 2
     rotated = 0 if kind == "long" else (height - 1) // 2
     return ScenarioPlan(
         scenario="worst-alloc",
-        variant=f"{kind} rotations" if rotated else "long way, no rotation",
-        trace=_trace(sizes, [sizes.minimum] * (count - large) + [found] * large, _level_order(shape)),
+        variant=(f"{kind} rotations" if rotated else "long way, no rotation") + (_IN_A_SET if moved else ""),
+        trace=_trace(sizes, [sizes.minimum] * (count - large) + [found] * large, _level_order(shape), moved, modulus),
         measured=Operation(OperationKind.MALLOC, 0, cut - HEADER_BYTES),
         initial_cache=InitialCache.DIRTY,
         state=(
@@ -251,11 +296,26 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     return (
         *(_free_plan(sizes, "double", heights) for heights in subtrees),
         *(_free_plan(sizes, kind, subtrees[0]) for kind in _other_kinds(request)),
+        *_free_plans_in_a_set(sizes, way_bytes(request), height),
     )
 
 
-def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int]) -> ScenarioPlan:
-    """The neighbours are at the ends of the paths in the two subtrees of the root, which are of ``heights``."""
+def _free_plans_in_a_set(sizes: _Sizes, modulus: int | None, height: int) -> Iterator[ScenarioPlan]:
+    """The same with nodes that evict each other, in the highest tree that the heap has room for."""
+    for top in range(height, max(3, height - _LEVELS_FOR_ROOM) if modulus else height, -1):
+        try:
+            for heights in ((top - 1, top - 1), (top - 2, top - 1), (top - 1, top - 2)):
+                yield _free_plan(sizes, "double", heights, modulus or 1)
+        except HeapTooSmallError:
+            continue
+        return
+
+
+def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int], modulus: int = 1) -> ScenarioPlan:
+    """The neighbours are at the ends of the paths in the two subtrees of the root, which are of ``heights``.
+
+    With a ``modulus`` the nodes that are touched are moved, see `_trace`.
+    """
     left, right = (spine(h, kind) for h in heights)
     shape = _joined(left, right)
     count, height = shape.size, 1 + max(heights)
@@ -267,10 +327,16 @@ def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int]) -> ScenarioPl
     free_sizes = [sizes.minimum] * after + [larger] * (count - after)
     free_sizes[before + 1], free_sizes[after] = larger, free_sizes[before + 1]
     rotated = [0 if kind == "long" else (h - 1) // 2 for h in heights]
+    moved = set[int]()
+    if modulus > 1:
+        behind_root = _size(left) + 1
+        moved = {place[at] for at in rotated_positions(heights[0], kind)} | {place[_size(left)]}
+        moved |= {place[behind_root + at] for at in rotated_positions(heights[1], kind)}
     return ScenarioPlan(
         scenario="worst-free",
-        variant=f"{kind} {'ways' if kind == 'long' else 'rotations'}, subtrees of height {heights[0]} and {heights[1]}",
-        trace=_trace(sizes, free_sizes, (place[at] for at in _level_order(shape))),
+        variant=f"{kind} {'ways' if kind == 'long' else 'rotations'}, subtrees of height {heights[0]} and {heights[1]}"
+        + (_IN_A_SET if moved else ""),
+        trace=_trace(sizes, free_sizes, (place[at] for at in _level_order(shape)), moved, modulus),
         measured=Operation(OperationKind.FREE, 2 * before + 1),
         initial_cache=InitialCache.DIRTY,
         state=(

@@ -20,7 +20,7 @@ from tests.ci_samples import (
     real,
 )
 from wcet_probe import probe
-from wcet_probe.baseline import baseline_document, baseline_entries, baseline_entry, load_baseline, write_whole
+from wcet_probe.baseline import baseline_document, baseline_entries, baseline_entry, load_baseline
 from wcet_probe.budgets import read_budgets
 from wcet_probe.cli import budgeted, main
 from wcet_probe.config import load_config
@@ -335,16 +335,6 @@ def test_a_baseline_is_read_as_it_was_written(tmp_path):
     entries = (baseline_entry("a", RESULT), baseline_entry("b", changed("image/compiler", "")))
     document = json.loads(json.dumps(baseline_document(reversed(entries))))
     assert baseline_entries(document, tmp_path) == entries
-
-
-def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path, monkeypatch):
-    file = tmp_path / "f"
-    write_whole(file, "old")
-    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
-    with pytest.raises(WcetProbeError, match=r"cannot write .*: No space left"):
-        write_whole(file, "new")
-    assert file.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [file]
 
 
 # --------------------------------------------------------------------------------------------------------------- golden

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from wcet_probe import evidence
 from wcet_probe.errors import UsageError, VerificationError
-from wcet_probe.evidence import MANIFEST, pack_bytes, parse_json, read_pack, read_pack_file, write_pack_file
+from wcet_probe.evidence import MANIFEST, pack_bytes, parse_json, read_pack, read_pack_file
 from wcet_probe.model import InitialCache
 from wcet_probe.recorded import file_stem, recorded_results
 from wcet_probe.sbom import bill_of_materials, installed_packages, serial_number
@@ -113,16 +113,6 @@ def test_nothing_larger_than_a_pack_is_read_or_written(tmp_path, monkeypatch):
         read_pack_file(tmp_path / "large")
     with pytest.raises(UsageError, match="fewer results"):
         pack_bytes(MEMBERS)
-
-
-def test_a_pack_is_written_whole_or_not_at_all(tmp_path):
-    write_pack_file(tmp_path / "a.zip", PACK)
-    assert [file.name for file in tmp_path.iterdir()] == ["a.zip"]
-    (tmp_path / "folder").mkdir()
-    for bad in (tmp_path / "folder", tmp_path / "none" / "a.zip"):
-        with pytest.raises(UsageError, match="cannot write"):
-            write_pack_file(bad, PACK)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.zip", "folder"]
 
 
 @pytest.mark.parametrize("text", [b'{"a": 1, "a": 2}', b"[" * 100_000, b"\xff", b"{", b"1" * 10_000])

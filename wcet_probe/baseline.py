@@ -7,7 +7,6 @@ by hashes.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from wcet_probe import __version__
-from wcet_probe.errors import UsageError, WcetProbeError
+from wcet_probe.errors import UsageError
 from wcet_probe.sizes import format_size
 
 FORMAT = "wcet-probe-baseline"
@@ -142,23 +141,6 @@ def load_baseline(name: str, folder: Path) -> tuple[BaselineEntry, ...]:
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{file} cannot be read as JSON; write it anew with --save-baseline {name}.") from error
     return baseline_entries(document, file)
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Write ``text`` to ``file``, as UTF-8: to a temporary file beside it, which then takes its place.
-
-    Raises:
-        WcetProbeError: it cannot be written; ``file`` is as it was.
-    """
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(text.encode())
-        beside.replace(file)
-    except OSError as error:
-        raise WcetProbeError(f"cannot write {file}: {error.strerror}; name a place that you can write to.") from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _canonical(value: object) -> str:

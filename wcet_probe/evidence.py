@@ -8,7 +8,6 @@ can change unnoticed. The record formats are those of the .ZIP File Format Speci
 from __future__ import annotations
 
 import json
-import os
 import re
 import struct
 from bisect import bisect_left
@@ -108,23 +107,6 @@ def read_pack_file(file: Path) -> bytes:
     if len(data) > LARGEST_BYTES:
         raise UsageError(f"{file} is larger than a pack can be, {LARGEST_BYTES} bytes; name an evidence pack.")
     return data
-
-
-def write_pack_file(file: Path, data: bytes) -> None:
-    """Write ``data`` to a file beside ``file`` and rename it, so that nobody sees half a pack.
-
-    Raises:
-        UsageError: the folder does not exist or cannot be written to.
-    """
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(data)
-        beside.replace(file)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise UsageError(
-            f"cannot write {file}: {error.strerror}; name a file in a folder that you can write to."
-        ) from error
 
 
 def parse_json(data: bytes) -> Any:  # noqa: ANN401  (JSON)

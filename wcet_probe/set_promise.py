@@ -20,7 +20,7 @@ from wcet_probe.analyzer.bound import BoundRequest
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model import CacheConfig, Instruction
 from wcet_probe.program import Program
-from wcet_probe.proof import AccessRange, Assumption, Bound
+from wcet_probe.proof import AccessRange, Bound
 from wcet_probe.proving import allocator_facts, fact_parameters, prove_operation
 from wcet_probe.set_lines import Mate, line_mates
 
@@ -82,6 +82,16 @@ class Offence:
 
 
 @dataclass(frozen=True, slots=True)
+class Lemma:
+    """A flow fact about pointers that accesses rest on: ``id``, what is assumed, why it holds, how it is checked."""
+
+    id: str
+    statement: str
+    because: str
+    check: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetProof:
     """What is proved of one operation.
 
@@ -91,8 +101,8 @@ class SetProof:
         may_touch: sets but those of the own block and of the stack.
         stack_bytes: deepest access below the stack pointer at entry.
         offences: instructions that are not known to keep to the allowed sets.
-        lemmas: assumptions that tell where pointers lead.
-        assumptions: how many the proof rests on, the lemmas included.
+        lemmas: flow facts that tell where pointers lead.
+        assumptions: names of all that the proof rests on, the lemmas included.
         counts: most accesses, by size of the heap in bytes.
         no_bound: why nothing is proved, or empty.
     """
@@ -102,8 +112,8 @@ class SetProof:
     may_touch: frozenset[int]
     stack_bytes: int
     offences: tuple[Offence, ...]
-    lemmas: tuple[Assumption, ...]
-    assumptions: int
+    lemmas: tuple[Lemma, ...]
+    assumptions: tuple[str, ...]
     counts: Mapping[int, AccessBound]
     no_bound: str = ""
 
@@ -186,7 +196,7 @@ def prove_sets(
             progress(f"counting accesses of {role}, heap of {size} bytes")
             counts[size] = most_accesses(_request(program, role, size))
     except AnalysisError as error:
-        return SetProof(role, {}, frozenset(range(allowed.sets)), 0, (), (), 0, {}, str(error))
+        return SetProof(role, {}, frozenset(range(allowed.sets)), 0, (), (), (), {}, str(error))
     judged = list(_judged(program, bound, allowed))
     grounds: dict[int, Ground] = {}
     for access, ground in judged:
@@ -198,7 +208,7 @@ def prove_sets(
         stack_bytes=_stack_bytes(bound),
         offences=tuple(_offences(program, judged, allowed)),
         lemmas=tuple(_lemmas(program, bound, grounds.values())),
-        assumptions=len({assumption.id for assumption in bound.assumptions}),
+        assumptions=tuple(dict.fromkeys(assumption.id for assumption in bound.assumptions)),
         counts=counts,
     )
 
@@ -306,17 +316,12 @@ def _offences(
         yield Offence(address, texts[address], program.image.location(address), is_store, len(sets))
 
 
-def _lemmas(program: Program, bound: Bound, grounds: Iterable[Ground]) -> Iterator[Assumption]:
+def _lemmas(program: Program, bound: Bound, grounds: Iterable[Ground]) -> Iterator[Lemma]:
     """The facts about pointers that accesses rest on."""
     used = set(grounds)
-    ids = {
-        f"fact {fact.where}"
-        for fact in allocator_facts(program.allocator).pointers
-        if (fact.sets is not None and used & {Ground.TOLD, Ground.SAME_LINE})
-        or (fact.is_own_block and Ground.BLOCK in used)
-    }
-    seen: set[str] = set()
-    for assumption in bound.assumptions:
-        if assumption.id in ids and assumption.id not in seen:
-            seen.add(assumption.id)
-            yield assumption
+    told = {assumption.id: assumption for assumption in reversed(bound.assumptions)}
+    for fact in allocator_facts(program.allocator).pointers:
+        by_sets = fact.sets is not None and used & {Ground.TOLD, Ground.SAME_LINE}
+        if by_sets or (fact.is_own_block and Ground.BLOCK in used):
+            assumption = told[f"fact {fact.where}"]
+            yield Lemma(assumption.id, assumption.statement, fact.because, assumption.check)

@@ -88,16 +88,18 @@ class SetRun:
     Attributes:
         worst_states: how many candidate states of the worst scenarios were run.
         operations: by role, how many operations were watched.
-        refused: how many allocations were refused.
+        refused, misplaced: how many allocations were refused, and served in another set than was asked for.
+        checks: how often the allocator's own check of its invariants was called, and found nothing.
         outside: by role, how many operations touched a set that is not allowed.
         touched: accessed sets by role and region of memory.
-        own_block: by role, accessed sets of the heap that are not allowed.
         most_accesses, most_in_set: of one operation, by role.
         violations: the first one of each promise.
     """
 
     worst_states: int = 0
     refused: int = 0
+    misplaced: int = 0
+    checks: int = 0
     operations: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
     outside: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLES, 0))
     touched: dict[str, dict[str, frozenset[int]]] = field(default_factory=lambda: {role: {} for role in ROLES})
@@ -189,6 +191,7 @@ def _check(bench: _Bench, after: str) -> None:
     if violated := bench.machine.call(allocator.entry_points["check"]):
         message = f"{allocator.name} broke heap invariant {violated} in {after}; report this with the command line."
         raise StateError(message)
+    bench.seen.checks += 1
 
 
 # ------------------------------------------------------------------------------------------------------------ workloads
@@ -260,6 +263,7 @@ def _judge(bench: _Bench, trace: Trace, found: OperationSets, where: str, first:
         if kind == 0:
             seen.refused += not block
             if takes_set and block and allowed.set_of(block) != trace.cache_sets[number]:
+                seen.misplaced += 1
                 where_it_is = f"{where}, operation {first + number}"
                 wrong = Violation("start", where_it_is, _call(trace[number]), block, allowed.set_of(block), "", block)
                 seen.violations.setdefault("start", wrong)

@@ -31,6 +31,7 @@ from wcet_probe.cli.report import report
 from wcet_probe.cli.run import run
 from wcet_probe.cli.studies import growth, matrix, search
 from wcet_probe.cli.verify import verify
+from wcet_probe.cli.verify_sets import verify_sets
 from wcet_probe.config import CACHE_DIR_VARIABLE
 from wcet_probe.errors import ExitCode, UsageError, WcetProbeError, unknown_name
 
@@ -109,6 +110,7 @@ def commands() -> None:
 for command in (
     bound,
     verify,
+    verify_sets,
     export,
     check,
     diff,

@@ -18,13 +18,13 @@ from wcet_probe.baseline import (
     baseline_entry,
     baseline_file,
     load_baseline,
-    write_whole,
 )
 from wcet_probe.budgets import Budget, read_budgets
 from wcet_probe.cli import streams
 from wcet_probe.cli.budgeted import call_paths, match, prove
 from wcet_probe.config import Config, load_config, read_config
 from wcet_probe.errors import AnalysisError, ContradictionError, ExitCode, WcetProbeError
+from wcet_probe.output_files import write_whole
 from wcet_probe.progress import Progress
 from wcet_probe.result_files import read_documents, refusing_damage
 

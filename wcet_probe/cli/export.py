@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from wcet_probe.errors import UsageError, unknown_name
+from wcet_probe.output_files import write_whole
 from wcet_probe.reports.profiles import FORMATS, PATHS, profile
 
 EPILOG = """\b
@@ -49,7 +49,7 @@ def export(*, file: Path, name: str, path: str | None, output: Path | None) -> N
     if output is None:
         click.echo(text.encode(), nl=False)
     else:
-        _write(output, text)
+        write_whole(output, text)
 
 
 def _result(file: Path) -> dict[str, Any]:
@@ -67,14 +67,3 @@ def _result(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file} is no result; give it what wcet-probe ALLOCATOR --json or wcet-probe bound printed.")
     found: dict[str, Any] = document
     return found
-
-
-def _write(file: Path, text: str) -> None:
-    """Write beside ``file`` and rename, so that nobody sees half of it."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(text.encode())
-        beside.replace(file)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise UsageError(f"cannot write {file}: {error.strerror}; name a place that you can write to.") from error

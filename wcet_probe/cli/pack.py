@@ -38,7 +38,8 @@ def pack(*, files: tuple[Path, ...], output: Path, quiet: bool, verbose: bool) -
     """
     from wcet_probe.audit import audit
     from wcet_probe.config import cache_dir, load_config
-    from wcet_probe.evidence import pack_bytes, read_pack, write_pack_file
+    from wcet_probe.evidence import pack_bytes, read_pack
+    from wcet_probe.output_files import write_whole
     from wcet_probe.packing import evidence_members
     from wcet_probe.reports.terminal import render_table
 
@@ -49,7 +50,7 @@ def pack(*, files: tuple[Path, ...], output: Path, quiet: bool, verbose: bool) -
         failed = next((check.error for check in audit(data, replayed=False) if check.error), None)
     if failed:
         raise VerificationError(f"nothing was written, as the pack would not pass its audit: {failed}")
-    write_pack_file(output, data)
+    write_whole(output, data)
     written = read_pack(data)
     rows = (
         ("pack", output.name),

@@ -91,7 +91,7 @@ def plot(*, files: tuple[Path, ...], name: str, function: str | None, output: Pa
         shown = f"{function} is none of its functions, or " if function else ""
         raise UsageError(f"nothing to draw: {shown}{name} needs {kinds[name].needs}.")
     if output:
-        from wcet_probe.baseline import write_whole
+        from wcet_probe.output_files import write_whole
 
         write_whole(output, svg)
     else:

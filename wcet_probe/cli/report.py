@@ -18,7 +18,7 @@ import click
 from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.cli import streams
 from wcet_probe.cli.configured import configured_target, naming_compiler
-from wcet_probe.cli.run import _EXIT_CODES, DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, _account
+from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, EXIT_CODES, long_account
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError
 from wcet_probe.model import Verdict
@@ -149,7 +149,7 @@ def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> 
 
             found = probe.observe(request, told)
             # As it is read back from results.json: the same report is made of it.
-            yield json.loads(dumps(document(found, _account(request, found, told))))
+            yield json.loads(dumps(document(found, long_account(request, found, told))))
 
 
 def _rendered(dossier: Dossier, documents: Iterable[Document]) -> dict[str, bytes]:
@@ -182,4 +182,4 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _exit_code(document: Document) -> ExitCode:
-    return _EXIT_CODES[Verdict(document.get("verdict", Verdict.BOUNDED))]
+    return EXIT_CODES[Verdict(document.get("verdict", Verdict.BOUNDED))]

@@ -29,7 +29,7 @@ DEFAULT_SCENARIO = "worst-alloc"
 DEFAULT_HEAP_BYTES = 4 << 20
 DEFAULT_COMPILER = "zig"
 
-_EXIT_CODES = {
+EXIT_CODES = {
     Verdict.OBSERVED: ExitCode.OK,
     Verdict.BOUNDED: ExitCode.OK,
     Verdict.OVER_BUDGET: ExitCode.OVER_BUDGET,
@@ -160,16 +160,17 @@ def run(
             parts = (done, len(asked)) if len(asked) > 1 else (0, 0)
             told = partial(_tell_about, tell, request, parts)
             reports.append(probe.observe(request, told))
-            accounts.append(_account(request, reports[-1], told) if why else None)
+            accounts.append(long_account(request, reports[-1], told) if why else None)
     _print(reports, accounts, as_json=as_json)
-    return max(_EXIT_CODES[report.verdict] for report in reports)
+    return max(EXIT_CODES[report.verdict] for report in reports)
 
 
 def _tell_about(tell: Progress, request: ProbeRequest, parts: tuple[int, int], text: str) -> None:
     tell(f"{request.allocator.name} on {request.target.name}, heap {format_size(request.heap_bytes)}: {text}", *parts)
 
 
-def _account(request: ProbeRequest, report: Report, tell: Callable[[str], None]) -> Account | None:
+def long_account(request: ProbeRequest, report: Report, tell: Callable[[str], None]) -> Account | None:
+    """Where the slack comes from, and the bound as a formula, as --why tells; None without a bound."""
     from wcet_probe.gap import block_gaps
     from wcet_probe.program import load_program
     from wcet_probe.proving import operation_formula

@@ -1,0 +1,39 @@
+"""Where blocks lie in a data cache: fences between them that bring some into one set, where they evict each other.
+
+A walk that comes back the way it went finds its nodes in the cache, unless they share a set: more lines than the set
+has ways are never all there. Addresses share one if they are congruent modulo the bytes of a way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from wcet_probe.scenarios.families import HeapRequest
+
+_LINES_OF_A_WAY = 128
+"""Of the caches of 16 KiB with four ways and lines of 32 bytes; with other caches such states are merely further ones."""
+
+
+def way_bytes(request: HeapRequest) -> int | None:
+    """Distance in bytes of addresses in one set, as far as states know of it; None without a cache."""
+    return request.data_line_bytes and _LINES_OF_A_WAY * request.data_line_bytes
+
+
+def fences(
+    sizes: Sequence[int], least: int, moved: Collection[int], *, residue: int, modulus: int, position: int = 0
+) -> Iterator[int]:
+    """Sizes of the fences behind blocks of ``sizes`` that bring some of these to ``residue`` modulo ``modulus``.
+
+    Parameters:
+        sizes: of the blocks, in address order, in bytes.
+        least: bytes of a fence that moves nothing.
+        moved: numbers of the blocks to be moved; the first block stays where it is.
+        residue: where they shall begin, in bytes modulo ``modulus``.
+        modulus: in bytes.
+        position: where the first block begins, in bytes.
+    """
+    for number, size in enumerate(sizes, 1):
+        position += size + least
+        gap = (residue - position) % modulus if number in moved else 0
+        position += gap
+        yield least + gap

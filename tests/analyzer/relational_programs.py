@@ -1,0 +1,487 @@
+"""Tiny random programs whose accesses are to lines known by name only, and what they do in a cache that is real.
+
+A program has variables, whose values are addresses: arguments, and words that a block loads anew. An access is to a
+variable plus a constant, to a known address, to a choice between two variables, or to an address without a name. The
+analysis sees such a program as the value analysis would show it; a run draws all values, the initial content of the
+cache, the branches, and what the policy leaves open.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import product
+from random import Random
+from types import SimpleNamespace
+
+from tests.analyzer.concrete_caches import ALIEN, EMPTY, _program, config_of, contents, touches
+from wcet_probe.analyzer import strided
+from wcet_probe.analyzer.data_misses import DataMisses, data_misses
+from wcet_probe.analyzer.forest import loop_forest
+from wcet_probe.analyzer.memory_facts import PointerFacts, Pointers
+from wcet_probe.analyzer.relational_cache import LineAccess, RelationalAnalysis, analyze
+from wcet_probe.analyzer.state import Base, Location, State
+from wcet_probe.analyzer.strided import StridedInterval
+from wcet_probe.analyzer.supergraph import EXIT, Edge
+from wcet_probe.analyzer.symbolic_lines import Lines
+from wcet_probe.analyzer.terms import Term, Terms
+from wcet_probe.analyzer.transfer import Access
+from wcet_probe.analyzer.values import EdgeValues, Values
+from wcet_probe.catalog import load_target
+from wcet_probe.model import CacheConfig, Replacement, Target
+
+LINE_BYTES = 16
+_NOWHERE = 4096
+
+
+@dataclass(frozen=True)
+class Variable:
+    """``point`` and ``place`` say which block loads it, before which of its accesses; no point: an argument.
+
+    ``choices`` are the values that it may have. ``range`` is what the analysis is told of them.
+    """
+
+    point: int | None
+    place: int
+    choices: tuple[int, ...]
+    range: StridedInterval
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Variable ``one`` where ``condition`` is ``constant``, else ``other``."""
+
+    condition: int
+    constant: int
+    one: int
+    other: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """An access to a variable (a number), to a choice, or to a known address (None), ``offset`` bytes further.
+
+    An access that is not ``is_named`` may be to any address.
+    """
+
+    to: int | Choice | None
+    offset: int
+    is_store: bool
+    is_certain: bool
+    is_named: bool
+
+
+@dataclass(frozen=True)
+class Program:
+    """Blocks of steps, edges, and the variables that each edge's state is silent about."""
+
+    steps: tuple[tuple[Step, ...], ...]
+    edges: tuple[tuple[int, int], ...]
+    variables: tuple[Variable, ...]
+    silent: Mapping[tuple[int, int], frozenset[int]]
+    config: CacheConfig
+    told_bytes: int
+    line_count: int
+
+    @property
+    def exits(self) -> frozenset[int]:
+        return frozenset(range(len(self.steps))) - {source for source, target in self.edges if source != target}
+
+    @cached_property
+    def target(self) -> Target:
+        """A fill, a write-back and a single access cost so much that each is counted."""
+        target = load_target("mpc603e")
+        memory = target.memory
+        memory = replace(
+            memory,
+            beat_bytes=replace(memory.beat_bytes, value=8),
+            first_beat_cycles=replace(memory.first_beat_cycles, value=1),
+            next_beat_cycles=replace(memory.next_beat_cycles, value=9),
+        )
+        return replace(target, dcache=self.config, memory=memory)
+
+    @cached_property
+    def view(self) -> View:
+        return View(self)
+
+
+class View:
+    """What the value analysis would show of a program, and what the analysis of the cache makes of it."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.terms = program, Terms()
+        self.leaves = [self._leaf(number, variable) for number, variable in enumerate(program.variables)]
+        points = range(len(program.steps))
+        state = self._state(frozenset())
+        edges = {Edge(s, t, "jump", t): self._state(program.silent.get((s, t), frozenset())) for s, t in program.edges}
+        edges |= {Edge(point, EXIT, "return", None): state for point in program.exits}
+        successors = {p: tuple(t for s, t in program.edges if s == p) for p in points}
+        forest = loop_forest(successors, 0)
+        self.accesses = {p: tuple(self._access(p, i, s) for i, s in enumerate(program.steps[p])) for p in points}
+        blocks = [SimpleNamespace(block=SimpleNamespace(instructions=self._instructions(p))) for p in points]
+        self.values = Values(
+            graph=SimpleNamespace(points=blocks),  # type: ignore[arg-type]
+            terms=self.terms,
+            states=dict.fromkeys(points, state),
+            edges={edge: EdgeValues(edge, own, ()) for edge, own in edges.items()},
+            accesses=self.accesses,
+            indirect={},
+            unchecked_returns=(),
+            forest=forest,
+            registers={},
+        )
+        self.pointers = PointerFacts(Pointers(program.told_bytes), {})
+
+    @cached_property
+    def data(self) -> DataMisses:
+        return data_misses(self.values, self.program.target, self.pointers)
+
+    @cached_property
+    def lines(self) -> Lines:
+        return Lines(self.values, self.program.config, self.pointers)
+
+    @cached_property
+    def named(self) -> dict[int, list[LineAccess]]:
+        config = self.program.config
+        return {
+            point: [
+                LineAccess(self.lines.of_access(one), config.write_allocate or not one.is_store, one.is_certain)
+                for one in found
+            ]
+            for point, found in self.accesses.items()
+        }
+
+    @cached_property
+    def analysis(self) -> RelationalAnalysis:
+        return analyze(self.values, self.lines, self.named, self.program.config)
+
+    def _instructions(self, point: int) -> tuple[SimpleNamespace, ...]:
+        return tuple(SimpleNamespace(address=_address(point, index)) for index in range(len(self.program.steps[point])))
+
+    def _leaf(self, number: int, variable: Variable) -> Term:
+        location = Location("register", 4 * number, 4)
+        name = ("in", location) if variable.point is None else (variable.point, number, 0)
+        return self.terms.leaf(name, 32)
+
+    def _state(self, silent: frozenset[int]) -> State:
+        state = State(self.terms, big_endian=True)
+        for number, leaf in enumerate(self.leaves):
+            state.locations[Location("register", 4 * number, 4)] = (
+                self.terms.constant(0, 32) if number in silent else leaf
+            )
+            if number not in silent and not self.program.variables[number].range.is_top:
+                state.known[leaf] = self.program.variables[number].range
+        return state
+
+    def _term(self, to: int | Choice | None) -> Term:
+        match to:
+            case None:
+                return self.terms.constant(0, 32)
+            case int():
+                return self.leaves[to]
+        left, right = self.leaves[to.condition], self.terms.constant(to.constant, 32)
+        condition = self.terms.apply("INT_EQUAL", (left, right), 8)
+        chosen = None if condition is None else self.terms.choice(condition, self.leaves[to.one], self.leaves[to.other])
+        assert chosen is not None
+        return chosen
+
+    def _access(self, point: int, index: int, step: Step) -> Access:
+        terms = self.terms
+        pointer = terms.apply("INT_ADD", (self._term(step.to), terms.constant(step.offset, 32)), 32)
+        assert pointer is not None
+        form, state = terms.linear(pointer), self._state(frozenset())
+        parts = tuple((factor, term, state.value(term)) for term, factor in form.coefficients.items())
+        used = {step.to} if isinstance(step.to, int) else set()
+        if isinstance(step.to, Choice):
+            used = {step.to.condition, step.to.one, step.to.other}
+        old = any((v := self.program.variables[u]).point == point and v.place > index for u in used)
+        known = step.is_named and not old
+        return Access(
+            instruction_address=_address(point, index),
+            is_store=step.is_store,
+            base=Base.NUMBER,
+            offset=state.value(pointer) if step.is_named else strided.top(32),
+            size_bytes=4,
+            pointer=pointer if known else None,
+            constant=form.constant if step.is_named else 0,
+            parts=parts if step.is_named else ((1, terms.leaf(("was", point, index), 32), strided.top(32)),),
+            is_certain=step.is_certain,
+        )
+
+
+def _address(point: int, index: int) -> int:
+    return 0x1000 * (point + 1) + 4 * index
+
+
+@dataclass
+class Situation:
+    """A moment of a run: values of the variables, sets, lines that were modified."""
+
+    values: list[int]
+    sets: list[tuple[int, ...]]
+    modified: set[int]
+
+
+@cache
+def _contents(policy: Replacement, ways: int, lines: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    return contents(policy, ways, lines)
+
+
+def start(program: Program, random: Random) -> Situation:
+    """Any values and any content of the cache; all that it holds is modified."""
+    config, lines = program.config, range(program.line_count)
+    sets = []
+    for number in range(config.sets):
+        own = tuple(line for line in lines if line % config.sets == number)
+        if random.random() < 0.5:
+            sets.append(random.choice(_contents(config.replacement, config.ways, own)))
+        else:  # full of the program's own lines
+            kept = random.sample(own, min(len(own), config.ways))
+            kept += [ALIEN] * (config.ways - len(kept))
+            sets.append(tuple(sorted(kept)) if config.replacement is Replacement.RANDOM else tuple(kept))
+    return Situation([random.choice(one.choices) for one in program.variables], sets, set(lines))
+
+
+@dataclass(frozen=True)
+class Event:
+    """An access of a run: where it stands, and whether it missed; None if it did not take place."""
+
+    point: int
+    index: int
+    miss: bool | None
+
+
+class Run:
+    """Executes blocks: what each access does, and the cycles that it costs."""
+
+    def __init__(self, program: Program, random: Random) -> None:
+        self.program, self.random = program, random
+        self.now = start(program, random)
+        self.cycles = 0
+        self.points: Counter[int] = Counter()
+        self.taken: Counter[tuple[int, int]] = Counter()
+        self._fill = program.target.memory.line_cycles(LINE_BYTES)
+        self._single = program.target.memory.single_cycles
+
+    def block(self, point: int) -> Iterator[Event]:
+        """Execute block ``point``."""
+        self.points[point] += 1
+        own = [(n, v) for n, v in enumerate(self.program.variables) if v.point == point]
+        for index, step in enumerate(self.program.steps[point]):
+            self._define(own, index)
+            if not step.is_certain and self.random.random() < 0.5:
+                yield Event(point, index, None)
+            else:
+                yield Event(point, index, self._access(step))
+        self._define(own, _NOWHERE)
+
+    def leave(self, point: int) -> int | None:
+        """Take an edge that can be taken."""
+        targets = [e for e in self.program.edges if e[0] == point and self._can(e)]
+        if not targets:
+            return None
+        edge = self.random.choice(targets)
+        self.taken[edge] += 1
+        for number in self.program.silent.get(edge, ()):
+            self.now.values[number] = self.random.choice(self.program.variables[number].choices)
+        return edge[1]
+
+    def _can(self, edge: tuple[int, int]) -> bool:
+        """Where a state is silent about a part of a choice, it is not the part that is chosen."""
+        silent = self.program.silent.get(edge, frozenset())
+        for choice in choices_of(self.program):
+            if choice.condition not in silent:
+                chosen = choice.one if self.now.values[choice.condition] == choice.constant else choice.other
+                if chosen in silent:
+                    return False
+        return True
+
+    def _define(self, own: Sequence[tuple[int, Variable]], index: int) -> None:
+        for number, variable in own:
+            if variable.place == index or (index == _NOWHERE and variable.place >= len(self._steps_of(variable))):
+                self.now.values[number] = self.random.choice(variable.choices)
+
+    def _steps_of(self, variable: Variable) -> tuple[Step, ...]:
+        return self.program.steps[variable.point or 0]
+
+    def _address(self, step: Step) -> int:
+        values = self.now.values
+        if not step.is_named:
+            return self.random.randrange(self.program.line_count) * LINE_BYTES
+        match step.to:
+            case None:
+                return step.offset
+            case int():
+                return values[step.to] + step.offset
+        chosen = step.to.one if values[step.to.condition] == step.to.constant else step.to.other
+        return values[chosen] + step.offset
+
+    def _access(self, step: Step) -> bool:
+        config, now = self.program.config, self.now
+        line = self._address(step) // LINE_BYTES
+        number = line % config.sets
+        fills = config.write_allocate or not step.is_store
+        old = now.sets[number]
+        ways = touches(config.replacement, config.ways, old, line, fills=fills)
+        hit, new = ways[0] if len(ways) == 1 else self.random.choice(ways)
+        now.sets[number] = new
+        through = step.is_store and not config.write_back
+        self.cycles += self._single * (through or not (hit or fills))
+        if not hit and fills:
+            self.cycles += self._fill
+            gone = Counter(old) - Counter(new)
+            gone.pop(EMPTY, None)
+            for victim in gone:
+                self.cycles += self._fill * (config.write_back and (victim == ALIEN or victim in now.modified))
+                now.modified.discard(victim)
+            now.modified.discard(line)
+        if step.is_store and config.write_back and (hit or fills):
+            now.modified.add(line)
+        return not hit
+
+
+def choices_of(program: Program) -> frozenset[Choice]:
+    """The choices that accesses of ``program`` go to."""
+    return frozenset(step.to for block in program.steps for step in block if isinstance(step.to, Choice))
+
+
+def bound_of(data: DataMisses, run: Run) -> int:
+    """Most cycles that ``data`` allows for the points and edges that ``run`` executed.
+
+    An event is limited by itself; events of one group besides by a sum; write-backs by misses and stores.
+    """
+    costs = {event.name: event.cost for event in data.events}
+    alone: dict[str, int] = {}
+    sums: list[tuple[frozenset[str], int]] = []
+    behind = {}
+    for limit in data.limits:
+        room = limit.constant - sum(factor * run.points[point] for point, factor in limit.points)
+        room -= sum(factor * run.taken[edge.source, edge.target] for edge, factor in limit.edges if edge is not None)
+        names = dict(limit.events)
+        if "write-backs" in names:
+            behind[limit.name] = room
+        elif len(names) == 1:
+            (name,) = names
+            alone[name] = min(room, alone.get(name, room))
+        else:
+            sums.append((frozenset(names), room))
+    misses, left = 0, dict(alone)
+    for names, room in sums:
+        misses += min(room, sum(left.pop(name) for name in sorted(names)))
+    misses += sum(left.values())
+    cost = next(iter(costs.values()), 0)
+    back = min(behind["write-backs:misses"] + misses, behind["write-backs:modified"]) if behind else 0
+    return sum(count * data.points.get(point, 0) for point, count in run.points.items()) + cost * (misses + back)
+
+
+# -------------------------------------------------------------------------------------------------------------- random
+
+
+def random_program(random: Random, policy: Replacement | None = None, most_ways: int = 4) -> Program:
+    """A tiny program with any policy and kind of access."""
+    policy = policy or random.choice(list(Replacement))
+    sets = random.choice((2, 2, 4))
+    ways = random.choice([w for w in (1, 2, 2, 3, 4) if w <= most_ways and (w != 3 or policy is not Replacement.PLRU)])
+    allocate = random.random() < 0.7
+    config = config_of(policy, ways, sets=sets, write_allocate=allocate)
+    config = replace(config, line_bytes=LINE_BYTES, write_back=random.random() < 0.7)
+    lines = sets * random.choice((2, 3, 3, 4) if sets == 2 else (2, 3))
+    told = random.choice((1, 4, 8, 8, 16, 16))
+    count, edges, _ = _program(random)
+    edges = sorted(set(edges))
+    places = [random.choice((0, 1, 1, 2, 2, 3, 4)) for _ in range(count)]
+    variables = tuple(_variable(random, count, places, told, lines) for _ in range(random.randint(1, 3)))
+    choice = None
+    if len(variables) == 3 and random.random() < 0.5:
+        choice = Choice(0, random.choice(variables[0].choices), 1, 2)
+    offsets = range(0, min(sets - 1, 2) * LINE_BYTES + 1, 4)
+    unnamed, skipped = random.choice((0.0, 0.0, 0.15)), random.choice((0.0, 0.0, 0.3))
+    stores = random.choice((0.0, 0.3, 0.5))
+    spread = [random.choice(offsets) for _ in range(3)]
+
+    def step() -> Step:
+        kind = random.random()
+        is_named = kind >= unnamed
+        if kind > 0.75:
+            to, offset = None, LINE_BYTES * random.randrange(lines)
+        elif choice and random.random() < 0.5:
+            to, offset = choice, random.choice(spread)
+        else:
+            to, offset = random.randrange(len(variables)), random.choice(spread)
+        return Step(to, offset, random.random() < stores, random.random() >= skipped, is_named)
+
+    steps = tuple(tuple(step() for _ in range(place)) for place in places)
+    silent = {}
+    if choice or random.random() < 0.2:
+        for edge in edges:
+            if random.random() < 0.4:
+                silent[edge] = frozenset(random.sample(range(len(variables)), random.randint(1, len(variables))))
+    return Program(steps, tuple(edges), variables, silent, config, told, lines + 3)
+
+
+def _variable(random: Random, count: int, places: Sequence[int], told: int, lines: int) -> Variable:
+    point = random.choice((None, random.randrange(count), random.randrange(count)))
+    place = 0 if point is None else random.randint(0, places[point])
+    if random.random() < 0.6:  # nothing is known but what is told
+        return Variable(point, place, tuple(range(0, lines * LINE_BYTES, max(4, told))), strided.top(32))
+    stride = random.choice((4, 8, 16, 32, 64))
+    low = random.randrange(0, lines * LINE_BYTES, 4)
+    choices = tuple(range(low, lines * LINE_BYTES, stride))[: random.randint(1, 5)]
+    known = strided.constant(32, low) if len(choices) == 1 else strided.between(32, low, choices[-1], stride)
+    return Variable(point, place, choices, known)
+
+
+def reachable(program: Program, limit: int) -> dict[tuple[int, int], set[bool]] | None:
+    """Whether each access can hit and miss, of all runs from any start; None where there are too many situations.
+
+    Only for programs whose accesses are named and certain and whose states are never silent.
+    """
+    config = program.config
+    per_set = [
+        _contents(config.replacement, config.ways, tuple(range(number, program.line_count, config.sets)))
+        for number in range(config.sets)
+    ]
+    values = list(product(*(one.choices for one in program.variables)))
+    size = len(values)
+    for own in per_set:
+        size *= len(own)
+    if size > limit:
+        return None
+    found: dict[tuple[int, int], set[bool]] = {}
+    waiting = [(0, value, content) for value in values for content in product(*per_set)]
+    seen = set(waiting)
+    while waiting:
+        point, value, content = waiting.pop()
+        if len(seen) > 8 * limit:
+            return None
+        for after in _passed(program, point, value, content, found):
+            for source, target in program.edges:
+                if source == point and (target, *after) not in seen:
+                    seen.add((target, *after))
+                    waiting.append((target, *after))
+    return found
+
+
+def _passed(program, point, value, content, found):
+    """All values and contents behind a block."""
+    config, ways = program.config, {(value, content)}
+    own = [(n, v) for n, v in enumerate(program.variables) if v.point == point]
+    steps = program.steps[point]
+    for index in range(len(steps) + 1):
+        for number, variable in own:
+            if variable.place == index:
+                ways = {((*v[:number], new, *v[number + 1 :]), c) for v, c in ways for new in variable.choices}
+        if index == len(steps):
+            break
+        step, after = steps[index], set()
+        for v, c in ways:
+            line = (step.offset + (v[step.to] if isinstance(step.to, int) else 0)) // LINE_BYTES
+            number = line % config.sets
+            fills = config.write_allocate or not step.is_store
+            for hit, new in touches(config.replacement, config.ways, c[number], line, fills=fills):
+                found.setdefault((point, index), set()).add(not hit)
+                after.add((v, (*c[:number], new, *c[number + 1 :])))
+        ways = after
+    return ways

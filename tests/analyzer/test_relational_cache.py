@@ -1,0 +1,260 @@
+"""The analysis of lines known by name against runs of tiny programs; laws of its domain; the order decides nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.analyzer.concrete_caches import config_of
+from tests.analyzer.relational_programs import (
+    Choice,
+    Program,
+    Run,
+    Step,
+    Variable,
+    bound_of,
+    choices_of,
+    random_program,
+    reachable,
+)
+from wcet_probe.analyzer import relational_cache, strided
+from wcet_probe.analyzer.relational_cache import (
+    CacheState,
+    LineAccess,
+    RelationalCache,
+    Verdict,
+    Younger,
+    join,
+    leq,
+    without,
+)
+from wcet_probe.analyzer.symbolic_lines import Group, Line
+from wcet_probe.model import Replacement
+
+MOST_BLOCKS = 40
+
+
+def attack(program: Program, random: Random, runs: int) -> Counter[str]:
+    """Counts of what is said of ``program``, each held against ``runs`` runs; the number of blocks that were executed."""
+    view = program.view
+    verdicts, named, groups, data = view.analysis.verdicts, view.named, view.lines.groups, view.data
+    counts = Counter[str]()
+    for found in verdicts.values():
+        for one in found:
+            counts.update({"hit": one.is_hit, "persistent": one.is_persistent, "block": one.is_persistent_in_block})
+    counts["bound"] = 1
+    starts = {number: group.leaves for number, group in enumerate(groups)}
+    leaf_of = {leaf: number for number, leaf in enumerate(view.leaves)}
+    loaded: dict[int, set[int]] = {}
+    for number, leaves in starts.items():
+        for leaf in leaves:
+            point = program.variables[leaf_of[leaf]].point
+            if point is not None:
+                loaded.setdefault(point, set()).add(number)
+    reset = {
+        edge: {n for n, group in enumerate(groups) if any(leaf_of[leaf] in silent for leaf in group.deciding)}
+        for edge, silent in program.silent.items()
+    }
+    for _ in range(runs):
+        run, point, missed = Run(program, random), 0, Counter[Line]()
+        length = random.randint(1, MOST_BLOCKS)
+        while point is not None and sum(run.points.values()) < length:
+            for line in [line for line in missed if line.group in loaded.get(point, ())]:
+                del missed[line]
+            here = Counter[Line]()
+            for event in run.block(point):
+                verdict, line = verdicts[point][event.index], named[point][event.index].line
+                if event.miss and line is not None:
+                    _check(program, verdict, line, event, missed, here)
+            before = Counter(run.taken)
+            point = run.leave(point)
+            for edge in run.taken - before:
+                for line in [line for line in missed if line.group in reset.get(edge, ())]:
+                    del missed[line]
+        assert run.cycles <= bound_of(data, run), (program, run.points, run.taken)
+        counts["blocks"] += sum(run.points.values())
+    return counts
+
+
+def _check(program, verdict: Verdict, line: Line, event, missed: Counter[Line], here: Counter[Line]) -> None:
+    assert not verdict.is_hit, (program, event)
+    if verdict.is_persistent:
+        missed[line] += 1
+        assert missed[line] == 1, (program, event, "in its stay")
+    if verdict.is_persistent_in_block:
+        here[line] += 1
+        assert here[line] == 1, (program, event, "in the block")
+
+
+def campaign(seed: str, verdicts: int, runs: int) -> Counter[str]:
+    counts, number = Counter[str](), 0
+    while counts["hit"] + counts["persistent"] + counts["block"] + counts["bound"] < verdicts:
+        random = Random(f"{seed} {number}")
+        counts += attack(random_program(random), random, runs)
+        number += 1
+    return counts
+
+
+def test_no_run_refutes_a_verdict():
+    counts = campaign("quick", 10_000, 6)
+    assert counts["hit"] > 400
+    assert counts["persistent"] > 2000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(2))
+def test_no_run_refutes_half_a_million_verdicts(part):
+    campaign(f"slow {part}", 500_000, 12)
+
+
+def undecided(policy: Replacement, programs: int, limit: int) -> Counter[str]:
+    """Accesses without a verdict of a hit, and how many of them hit in all that can happen."""
+    counts, number = Counter[str](), 0
+    while counts["programs"] < programs:
+        program = random_program(Random(f"exact {policy} {number}"), policy, most_ways=2)
+        number += 1
+        steps = [step for block in program.steps for step in block]
+        if program.silent or choices_of(program) or not all(step.is_named and step.is_certain for step in steps):
+            continue
+        found = reachable(program, limit)
+        if found is None:
+            continue
+        counts["programs"] += 1
+        for (point, index), misses in found.items():
+            is_hit = program.view.analysis.verdicts[point][index].is_hit
+            assert not (is_hit and True in misses), (program, point, index)
+            counts["hit"] += is_hit
+            counts["unknown"] += not is_hit
+            counts["decidable"] += not is_hit and misses == {False}
+    return counts
+
+
+@pytest.mark.parametrize("policy", Replacement)
+def test_few_accesses_that_always_hit_are_not_found(policy):
+    counts = undecided(policy, 12, 3000)
+    assert counts["hit"] > 3
+    assert counts["decidable"] < 0.25 * counts["unknown"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", Replacement)
+def test_few_accesses_that_always_hit_are_not_found_in_many_programs(policy):
+    counts = undecided(policy, 400, 20_000)
+    assert counts["decidable"] < 0.2 * counts["unknown"]
+
+
+def test_the_order_of_iteration_decides_nothing(monkeypatch):
+    in_order = relational_cache.in_order
+    for seed in range(120):
+        program = random_program(Random(seed))
+        expected = program.view.analysis
+        for shuffle in range(3):
+
+            def order(forest, seed=shuffle):
+                points = list(in_order(forest))
+                Random(seed).shuffle(points)
+                return points
+
+            with monkeypatch.context() as patch:
+                patch.setattr(relational_cache, "in_order", order)
+                view = program.view
+                found = relational_cache.analyze(view.values, view.lines, view.named, program.config)
+                assert found == expected
+
+
+# ------------------------------------------------------------------------------------------------------- single programs
+
+ARGUMENT = strided.top(32)
+
+
+def program_of(
+    steps, edges, variables, *, policy="lru", ways=1, sets=4, told_bytes=16, silent=None, line_count=16
+) -> Program:
+    config = config_of(policy, ways, sets=sets)
+    config = type(config)(**{f: getattr(config, f) for f in config.__slots__} | {"line_bytes": 16})
+    return Program(tuple(steps), tuple(edges), tuple(variables), silent or {}, config, told_bytes, line_count)
+
+
+def read(to, offset=0) -> Step:
+    return Step(to, offset, is_store=False, is_certain=True, is_named=True)
+
+
+def worst(program: Program, runs: int = 300) -> Counter[str]:
+    return attack(program, Random(0), runs)
+
+
+@pytest.mark.parametrize("policy", ["lru", "fifo", "plru", "random"])
+def test_granules_of_one_line_are_evicted_one_by_one(policy):
+    """Three granules lie in two lines at most; other lines in between make each miss."""
+    others = [read(None, 16 * line) for line in range(12)]
+    block = (read(0, 0), *others, read(0, 8), *others, read(0, 16), *others)
+    variable = Variable(0, 0, tuple(range(0, 128, 8)), ARGUMENT)
+    worst(program_of([block, ()], [(0, 0), (0, 1)], [variable], policy=policy, told_bytes=8))
+    entry = Variable(None, 0, tuple(range(0, 128, 8)), ARGUMENT)
+    worst(program_of([block, ()], [(0, 0), (0, 1)], [entry], policy=policy, told_bytes=8))
+
+
+def test_a_choice_whose_variable_is_never_loaded_misses_all_the_same():
+    """Block 1 loads variable 1, block 2 is silent about it; block 3 accesses the choice."""
+    condition = Variable(None, 0, (0, 16), ARGUMENT)
+    loaded, other = Variable(1, 0, (64, 80), ARGUMENT), Variable(None, 0, (32, 48), ARGUMENT)
+    choice = Choice(0, 16, 1, 2)
+    program = program_of(
+        [(), (), (), (read(choice),), ()],
+        [(0, 1), (0, 2), (1, 3), (2, 3), (3, 0), (3, 4)],
+        [condition, loaded, other],
+        silent={(2, 3): frozenset({1}), (1, 3): frozenset({2})},
+    )
+    worst(program)
+
+
+# ------------------------------------------------------------------------------------------------------------------ laws
+
+
+def group(numbers=None, *, sets=None, alignment=8) -> Group:
+    return Group(frozenset(), frozenset(), alignment, 0, numbers, sets, is_short=True, set_count=4)
+
+
+GROUPS = (group(), group(), group(sets=frozenset({0})), group(sets=frozenset({1, 2})), group())
+_lines = st.builds(Line, st.integers(0, len(GROUPS) - 1), st.integers(0, 2))
+_younger = st.builds(Younger, st.frozensets(st.integers(0, len(GROUPS) - 1), max_size=2), st.integers(0, 1))
+_states = st.builds(
+    CacheState, st.dictionaries(_lines, _younger, max_size=4), st.dictionaries(_lines, _younger | st.none(), max_size=4)
+)
+_accesses = st.builds(LineAccess, st.none() | _lines, st.booleans(), st.booleans())
+_policies = st.sampled_from(list(Replacement))
+
+
+@given(_states, _states, _states)
+def test_join_is_the_least_upper_bound(a, b, c):
+    both = join(a, b)
+    assert leq(a, a)
+    assert leq(a, both)
+    assert leq(b, both)
+    assert join(a, a) == a
+    assert both == join(b, a)
+    assert join(both, c) == join(a, join(b, c))
+    assert leq(both, c) == (leq(a, c) and leq(b, c))
+
+
+@settings(max_examples=300)
+@given(_states, _states, _accesses, _policies)
+def test_what_is_known_less_of_stays_so(a, b, access, policy):
+    cache = RelationalCache(GROUPS, config_of(policy, 4, sets=4))
+    above = join(a, b)
+    assert leq(cache.touch(a, access), cache.touch(above, access))
+    stronger, weaker = next(iter(cache.verdicts(a, [access]))), next(iter(cache.verdicts(above, [access])))
+    assert weaker.is_hit <= stronger.is_hit
+    assert weaker.is_persistent <= stronger.is_persistent
+
+
+@given(_states, _states, st.frozensets(st.integers(0, len(GROUPS) - 1)))
+def test_names_are_dropped_monotonously(a, b, dropped):
+    assert leq(without(a, dropped), without(join(a, b), dropped))
+    kept = without(a, dropped)
+    assert all(line.group not in dropped for line in (*kept.must, *kept.stay))
+    assert all(younger is None or not younger.groups & dropped for younger in (*kept.must.values(), *kept.stay.values()))
