@@ -176,7 +176,7 @@ class _Costs:
             self.cycles[point] += _region_cycles(access, self.target.memory)
         if verdict.is_hit or not fills:
             return
-        if access in self.objects:
+        if access is not None and access in self.objects:
             self.counted.setdefault(self.objects[access], Counter())[point] += 1
         elif line is None:
             size_bytes = access.size_bytes if access else 1

@@ -161,6 +161,28 @@ class RelationalCache:
             found[line] = new if len(new.groups) + new.others < ways else None
         return found
 
+    def without(self, state: CacheState, dropped: frozenset[int]) -> CacheState:
+        """The state where the names of the groups ``dropped`` mean other lines from now on.
+
+        *Soundness:* in the set of another line, what a group stood for counts as one line. What may have been evicted
+        by now is left out, or said to be: bounds do not grow for ever.
+        """
+        if not dropped:
+            return state
+        must = {line: y for line, y in state.must.items() if line.group not in dropped}
+        stay = {
+            line: _renamed(y, dropped, self.stay_ways) for line, y in state.stay.items() if line.group not in dropped
+        }
+        return CacheState(self.held(must, dropped), stay)
+
+    def held(self, must: Mapping[Line, Younger], dropped: frozenset[int]) -> Mapping[Line, Younger]:
+        """Lines that must be in the cache, where the names ``dropped`` mean other lines: those that still must be.
+
+        *Soundness:* as said of `without`.
+        """
+        renamed = {line: _renamed(younger, dropped, self.must_ways) for line, younger in must.items()}
+        return {line: younger for line, younger in renamed.items() if younger is not None}
+
     def _ages(self, line: Line, younger: Younger, accessed: Line) -> bool:
         """Whether an access to ``accessed`` may be the first since to a line of its group in the set of ``line``."""
         if accessed.group == line.group or accessed.group in younger.groups:
@@ -171,23 +193,13 @@ class RelationalCache:
         return self._meeting[pair]
 
 
-def without(state: CacheState, dropped: frozenset[int]) -> CacheState:
-    """The state where the names of the groups ``dropped`` mean other lines from now on.
-
-    *Soundness:* in the set of another line, what a group stood for counts as one line.
-    """
-    if not dropped:
-        return state
-    must = {line: _renamed(y, dropped) for line, y in state.must.items() if line.group not in dropped}
-    stay = {
-        line: None if y is None else _renamed(y, dropped) for line, y in state.stay.items() if line.group not in dropped
-    }
-    return CacheState(must, stay)
-
-
-def _renamed(younger: Younger, dropped: frozenset[int]) -> Younger:
-    old = younger.groups & dropped
-    return Younger(younger.groups - dropped, younger.others + len(old)) if old else younger
+def _renamed(younger: Younger | None, dropped: frozenset[int], ways: int) -> Younger | None:
+    """``younger`` with each group of ``dropped`` as a line without a name; None where these are too many."""
+    old = younger.groups & dropped if younger is not None else None
+    if younger is None or not old:
+        return younger
+    renamed = Younger(younger.groups - dropped, younger.others + len(old))
+    return renamed if len(renamed.groups) + renamed.others < ways else None
 
 
 def join(a: CacheState, b: CacheState) -> CacheState:
@@ -242,7 +254,7 @@ def analyze(
     *Soundness:* as said of the module. The result is checked in one pass, whoever found it.
     """
     cache = RelationalCache(lines.groups, config)
-    passage = _Passage(values, lines)
+    passage = _Passage(values, lines, cache)
     outgoing: dict[int, list[Edge]] = {point: [] for point in values.states}
     for edge in values.edges:
         if edge.target != EXIT:
@@ -291,8 +303,8 @@ def _fixpoint(
 class _Passage:
     """What an edge does to a state: names that mean something else behind it, and new names of known lines."""
 
-    def __init__(self, values: Values, lines: Lines) -> None:
-        self._values, self._lines = values, lines
+    def __init__(self, values: Values, lines: Lines, cache: RelationalCache) -> None:
+        self._values, self._lines, self._cache = values, lines, cache
         terms = values.terms
         self._new_names: dict[Edge, tuple[tuple[Linear, Linear], ...]] = {}
         self._dropped: dict[Edge, frozenset[int]] = {}
@@ -335,5 +347,5 @@ class _Passage:
                 if named is not None:
                     gained.setdefault(named, younger)
         dropped = self._dropped[edge]
-        kept = without(state, dropped)
-        return CacheState({**kept.must, **{line: _renamed(y, dropped) for line, y in gained.items()}}, kept.stay)
+        kept = self._cache.without(state, dropped)
+        return CacheState({**kept.must, **self._cache.held(gained, dropped)}, kept.stay)

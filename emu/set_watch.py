@@ -78,9 +78,11 @@ class SetWatch:
         """What was recorded."""
         words = array("I")
         words.frombytes(bytes(self._records))
-        columns = (words[number :: native.SET_RECORD_WORDS] for number in range(native.SET_RECORD_HEAD))
+        arguments, results, accesses, most_in_set, unexpected = (
+            words[number :: native.SET_RECORD_WORDS] for number in range(native.SET_RECORD_HEAD)
+        )
         touched = {kind: dict(self._touched_by(kind)) for kind in range(_KINDS)}
-        return OperationSets(*columns, touched=touched, _records=memoryview(words))
+        return OperationSets(arguments, results, accesses, most_in_set, unexpected, touched, memoryview(words))
 
     def _touched_by(self, kind: int) -> Iterator[tuple[str, frozenset[int]]]:
         for number, region in enumerate(self._regions):

@@ -70,11 +70,11 @@ def _screen(report: SetReport, width: int, characters: str) -> Iterator[Line]:
     yield f"heap {format_size(asked.heap_bytes)}, {_what_was_run(report)}"
     yield ""
     yield from paragraph("Allowed", _allowed(allowed), width)
-    if allowed.is_promised and asked.allocator.promise:
-        yield from paragraph("Source", asked.allocator.promise.source, width)
+    promise = asked.allocator.promise
+    source = promise.source if promise and allowed.is_promised else "nobody: the allocator promises no sets"
+    yield from paragraph("Promised", source, width)
     yield ""
-    rows = [(p.text, p.status.value, p.established_by, p.seen) for p in report.promises]
-    yield from table(rows, ("promise", "verdict", "established by", "seen"))
+    yield from _promises(report, width)
     yield from _against(report, width)
     yield ""
     yield from _strips(report, width, characters)
@@ -83,17 +83,28 @@ def _screen(report: SetReport, width: int, characters: str) -> Iterator[Line]:
     yield from paragraph("Image", f"sha256 {report.image.sha256[:_DIGITS_SHOWN]}, {report.image.compiler}", width)
 
 
+def _promises(report: SetReport, width: int) -> list[str]:
+    """A table; where there is no room for it, two lines a promise."""
+    rows = [(p.text, p.status.value, p.established_by, p.seen) for p in report.promises]
+    wide = table(rows, ("promise", "verdict", "established by", "seen"))
+    if max(map(len, wide)) <= width:
+        return wide
+    return table(
+        row
+        for text, status, established_by, seen in rows
+        for row in ((status, text), ("", f"  {established_by}" + (f"; {seen}" if report.run else "")))
+    )
+
+
 def _answer(report: SetReport) -> str:
-    allowed = report.allowed
-    if report.status.value == "REFUTED":
+    sets = f"{report.allowed.sets} sets"
+    if report.status is report.status.REFUTED:
         return "REFUTED. An operation broke a promise"
-    kept = all(proof.holds for proof in report.proofs.values())
-    if kept:
-        where = f"{len(allowed.reserved)} of {allowed.sets} sets in every state of the heap"
-        return f"{report.status.value}. malloc and free keep to {where}"
+    if all(proof.holds for proof in report.proofs.values()):
+        kept = f"keep to {len(report.allowed.reserved)} of {sets}"
+        return f"{report.status.value}. malloc and free {kept}, whatever the heap"
     most = ", ".join(f"{role} {len(proof.may_touch)}" for role, proof in report.proofs.items())
-    promised = "" if allowed.is_promised else ", and no allowed sets are promised"
-    return f"{report.status.value}. Sets of {allowed.sets} that a call may touch: {most}{promised}"
+    return f"{report.status.value}. Of {sets} a call may touch: {most}"
 
 
 def _what_was_run(report: SetReport) -> str:
@@ -108,8 +119,8 @@ def _what_was_run(report: SetReport) -> str:
 def _allowed(allowed: AllowedSets) -> str:
     what = "descriptors and static data" if allowed.is_promised else "static data"
     return (
-        f"{what} in {_ranges(allowed.reserved)} of {allowed.sets} sets of {allowed.line_bytes} bytes; the block that is "
-        "returned or given back, its first word and the word before it; the stack; constants in the code"
+        f"{what} in {_ranges(allowed.reserved)} of {allowed.sets} sets of {allowed.line_bytes} bytes; of the block "
+        "that is returned or given back the first word and the word before it; the stack; constants in the code"
     )
 
 

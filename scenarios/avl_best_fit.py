@@ -21,11 +21,19 @@ import sys
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.scenarios.avl_shapes import (
+    behind,
+    joined,
+    level_order,
+    rotated_positions,
+    size_of,
+    sparsest_nodes,
+    spine,
+)
 from wcet_probe.scenarios.cache_sets import fences, way_bytes
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_blocks
 from wcet_probe.scenarios.random_workload import random_plans
@@ -35,7 +43,6 @@ _USED, _BALANCED, _TALLER = 0, 1, 2
 _STATE_MASK = 3
 
 _DRIVER = "tree height = largest h with 2M(F(h + 2) - 1) + c <= H, F Fibonacci's numbers, c what the larger blocks add"
-_IN_A_SET = ", nodes in one set"
 _LEVELS_FOR_ROOM = 6
 """How much lower a tree is tried whose nodes are moved apart."""
 _MOST_BYTES_FOR_ALL_KINDS = 1 << 20
@@ -61,93 +68,6 @@ _WHY_WORST_FREE = (
     "The merged block is the largest: it goes down the way that the first removal balanced, and changes every node.",
 )
 _WHY_FAILING = ("Every free block is too small: the way goes right to the end of the longest path, and finds nothing.",)
-
-
-# ----------------------------------------------------------------------------------------------------- shapes of trees
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A binary tree without keys; subtrees are shared."""
-
-    left: Shape | None
-    right: Shape | None
-    size: int
-
-
-def _joined(left: Shape | None, right: Shape | None) -> Shape:
-    return Shape(left, right, 1 + _size(left) + _size(right))
-
-
-def _size(shape: Shape | None) -> int:
-    return shape.size if shape else 0
-
-
-@cache
-def sparse(height: int) -> Shape | None:
-    """The AVL tree of ``height`` with fewest nodes; right subtrees are the taller ones."""
-    return _joined(sparse(height - 2), sparse(height - 1)) if height > 0 else None
-
-
-@cache
-def _outward(height: int) -> Shape | None:
-    """As ``sparse``, but the root's left subtree is the taller one: a single rotation brings it up."""
-    return _joined(sparse(height - 1), sparse(height - 2)) if height > 0 else None
-
-
-def spine(height: int, kind: str) -> Shape | None:
-    """A sparsest AVL tree with a path of ``kind`` at its right; ``behind`` tells how near to the last node it leads.
-
-    ``double`` and ``single``: the path always goes to the lower side, and the node's removal rotates every node on it
-    twice or once. The node has a left child, which takes its place: the path ends there. ``long``: the path always goes
-    to the taller side, and the removal rotates nothing.
-    """
-    if height <= 0:
-        return None
-    if height == 3 and kind != "long":
-        return _joined(sparse(1), _outward(2))
-    if kind == "long":
-        return _joined(sparse(height - 2), spine(height - 1, kind))
-    return _joined(sparse(height - 1) if kind == "double" else _outward(height - 1), spine(height - 2, kind))
-
-
-def behind(height: int, kind: str) -> int:
-    """How many nodes of ``spine`` follow the one that its path leads to: that one is rotated too if it has two more."""
-    return 2 if height % 2 and height > 1 and kind != "long" else 0
-
-
-def rotated_positions(height: int, kind: str) -> Iterator[int]:
-    """In-order positions of the nodes on the path of ``spine``, and of those that rotations bring up from beside it."""
-    shape, first = spine(height, kind), 0
-    while shape:
-        at = first + _size(shape.left)
-        yield at
-        if shape.left and kind != "long":
-            yield first + _size(shape.left.left)
-            if shape.left.right:
-                yield first + _size(shape.left.left) + 1 + _size(shape.left.right.left)
-        shape, first = shape.right, at + 1
-
-
-def sparsest_nodes(height: int) -> int:
-    """Nodes of the sparsest AVL tree of ``height``: F(height + 2) - 1."""
-    return _size(sparse(height))
-
-
-def _level_order(shape: Shape | None) -> Iterator[int]:
-    """In-order positions of the nodes, level by level."""
-    level = [(shape, 0)] if shape else []
-    while level:
-        below = []
-        for node, first in level:
-            left, right = node.left, node.right
-            at = first + (left.size if left else 0)
-            yield at
-            if left:
-                below.append((left, first))
-            if right:
-                below.append((right, at + 1))
-        level = below
 
 
 # ---------------------------------------------------------------------------------------------------------------- heaps
@@ -225,6 +145,10 @@ def _trace(
     )
 
 
+def _apart(modulus: int) -> str:
+    return f", nodes {modulus} bytes apart" if modulus > 1 else ""
+
+
 # ---------------------------------------------------------------------------------------------------------------- worst
 
 
@@ -237,13 +161,21 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 def _alloc_plans_in_a_set(request: HeapRequest) -> Iterator[ScenarioPlan]:
     """The same with nodes that evict each other: the highest tree that the heap has room for."""
-    modulus = way_bytes(request)
-    for lower in range(_LEVELS_FOR_ROOM if modulus else 0):
-        try:
-            yield _alloc_plan(request, "double", lower=lower, modulus=modulus or 1)
-        except HeapTooSmallError:
-            continue
-        return
+    for modulus in _moduli(request):
+        for lower in range(_LEVELS_FOR_ROOM):
+            try:
+                yield _alloc_plan(request, "double", lower=lower, modulus=modulus)
+            except HeapTooSmallError:
+                continue
+            break
+
+
+def _moduli(request: HeapRequest) -> tuple[int, ...]:
+    """Distances of nodes in bytes: of one set and, where the heap is small and room is dear, of two and four sets."""
+    way = way_bytes(request)
+    if way is None:
+        return ()
+    return (way, way // 2, way // 4) if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else (way,)
 
 
 def _other_kinds(request: HeapRequest) -> tuple[str, ...]:
@@ -258,13 +190,13 @@ def _alloc_plan(request: HeapRequest, kind: str, *, lower: int = 0, modulus: int
     height = _highest(sizes, lambda h: (1 + behind(h, kind)) * (found - sizes.minimum), 4 + lower) - lower
     moved = set(rotated_positions(height, kind)) if modulus > 1 else set[int]()
     shape = spine(height, kind)
-    count, large = _size(shape), 1 + behind(height, kind)
+    count, large = size_of(shape), 1 + behind(height, kind)
     down = height if kind == "long" else (height + 2) // 2
     rotated = 0 if kind == "long" else (height - 1) // 2
     return ScenarioPlan(
         scenario="worst-alloc",
-        variant=(f"{kind} rotations" if rotated else "long way, no rotation") + (_IN_A_SET if moved else ""),
-        trace=_trace(sizes, [sizes.minimum] * (count - large) + [found] * large, _level_order(shape), moved, modulus),
+        variant=(f"{kind} rotations" if rotated else "long way, no rotation") + _apart(modulus),
+        trace=_trace(sizes, [sizes.minimum] * (count - large) + [found] * large, level_order(shape), moved, modulus),
         measured=Operation(OperationKind.MALLOC, 0, cut - HEADER_BYTES),
         initial_cache=InitialCache.DIRTY,
         state=(
@@ -296,19 +228,22 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     return (
         *(_free_plan(sizes, "double", heights) for heights in subtrees),
         *(_free_plan(sizes, kind, subtrees[0]) for kind in _other_kinds(request)),
-        *_free_plans_in_a_set(sizes, way_bytes(request), height),
+        *(plan for modulus in _moduli(request) for plan in _free_plans_in_a_set(sizes, modulus, height)),
     )
 
 
-def _free_plans_in_a_set(sizes: _Sizes, modulus: int | None, height: int) -> Iterator[ScenarioPlan]:
-    """The same with nodes that evict each other, in the highest tree that the heap has room for."""
-    for top in range(height, max(3, height - _LEVELS_FOR_ROOM) if modulus else height, -1):
-        try:
-            for heights in ((top - 1, top - 1), (top - 2, top - 1), (top - 1, top - 2)):
-                yield _free_plan(sizes, "double", heights, modulus or 1)
-        except HeapTooSmallError:
-            continue
-        return
+def _free_plans_in_a_set(sizes: _Sizes, modulus: int, height: int) -> Iterator[ScenarioPlan]:
+    """The same with nodes that evict each other, in the highest trees that the heap has room for."""
+    for top in range(height, max(3, height - _LEVELS_FOR_ROOM), -1):
+        found = 0
+        for heights in ((top - 1, top - 1), (top - 2, top - 1), (top - 1, top - 2)):
+            try:
+                yield _free_plan(sizes, "double", heights, modulus)
+                found += 1
+            except HeapTooSmallError:
+                continue
+        if found:
+            return
 
 
 def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int], modulus: int = 1) -> ScenarioPlan:
@@ -317,9 +252,9 @@ def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int], modulus: int 
     With a ``modulus`` the nodes that are touched are moved, see `_trace`.
     """
     left, right = (spine(h, kind) for h in heights)
-    shape = _joined(left, right)
+    shape = joined(left, right)
     count, height = shape.size, 1 + max(heights)
-    before = _size(left) - 1 - behind(heights[0], kind)
+    before = size_of(left) - 1 - behind(heights[0], kind)
     after = count - 1 - behind(heights[1], kind)
     # In address order the right neighbour follows the left one; in the tree it stands far behind, because it is larger.
     place = [*range(before + 1), *range(before + 2, after + 1), before + 1, *range(after + 1, count)]
@@ -329,14 +264,14 @@ def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int], modulus: int 
     rotated = [0 if kind == "long" else (h - 1) // 2 for h in heights]
     moved = set[int]()
     if modulus > 1:
-        behind_root = _size(left) + 1
-        moved = {place[at] for at in rotated_positions(heights[0], kind)} | {place[_size(left)]}
+        behind_root = size_of(left) + 1
+        moved = {place[at] for at in rotated_positions(heights[0], kind)} | {place[size_of(left)]}
         moved |= {place[behind_root + at] for at in rotated_positions(heights[1], kind)}
     return ScenarioPlan(
         scenario="worst-free",
         variant=f"{kind} {'ways' if kind == 'long' else 'rotations'}, subtrees of height {heights[0]} and {heights[1]}"
-        + (_IN_A_SET if moved else ""),
-        trace=_trace(sizes, free_sizes, (place[at] for at in _level_order(shape)), moved, modulus),
+        + _apart(modulus),
+        trace=_trace(sizes, free_sizes, (place[at] for at in level_order(shape)), moved, modulus),
         measured=Operation(OperationKind.FREE, 2 * before + 1),
         initial_cache=InitialCache.DIRTY,
         state=(
@@ -362,13 +297,13 @@ def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     sizes = _sizes(request)
     height = _highest(sizes, lambda _: 0, 1)
     shape = spine(height, "long")
-    count = _size(shape)
+    count = size_of(shape)
     size = sizes.larger(sizes.minimum) - HEADER_BYTES
     return (
         ScenarioPlan(
             scenario="worst-failing-alloc",
             variant="long way",
-            trace=_trace(sizes, [sizes.minimum] * count, _level_order(shape)),
+            trace=_trace(sizes, [sizes.minimum] * count, level_order(shape)),
             measured=Operation(OperationKind.MALLOC, 0, size),
             initial_cache=InitialCache.DIRTY,
             state=(f"{count} free blocks of {sizes.minimum} bytes in a tree of height {height}; malloc({size}) fails"),

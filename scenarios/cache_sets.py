@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from wcet_probe.scenarios.families import HeapRequest
 
 _LINES_OF_A_WAY = 128
-"""Of the caches of 16 KiB with four ways and lines of 32 bytes; with other caches such states are merely further ones."""
+"""Of caches of 16 KiB with four ways and lines of 32 bytes; with others such states are merely further ones."""
 
 
 def way_bytes(request: HeapRequest) -> int | None:

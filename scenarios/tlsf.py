@@ -27,6 +27,7 @@ _WHY_WORST_ALLOC = (
     "The block found is alone in its list and its row: both bits are cleared.",
     "The block is larger: it is split, and the rest, above the limit as well, is mapped to its class and inserted.",
 )
+_WHY_FOLLOWED = "The block found is followed by another in its list: a link in that one's cache line is cleared."
 _WHY_WORST_FREE = (
     "Both neighbours are free: two blocks leave their lists and two merges are made.",
     "Each neighbour is alone in its list and its row, the rows differ: both bits of both rows are cleared.",
@@ -62,6 +63,20 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     return _fitting(
         partial(_alloc_plan, request, variant, offset, cut=cut, found=found, twin=twin)
         for variant, cut, found, twin, offset in [*aligned, *_table_shapes(request)]
+    ) + _followed(request, cut)
+
+
+def _followed(request: HeapRequest, cut: int) -> tuple[ScenarioPlan, ...]:
+    """The block found is followed by another: no bit is cleared, but a link in another cache line is."""
+    if request.data_line_bytes is None:
+        return ()
+    found = [_classes(request).row_start(row - 1) for row in _found_rows(request)]
+    return _fitting_or_none(
+        partial(
+            _alloc_plan, request, "block found is followed by another", offset, cut=cut, found=each, twin=None, mates=1
+        )
+        for each in found
+        for offset in _offsets(request)
     )
 
 
@@ -91,6 +106,14 @@ def _table_branches(word: int) -> tuple[bool, bool]:
     return high, (word >> 16 if high else word) >> 8 != 0
 
 
+def _fitting_or_none(plans: Iterable[Callable[[], ScenarioPlan]]) -> tuple[ScenarioPlan, ...]:
+    """The plans that the heap can hold."""
+    try:
+        return _fitting(plans)
+    except HeapTooSmallError:
+        return ()
+
+
 def _fitting(plans: Iterable[Callable[[], ScenarioPlan]]) -> tuple[ScenarioPlan, ...]:
     """The plans that the heap can hold; at least one.
 
@@ -117,16 +140,27 @@ def _found_rows(request: HeapRequest) -> tuple[int, ...]:
 
 
 def _alloc_plan(
-    request: HeapRequest, variant: str, offset: int, *, cut: int, found: int | None, twin: int | None
+    request: HeapRequest,
+    variant: str,
+    offset: int,
+    *,
+    cut: int,
+    found: int | None,
+    twin: int | None,
+    mates: int = 0,
 ) -> ScenarioPlan:
     """One candidate: a block of ``found`` bytes (the rest of the heap if None), of which ``cut`` are taken.
 
-    ``twin`` is the size of a free block in the list that the rest will join.
+    ``twin`` is the size of a free block in the list that the rest will join; ``mates`` blocks follow the one found in
+    its list.
     """
     classes = _classes(request)
     layout = Layout(classes, request.heap_bytes)
     if twin is not None:
         layout.free(twin)
+        layout.fence()
+    for _ in range(mates):
+        layout.free(found or 0)
         layout.fence()
     if request.data_line_bytes:
         layout.fence_until(offset, request.data_line_bytes)
@@ -147,15 +181,15 @@ def _alloc_plan(
         measured=Operation(OperationKind.MALLOC, 0, size),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"one block of {found} bytes is free above the request's row ({row} against {classes.of(cut)[0]}); "
-            f"malloc({size}) takes {cut} bytes of it and puts {rest} back into row {rest_row}"
+            f"{1 + mates} block(s) of {found} bytes are free above the request's row ({row} against {classes.of(cut)[0]}); "
+            f"malloc({size}) takes {cut} bytes of one and puts {rest} back into row {rest_row}"
         ),
-        why=_WHY_WORST_ALLOC,
+        why=_WHY_WORST_ALLOC if not mates else (*_WHY_WORST_ALLOC[:2], _WHY_FOLLOWED, _WHY_WORST_ALLOC[3]),
         prediction={
-            "free blocks": 1 + (twin is not None),
-            "free blocks the request's class or above": 1,
+            "free blocks": 1 + mates + (twin is not None),
+            "free blocks the request's class or above": 1 + mates,
             "free blocks in the request's row from its class on": 0,
-            "free blocks in the row of the found block": 1,
+            "free blocks in the row of the found block": 1 + mates,
             "address of the found block": found_at + HEADER_BYTES,
             "other blocks in the list of the rest": int(twin is not None),
         },
@@ -169,6 +203,8 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     pairs = [(low, high), (high, low)]
     # A right neighbour that ends just below a power of two: its row, the left's and the merged block's are far apart.
     pairs += [(low, classes.row_start(row) - HEADER_BYTES) for row in _found_rows(request)]
+    # And a left one whose row's bitmap lies in another line than those of the others and the first-level bitmap.
+    pairs += [(classes.row_start(5) + 24, classes.row_start(row) - HEADER_BYTES) for row in _found_rows(request)]
     shapes = [(offset, joins, *pair, low) for offset in _offsets(request) for joins in (False, True) for pair in pairs]
     if request.allocator.values["bit-search"]:
         # The magnitudes of the three sizes decide how the table's search branches.
@@ -390,7 +426,8 @@ def _alloc_facts(guest: GuestHeap, plan: ScenarioPlan) -> dict[str, int | str]:
     cut = _cut(classes, plan)
     at_or_above = {c: n for c, n in lengths.items() if c >= classes.of(cut)}
     found_class = min(at_or_above)
-    found = next(b for b in walk(guest) if b.free and classes.of(b.size_bytes - HEADER_BYTES) == found_class)
+    # The last one in the heap was freed last, so it is the first of its list.
+    *_, found = (b for b in walk(guest) if b.free and classes.of(b.size_bytes - HEADER_BYTES) == found_class)
     rest = found.size_bytes - HEADER_BYTES - cut - HEADER_BYTES
     return {
         "free blocks the request's class or above": sum(at_or_above.values()),

@@ -1,7 +1,8 @@
 """Bounds of malloc by the size of the request, as H11 figure 9 has them: where the bound changes, and to what.
 
 Each range of sizes has a proof of its own, in which the size is a fact about the argument. What is proved of a range
-holds for each size in it; of a smaller range, more can be known.
+holds for each size in it; of a smaller range, more can be known. The search finds where the bound changes from one
+power of two to the next; what is cheaper only within one is not looked for.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def _starts(request: PerSizeRequest) -> Sequence[int]:
         raise UsageError(f"a heap of {heap_bytes} bytes is too small for {allocator.name}; give at least {least}.")
     if request.cache_sets and not allocator.takes_cache_set:
         raise UsageError(f"{allocator.name} takes no cache set; leave --cache-set out, or ask cama.")
-    starts = request.starts or [1 << shift for shift in range(heap_bytes.bit_length())]
+    powers = {1 << shift for shift in range(heap_bytes.bit_length())}
+    starts = request.starts or sorted({*powers, heap_bytes})
     if sorted({*starts}) != list(starts) or starts[0] < 1 or starts[-1] > heap_bytes:
         raise UsageError(f"--sizes must rise, from 1 at least to the heap of {heap_bytes} bytes at most; correct it.")
     return starts
@@ -168,7 +170,7 @@ def _grown_down(left: SizeRange, right: SizeRange, bound: Callable[[int, int], C
 
 
 def _furthest(good: int, bad: int, holds: Callable[[int], bool]) -> int:
-    """The furthest number from ``good`` towards ``bad`` that ``holds``, if all nearer ones do; ``bad`` may hold, too."""
+    """The furthest number from ``good`` to ``bad`` that ``holds``, found by bisection."""
     if good == bad or holds(bad):
         return bad
     while abs(bad - good) > 1:

@@ -122,7 +122,8 @@ def verify_program(
     proofs = {role: prove_sets(program, role, heaps, allowed, progress) for role in ROLES}
     run = None
     if request.operations is not None:
-        run = run_operations(program, allowed, request.heap_bytes, request.operations, request.seed, progress)
+        count, seed = request.operations, request.seed
+        run = run_operations(program, allowed, request.heap_bytes, operations=count, seed=seed, progress=progress)
     promises = tuple(_promises(program.allocator, allowed, proofs, run))
     return SetReport(request, program.image, allowed, proofs, run, promises)
 

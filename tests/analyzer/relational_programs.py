@@ -384,41 +384,77 @@ def random_program(random: Random, policy: Replacement | None = None, most_ways:
     policy = policy or random.choice(list(Replacement))
     sets = random.choice((2, 2, 4))
     ways = random.choice([w for w in (1, 2, 2, 3, 4) if w <= most_ways and (w != 3 or policy is not Replacement.PLRU)])
-    allocate = random.random() < 0.7
-    config = config_of(policy, ways, sets=sets, write_allocate=allocate)
+    config = config_of(policy, ways, sets=sets, write_allocate=random.random() < 0.7)
     config = replace(config, line_bytes=LINE_BYTES, write_back=random.random() < 0.7)
     lines = sets * random.choice((2, 3, 3, 4) if sets == 2 else (2, 3))
     told = random.choice((1, 4, 8, 8, 16, 16))
     count, edges, _ = _program(random)
     edges = sorted(set(edges))
+    above = _dominators(count, edges)
     places = [random.choice((0, 1, 1, 2, 2, 3, 4)) for _ in range(count)]
-    variables = tuple(_variable(random, count, places, told, lines) for _ in range(random.randint(1, 3)))
-    choice = None
-    if len(variables) == 3 and random.random() < 0.5:
-        choice = Choice(0, random.choice(variables[0].choices), 1, 2)
-    offsets = range(0, min(sets - 1, 2) * LINE_BYTES + 1, 4)
+    variables = tuple(_variable(random, count, places, told, lines) for _ in range(random.randint(1, 4)))
+    choice, head, silent = _choice(random, variables, edges, above)
+    spread = [random.choice(range(0, min(sets - 1, 2) * LINE_BYTES + 1, 4)) for _ in range(3)]
     unnamed, skipped = random.choice((0.0, 0.0, 0.15)), random.choice((0.0, 0.0, 0.3))
     stores = random.choice((0.0, 0.3, 0.5))
-    spread = [random.choice(offsets) for _ in range(3)]
 
-    def step() -> Step:
-        kind = random.random()
-        is_named = kind >= unnamed
-        if kind > 0.75:
+    def step(point: int) -> Step:
+        kind, offset = random.random(), random.choice(spread)
+        known = [n for n, one in enumerate(variables) if one.point is None or one.point in above[point]]
+        to: int | Choice | None = random.choice(known) if known else None
+        if choice and head in above[point] and random.random() < 0.5:
+            to = choice
+        if kind > 0.75 or to is None:
             to, offset = None, LINE_BYTES * random.randrange(lines)
-        elif choice and random.random() < 0.5:
-            to, offset = choice, random.choice(spread)
-        else:
-            to, offset = random.randrange(len(variables)), random.choice(spread)
-        return Step(to, offset, random.random() < stores, random.random() >= skipped, is_named)
+        return Step(to, offset, random.random() < stores, random.random() >= skipped, is_named=kind >= unnamed)
 
-    steps = tuple(tuple(step() for _ in range(place)) for place in places)
-    silent = {}
-    if choice or random.random() < 0.2:
-        for edge in edges:
-            if random.random() < 0.4:
-                silent[edge] = frozenset(random.sample(range(len(variables)), random.randint(1, len(variables))))
+    steps = tuple(tuple(step(point) for _ in range(place)) for point, place in enumerate(places))
     return Program(steps, tuple(edges), variables, silent, config, told, lines + 3)
+
+
+def _choice(
+    random: Random, variables: Sequence[Variable], edges: Sequence[tuple[int, int]], above: Mapping[int, frozenset[int]]
+) -> tuple[Choice | None, int, dict[tuple[int, int], frozenset[int]]]:
+    """A choice that is made where blocks meet, which block that is, and what the edges to there are silent about."""
+    heads = [t for t in above if sum(target == t for _, target in edges) > 1]
+    if len(variables) < 3 or not heads or random.random() < 0.3:
+        return None, 0, {}
+    head = random.choice(heads)
+    condition, one, other = random.sample(range(len(variables)), 3)
+    used = [variables[each] for each in (condition, one, other)]
+    if any(each.point is not None and head in above[each.point] for each in used):
+        return None, 0, {}  # behind the head its old value had another name
+    if used[0].point is not None and used[0].point not in above[head]:
+        return None, 0, {}
+    silent = {}
+    for edge in edges:
+        if edge[1] == head:
+            unknown = {
+                each
+                for each in (one, other)
+                if variables[each].point is not None and variables[each].point not in above[edge[0]]
+            }
+            unknown |= {each for each in (condition, one, other) if random.random() < 0.2}
+            silent[edge] = frozenset(unknown)
+    return Choice(condition, random.choice(variables[condition].choices), one, other), head, silent
+
+
+def _dominators(count: int, edges: Sequence[tuple[int, int]]) -> dict[int, frozenset[int]]:
+    """The blocks that each block is only reached through, itself among them."""
+    every = frozenset(range(count))
+    above = {point: every for point in every} | {0: frozenset({0})}
+    while True:
+        new = {
+            point: frozenset({point}).union(
+                frozenset.intersection(*(above[source] for source, target in edges if target == point))
+            )
+            if point
+            else frozenset({0})
+            for point in every
+        }
+        if new == above:
+            return above
+        above = new
 
 
 def _variable(random: Random, count: int, places: Sequence[int], told: int, lines: int) -> Variable:

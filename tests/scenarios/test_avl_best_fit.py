@@ -15,7 +15,7 @@ from wcet_probe.growth import Sample, Shape, growth
 from wcet_probe.model import OperationKind, Report
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.scenarios import scenario_names
-from wcet_probe.scenarios.avl_best_fit import behind, sparse, sparsest_nodes, spine
+from wcet_probe.scenarios.avl_shapes import behind, sparse, sparsest_nodes, spine
 from wcet_probe.scenarios.traces import TraceBuilder
 
 KIB, MIB = 1 << 10, 1 << 20

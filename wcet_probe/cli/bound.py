@@ -1,73 +1,137 @@
-"""``wcet-probe bound``: an upper bound of a function of anybody's firmware."""
+"""``wcet-probe bound``: an upper bound of a function of anybody's firmware, or of malloc by the size of the request."""
 
 # ruff: noqa: PLC0415  (the analyzer is imported when it is needed)
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.cli import completion, streams
-from wcet_probe.cli.configured import configured_target
-from wcet_probe.cli.run import parameter_value
-from wcet_probe.config import load_config
+from wcet_probe.cli.configured import configured_target, naming_compiler
+from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
+from wcet_probe.config import Config, cache_dir, load_config
+from wcet_probe.errors import ExitCode, UsageError
+from wcet_probe.sizes import parse_size
+
+if TYPE_CHECKING:
+    from wcet_probe.model import Target
 
 EPILOG = """\b
 Examples:
   wcet-probe bound firmware.elf --entry control_step --target cortex-m4
   wcet-probe bound firmware.elf --entry filter --target mpc603e --source src
   wcet-probe bound firmware.elf --entry find --facts f.toml --param N=64 --why
+  wcet-probe bound cama tlsf --per-size --target mpc603e --svg figure.svg
 
 \b
 Exit codes: 0 bounded, 1 failure, 2 bad usage or input, 4 no bound
   established, 130 interrupted, 141 the reader of the output went away
 """
+_FIRMWARE_ONLY = ("entry", "facts", "source", "why")
+_PER_SIZE_ONLY = ("heap_bytes", "sizes", "cache_set", "svg", "cc")
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(parse_size(part) for part in text.split(","))
+
+
+def _cache_sets(text: str) -> tuple[int, int]:
+    """First and last of ``N`` or ``N-M``."""
+    first, _, last = text.partition("-")
+    if not first.isdecimal() or not (last or first).isdecimal() or int(last or first) < int(first):
+        raise UsageError(f"--cache-set {text!r} is no range of cache sets; write it like 5 or 0-31.")
+    return int(first), int(last or first)
+
+
 @click.command(epilog=EPILOG)
-@click.argument("elf", metavar="FILE.elf", type=click.Path(path_type=Path))
-@click.option("--entry", required=True, metavar="FUNCTION", help="The function that is called.")
+@click.argument("names", metavar="FILE.elf|ALLOCATOR...", nargs=-1, required=True, shell_complete=completion.allocators)
+@click.option("--entry", metavar="FUNCTION", help="The function of FILE.elf that is called.")
 @click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]", shell_complete=completion.targets)
 @click.option("--facts", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help="Flow facts; repeatable.")
-@click.option("--source", "sources", multiple=True, type=_FOLDER, metavar="DIR", help="Sources, for facts; repeatable.")
+@click.option("--source", multiple=True, type=_FOLDER, metavar="DIR", help="Sources, for facts; repeatable.")
 @click.option(
-    "--param", "values", multiple=True, type=parameter_value, metavar="NAME=N", help="Parameter of the facts."
+    "--param",
+    "values",
+    multiple=True,
+    type=parameter_value,
+    metavar="NAME=N",
+    help="Parameter of the facts; with --per-size, of the build.",
 )
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as of a run; repeatable.")
 @click.option("--why", is_flag=True, help="Tell the worst path, all loops and all assumptions.")
+@click.option("--per-size", is_flag=True, help="Bounds of malloc of each ALLOCATOR by the size of the request.")
+@click.option("--heap", "heap_bytes", type=parse_size, metavar="SIZE", help="Of --per-size.  [default: 4MiB]")
+@click.option(
+    "--sizes", type=_sizes, metavar="SIZE,...", help="Of --per-size: where ranges begin, instead of a search."
+)
+@click.option("--cache-set", type=_cache_sets, metavar="N[-M]", help="Of --per-size: only these.  [default: all]")
+@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Of --per-size: draw it.")
+@click.option("--cc", metavar="COMMAND", help="Of --per-size: compiler.  [default: zig]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
 def bound(
     *,
-    elf: Path,
-    entry: str,
+    names: tuple[str, ...],
     target: str | None,
-    facts: tuple[Path, ...],
-    sources: tuple[Path, ...],
     values: tuple[tuple[str, int], ...],
     caches: tuple[str, ...],
-    why: bool,
+    per_size: bool,
     as_json: bool,
-    quiet: bool,
-    verbose: bool,
-) -> None:
+    **options: Any,  # noqa: ANN401  (those of the one kind or of the other)
+) -> int:
     """Prove how long a call of FUNCTION in FILE.elf can take at worst.
 
     FILE.elf is a linked 32-bit executable with its symbols. Its debug information leads to the sources, which are
     looked for below the folders of --source, by default below that of FILE.elf and the current one; they are needed
     for loopbound pragmas, and for facts that name a loop by label or line.
+
+    With --per-size: prove malloc of each ALLOCATOR, for each range of sizes that has another bound and for every cache
+    set, and free.
     """
+    for name in _FIRMWARE_ONLY if per_size else _PER_SIZE_ONLY:
+        if options[name]:
+            shown = "--" + name.removesuffix("_bytes").replace("_", "-")
+            remedy = "does not go with --per-size; leave one of them out" if per_size else "needs --per-size; add it"
+            raise UsageError(f"{shown} {remedy}.")
+    config = load_config(Path.cwd())
+    core = reduce(apply_cache_option, caches, configured_target(target, config))
+    answer = _bound_sizes if per_size else _bound_firmware
+    answer(names, core, dict(values), config, as_json=as_json, **options)
+    return ExitCode.OK
+
+
+def _bound_firmware(
+    names: Sequence[str],
+    core: Target,
+    values: Mapping[str, int],
+    _config: Config,
+    *,
+    entry: str | None,
+    facts: tuple[Path, ...],
+    source: tuple[Path, ...],
+    why: bool,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    **_others: object,
+) -> None:
     from wcet_probe.firmware import FirmwareRequest, bound_firmware
     from wcet_probe.gap import block_gaps
 
-    core = reduce(apply_cache_option, caches, configured_target(target, load_config(Path.cwd())))
-    folders = sources or (elf.parent, Path.cwd())
-    request = FirmwareRequest(elf, entry, core, facts, folders, dict(values))
+    if entry is None:
+        raise UsageError("missing option '--entry'; name the function, or ask for --per-size of an allocator.")
+    if len(names) > 1:
+        raise UsageError(f"one ELF file has the function, not {len(names)}; name one.")
+    elf = Path(names[0])
+    request = FirmwareRequest(elf, entry, core, facts, source or (elf.parent, Path.cwd()), values)
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         found = bound_firmware(request, tell)
     if as_json:
@@ -79,3 +143,41 @@ def bound(
 
         gaps = block_gaps(found.bound, None, found.image, found.instructions) if why else None
         render_firmware(found, streams.result_console(), gaps)
+
+
+def _bound_sizes(
+    names: Sequence[str],
+    core: Target,
+    values: Mapping[str, int],
+    config: Config,
+    *,
+    heap_bytes: int | None,
+    sizes: tuple[int, ...] | None,
+    cache_set: tuple[int, int] | None,
+    svg: Path | None,
+    cc: str | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    **_others: object,
+) -> None:
+    from wcet_probe.catalog import load_allocator
+    from wcet_probe.per_size import PerSizeRequest, bounds_per_size
+    from wcet_probe.program import load_program
+    from wcet_probe.reports.per_size import per_size_document, per_size_picture, render_per_size
+
+    allocators = [load_allocator(name, values) for name in dict.fromkeys(names)]
+    heap = heap_bytes or config.heap_bytes or DEFAULT_HEAP_BYTES
+    found = []
+    with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(cc, config):
+        for allocator in allocators:
+            program = load_program(allocator, core, cc or config.cc or DEFAULT_COMPILER, cache_dir(config))
+            found.append(bounds_per_size(PerSizeRequest(program, heap, sizes or (), cache_set), tell))
+    if svg:
+        from wcet_probe.output_files import write_whole
+
+        write_whole(svg, per_size_picture(found))
+    if as_json:
+        streams.print_json(per_size_document(found))
+    else:
+        render_per_size(found, streams.result_console())
