@@ -151,13 +151,14 @@ class RelationalCache:
         found: dict[Line, Younger | None] = {}
         accessed = access.line
         for line, younger in lines.items():
-            if younger is None or (accessed is not None and not self._ages(line, younger, accessed)):
+            if younger is None or (accessed is not None and not self._may_age(line, accessed)):
                 found[line] = younger
                 continue
             if accessed is None:
                 new = Younger(younger.groups, younger.others + 1)
             else:
                 new = Younger(younger.groups | {accessed.group}, younger.others)
+            # Where paths have met these may be too many already: then no path had all of them yet.
             found[line] = new if len(new.groups) + new.others < ways else None
         return found
 
@@ -183,9 +184,9 @@ class RelationalCache:
         renamed = {line: _renamed(younger, dropped, self.must_ways) for line, younger in must.items()}
         return {line: younger for line, younger in renamed.items() if younger is not None}
 
-    def _ages(self, line: Line, younger: Younger, accessed: Line) -> bool:
-        """Whether an access to ``accessed`` may be the first since to a line of its group in the set of ``line``."""
-        if accessed.group == line.group or accessed.group in younger.groups:
+    def _may_age(self, line: Line, accessed: Line) -> bool:
+        """Whether ``accessed`` may be another line of the set of ``line``."""
+        if accessed.group == line.group:
             return False
         pair = line.group, accessed.group
         if pair not in self._meeting:

@@ -102,7 +102,7 @@ def _answer(report: SetReport) -> str:
         return "REFUTED. An operation broke a promise"
     if all(proof.holds for proof in report.proofs.values()):
         kept = f"keep to {len(report.allowed.reserved)} of {sets}"
-        return f"{report.status.value}. malloc and free {kept}, whatever the heap"
+        return f"{report.status.value}. malloc and free {kept}"
     most = ", ".join(f"{role} {len(proof.may_touch)}" for role, proof in report.proofs.items())
     return f"{report.status.value}. Of {sets} a call may touch: {most}"
 

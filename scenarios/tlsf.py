@@ -151,8 +151,8 @@ def _alloc_plan(
 ) -> ScenarioPlan:
     """One candidate: a block of ``found`` bytes (the rest of the heap if None), of which ``cut`` are taken.
 
-    ``twin`` is the size of a free block in the list that the rest will join; ``mates`` blocks follow the one found in
-    its list.
+    ``twin`` is the size of a free block in the list that the rest will join; ``mates`` blocks, one or
+    none, follow the one found in its list.
     """
     classes = _classes(request)
     layout = Layout(classes, request.heap_bytes)
@@ -181,8 +181,9 @@ def _alloc_plan(
         measured=Operation(OperationKind.MALLOC, 0, size),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"{1 + mates} block(s) of {found} bytes are free above the request's row ({row} against {classes.of(cut)[0]}); "
-            f"malloc({size}) takes {cut} bytes of one and puts {rest} back into row {rest_row}"
+            f"{'two blocks' if mates else 'one block'} of {found} bytes {'are' if mates else 'is'} free above the "
+            f"request's row ({row} against {classes.of(cut)[0]}); malloc({size}) takes {cut} bytes of "
+            f"{'one' if mates else 'it'} and puts {rest} back into row {rest_row}"
         ),
         why=_WHY_WORST_ALLOC if not mates else (*_WHY_WORST_ALLOC[:2], _WHY_FOLLOWED, _WHY_WORST_ALLOC[3]),
         prediction={

@@ -146,7 +146,7 @@ def _promises(
 
 def _sets_promise(role: str, allowed: AllowedSets, proof: SetProof, run: SetRun | None) -> Promise:
     outside = run.outside[role] if run else 0
-    seen = f"{outside:,} of {run.operations[role]:,} calls outside" if run else "-"
+    seen = f"{outside:,} of {run.operations[role]:,} outside" if run else "-"
     status = Status.PROVEN if proof.holds else Status.NOT_PROVEN
     if outside and allowed.is_promised:
         status = Status.REFUTED
@@ -162,19 +162,19 @@ def _ground(proof: SetProof) -> str:
 
 
 def _count_promise(role: str, proof: SetProof, run: SetRun | None) -> Promise:
-    seen = f"at most {run.most_accesses[role]:,}, {run.most_in_set[role]:,} a set" if run else "-"
+    seen = f"{run.most_accesses[role]:,}, {run.most_in_set[role]:,} a set" if run else "-"
     if not proof.counts:
-        return Promise(f"{role} makes a constant number of accesses", Status.NOT_PROVEN, "no bound", seen)
+        return Promise(f"{role}: a constant number of accesses", Status.NOT_PROVEN, "no bound", seen)
     counts = [(bound.accesses, max(bound.by_set)) for bound in proof.counts.values()]
     sizes = [format_size(size) for size in proof.counts]
     accesses, in_set = counts[0]
     if not proof.is_constant:
-        text = f"{role} makes a constant number of accesses"
+        text = f"{role}: a constant number of accesses"
         grown = ", ".join(f"{most:,} in {size}" for (most, _), size in zip(counts, sizes, strict=True))
         return Promise(text, Status.NOT_PROVEN, grown, seen)
     is_exceeded = run is not None and (run.most_accesses[role] > accesses or run.most_in_set[role] > in_set)
     return Promise(
-        f"{role} makes at most {accesses:,} accesses, {in_set:,} a set",
+        f"{role}: at most {accesses:,} accesses, {in_set:,} a set",
         Status.REFUTED if is_exceeded else Status.PROVEN,
         f"proof, {' and '.join(sizes)}",
         seen,
