@@ -132,6 +132,8 @@ def _against(report: SetReport, width: int) -> Iterator[Line]:
                 continue
             yield ""
             where = f"{wrong.location} accessed {wrong.address:#010x}" if wrong.location else "it starts there"
+            if key == "lemma":
+                where += ", and is proved not to go to the own block"
             text = f"{wrong.where}: {wrong.operation}, block {wrong.block:#010x}: set {wrong.set_index}; {where}"
             yield from paragraph("Refuted", text, width)
     for role, proof in report.proofs.items():

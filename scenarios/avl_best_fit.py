@@ -43,6 +43,9 @@ _USED, _BALANCED, _TALLER = 0, 1, 2
 _STATE_MASK = 3
 
 _DRIVER = "tree height = largest h with 2M(F(h + 2) - 1) + c <= H, F Fibonacci's numbers, c what the larger blocks add"
+_DRIVER_APART = f"{_DRIVER}, and the fences that keep nodes apart"
+_MODULI = tuple(1 << bits for bits in range(9, 14))
+"""Distances of nodes in bytes that states are looked at for."""
 _LEVELS_FOR_ROOM = 6
 """How much lower a tree is tried whose nodes are moved apart."""
 _MOST_BYTES_FOR_ALL_KINDS = 1 << 20
@@ -211,8 +214,9 @@ def _alloc_plan(request: HeapRequest, kind: str, *, lower: int = 0, modulus: int
             "nodes on the way down": down,
             "nodes to be rotated": rotated,
             "bytes of the block found": found,
+            **({f"nodes on the way down, {modulus} bytes apart": down} if moved else {}),
         },
-        driver=_DRIVER,
+        driver=_DRIVER_APART if moved else _DRIVER,
         driver_value=height,
     )
 
@@ -287,8 +291,9 @@ def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int], modulus: int 
             "rotated, right neighbour": rotated[1],
             "bytes of the left neighbour": sizes.minimum,
             "bytes of the right neighbour": larger,
+            **({f"nodes on the ways down, {modulus} bytes apart": sum((h + 2) // 2 for h in heights)} if moved else {}),
         },
-        driver=_DRIVER,
+        driver=_DRIVER_APART if moved else _DRIVER,
         driver_value=height,
     )
 
@@ -458,6 +463,7 @@ def _alloc_facts(guest: GuestHeap, heap: _Words, plan: ScenarioPlan) -> dict[str
     size = max(guest.values["minimum-block"], -(-(plan.measured.size_bytes + HEADER_BYTES) // unit) * unit)
     way, found = _way(heap, (size, 0))
     facts: dict[str, int | str] = {"nodes on the way down": len(way)}
+    facts |= {f"nodes on the way down, {m} bytes apart": _apart_on(guest, way, m) for m in _MODULI}
     if found:
         facts |= {
             "nodes to be rotated": _rotated(heap, way),
@@ -469,12 +475,19 @@ def _alloc_facts(guest: GuestHeap, heap: _Words, plan: ScenarioPlan) -> dict[str
 def _free_facts(guest: GuestHeap, heap: _Words, blocks: Blocks, plan: ScenarioPlan) -> dict[str, int | str]:
     own = blocks.addresses.index(guest.slot(plan.measured.slot) - HEADER_BYTES)
     facts: dict[str, int | str] = {}
+    ways = list[tuple[int, int]]()
     for which, at in (("left", own - 1), ("right", own + 1)):
         size, free = blocks.sizes_bytes[at], blocks.free[at]
         facts[f"bytes of the {which} neighbour"] = size if free else 0
         way, _ = _way(heap, (size, blocks.addresses[at]))
         facts[f"rotated, {which} neighbour"] = _rotated(heap, way, above=1) if free else 0
-    return facts
+        ways += way[1:]
+    return facts | {f"nodes on the ways down, {m} bytes apart": _apart_on(guest, ways, m) for m in _MODULI}
+
+
+def _apart_on(guest: GuestHeap, way: list[tuple[int, int]], modulus: int) -> int:
+    """Nodes of ``way`` whose headers end at a multiple of ``modulus`` from the heap's start."""
+    return sum((node + HEADER_BYTES - guest.heap.base_address) % modulus == 0 for node, _ in way)
 
 
 FAMILY = Family(

@@ -73,7 +73,7 @@ def test_known_sets_take_the_misses_away_that_the_paper_says():
     known, unknown = example_bound("known.toml"), example_bound("unknown.toml")
     miss_cycles = 2 * TARGET.memory.line_cycles(TARGET.dcache.line_bytes)  # a fill and a write-back
     assert unknown.cycles - known.cycles == PAPER_MISSES_AVOIDED * miss_cycles
-    assert (known.cycles, unknown.cycles) == (2076, 6036)
+    assert (known.cycles, unknown.cycles) == (2076, 6036), "docs/explanation/known-sets.md has these numbers"
     assert [check_certificate(bound.certificates[1]).bound for bound in (known, unknown)] == [2076, 6036]
     assert sum(one.check == "not checked: no run counts them" for one in known.assumptions) == 2
 
@@ -88,9 +88,9 @@ def test_tasks_in_the_sets_that_the_facts_say(low_set, low_step, initial):
 
 def test_the_bounds_are_met():
     known, unknown = scheduled(1, 7, InitialCache.DIRTY), scheduled(0, 0, InitialCache.DIRTY)
-    assert example_bound("known.toml").cycles - known.cycles == 15
+    assert 0 <= example_bound("known.toml").cycles - known.cycles <= 15
     assert unknown.dcache.read_misses == 80
-    assert example_bound("unknown.toml").cycles - unknown.cycles == 15
+    assert 0 <= example_bound("unknown.toml").cycles - unknown.cycles <= 15
 
 
 # ------------------------------------------------------------------------------------------- what else is in the sets

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from wcet_probe.analyzer.access_bound import AccessBound, most_accesses
@@ -97,7 +97,7 @@ class SetProof:
 
     Attributes:
         role: ``malloc`` or ``free``.
-        instructions: how many instructions with accesses rest on each ground.
+        grounds: of each instruction that accesses data, what it rests on.
         may_touch: sets but those of the own block and of the stack.
         stack_bytes: deepest access below the stack pointer at entry.
         offences: instructions that are not known to keep to the allowed sets.
@@ -108,7 +108,7 @@ class SetProof:
     """
 
     role: str
-    instructions: Mapping[Ground, int]
+    grounds: Mapping[int, Ground] = field(repr=False)
     may_touch: frozenset[int]
     stack_bytes: int
     offences: tuple[Offence, ...]
@@ -116,6 +116,12 @@ class SetProof:
     assumptions: tuple[str, ...]
     counts: Mapping[int, AccessBound]
     no_bound: str = ""
+
+    @property
+    def instructions(self) -> Mapping[Ground, int]:
+        """How many instructions with accesses rest on each ground."""
+        counts = Counter(self.grounds.values())
+        return {ground: counts[ground] for ground in Ground if counts[ground]}
 
     @property
     def holds(self) -> bool:
@@ -203,7 +209,7 @@ def prove_sets(
         grounds[access.address] = max(ground, grounds.get(access.address, ground), key=tuple(Ground).index)
     return SetProof(
         role=role,
-        instructions=dict(sorted(Counter(grounds.values()).items(), key=lambda item: tuple(Ground).index(item[0]))),
+        grounds=grounds,
         may_touch=frozenset().union(*(_may_touch(access, ground, allowed) for access, ground in judged)),
         stack_bytes=_stack_bytes(bound),
         offences=tuple(_offences(program, judged, allowed)),

@@ -8,7 +8,7 @@ operation are kept, to be held against what is proved.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 
@@ -63,7 +63,7 @@ class Violation:
     """An operation that broke a promise.
 
     Attributes:
-        promise: ``sets`` or ``start``.
+        promise: ``sets`` or ``start``; ``lemma``: an instruction went to the own block that is proved to go elsewhere.
         where: the state or workload, and the number of the operation in it, from 0 on.
         operation: what was called.
         block: what it returned, or was given.
@@ -90,7 +90,8 @@ class SetRun:
         operations: by role, how many operations were watched.
         refused, misplaced: how many allocations were refused, and served in another set than was asked for.
         checks: how often the allocator's own check of its invariants was called, and found nothing.
-        outside: by role, how many operations touched a set that is not allowed.
+        outside: by role, how many operations touched a set that is not allowed, or their own block in another way than
+            it is proved.
         touched: accessed sets by role and region of memory.
         most_accesses, most_in_set: of one operation, by role.
         violations: the first one of each promise.
@@ -115,6 +116,7 @@ def run_operations(
     *,
     operations: int,
     seed: int,
+    own_block_code: Collection[int] | None = None,
     progress: Progress = silent,
 ) -> SetRun:
     """Run the worst states and ``operations`` random operations, and hold each to ``allowed``.
@@ -125,6 +127,8 @@ def run_operations(
         heap_bytes: size of the heap.
         operations: how many random operations, over all workloads.
         seed: of the workloads.
+        own_block_code: addresses of the instructions that may access the own block outside of the allowed sets; None:
+            all.
         progress: is told in words what is being done.
 
     Raises:
@@ -136,7 +140,7 @@ def run_operations(
     with Machine(program.image, program.target, program.instructions, program.costs, heap_bytes) as machine:
         regions = machine.memory.regions
         expected = {name: every if name.startswith(("stack", "code")) else allowed.reserved for name in regions}
-        bench = _Bench(program, allowed, heap_bytes, machine, expected, SetRun())
+        bench = _Bench(program, allowed, heap_bytes, machine, expected, own_block_code, SetRun())
         _run_worst_states(bench, progress)
         shares = [operations // len(WORKLOADS)] * len(WORKLOADS)
         shares[0] += operations - sum(shares)
@@ -161,6 +165,7 @@ class _Bench:
     heap_bytes: int
     machine: Machine
     expected: Mapping[str, frozenset[int]]
+    own_block_code: Collection[int] | None
     seen: SetRun
 
 
@@ -266,22 +271,42 @@ def _judge(bench: _Bench, trace: Trace, found: OperationSets, where: str, first:
             seen.refused += not block
             if takes_set and block and allowed.set_of(block) != trace.cache_sets[number]:
                 seen.misplaced += 1
-                where_it_is = f"{where}, operation {first + number}"
-                wrong = Violation("start", where_it_is, _call(trace[number]), block, allowed.set_of(block), "", block)
-                seen.violations.setdefault("start", wrong)
+                _add(
+                    bench,
+                    "start",
+                    f"{where}, operation {first + number}",
+                    trace[number],
+                    block=block,
+                    access=(0, block),
+                )
         if not unexpected:
             continue
         own = allowed.own(block)
         for pc, address in found.first_accesses(number):
-            if allowed.set_of(address) not in own:
+            is_own = allowed.set_of(address) in own
+            if not is_own or (bench.own_block_code is not None and pc not in bench.own_block_code):
                 seen.outside[ROLES[kind]] += 1
-                location = bench.program.image.location(pc) if "sets" not in seen.violations else ""
-                where_it_is = f"{where}, operation {first + number}"
-                wrong = Violation(
-                    "sets", where_it_is, _call(trace[number]), block, allowed.set_of(address), location, address
+                broken = "lemma" if is_own else "sets"
+                _add(
+                    bench,
+                    broken,
+                    f"{where}, operation {first + number}",
+                    trace[number],
+                    block=block,
+                    access=(pc, address),
                 )
-                seen.violations.setdefault("sets", wrong)
                 break
+
+
+def _add(bench: _Bench, promise: str, where: str, operation: Operation, *, block: int, access: tuple[int, int]) -> None:
+    """Keep a violation, if it is the first one of its promise."""
+    if promise not in bench.seen.violations:
+        pc, address = access
+        location = bench.program.image.location(pc) if pc else ""
+        set_index = bench.allowed.set_of(address)
+        bench.seen.violations[promise] = Violation(
+            promise, where, _call(operation), block, set_index, location, address
+        )
 
 
 def _blocks(kinds: Sequence[int], found: OperationSets) -> Iterator[int]:

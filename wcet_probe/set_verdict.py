@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -122,10 +122,25 @@ def verify_program(
     proofs = {role: prove_sets(program, role, heaps, allowed, progress) for role in ROLES}
     run = None
     if request.operations is not None:
-        count, seed = request.operations, request.seed
-        run = run_operations(program, allowed, request.heap_bytes, operations=count, seed=seed, progress=progress)
+        run = run_operations(
+            program,
+            allowed,
+            request.heap_bytes,
+            operations=request.operations,
+            seed=request.seed,
+            own_block_code=_own_block_code(allowed, proofs.values()),
+            progress=progress,
+        )
     promises = tuple(_promises(program.allocator, allowed, proofs, run))
     return SetReport(request, program.image, allowed, proofs, run, promises)
+
+
+def _own_block_code(allowed: AllowedSets, proofs: Collection[SetProof]) -> frozenset[int] | None:
+    """Instructions that may access the own block, by a lemma or because nothing is known of them; None: any."""
+    may = {Ground.BLOCK, Ground.OUTSIDE}
+    if not allowed.is_promised or any(proof.no_bound for proof in proofs):
+        return None
+    return frozenset(address for proof in proofs for address, ground in proof.grounds.items() if ground in may)
 
 
 def _promises(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import product
 from random import Random
@@ -50,13 +50,15 @@ def _target() -> Target:
 class Variable:
     """``point`` and ``place`` say which block loads it, before which of its accesses; no point: an argument.
 
-    ``choices`` are the values that it may have. ``range`` is what the analysis is told of them.
+    ``choices`` are the values that it may have. ``range`` is what the analysis is told of them. Where there are
+    ``sources``, it is not loaded, but is on each edge to ``point`` another variable plus a constant.
     """
 
     point: int | None
     place: int
     choices: tuple[int, ...]
     range: StridedInterval
+    sources: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,10 @@ class View:
         self.leaves = [self._leaf(number, variable) for number, variable in enumerate(program.variables)]
         points = range(len(program.steps))
         state = self._state(frozenset())
-        edges = {Edge(s, t, "jump", t): self._state(program.silent.get((s, t), frozenset())) for s, t in program.edges}
+        edges = {
+            Edge(s, t, "jump", t): self._state(program.silent.get((s, t), frozenset()), (s, t))
+            for s, t in program.edges
+        }
         edges |= {Edge(point, EXIT, "return", None): state for point in program.exits}
         successors = {p: tuple(t for s, t in program.edges if s == p) for p in points}
         forest = loop_forest(successors, 0)
@@ -165,14 +170,19 @@ class View:
     def _leaf(self, number: int, variable: Variable) -> Term:
         location = Location("register", 4 * number, 4)
         name = ("in", location) if variable.point is None else (variable.point, number, 0)
+        name = ("phi", (variable.point,), location) if variable.sources else name
         return self.terms.leaf(name, 32)
 
-    def _state(self, silent: frozenset[int]) -> State:
+    def _state(self, silent: frozenset[int], edge: tuple[int, int] | None = None) -> State:
+        """At the entry of a block, or on an edge."""
         state = State(self.terms, big_endian=True)
         for number, leaf in enumerate(self.leaves):
-            state.locations[Location("register", 4 * number, 4)] = (
-                self.terms.constant(0, 32) if number in silent else leaf
-            )
+            location = Location("register", 4 * number, 4)
+            state.locations[location] = self.terms.constant(0, 32) if number in silent else leaf
+            if edge in (sources := self.program.variables[number].sources):
+                source, constant = sources[edge]
+                term = self.terms.apply("INT_ADD", (self.leaves[source], self.terms.constant(constant, 32)), 32)
+                state.locations[location] = self.terms.constant(0, 32) if term is None else term
             if number not in silent and not self.program.variables[number].range.is_top:
                 state.known[leaf] = self.program.variables[number].range
         return state
@@ -270,7 +280,7 @@ class Run:
     def block(self, point: int) -> Iterator[Event]:
         """Execute block ``point``."""
         self.points[point] += 1
-        own = [(n, v) for n, v in enumerate(self.program.variables) if v.point == point]
+        own = [(n, v) for n, v in enumerate(self.program.variables) if v.point == point and not v.sources]
         for index, step in enumerate(self.program.steps[point]):
             self._define(own, index)
             if not step.is_certain and self.random.random() < 0.5:
@@ -286,8 +296,13 @@ class Run:
             return None
         edge = self.random.choice(targets)
         self.taken[edge] += 1
+        before = list(self.now.values)
         for number in self.program.silent.get(edge, ()):
             self.now.values[number] = self.random.choice(self.program.variables[number].choices)
+        for number, variable in enumerate(self.program.variables):
+            if edge in variable.sources:
+                source, constant = variable.sources[edge]
+                self.now.values[number] = before[source] + constant
         return edge[1]
 
     def _can(self, edge: tuple[int, int]) -> bool:
@@ -395,7 +410,8 @@ def random_program(random: Random, policy: Replacement | None = None, most_ways:
     above = _dominators(count, edges)
     places = [random.choice((0, 1, 1, 2, 2, 3, 4)) for _ in range(count)]
     variables = tuple(_variable(random, count, places, told, lines) for _ in range(random.randint(1, 4)))
-    choice, head, silent = _choice(random, variables, edges, above)
+    variables = _merged(random, variables, edges, above)
+    choice, head, silent = _choice(random, variables, edges, above, told)
     spread = [random.choice(range(0, min(sets - 1, 2) * LINE_BYTES + 1, 4)) for _ in range(3)]
     unnamed, skipped = random.choice((0.0, 0.0, 0.15)), random.choice((0.0, 0.0, 0.3))
     stores = random.choice((0.0, 0.3, 0.5))
@@ -415,7 +431,11 @@ def random_program(random: Random, policy: Replacement | None = None, most_ways:
 
 
 def _choice(
-    random: Random, variables: Sequence[Variable], edges: Sequence[tuple[int, int]], above: Mapping[int, frozenset[int]]
+    random: Random,
+    variables: Sequence[Variable],
+    edges: Sequence[tuple[int, int]],
+    above: Mapping[int, frozenset[int]],
+    told: int,
 ) -> tuple[Choice | None, int, dict[tuple[int, int], frozenset[int]]]:
     """A choice that is made where blocks meet, which block that is, and what the edges to there are silent about."""
     heads = [t for t in above if sum(target == t for _, target in edges) > 1]
@@ -428,6 +448,8 @@ def _choice(
         return None, 0, {}  # behind the head its old value had another name
     if used[0].point is not None and used[0].point not in above[head]:
         return None, 0, {}
+    if any((each.range.low | each.range.stride) % told for each in used[1:] if not each.range.is_top):
+        return None, 0, {}  # what is told of pointers is taken to be true of all that a choice is made of
     silent = {}
     for edge in edges:
         if edge[1] == head:
@@ -437,8 +459,31 @@ def _choice(
                 if variables[each].point is not None and variables[each].point not in above[edge[0]]
             }
             unknown |= {each for each in (condition, one, other) if random.random() < 0.2}
-            silent[edge] = frozenset(unknown)
+            silent[edge] = frozenset(unknown) - {v.sources[edge][0] for v in variables if edge in v.sources}
     return Choice(condition, random.choice(variables[condition].choices), one, other), head, silent
+
+
+def _merged(
+    random: Random,
+    variables: tuple[Variable, ...],
+    edges: Sequence[tuple[int, int]],
+    above: Mapping[int, frozenset[int]],
+) -> tuple[Variable, ...]:
+    """One more variable, perhaps, which is made of others where blocks meet."""
+    heads = [t for t in above if t and sum(target == t for _, target in edges) > 1]
+    if not heads or random.random() < 0.4:
+        return variables
+    head, number = random.choice(heads), len(variables)
+    points = [*(one.point for one in variables), head]
+    deltas = [random.choice((0, 0, 4, 8, 16, 32, 64)) for _ in range(2)]
+    sources = {}
+    for edge in edges:
+        if edge[1] == head:
+            known = [n for n in range(number + 1) if points[n] is None or points[n] in above[edge[0]]]
+            if not known:
+                return variables
+            sources[edge] = random.choice([*known, known[-1]]), random.choice(deltas)
+    return (*variables, Variable(head, 0, (0,), strided.top(32), sources))
 
 
 def _dominators(count: int, edges: Sequence[tuple[int, int]]) -> dict[int, frozenset[int]]:

@@ -30,7 +30,6 @@ from wcet_probe.analyzer.relational_cache import (
     Younger,
     join,
     leq,
-
 )
 from wcet_probe.analyzer.symbolic_lines import Group, Line
 from wcet_probe.model import Replacement
@@ -258,4 +257,6 @@ def test_names_are_dropped_monotonously(a, b, dropped):
     assert leq(cache.without(a, dropped), cache.without(join(a, b), dropped))
     kept = cache.without(a, dropped)
     assert all(line.group not in dropped for line in (*kept.must, *kept.stay))
-    assert all(younger is None or not younger.groups & dropped for younger in (*kept.must.values(), *kept.stay.values()))
+    assert all(
+        younger is None or not younger.groups & dropped for younger in (*kept.must.values(), *kept.stay.values())
+    )

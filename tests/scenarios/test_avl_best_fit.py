@@ -77,9 +77,21 @@ def test_other_block_sizes_reach_every_state(scenario: str) -> None:
 @pytest.mark.parametrize("scenario", WORST)
 @pytest.mark.parametrize(("heap_bytes", "height"), [(4 * KIB, 9), (64 * KIB, 15)])
 def test_the_driver_is_the_height_of_the_guests_tree(scenario: str, heap_bytes: int, height: int) -> None:
-    found = report("mpc603e", scenario, heap_bytes)
+    found = report("cortex-m4", scenario, heap_bytes)
     assert found.plan.driver_value == height
     assert {check.found for check in found.checks if check.fact == "tree height"} == {height}
+
+
+@pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free"])
+@pytest.mark.parametrize("target", ["arm926ej-s", "mpc603e"])
+def test_behind_a_cache_nodes_that_evict_each_other_are_dearest(target: str, scenario: str) -> None:
+    found = report(target, scenario, 64 * KIB)
+    apart = [candidate for candidate in found.candidates if "bytes apart" in candidate.variant]
+    others = [candidate for candidate in found.candidates if "bytes apart" not in candidate.variant]
+    assert found.plan.variant in {candidate.variant for candidate in apart}
+    assert found.measurement.cycles > 1.4 * max(candidate.cycles for candidate in others)
+    assert max(candidate.instructions for candidate in others) == instructions(found)
+    assert any("bytes apart" in check.fact for check in found.checks)
 
 
 def test_four_mebibytes_hold_height_24() -> None:
