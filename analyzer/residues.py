@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.state import Base, State
+from wcet_probe.analyzer.state import Base, State, is_unknown
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import Edge
 from wcet_probe.analyzer.terms import Linear, Term
@@ -22,19 +22,12 @@ from wcet_probe.analyzer.values import Values
 STACK_ALIGNMENT_BYTES = 8
 """Of the stack pointer where a function is called: Arm AAPCS, section 6.2.1.2; PowerPC Embedded ABI, section 3.2.2."""
 
-_UNKNOWN_EXTENT = 1 << 31
-
 
 class Residue(NamedTuple):
     """The numbers that are ``residue`` modulo ``modulus``, a power of two."""
 
     modulus: int
     residue: int
-
-
-def is_unknown(factor: int, number: StridedInterval) -> bool:
-    """Whether facts about pointers speak of a number that is added ``factor`` times: no range is known of it."""
-    return factor == 1 and number.extent >= _UNKNOWN_EXTENT
 
 
 def joined(one: Residue, other: Residue) -> Residue:
@@ -70,6 +63,8 @@ class Residues:
     def of_unknown(self, term: Term, told: int) -> Residue:
         """The class of a term of which nothing is known, if what it comes from is a multiple of ``told``.
 
+        If it is a choice, nothing must be known of its parts either; see `transfer.Access.parts`.
+
         *Soundness:* as said of the module.
         """
         told = min(told, self._most)
@@ -89,8 +84,8 @@ class Residues:
         """The class of ``term`` by those that are known so far; None for no number."""
         terms = self._values.terms
         match terms[term].opcode, terms[term].arguments:
-            case "CHOICE", (_, int(one), int(other)):
-                return _joined(self._sum(terms.linear(part), None, classes) for part in (one, other))
+            case "CHOICE", _:
+                return self._chosen(term, None, classes)
             case "leaf", ("phi", (int(point),), location):
                 # What is there at entry comes in without an edge.
                 parts: list[Residue | None] = [Residue(told, 0)] if point == 0 else []
@@ -103,11 +98,21 @@ class Residues:
                 return _joined(parts)
         return Residue(told, 0)
 
+    def _chosen(self, term: Term, state: State | None, classes: dict[Term, Residue | None]) -> Residue | None:
+        """The class of a choice: above that of either part, by what ``state`` knows of them."""
+        terms = self._values.terms
+        return _joined([self._sum(terms.linear(part), state, classes) for part in terms.operands(term)[1:]])
+
     def _sum(self, form: Linear, state: State | None, classes: dict[Term, Residue | None]) -> Residue | None:
         modulus, residue = self._most, form.constant
         for term, factor in form.coefficients.items():
             number = strided.top(form.bits) if state is None else state.value(term)
-            own = classes.setdefault(term, None) if is_unknown(factor, number) else self.of_number(number)
+            if not is_unknown(factor, number):
+                own: Residue | None = self.of_number(number)
+            elif state is not None and self._values.terms[term].opcode == "CHOICE":
+                own = self._chosen(term, state, classes)
+            else:
+                own = classes.setdefault(term, None)
             if state is not None and state.base(term) is Base.STACK:
                 modulus = min(modulus, STACK_ALIGNMENT_BYTES)
             if own is None:

@@ -23,6 +23,7 @@ RELATIONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL",
 TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
 _REFINEMENT_DEPTH = 4
 _REGISTERS = frozenset({"register", "unique"})
+_UNKNOWN_EXTENT = 1 << 31
 
 
 class Base(IntEnum):
@@ -402,3 +403,8 @@ def is_defined_before(name: LeafName, place: int, now: tuple[int, int]) -> bool:
         case (int(), *at) if defined == place:
             return tuple(at[:2]) < now
     return defined is not None and defined != place
+
+
+def is_unknown(factor: int, number: StridedInterval) -> bool:
+    """Whether facts about pointers speak of a number that is added ``factor`` times: no range is known of it."""
+    return factor == 1 and number.extent >= _UNKNOWN_EXTENT

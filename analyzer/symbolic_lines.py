@@ -23,8 +23,8 @@ from typing import NamedTuple
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.memory_facts import PointerFacts
 from wcet_probe.analyzer.pcode_semantics import signed
-from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, Residues, is_unknown, joined
-from wcet_probe.analyzer.state import Base
+from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, Residues, joined
+from wcet_probe.analyzer.state import Base, is_unknown
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.terms import Linear, Term, combined
 from wcet_probe.analyzer.transfer import Access
@@ -189,8 +189,12 @@ class Lines:
         told = self._pointers.of(access.instruction_address).alignment_bytes
         known, residue = self._config.line_bytes, 0
         for factor, term, part in access.parts:
-            is_told = is_unknown(factor, part)
-            own = self._residues.of_unknown(term, told) if is_told else self._residues.of_number(part)
+            is_told = term is not None and is_unknown(factor, part)
+            own = (
+                self._residues.of_unknown(term, told)
+                if term is not None and is_told
+                else self._residues.of_number(part)
+            )
             known = min(known, factor * own.modulus & -(factor * own.modulus))
             residue += factor * own.residue
         if access.base is Base.STACK:

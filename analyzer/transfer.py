@@ -16,7 +16,7 @@ from wcet_probe.analyzer.cfg import is_return
 from wcet_probe.analyzer.joins import join
 from wcet_probe.analyzer.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode_semantics import NO_EFFECT, operation, signed
-from wcet_probe.analyzer.state import Base, Location, State, is_defined_before
+from wcet_probe.analyzer.state import Base, Location, State, is_defined_before, is_unknown
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
@@ -33,8 +33,9 @@ class Access:
 
     ``pointer`` is the address as a term that means the same value as long as none of its leaves is defined anew; None
     where one of them may have been in this execution of the block. The address is ``constant`` plus the sum of
-    ``parts``: factor, term and value of each (`Terms.linear`). An access that is not
-    ``is_certain`` may also not take place where its instruction is executed.
+    ``parts``: factor, term and value of each (`Terms.linear`), without the term of a choice where one of its parts is
+    known to be in a range. An access that is not ``is_certain`` may also not take place where its instruction is
+    executed.
     """
 
     instruction_address: int
@@ -44,7 +45,7 @@ class Access:
     size_bytes: int
     pointer: Term | None
     constant: int
-    parts: tuple[tuple[int, Term, StridedInterval], ...]
+    parts: tuple[tuple[int, Term | None, StridedInterval], ...]
     is_certain: bool
 
 
@@ -302,9 +303,19 @@ class _Run:
             lasting = pointer if self._is_lasting(pointer, index) else None
             is_certain = not any(op.opcode in _BRANCHES for op in self._instruction.ops[:index])
             form = self._terms.linear(pointer)
-            parts = tuple((factor, part, state.value(part)) for part, factor in form.coefficients.items())
+            parts = tuple(
+                (factor, part if self._is_unknown(state, part) else None, state.value(part))
+                for part, factor in form.coefficients.items()
+            )
             place = self._instruction.address, is_store, base, offset, size_bytes
             self._accesses(Access(*place, lasting, form.constant, parts, is_certain))
+
+    def _is_unknown(self, state: State, term: Term) -> bool:
+        """Whether nothing is known of what ``term`` chooses from, constants apart."""
+        if self._terms[term].opcode != "CHOICE":
+            return True
+        parts = [part for one in self._terms.operands(term)[1:] for part in self._terms.linear(one).coefficients]
+        return all(is_unknown(1, state.value(part)) and self._is_unknown(state, part) for part in parts)
 
     def _is_lasting(self, pointer: Term, index: int) -> bool:
         """Whether each leaf of ``pointer`` is defined elsewhere, or was in this execution of the block."""

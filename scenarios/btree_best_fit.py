@@ -28,6 +28,10 @@ _FREE_BIT, _MEMBER_BIT = 1, 1
 _FENCE_OFFSET, _ROOT_OFFSET = 4, 8
 _NEXT, _RIGHT, _LEFT = 4, 8, 12
 _FOUR_WORDS = 16
+_MOST_BYTES_FOR_APART = 1 << 18
+"""Above it a path is longer than the cache holds, wherever its nodes lie."""
+_DOUBLINGS = (2, 3)
+"""Nodes are 4 or 8 lines apart."""
 _N = "n different sizes and their fences fill H (n ~ sqrt(2H / a))"
 
 _WHY_ALLOC = (
@@ -137,13 +141,20 @@ def _longest(request: HeapRequest, line: int | None, sizes: Callable[[int], Sequ
 
 
 def _lines(request: HeapRequest) -> tuple[int | None, ...]:
-    """Lines that headers are laid to the end of; None for headers wherever they come to lie."""
+    """Lines that headers are laid to the end of; None for headers wherever they come to lie.
+
+    A path that the cache can hold is read again for nothing, unless its nodes are in few sets: several lines apart.
+    """
     line = request.data_line_bytes
-    return (None,) if line is None or line < 2 * OVERHEAD_BYTES else (None, line)
+    if line is None or line < 2 * OVERHEAD_BYTES:
+        return (None,)
+    if request.heap_bytes > _MOST_BYTES_FOR_APART:
+        return (None, line)
+    return (None, line, *(line << doublings for doublings in _DOUBLINGS))
 
 
 def _variant(path: str, line: int | None) -> str:
-    return path if line is None else f"{path}, headers in the last word of a line"
+    return path if line is None else f"{path}, headers before a multiple of {line} bytes"
 
 
 def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:

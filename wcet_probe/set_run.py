@@ -11,6 +11,7 @@ import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
+from typing import NamedTuple
 
 from wcet_probe.emu.machine import Machine
 from wcet_probe.emu.set_watch import OperationSets
@@ -262,6 +263,12 @@ def _watch(bench: _Bench, trace: Trace, where: str, first: int) -> None:
     _judge(bench, trace, found, where, first)
 
 
+class _Called(NamedTuple):
+    where: str
+    operation: Operation
+    block: int
+
+
 def _judge(bench: _Bench, trace: Trace, found: OperationSets, where: str, first: int) -> None:
     seen, allowed = bench.seen, bench.allowed
     takes_set = bench.program.allocator.takes_cache_set
@@ -271,14 +278,7 @@ def _judge(bench: _Bench, trace: Trace, found: OperationSets, where: str, first:
             seen.refused += not block
             if takes_set and block and allowed.set_of(block) != trace.cache_sets[number]:
                 seen.misplaced += 1
-                _add(
-                    bench,
-                    "start",
-                    f"{where}, operation {first + number}",
-                    trace[number],
-                    block=block,
-                    access=(0, block),
-                )
+                _keep(bench, "start", _Called(f"{where}, operation {first + number}", trace[number], block), 0, block)
         if not unexpected:
             continue
         own = allowed.own(block)
@@ -286,26 +286,22 @@ def _judge(bench: _Bench, trace: Trace, found: OperationSets, where: str, first:
             is_own = allowed.set_of(address) in own
             if not is_own or (bench.own_block_code is not None and pc not in bench.own_block_code):
                 seen.outside[ROLES[kind]] += 1
-                broken = "lemma" if is_own else "sets"
-                _add(
-                    bench,
-                    broken,
-                    f"{where}, operation {first + number}",
-                    trace[number],
-                    block=block,
-                    access=(pc, address),
-                )
+                called = _Called(f"{where}, operation {first + number}", trace[number], block)
+                _keep(bench, "lemma" if is_own else "sets", called, pc, address)
                 break
 
 
-def _add(bench: _Bench, promise: str, where: str, operation: Operation, *, block: int, access: tuple[int, int]) -> None:
+def _keep(bench: _Bench, promise: str, called: _Called, pc: int, address: int) -> None:
     """Keep a violation, if it is the first one of its promise."""
     if promise not in bench.seen.violations:
-        pc, address = access
-        location = bench.program.image.location(pc) if pc else ""
-        set_index = bench.allowed.set_of(address)
         bench.seen.violations[promise] = Violation(
-            promise, where, _call(operation), block, set_index, location, address
+            promise=promise,
+            where=called.where,
+            operation=_call(called.operation),
+            block=called.block,
+            set_index=bench.allowed.set_of(address),
+            location=bench.program.image.location(pc) if pc else "",
+            address=address,
         )
 
 
