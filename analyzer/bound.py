@@ -20,7 +20,7 @@ from wcet_probe.analyzer.facts import Facts
 from wcet_probe.analyzer.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.flow_facts import ToldFlow, flow_facts
 from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, edge_name, flow_problem, point_name
-from wcet_probe.analyzer.ipet import ENTER, FlowProblem, Solution, flow_system, solve
+from wcet_probe.analyzer.ipet import ENTER, FlowProblem, Solution, flow_system, leave, solve
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
 from wcet_probe.analyzer.loop_shapes import loop_shapes
@@ -327,6 +327,8 @@ class Bounded:
             count = solved.solution.counts[edge.name]
             executed[edge.target] = executed.get(edge.target, 0) + count
             leaving[edge.source] = leaving.get(edge.source, 0) + count * edge.extra_cost
+        for name, cost in solved.problem.exit_costs.items():
+            leaving[name] = leaving.get(name, 0) + solved.solution.counts[leave(name)] * cost
         executed[solved.problem.entry] = executed.get(solved.problem.entry, 0) + solved.solution.counts[ENTER]
         points = (self.prepared.values.graph.points[index] for index in sorted(self.prepared.values.states))
         for node, point in zip(solved.problem.nodes, points, strict=True):

@@ -13,7 +13,7 @@ fractions in lowest terms. The records, in this order:
     optimum N | none                    what the counts below reach
     node NAME ADDRESS COST              a basic block in a context; its cost by execution
     entry NODE                          the edge `enter` leads into it
-    exit NODE                           the edge `leave:NODE` leads out of it
+    exit NODE COST                      the edge `leave:NODE` leads out of it; besides the cost of the node
     edge NAME SOURCE TARGET COST        besides the cost of the target
     event NAME COST                     happens besides, as often as constraints allow
     loop NAME MAX ENTRY… | BACK…        back edges taken, at most MAX times for each time an entry edge is taken
@@ -109,7 +109,7 @@ def certificate(
         f"optimum {'none' if solution.optimum is None else solution.optimum}",
         *(f"node {node.name} {node.address:#x} {node.cost}" for node in problem.nodes),
         f"entry {problem.entry}",
-        *(f"exit {name}" for name in problem.exits),
+        *(f"exit {name} {problem.exit_costs.get(name, 0)}" for name in problem.exits),
         *(f"edge {edge.name} {edge.source} {edge.target} {edge.extra_cost}" for edge in problem.edges),
         *(f"event {event.name} {event.cost}" for event in problem.events),
     ]

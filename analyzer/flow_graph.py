@@ -79,7 +79,6 @@ def flow_problem(
             continue
         arriving[edge.target].append(edge)
         edges.append(FlowEdge(edge_name(names, edge), names[edge.source], names[edge.target], edge_cost(edge)))
-    leaving = _exit_costs(exits, edge_cost)
     flow_loops = [_flow_loop(loop, names) for loop in loops if loop.max_header >= 1]
     never = [
         Limit(f"never:{names[loop.header]}", edges=tuple((edge, 1) for edge in loop.entry_edges))
@@ -92,15 +91,13 @@ def flow_problem(
         entry_function=values.graph.entry.name,
         target=subject.target,
         unit=subject.unit,
-        nodes=tuple(
-            FlowNode(names[index], point.block.address, cost(point) + leaving.get(index, 0))
-            for index, point in points.items()
-        ),
+        nodes=tuple(FlowNode(names[index], point.block.address, cost(point)) for index, point in points.items()),
         edges=tuple(sorted(edges, key=lambda edge: edge.name)),
         entry=names[0],
         exits=tuple(dict.fromkeys(names[edge.source] for edge in exits)),
         loops=tuple(flow_loops),
         events=tuple(events),
+        exit_costs={names[index]: cycles for index, cycles in _exit_costs(exits, edge_cost).items()},
         constraints=tuple(_constraint(limit, names, arriving) for limit in (*limits, *never)),
     )
 
@@ -125,7 +122,7 @@ def edge_name(names: Mapping[int, str], edge: Edge) -> str:
 
 
 def _exit_costs(exits: Iterable[Edge], edge_cost: Callable[[Edge], int]) -> dict[int, int]:
-    """The call ends once: what leaving costs is charged to the point that it leaves from."""
+    """What leaving from each point costs at most."""
     costs: dict[int, int] = {}
     for edge in exits:
         costs[edge.source] = max(costs.get(edge.source, 0), edge_cost(edge))

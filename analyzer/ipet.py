@@ -14,7 +14,7 @@ meets each loop bound and each constraint; both are the analysis' to prove. Node
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import floor
 from typing import Literal
@@ -103,6 +103,7 @@ class FlowProblem:
         constraints: further limits on the numbers of times that edges are taken, `ENTER` and ``leave(…)`` among them,
             and that events happen.
         events: what happens besides.
+        exit_costs: of leaving after a node, besides its own cost, where that is not 0.
     """
 
     image_sha256: str
@@ -116,6 +117,7 @@ class FlowProblem:
     loops: tuple[FlowLoop, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     events: tuple[FlowEvent, ...] = ()
+    exit_costs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ def flow_system(problem: FlowProblem) -> FlowSystem:
             flows[edge.target][edge.name] = 1
             flows[edge.source][edge.name] = -1
     for name in problem.exits:
-        objective[leave(name)] = 0
+        objective[leave(name)] = problem.exit_costs.get(name, 0)
         flows[name][leave(name)] = -1
     objective |= {event.name: event.cost for event in problem.events}
     constraints = [Constraint("enter", {ENTER: 1}, "=", 1)]

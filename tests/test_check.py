@@ -24,7 +24,7 @@ from wcet_probe.baseline import baseline_document, baseline_entries, baseline_en
 from wcet_probe.budgets import read_budgets
 from wcet_probe.cli import budgeted, main
 from wcet_probe.config import load_config
-from wcet_probe.errors import BuildError, ContradictionError, UsageError, WcetProbeError
+from wcet_probe.errors import BuildError, ContradictionError, UsageError
 from wcet_probe.judge import Place, Rule, contradicted, judge, percent, places
 from wcet_probe.reports.check import check_document, check_lines
 

@@ -109,6 +109,7 @@ def test_any_number_that_changes_by_one_is_noticed_but_for_what_is_given():
     """
     nodes = {("node", node.name) for node in nested(1, 1).nodes}
     free = {("image", SHA), ("derivation", "initial_high"), ("derivation", "limit_low"), ("edge", "h-x")}
+    free |= {("exit", name) for name in nested(1, 1).exits}
     assert kinds_that_survive(TEXT, step(1)) <= nodes | free
     assert kinds_that_survive(TEXT, step(-1)) <= nodes | free
 
@@ -131,7 +132,7 @@ def test_costs_on_the_worst_path_are_noticed():
         ("edge a-h a h 0", "edge a-h a h 00", "no record"),
         ("edge a-h a h 0", "edge a-h a x 0", "not those into its header"),
         ("edge a-h a h 0", "edge a-h a nowhere 0", "no node"),
-        ("exit x\n", "exit x\nexit x\n", "one name"),
+        ("exit x 0\n", "exit x 0\nexit x 0\n", "one name"),
         ("edge h-x h x 0\n", "edge h-x h x 0\nedge h-x h x 0\n", "one name"),
         ("loop outer 10 a-h | l-h", "loop outer 10 l-h | a-h", "enters it"),
         ("loop outer 10 a-h | l-h", "loop outer 11 a-h | l-h", "is not"),

@@ -36,7 +36,7 @@ _RECORDS = {
         "optimum": "(none|0|-?[1-9][0-9]*)",
         "node": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)) {_INTEGER}",
         "entry": _NAME,
-        "exit": _NAME,
+        "exit": f"{_NAME} {_INTEGER}",
         "edge": f"{_NAME} {_NAME} {_NAME} {_INTEGER}",
         "event": f"{_NAME} {_NATURAL}",
         "loop": rf"{_NAME} {_NATURAL}((?: [^\s|]+)+) \|((?: [^\s|]+)+)",
@@ -88,13 +88,15 @@ def check_certificate(text: str) -> CheckedBound:
     records = _records(text)
     head = {kind: records[kind][0][0] for kind in _ONCE}
     costs = {name: int(cost) for name, _, cost in records["node"]}
-    ends = {"enter": ("", head["entry"]), **{f"leave:{name}": (name, "") for (name,) in records["exit"]}}
+    ends = {"enter": ("", head["entry"]), **{f"leave:{name}": (name, "") for name, _ in records["exit"]}}
     ends |= {name: (source, target) for name, source, target, _ in records["edge"]}
     demand(len(ends) == 1 + len(records["exit"]) + len(records["edge"]), "two edges have one name")
     demand({end for pair in ends.values() for end in pair} <= {"", *costs}, "an edge leads to no node")
     gain = {name: costs.get(target, 0) for name, (_, target) in ends.items()}
     for name, _, _, cost in records["edge"]:
         gain[name] += int(cost)
+    for name, cost in records["exit"]:
+        gain[f"leave:{name}"] += int(cost)
     events = {name: int(cost) for name, cost in records["event"]}
     demand(len(events) == len(records["event"]) and not events.keys() & ends.keys(), "two events have one name")
     gain |= events

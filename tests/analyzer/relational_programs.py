@@ -489,7 +489,7 @@ def _merged(
 def _dominators(count: int, edges: Sequence[tuple[int, int]]) -> dict[int, frozenset[int]]:
     """The blocks that each block is only reached through, itself among them."""
     every = frozenset(range(count))
-    above = {point: every for point in every} | {0: frozenset({0})}
+    above = dict.fromkeys(every, every) | {0: frozenset({0})}
     while True:
         new = {
             point: frozenset({point}).union(

@@ -1,0 +1,115 @@
+"""Lines by name against addresses: which share a line, how many there can be, which meet in a set, what is renamed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analyzer.concrete_caches import config_of
+from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Variable, random_program
+from wcet_probe.analyzer import strided
+from wcet_probe.analyzer.symbolic_lines import Group
+from wcet_probe.analyzer.terms import Linear
+
+SETS = 4
+_alignments = st.sampled_from((1, 2, 4, 8, 16))
+_numbers = st.frozensets(st.integers(0, 11), min_size=1, max_size=4)
+
+
+def group(alignment: int = 16, residue: int = 0, *, numbers=None, sets=None) -> Group:
+    return Group(frozenset(), frozenset(), alignment, residue, numbers, sets, is_short=True, set_count=SETS)
+
+
+def program_of(*variables: Variable, steps: tuple[Step, ...], told_bytes: int = 8) -> Program:
+    config = replace(config_of("lru", 2, sets=SETS), line_bytes=LINE_BYTES)
+    return Program((steps,), (), variables, {}, config, told_bytes, 64)
+
+
+def read(to, offset: int) -> Step:
+    return Step(to, offset, is_store=False, is_certain=True, is_named=True)
+
+
+@given(_alignments, st.integers(0, 15), st.lists(st.integers(-40, 40), min_size=1, max_size=5))
+def test_granules_lie_in_one_line_and_most_lines_is_reached(alignment, residue, offsets):
+    one = group(alignment, residue % alignment)
+    granules = [one.granule(offset) for offset in offsets]
+    counts = []
+    for value in range(160 + one.residue, 192 + one.residue, alignment):
+        lines = [(value + offset) // LINE_BYTES for offset in offsets]
+        assert len(set(zip(granules, lines, strict=True))) == len(set(granules))
+        counts.append(len(set(lines)))
+    assert max(counts) == one.most_lines(set(granules), LINE_BYTES)
+
+
+@given(_numbers, _numbers, st.frozensets(st.integers(0, 3)), st.frozensets(st.integers(0, 3)), st.booleans())
+def test_groups_that_never_meet_have_no_two_lines_in_a_set(one, other, more, others, is_known):
+    """The sets may be known less exactly than the lines, and the lines not at all."""
+    left = group(numbers=one, sets=frozenset(n % SETS for n in one) | more)
+    right = group(numbers=other if is_known else None, sets=frozenset(n % SETS for n in other) | others)
+    meeting = any(a != b and a % SETS == b % SETS for a in one for b in other)
+    assert left.may_meet(right) >= meeting
+    assert left.may_meet(right) == right.may_meet(left)
+
+
+def test_lines_in_one_set_meet_though_two_sets_are_possible():
+    both = frozenset({0, 1})
+    assert group(numbers=frozenset({8}), sets=both).may_meet(group(numbers=frozenset({12}), sets=both))
+
+
+@given(st.randoms(use_true_random=False), _alignments, st.integers(-48, 48), st.integers(-48, 48))
+def test_a_renamed_line_is_the_same_line(draw, told, old, new):
+    """Two variables that differ by a constant; a line that has a name by the one is the line by the other."""
+    offsets = [draw.randrange(0, 44, 4) for _ in range(4)]
+    steps = tuple(read(number, offset) for number in (0, 1) for offset in offsets)
+    whole = tuple(range(0, 256, told))
+    program = program_of(*[Variable(None, 0, whole, strided.top(32))] * 2, steps=steps, told_bytes=told)
+    view, lines = program.view, program.view.lines
+    one, other = view.leaves
+    for access in view.accesses[0][:4]:
+        line = lines.of_access(access)
+        named = lines.renamed(line, Linear({one: 1}, old, 32), Linear({other: 1}, new, 32), ()) if line else None
+        if named is None:
+            continue
+        for value in range(1024, 1088, told):
+            there = value + old - new  # the other variable, if what was known of alignments is true of it
+            if there % told:
+                continue
+            target = lines.groups[named.group]
+            byte = there + named.granule * target.alignment_bytes - target.residue
+            assert byte // LINE_BYTES == (value + access.constant) // LINE_BYTES
+
+
+def test_a_line_is_renamed_to_what_is_accessed_only():
+    """By the name of a line that no access is to, it would not be known which lines it meets."""
+    far = SETS * LINE_BYTES
+    program = program_of(*[Variable(None, 0, (0,), strided.top(32))] * 2, steps=(read(0, 0), read(1, 0)), told_bytes=16)
+    view = program.view
+    (line, _), (one, other) = [view.lines.of_access(access) for access in view.accesses[0]], view.leaves
+    same = view.lines.renamed(line, Linear({one: 1}, 0, 32), Linear({other: 1}, 0, 32), ())
+    assert same is not None
+    assert view.lines.renamed(line, Linear({one: 1}, 0, 32), Linear({other: 1}, far, 32), ()) is None
+    assert view.lines.renamed(line, Linear({one: 1}, 0, 32), Linear({other: 1}, 0, 32), (one,)) in (same, None)
+
+
+def test_sets_and_observable_addresses_hold_for_all_values():
+    checked = 0
+    for seed in range(150):
+        program = random_program(Random(seed))
+        view, config = program.view, program.config
+        for point, steps in enumerate(program.steps):
+            for step, access in zip(steps, view.accesses[point], strict=True):
+                if not step.is_named or isinstance(step.to, Choice):
+                    continue
+                variable = None if step.to is None else program.variables[step.to]
+                if variable is not None and variable.sources:
+                    continue
+                sets, told = view.lines.sets_of(access), view.lines.observable(access)
+                for value in (0,) if variable is None else variable.choices:
+                    address = value + step.offset
+                    assert sets is None or address // LINE_BYTES % config.sets in sets
+                    assert address in told
+                    checked += 1
+    assert checked > 2000
