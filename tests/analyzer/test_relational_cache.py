@@ -117,7 +117,8 @@ def undecided(policy: Replacement, programs: int, limit: int) -> Counter[str]:
         program = random_program(Random(f"exact {policy} {number}"), policy, most_ways=2)
         number += 1
         steps = [step for block in program.steps for step in block]
-        if program.silent or choices_of(program) or not all(step.is_named and step.is_certain for step in steps):
+        merged = any(variable.sources for variable in program.variables)
+        if merged or program.silent or choices_of(program) or not all(step.is_named and step.is_certain for step in steps):
             continue
         found = reachable(program, limit)
         if found is None:

@@ -1,0 +1,77 @@
+"""Facts about pointers and words: what they are bound to, and what is refused."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.support import Guest, assembler, guest_of
+from wcet_probe.analyzer import strided
+from wcet_probe.analyzer.bound import BoundRequest, prepare, prove
+from wcet_probe.analyzer.facts import parse_facts
+from wcet_probe.analyzer.memory_facts import Pointers, pointer_facts, word_ranges
+from wcet_probe.analyzer.source_match import index_sources
+from wcet_probe.catalog import load_target
+from wcet_probe.errors import UsageError, WcetProbeError
+
+BODY = "lis 10, buf@ha\n addi 10, 10, buf@l\n lwz 9, 4(10)\n0: lwz 7, 0(3)\n addi 9, 9, -1\n cmpwi 9, 0\n bne 0b\n blr"
+BECAUSE = 'because = "the test"\n'
+
+
+@cache
+def guest() -> Guest:
+    target = load_target("mpc603e")
+    return guest_of(assembler({"f": BODY}, target) + ".data\n.balign 64\n.globl buf\nbuf: .space 64\n", target)
+
+
+def request(facts: str) -> BoundRequest:
+    on = guest()
+    return BoundRequest(on.image, on.target, on.instructions, on.costs, "f", parse_facts("f.toml", facts), {}, {"n": 3})
+
+
+def told(facts: str):
+    return pointer_facts(parse_facts("f.toml", facts), index_sources({}), None, {"n": 3})
+
+
+def test_a_pointer_fact_without_functions_speaks_of_all_accesses():
+    found = told(f"[[pointer]]\nmultiple_of = 16\nfirst_set = 2\nsets = 3\n{BECAUSE}")
+    assert found.of(0x1234) == Pointers(16, frozenset({2, 3, 4}))
+    assert told("").of(0x1234) == Pointers(1, None)
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        (f"[[pointer]]\nmultiple_of = 12\n{BECAUSE}", "12 is no power of two"),
+        (f"[[pointer]]\nmultiple_of = 8\n{BECAUSE}[[pointer]]\nmultiple_of = 16\n{BECAUSE}", "name those it speaks of"),
+    ],
+)
+def test_pointer_facts_that_are_refused(facts, reason):
+    with pytest.raises(UsageError, match=reason):
+        told(facts)
+
+
+def test_a_word_fact_bounds_what_is_loaded():
+    facts = parse_facts("f.toml", f'[[word]]\nsymbol = "buf"\noffset = 4\nmin = 1\nmax = 12\n{BECAUSE}')
+    ((address, numbers),) = word_ranges(facts, guest().image, {"n": 3}).items()
+    assert address == guest().address("buf") + 4
+    assert numbers == strided.between(32, 1, 12)
+
+
+def test_the_bound_of_a_loop_follows_from_a_word_fact():
+    facts = f'[[word]]\nsymbol = "buf"\noffset = 4\nmin = 1\nmax = 12\n{BECAUSE}'
+    bound = prove(request(facts))
+    assert bound.instructions == 3 + 12 * 4 + 1
+    assert any("buf + 4 is 1 to 12" in str(assumption) for assumption in bound.assumptions)
+    with pytest.raises(WcetProbeError, match="loop"):
+        prove(request(""))
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [('symbol = "buf"\nmin = 5\nmax = 4\n', "5 to 4 is no range"), ('symbol = "none"\nmax = 4\n', "none")],
+)
+def test_word_facts_that_are_refused(keys, reason):
+    with pytest.raises(WcetProbeError, match=reason):
+        prepare(request(f"[[word]]\n{keys}{BECAUSE}"))
