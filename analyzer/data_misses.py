@@ -68,7 +68,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     steps = {point: tuple(_steps(values, point, lines, target)) for point in sorted(values.states)}
     analysis = analyze(values, lines, {p: [step.line for step in own] for p, own in steps.items()}, config)
     repeated = frozenset(node for loop in loops_of(values.forest) for node in loop.nodes)
-    costs = _Costs(values, target, config, repeated, brought_back(values))
+    costs = _Costs(values, target, config, repeated, _other_values(values))
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
     costs.objects = counted_objects(accesses, lines, pointers, config, costs.is_one_address)
     for point, own in steps.items():
@@ -77,6 +77,15 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     for (point, group), granules in costs.local.items():
         costs.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
     return costs.result(lines)
+
+
+def _other_values(values: Values) -> dict[Edge, frozenset[Term]]:
+    """The leaves that may have another value behind an edge, though the point that it leads to does not define them."""
+    terms = values.terms
+    return {
+        edge: frozenset(leaf for leaf in leaves if defined_at(terms[leaf].arguments) != edge.target)
+        for edge, leaves in brought_back(values).items()
+    }
 
 
 class _Step(NamedTuple):

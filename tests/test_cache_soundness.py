@@ -298,7 +298,8 @@ ATTACKS = (
         "a list that is walked, each node of two lines",
         "mpc603e",
         "d:sets=4,ways=2,line=16",
-        "li 9, 12\n0: lwz 7, 4(3)\n lwz 8, 20(3)\n stw 8, 24(3)\n lwz 3, 0(3)\n addi 9, 9, -1\n cmpwi 9, 0\n bne 0b\n blr",
+        "li 9, 12\n0: lwz 7, 4(3)\n lwz 8, 20(3)\n stw 8, 24(3)\n lwz 3, 0(3)\n addi 9, 9, -1\n cmpwi 9, 0\n"
+        " bne 0b\n blr",
         lambda buf: (buf,),
         buf="\n".join(f".long buf + {40 * (number + 1)}, 0, 0, 0, 0, 0, 0, 0, 0, 0" for number in range(16)),
     ),

@@ -64,8 +64,7 @@ def test_the_bound_of_a_loop_follows_from_a_word_fact():
     bound = prove(request(facts))
     assert bound.instructions == 3 + 12 * 4 + 1
     assert any("buf + 4 is 1 to 12" in str(assumption) for assumption in bound.assumptions)
-    with pytest.raises(WcetProbeError, match="loop"):
-        prove(request(""))
+    assert prove(request("")).instructions > 1 << 32
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import product
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.analyzer.concrete_caches import config_of
+from tests.analyzer.concrete_caches import config_of, contents, touches
+from tests.analyzer.random_relational_programs import random_program
 from tests.analyzer.relational_programs import (
+    LINE_BYTES,
     Choice,
     Program,
     Run,
@@ -18,15 +23,13 @@ from tests.analyzer.relational_programs import (
     Variable,
     bound_of,
     choices_of,
-    random_program,
-    reachable,
 )
 from wcet_probe.analyzer import relational_cache, strided
+from wcet_probe.analyzer.cache_domains import effective_ways
 from wcet_probe.analyzer.relational_cache import (
     CacheState,
     LineAccess,
     RelationalCache,
-    Verdict,
     Younger,
     join,
     leq,
@@ -38,55 +41,58 @@ MOST_BLOCKS = 40
 
 
 def attack(program: Program, random: Random, runs: int) -> Counter[str]:
-    """Counts of what is said of ``program``, each held against ``runs`` runs; the number of blocks that were executed."""
-    view = program.view
-    verdicts, named, groups, data = view.analysis.verdicts, view.named, view.lines.groups, view.data
-    counts = Counter[str]()
-    for found in verdicts.values():
+    """Counts of what is said of ``program``, each held against ``runs`` runs; and of the blocks that they executed."""
+    view, counts = program.view, Counter[str]({"bound": 1})
+    for found in view.analysis.verdicts.values():
         for one in found:
             counts.update({"hit": one.is_hit, "persistent": one.is_persistent, "block": one.is_persistent_in_block})
-    counts["bound"] = 1
-    starts = {number: group.leaves for number, group in enumerate(groups)}
-    leaf_of = {leaf: number for number, leaf in enumerate(view.leaves)}
-    loaded: dict[int, set[int]] = {}
-    for number, leaves in starts.items():
-        for leaf in leaves:
-            point = program.variables[leaf_of[leaf]].point
-            if point is not None:
-                loaded.setdefault(point, set()).add(number)
-    reset = {
-        edge: {n for n, group in enumerate(groups) if any(leaf_of[leaf] in silent for leaf in group.deciding)}
-        for edge, silent in program.silent.items()
-    }
+    starts = _starts(program)
     for _ in range(runs):
         run, point, missed = Run(program, random), 0, Counter[Line]()
         length = random.randint(1, MOST_BLOCKS)
         while point is not None and sum(run.points.values()) < length:
-            for line in [line for line in missed if line.group in loaded.get(point, ())]:
-                del missed[line]
-            here = Counter[Line]()
-            for event in run.block(point):
-                verdict, line = verdicts[point][event.index], named[point][event.index].line
-                if event.miss and line is not None:
-                    _check(program, verdict, line, event, missed, here)
+            _forget(missed, starts.get(point, ()))
+            _check_block(program, run, point, missed)
             before = Counter(run.taken)
             point = run.leave(point)
             for edge in run.taken - before:
-                for line in [line for line in missed if line.group in reset.get(edge, ())]:
-                    del missed[line]
-        assert run.cycles <= bound_of(data, run), (program, run.points, run.taken)
+                _forget(missed, starts.get(edge, ()))
+        assert run.cycles <= bound_of(view.data, run), (program, run.points, run.taken)
         counts["blocks"] += sum(run.points.values())
     return counts
 
 
-def _check(program, verdict: Verdict, line: Line, event, missed: Counter[Line], here: Counter[Line]) -> None:
-    assert not verdict.is_hit, (program, event)
-    if verdict.is_persistent:
-        missed[line] += 1
-        assert missed[line] == 1, (program, event, "in its stay")
-    if verdict.is_persistent_in_block:
-        here[line] += 1
-        assert here[line] == 1, (program, event, "in the block")
+def _starts(program: Program) -> dict[int | tuple[int, int], set[int]]:
+    """The groups whose stays begin at a point, or behind an edge."""
+    view, found = program.view, dict[int | tuple[int, int], set[int]]()
+    number_of = {leaf: number for number, leaf in enumerate(view.leaves)}
+    for number, group in enumerate(view.lines.groups):
+        for leaf in group.leaves:
+            point = program.variables[number_of[leaf]].point
+            if point is not None:
+                found.setdefault(point, set()).add(number)
+        for edge, silent in program.silent.items():
+            if any(number_of[leaf] in silent for leaf in group.deciding):
+                found.setdefault(edge, set()).add(number)
+    return found
+
+
+def _forget(missed: Counter[Line], groups: Collection[int]) -> None:
+    for line in [line for line in missed if line.group in groups]:
+        del missed[line]
+
+
+def _check_block(program: Program, run: Run, point: int, missed: Counter[Line]) -> None:
+    """Execute a block; ``missed`` are the lines on which persistent accesses missed in their stays."""
+    verdicts, named, here = program.view.analysis.verdicts[point], program.view.named[point], Counter[Line]()
+    for event in run.block(point):
+        verdict, line = verdicts[event.index], named[event.index].line
+        if event.miss and line is not None:
+            assert not verdict.is_hit, (program, event)
+            missed[line] += verdict.is_persistent
+            here[line] += verdict.is_persistent_in_block
+            assert missed[line] <= 1, (program, event, "in its stay")
+            assert here[line] <= 1, (program, event, "in the block")
 
 
 def campaign(seed: str, verdicts: int, runs: int) -> Counter[str]:
@@ -104,10 +110,83 @@ def test_no_run_refutes_a_verdict():
     assert counts["persistent"] > 2000
 
 
+def _one_more(config):
+    ways = effective_ways(config)
+    return replace(ways, must=ways.must + 1)
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "wrong"),
+    [
+        (relational_cache, "effective_ways", _one_more),
+        (Group, "may_meet", lambda one, other: False),  # noqa: ARG005
+        (RelationalCache, "without", lambda cache, state, dropped: state),  # noqa: ARG005
+    ],
+)
+def test_runs_refute_what_is_wrong(monkeypatch, of, name, wrong):
+    monkeypatch.setattr(of, name, wrong)
+    with pytest.raises(AssertionError):
+        campaign("wrong", 10_000, 6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_no_run_refutes_half_a_million_verdicts(part):
     campaign(f"slow {part}", 500_000, 12)
+
+
+def reachable(program: Program, limit: int) -> dict[tuple[int, int], set[bool]] | None:
+    """Whether each access can hit and miss, of all runs from any start; None where there are too many situations.
+
+    Only for programs whose accesses are named and certain and whose states are never silent.
+    """
+    config = program.config
+    per_set = [
+        contents(config.replacement, config.ways, tuple(range(number, program.line_count, config.sets)))
+        for number in range(config.sets)
+    ]
+    values = list(product(*(one.choices for one in program.variables)))
+    size = len(values)
+    for own in per_set:
+        size *= len(own)
+    if size > limit:
+        return None
+    found: dict[tuple[int, int], set[bool]] = {}
+    waiting = [(0, value, content) for value in values for content in product(*per_set)]
+    seen = set(waiting)
+    while waiting:
+        point, value, content = waiting.pop()
+        if len(seen) > 8 * limit:
+            return None
+        for after in _passed(program, point, value, content, found):
+            for source, target in program.edges:
+                if source == point and (target, *after) not in seen:
+                    seen.add((target, *after))
+                    waiting.append((target, *after))
+    return found
+
+
+def _passed(program, point, value, content, found):
+    """All values and contents behind a block."""
+    config, ways = program.config, {(value, content)}
+    own = [(n, v) for n, v in enumerate(program.variables) if v.point == point]
+    steps = program.steps[point]
+    for index in range(len(steps) + 1):
+        for number, variable in own:
+            if variable.place == index:
+                ways = {((*v[:number], new, *v[number + 1 :]), c) for v, c in ways for new in variable.choices}
+        if index == len(steps):
+            break
+        step, after = steps[index], set()
+        for v, c in ways:
+            line = (step.offset + (v[step.to] if isinstance(step.to, int) else 0)) // LINE_BYTES
+            number = line % config.sets
+            fills = config.write_allocate or not step.is_store
+            for hit, new in touches(config.replacement, config.ways, c[number], line, fills=fills):
+                found.setdefault((point, index), set()).add(not hit)
+                after.add((v, (*c[:number], new, *c[number + 1 :])))
+        ways = after
+    return ways
 
 
 def undecided(policy: Replacement, programs: int, limit: int) -> Counter[str]:
@@ -118,7 +197,12 @@ def undecided(policy: Replacement, programs: int, limit: int) -> Counter[str]:
         number += 1
         steps = [step for block in program.steps for step in block]
         merged = any(variable.sources for variable in program.variables)
-        if merged or program.silent or choices_of(program) or not all(step.is_named and step.is_certain for step in steps):
+        if (
+            merged
+            or program.silent
+            or choices_of(program)
+            or not all(step.is_named and step.is_certain for step in steps)
+        ):
             continue
         found = reachable(program, limit)
         if found is None:
@@ -166,7 +250,7 @@ def test_the_order_of_iteration_decides_nothing(monkeypatch):
                 assert found == expected
 
 
-# ------------------------------------------------------------------------------------------------------- single programs
+# ------------------------------------------------------------------------------------------------------ single programs
 
 ARGUMENT = strided.top(32)
 
@@ -212,7 +296,7 @@ def test_a_choice_whose_variable_is_never_loaded_misses_all_the_same():
     worst(program)
 
 
-# ------------------------------------------------------------------------------------------------------------------ laws
+# ----------------------------------------------------------------------------------------------------------------- laws
 
 
 def group(numbers=None, *, sets=None, alignment=8) -> Group:

@@ -7,7 +7,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analyzer.relational_programs import LINE_BYTES, Run, random_program
+from tests.analyzer.random_relational_programs import random_program
+from tests.analyzer.relational_programs import LINE_BYTES, Run
 from tests.support import assembler, guest_of
 from tests.test_cache_soundness import analysed
 from wcet_probe.analyzer import strided

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analyzer.concrete_caches import config_of
-from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Variable, random_program
+from tests.analyzer.random_relational_programs import random_program
+from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Variable
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.symbolic_lines import Group
 from wcet_probe.analyzer.terms import Linear

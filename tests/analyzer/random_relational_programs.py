@@ -1,0 +1,132 @@
+"""Tiny random programs for `tests.analyzer.relational_programs`: any policy, geometry and kind of access."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+from tests.analyzer.concrete_caches import _program, config_of
+from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Variable
+from wcet_probe.analyzer import strided
+from wcet_probe.model import Replacement
+
+
+def random_program(random: Random, policy: Replacement | None = None, most_ways: int = 4) -> Program:
+    """A tiny program with any policy and kind of access."""
+    policy = policy or random.choice(list(Replacement))
+    sets = random.choice((2, 2, 4))
+    ways = random.choice([w for w in (1, 2, 2, 3, 4) if w <= most_ways and (w != 3 or policy is not Replacement.PLRU)])
+    config = config_of(policy, ways, sets=sets, write_allocate=random.random() < 0.7)
+    config = replace(config, line_bytes=LINE_BYTES, write_back=random.random() < 0.7)
+    lines = sets * random.choice((2, 3, 3, 4) if sets == 2 else (2, 3))
+    told = random.choice((1, 4, 8, 8, 16, 16))
+    count, edges, _ = _program(random)
+    edges = sorted(set(edges))
+    above = _dominators(count, edges)
+    places = [random.choice((0, 1, 1, 2, 2, 3, 4)) for _ in range(count)]
+    variables = tuple(_variable(random, count, places, told, lines) for _ in range(random.randint(1, 4)))
+    variables = _merged(random, variables, edges, above)
+    choice, head, silent = _choice(random, variables, edges, above, told)
+    spread = [random.choice(range(0, min(sets - 1, 2) * LINE_BYTES + 1, 4)) for _ in range(3)]
+    unnamed, skipped = random.choice((0.0, 0.0, 0.15)), random.choice((0.0, 0.0, 0.3))
+    stores = random.choice((0.0, 0.3, 0.5))
+
+    def step(point: int) -> Step:
+        kind, offset = random.random(), random.choice(spread)
+        known = [n for n, one in enumerate(variables) if one.point is None or one.point in above[point]]
+        to: int | Choice | None = random.choice(known) if known else None
+        if choice and head in above[point] and random.random() < 0.5:
+            to = choice
+        if kind > 0.75 or to is None:
+            to, offset = None, LINE_BYTES * random.randrange(lines)
+        return Step(to, offset, random.random() < stores, random.random() >= skipped, is_named=kind >= unnamed)
+
+    steps = tuple(tuple(step(point) for _ in range(place)) for point, place in enumerate(places))
+    return Program(steps, tuple(edges), variables, silent, config, told, lines + 3)
+
+
+def _choice(
+    random: Random,
+    variables: Sequence[Variable],
+    edges: Sequence[tuple[int, int]],
+    above: Mapping[int, frozenset[int]],
+    told: int,
+) -> tuple[Choice | None, int, dict[tuple[int, int], frozenset[int]]]:
+    """A choice that is made where blocks meet, which block that is, and what the edges to there are silent about."""
+    heads = [t for t in above if sum(target == t for _, target in edges) > 1]
+    if len(variables) < 3 or not heads or random.random() < 0.3:
+        return None, 0, {}
+    head = random.choice(heads)
+    condition, one, other = random.sample(range(len(variables)), 3)
+    used = [variables[each] for each in (condition, one, other)]
+    if any(each.point is not None and head in above[each.point] for each in used):
+        return None, 0, {}  # behind the head its old value had another name
+    if used[0].point is not None and used[0].point not in above[head]:
+        return None, 0, {}
+    if any((each.range.low | each.range.stride) % told for each in used[1:] if not each.range.is_top):
+        return None, 0, {}  # what is told of pointers is taken to be true of all that a choice is made of
+    silent = {}
+    for edge in edges:
+        if edge[1] == head:
+            unknown = {
+                each
+                for each in (one, other)
+                if variables[each].point is not None and variables[each].point not in above[edge[0]]
+            }
+            unknown |= {each for each in (condition, one, other) if random.random() < 0.2}
+            silent[edge] = frozenset(unknown) - {v.sources[edge][0] for v in variables if edge in v.sources}
+    return Choice(condition, random.choice(variables[condition].choices), one, other), head, silent
+
+
+def _merged(
+    random: Random,
+    variables: tuple[Variable, ...],
+    edges: Sequence[tuple[int, int]],
+    above: Mapping[int, frozenset[int]],
+) -> tuple[Variable, ...]:
+    """One more variable, perhaps, which is made of others where blocks meet."""
+    heads = [t for t in above if t and sum(target == t for _, target in edges) > 1]
+    if not heads or random.random() < 0.4:
+        return variables
+    head, number = random.choice(heads), len(variables)
+    points = [*(one.point for one in variables), head]
+    deltas = [random.choice((0, 0, 4, 8, 16, 32, 64)) for _ in range(2)]
+    sources = {}
+    for edge in edges:
+        if edge[1] == head:
+            known = [n for n in range(number + 1) if points[n] is None or points[n] in above[edge[0]]]
+            if not known:
+                return variables
+            sources[edge] = random.choice([*known, known[-1]]), random.choice(deltas)
+    return (*variables, Variable(head, 0, (0,), strided.top(32), sources))
+
+
+def _dominators(count: int, edges: Sequence[tuple[int, int]]) -> dict[int, frozenset[int]]:
+    """The blocks that each block is only reached through, itself among them."""
+    every = frozenset(range(count))
+    above = dict.fromkeys(every, every) | {0: frozenset({0})}
+    while True:
+        new = {
+            point: frozenset({point}).union(
+                frozenset.intersection(*(above[source] for source, target in edges if target == point))
+            )
+            if point
+            else frozenset({0})
+            for point in every
+        }
+        if new == above:
+            return above
+        above = new
+
+
+def _variable(random: Random, count: int, places: Sequence[int], told: int, lines: int) -> Variable:
+    point = random.choice((None, random.randrange(count), random.randrange(count)))
+    place = 0 if point is None else random.randint(0, places[point])
+    if random.random() < 0.6:  # nothing is known but what is told
+        return Variable(point, place, tuple(range(0, lines * LINE_BYTES, max(4, told))), strided.top(32))
+    stride = random.choice((4, 8, 16, 32, 64))
+    low = random.randrange(0, lines * LINE_BYTES, 4)
+    choices = tuple(range(low, lines * LINE_BYTES, stride))[: random.randint(1, 5)]
+    known = strided.constant(32, low) if len(choices) == 1 else strided.between(32, low, choices[-1], stride)
+    return Variable(point, place, choices, known)
