@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
-from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.expressions import parse
 from wcet_probe.analyzer.facts import ArgumentFact
 from wcet_probe.errors import UsageError
 from wcet_probe.program import Program
 from wcet_probe.progress import Progress, silent
-from wcet_probe.proving import allocator_facts, fact_parameters, prove_operation
+from wcet_probe.proving import operation_request, prove_operation
 from wcet_probe.sizes import format_size
 
 
@@ -111,27 +111,14 @@ def _starts(request: PerSizeRequest) -> Sequence[int]:
 
 
 def _prove(request: PerSizeRequest, first_bytes: int, last_bytes: int) -> Cost:
-    program = request.program
-    allocator = program.allocator
-    entry = allocator.entry_points["malloc"]
+    question = operation_request(request.program, "malloc", request.heap_bytes)
     ranges = [(first_bytes, last_bytes), *([request.cache_sets] if request.cache_sets else [])]
     arguments = tuple(
-        ArgumentFact("--per-size", entry, index, None, parse(str(low)), parse(str(high)), "it was asked for")
+        ArgumentFact("--per-size", question.entry, index, None, parse(str(low)), parse(str(high)), "it was asked for")
         for index, (low, high) in enumerate(ranges)
     )
-    facts = allocator_facts(allocator)
-    proved = prove(
-        BoundRequest(
-            image=program.image,
-            target=program.target,
-            instructions=program.instructions,
-            costs=program.costs,
-            entry=entry,
-            facts=replace(facts, arguments=(*facts.arguments, *arguments)),
-            sources=dict(allocator.sources),
-            parameters=fact_parameters(allocator, request.heap_bytes),
-        )
-    )
+    facts = replace(question.facts, arguments=(*question.facts.arguments, *arguments))
+    proved = prove(replace(question, facts=facts))
     return Cost(proved.instructions, proved.cycles)
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts import Facts, merged_facts, parse_facts
 from wcet_probe.analyzer.parametric import parametric_bound
-from wcet_probe.model import Allocator
+from wcet_probe.model import Allocator, Target
 from wcet_probe.program import Program
 from wcet_probe.proof import Bound, Formula
 
@@ -25,10 +25,14 @@ def allocator_facts(allocator: Allocator) -> Facts:
     return merged_facts([parse_facts(file, text) for file, text in allocator.facts])
 
 
-def fact_parameters(allocator: Allocator, heap_bytes: int) -> Mapping[str, int]:
-    """What flow facts may speak of: ``H``, the size of the heap in bytes, and the allocator's build parameters."""
-    values = {name.replace("-", "_"): value for name, value in allocator.values.items()}
-    return MappingProxyType({"H": heap_bytes, "alignment_bytes": allocator.alignment_bytes, **values})
+def fact_parameters(allocator: Allocator, target: Target, heap_bytes: int) -> Mapping[str, int]:
+    """What flow facts may speak of: ``H``, the size of the heap in bytes, the allocator's build parameters, and the
+    bytes of a line, ``cache_line_bytes``, and of a way, ``cache_way_bytes``, of the data cache; 1 and 1 without one.
+    """
+    cache, values = target.dcache, {name.replace("-", "_"): value for name, value in allocator.values.items()}
+    line_bytes = cache.line_bytes if cache else 1
+    geometry = {"cache_line_bytes": line_bytes, "cache_way_bytes": cache.sets * line_bytes if cache else 1}
+    return MappingProxyType({"H": heap_bytes, "alignment_bytes": allocator.alignment_bytes, **geometry, **values})
 
 
 def prove_operation(
@@ -40,7 +44,7 @@ def prove_operation(
         AnalysisError: no bound can be proved.
         UsageError: a flow fact is wrong.
     """
-    return prove(_request(program, role, heap_bytes), progress)
+    return prove(operation_request(program, role, heap_bytes), progress)
 
 
 def operation_formula(
@@ -55,10 +59,15 @@ def operation_formula(
     alignment = program.allocator.alignment_bytes
     step = max(alignment, heap_bytes // _SAMPLES // alignment * alignment)
     samples = tuple(dict.fromkeys(max(step, heap_bytes - number * step) for number in range(_SAMPLES)))
-    return parametric_bound(_request(program, role, heap_bytes), "H", samples[::-1], progress)
+    return parametric_bound(operation_request(program, role, heap_bytes), "H", samples[::-1], progress)
 
 
-def _request(program: Program, role: str, heap_bytes: int) -> BoundRequest:
+def operation_request(program: Program, role: str, heap_bytes: int) -> BoundRequest:
+    """The question after a bound of the operation ``role`` of ``program``, with the facts beside it.
+
+    Raises:
+        UsageError: a file of facts is not valid.
+    """
     allocator = program.allocator
     return BoundRequest(
         image=program.image,
@@ -68,5 +77,5 @@ def _request(program: Program, role: str, heap_bytes: int) -> BoundRequest:
         entry=allocator.entry_points[role],
         facts=allocator_facts(allocator),
         sources=dict(allocator.sources),
-        parameters=fact_parameters(allocator, heap_bytes),
+        parameters=fact_parameters(allocator, program.target, heap_bytes),
     )

@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from wcet_probe.analyzer.access_bound import AccessBound, most_accesses
-from wcet_probe.analyzer.bound import BoundRequest
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model import CacheConfig, Instruction
 from wcet_probe.program import Program
 from wcet_probe.proof import AccessRange, Bound
-from wcet_probe.proving import allocator_facts, fact_parameters, prove_operation
+from wcet_probe.proving import allocator_facts, operation_request, prove_operation
 from wcet_probe.set_lines import Mate, line_mates
 
 WORD_BYTES = 4
@@ -200,7 +199,7 @@ def prove_sets(
         counts = {}
         for size in sizes:
             progress(f"counting accesses of {role}, heap of {size} bytes")
-            counts[size] = most_accesses(_request(program, role, size))
+            counts[size] = most_accesses(operation_request(program, role, size))
     except AnalysisError as error:
         return SetProof(role, {}, frozenset(range(allowed.sets)), 0, (), (), (), {}, str(error))
     judged = list(_judged(program, bound, allowed))
@@ -216,20 +215,6 @@ def prove_sets(
         lemmas=tuple(_lemmas(program, bound, grounds.values())),
         assumptions=tuple(dict.fromkeys(assumption.id for assumption in bound.assumptions)),
         counts=counts,
-    )
-
-
-def _request(program: Program, role: str, heap_bytes: int) -> BoundRequest:
-    allocator = program.allocator
-    return BoundRequest(
-        image=program.image,
-        target=program.target,
-        instructions=program.instructions,
-        costs=program.costs,
-        entry=allocator.entry_points[role],
-        facts=allocator_facts(allocator),
-        sources=dict(allocator.sources),
-        parameters=fact_parameters(allocator, heap_bytes),
     )
 
 
