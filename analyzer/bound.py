@@ -20,7 +20,7 @@ from wcet_probe.analyzer.facts import Facts
 from wcet_probe.analyzer.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.flow_facts import ToldFlow, flow_facts
 from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, edge_name, flow_problem, point_name
-from wcet_probe.analyzer.ipet import ENTER, FlowProblem, Solution, flow_system, leave, solve
+from wcet_probe.analyzer.ipet import ENTER, FlowEvent, FlowProblem, Solution, flow_system, leave, solve
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
 from wcet_probe.analyzer.loop_shapes import loop_shapes
@@ -148,7 +148,7 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
     conflicts = tuple(_conflict_limit(number, each) for number, each in enumerate(conflicting_edges(values)))
     analysed = analysed_code(request.image, values)
     icache = None if request.target.unified_cache else request.target.icache
-    fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {})
+    fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
     told = pointer_facts(request.facts, index, analysed, parameters)
     data = data_misses(values, request.target, told)
     return Prepared(request, values, index, analysed, conflicts, fetches, data)
@@ -285,17 +285,24 @@ class Bounded:
         *Soundness:* as said of `flow_graph`, `costs` and `ipet`.
         """
         costs = cost_table(self.request.instructions, self.request.costs)
-        is_cycles, data = unit == "cycles", self.prepared.data
+        events, limits = self._shared_misses() if unit == "cycles" else ((), ())
         problem = flow_problem(
             self.prepared.values,
             self.loops.flow,
-            (*self.loops.limits, *self.told.limits, *self.prepared.conflicts, *(data.limits if is_cycles else ())),
+            (*self.loops.limits, *self.told.limits, *self.prepared.conflicts, *limits),
             Subject(self.request.image.sha256, self.request.target.name, unit),
             cost=lambda point: self._cost(point.index, unit, costs),
             edge_cost=lambda edge: self._edge_cost(edge, unit, costs),
-            events=data.events if is_cycles else (),
+            events=events,
         )
         return Solved(problem, solve(flow_system(problem)))
+
+    def _shared_misses(self) -> tuple[tuple[FlowEvent, ...], tuple[Limit, ...]]:
+        """Misses that are limited over several blocks."""
+        data, fetches = self.prepared.data, self.prepared.fetches
+        fill = fetch_cycles(1, self.request.target)
+        events = (*data.events, *(FlowEvent(name, fill) for name in fetches.events))
+        return events, (*data.limits, *(limit for limits in fetches.events.values() for limit in limits))
 
     def certificate(self, solved: Solved, invariants: Iterable[Invariant] = ()) -> str:
         """The certificate of a solution, with what it is to hold of the fixpoint of the values."""

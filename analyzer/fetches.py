@@ -1,16 +1,20 @@
-"""What instruction fetches cost at most: each miss at its block, or once where a loop is entered that keeps the line.
+"""What instruction fetches cost at most: a miss of a line once in the call, once where a loop is entered, or each time.
 
 *Soundness:* a block fetches the lines of its instructions in order, a line once for as long as nothing else is fetched.
-A fetch that always hits costs nothing. A line that is persistent in a loop misses at most once for each time that the
-loop is entered, whatever the number of its fetches; that miss is charged to the edges into the loop.
+A fetch that always hits costs nothing. A line that is persistent in the whole call misses at most once in it, and not
+more often than it is fetched: that is an event of the flow problem. A line that is persistent in a loop misses at most
+once for each time that the loop is entered, whatever the number of its fetches; that miss is charged to the edges into
+the loop.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.cache_analysis import CacheAccess, CacheGraph, Classification, analyze
+from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.lift import LiftedInstruction
 from wcet_probe.analyzer.loop_shapes import LoopShape
 from wcet_probe.analyzer.persistence import Scope, persistent_groups
@@ -21,10 +25,17 @@ from wcet_probe.model import CacheConfig
 
 @dataclass(frozen=True, slots=True)
 class FetchMisses:
-    """How many fetches miss at most: in each execution of a point, and each time that an edge is taken."""
+    """How many fetches miss at most.
+
+    Attributes:
+        points: in each execution of a point.
+        edges: each time that an edge is taken.
+        events: once in the call, names with their limits.
+    """
 
     points: Mapping[int, int]
     edges: Mapping[Edge, int]
+    events: Mapping[str, tuple[Limit, ...]]
 
 
 def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfig) -> FetchMisses:
@@ -58,12 +69,22 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
     }
     # A loop that the call itself enters has no edge that could be charged.
     loops = [shape for shape in shapes if shape.loop.header != 0]
-    scopes = [
+    scopes = [Scope(number[0], frozenset(range(len(points))))]
+    scopes += [
         Scope(number[shape.loop.header], frozenset(number[node] for node in shape.loop.nodes if node in number))
         for shape in loops
     ]
+    whole, *inner = persistent_groups(graph, config, scopes, analysis.states)
+    events: dict[str, tuple[Limit, ...]] = {}
+    repeated = frozenset().union(*(scope.nodes for scope in scopes[1:]))
+    for group in whole:
+        missing = sorted(left.intersection(group.accesses))
+        if len(group.lines) == 1 and missing and (len(missing) > 1 or missing[0][0] in repeated):
+            left.difference_update(missing)
+            name = f"fetch:{min(group.lines) * config.line_bytes:#x}"
+            events[name] = _once(name, [points[node] for node, _ in missing])
     edges: dict[Edge, int] = {}
-    for shape, groups in zip(loops, persistent_groups(graph, config, scopes, analysis.states), strict=True):
+    for shape, groups in zip(loops, inner, strict=True):
         kept: set[int] = set()
         for group in groups:
             if len(group.lines) == 1 and left.intersection(group.accesses):
@@ -74,7 +95,16 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
     misses = dict.fromkeys(points, 0)
     for node, _ in left:
         misses[points[node]] += 1
-    return FetchMisses(misses, edges)
+    return FetchMisses(misses, edges, events)
+
+
+def _once(name: str, points: Sequence[int]) -> tuple[Limit, ...]:
+    """Limits of the event ``name``, a miss of a fetch at one of ``points``."""
+    executed = tuple((point, -count) for point, count in sorted(Counter(points).items()))
+    return (
+        Limit(f"{name}:executed", executed, events=((name, 1),)),
+        Limit(f"{name}:call", constant=1, events=((name, 1),)),
+    )
 
 
 def fetched_lines(instructions: Iterable[LiftedInstruction], line_bytes: int) -> tuple[int, ...]:
