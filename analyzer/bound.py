@@ -322,7 +322,8 @@ class Bounded:
             return 0
         misses = self.prepared.fetches.edges.get(edge, 0)
         block = self.prepared.values.graph.points[edge.source].block
-        return taken_cycles(block, edge.address, costs) + fetch_cycles(misses, self.request.target)
+        waiting = self.prepared.data.leaving.get(edge.source, 0) if edge.way != "fall" else 0
+        return taken_cycles(block, edge.address, costs) + waiting + fetch_cycles(misses, self.request.target)
 
     def worst_path(self, solved: Solved) -> Iterable[PathBlock]:
         """The blocks of the worst path, in order of contexts and addresses; what leaving a block costs is its own."""

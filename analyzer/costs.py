@@ -42,15 +42,32 @@ def block_cycles(block: Block, costs: Costs) -> int:
     cycles = 0
     for lifted in block.instructions:
         instruction, cost = costs[lifted.address]
-        predicated = instruction.in_it_block or instruction.condition != 14
-        cycles += max(cost.executed_cycles, cost.skipped_cycles) if predicated else cost.executed_cycles
+        if _may_fall_through(instruction):
+            cycles += cost.skipped_cycles
+        elif _is_predicated(instruction):
+            cycles += max(cost.executed_cycles, cost.skipped_cycles)
+        else:
+            cycles += cost.executed_cycles
     return cycles
 
 
 def taken_cycles(block: Block, to: int | None, costs: Costs) -> int:
     """Cycles of leaving ``block`` for ``to`` (None: returning) beside those of the block."""
     instruction, cost = costs[block.last_address]
-    return cost.taken_cycles if instruction.control is Control.CONDITIONAL_BRANCH and to != block.end_address else 0
+    if to == block.end_address:
+        return 0
+    if _may_fall_through(instruction):
+        return max(0, cost.executed_cycles - cost.skipped_cycles)
+    return cost.taken_cycles if instruction.control is Control.CONDITIONAL_BRANCH else 0
+
+
+def _is_predicated(instruction: Instruction) -> bool:
+    return instruction.in_it_block or instruction.condition != 14
+
+
+def _may_fall_through(instruction: Instruction) -> bool:
+    """Whether it is a predicated return or indirect jump: if it is skipped the block is left for the next one."""
+    return instruction.control is Control.INDIRECT and _is_predicated(instruction)
 
 
 def fetch_cycles(misses: int, target: Target) -> int:

@@ -39,11 +39,13 @@ class DataMisses:
 
     Attributes:
         points: in each execution of a point.
+        leaving: where a point is left for another than the next instruction.
         events: besides, with their limits.
         lines: names of the lines; None without a cache.
     """
 
     points: Mapping[int, int]
+    leaving: Mapping[int, int]
     events: tuple[FlowEvent, ...]
     limits: tuple[Limit, ...]
     lines: Lines | None
@@ -63,7 +65,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     config, memory = target.dcache, target.memory
     if config is None:
         waiting = {p: sum(_single_cycles(one, memory) for one in found) for p, found in values.accesses.items()}
-        return DataMisses(waiting, (), (), None)
+        return DataMisses(waiting, {}, (), (), None)
     lines = Lines(values, config, pointers)
     steps = {point: tuple(_steps(values, point, lines, target)) for point in sorted(values.states)}
     analysis = analyze(values, lines, {p: [step.line for step in own] for p, own in steps.items()}, config)
@@ -74,8 +76,9 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     for point, own in steps.items():
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
             costs.add(point, step, verdict)
-    for (point, group), granules in costs.local.items():
-        costs.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
+    for place in (costs.inside, costs.leaving):
+        for (point, group), granules in place.local.items():
+            place.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
     return costs.result(lines)
 
 
@@ -147,15 +150,31 @@ class _Starts(NamedTuple):
 
 
 @dataclass(slots=True)
+class _Charge:
+    """Cycles and misses by point, and granules of accesses that are persistent in a block only, by point and group."""
+
+    cycles: Counter[int] = field(default_factory=Counter)
+    misses: Counter[int] = field(default_factory=Counter)
+    local: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+
+    def total(self, fill_cycles: int) -> Mapping[int, int]:
+        """Cycles by point, a miss being a fill."""
+        cycles = Counter(self.cycles)
+        for point, count in self.misses.items():
+            cycles[point] += count * fill_cycles
+        return cycles
+
+
+@dataclass(slots=True)
 class _Costs:
     """What was found of the accesses so far.
 
     Attributes:
         repeated: points that may be executed more than once.
         brought_back: the leaves that may have another value behind an edge, though they are not defined there.
-        cycles, misses: by point.
+        inside: of each execution of a point.
+        leaving: of those by which control goes elsewhere than to the next instruction.
         shared: points of the persistent accesses, by line.
-        local: granules of the accesses that are persistent in a block only, by point and group.
         objects: whose lines miss once each, by the accesses to them.
         counted: accesses to them that may miss, by point.
     """
@@ -165,10 +184,9 @@ class _Costs:
     config: CacheConfig
     repeated: frozenset[int]
     brought_back: Mapping[Edge, frozenset[Term]]
-    cycles: Counter[int] = field(default_factory=Counter)
-    misses: Counter[int] = field(default_factory=Counter)
+    inside: _Charge = field(default_factory=_Charge)
+    leaving: _Charge = field(default_factory=_Charge)
     shared: dict[Line, list[int]] = field(default_factory=dict)
-    local: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     objects: Mapping[Access, Objects] = field(default_factory=dict)
     counted: dict[Objects, Counter[int]] = field(default_factory=dict)
 
@@ -178,24 +196,25 @@ class _Costs:
         *Soundness:* as said of the module; a store that is written through costs a single write in any case.
         """
         access, (line, fills, _) = step.access, step.line
+        charge = self.leaving if access is not None and access.is_leaving else self.inside
         if access is not None:
             is_through = access.is_store and not self.config.write_back
             is_single = is_through or not (verdict.is_hit or fills)
-            self.cycles[point] += self.target.memory.single_cycles * is_single
-            self.cycles[point] += _region_cycles(access, self.target.memory)
+            charge.cycles[point] += self.target.memory.single_cycles * is_single
+            charge.cycles[point] += _region_cycles(access, self.target.memory)
         if verdict.is_hit or not fills:
             return
         if access is not None and access in self.objects:
             self.counted.setdefault(self.objects[access], Counter())[point] += 1
         elif line is None:
             size_bytes = access.size_bytes if access else 1
-            self.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
+            charge.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
         elif verdict.is_persistent:
             self.shared.setdefault(line, []).append(point)
         elif verdict.is_persistent_in_block:
-            self.local.setdefault((point, line.group), set()).add(line.granule)
+            charge.local.setdefault((point, line.group), set()).add(line.granule)
         else:
-            self.misses[point] += 1
+            charge.misses[point] += 1
 
     def result(self, lines: Lines) -> DataMisses:
         """Cycles, events and limits."""
@@ -212,10 +231,7 @@ class _Costs:
         if self.config.write_back:
             events.append(FlowEvent("write-backs", fill))
             limits += self._write_back_limits(tuple((name, 1) for name in names))
-        cycles = Counter(self.cycles)
-        for point, count in self.misses.items():
-            cycles[point] += count * fill
-        return DataMisses(cycles, tuple(events), tuple(limits), lines)
+        return DataMisses(self.inside.total(fill), self.leaving.total(fill), tuple(events), tuple(limits), lines)
 
     def _share(self, group: Group, prefix: str, granules: Mapping[int, list[int]]) -> Iterator[Limit]:
         """Limits of the misses of the persistent accesses of a group, an event for each granule.
@@ -230,7 +246,7 @@ class _Costs:
         for granule, points in granules.items():
             is_once = points[0] not in self.repeated or starts == _Starts(tuple(points), (), at_entry=False)
             if most == len(granules) and len(points) == 1 and is_once:
-                self.misses[points[0]] += 1
+                self.inside.misses[points[0]] += 1
                 continue
             name = f"{prefix}.{granule}"
             names.append(name)
@@ -267,7 +283,8 @@ class _Costs:
         stores = Counter({p: sum(access.is_store for access in self.values.accesses[p]) for p in self.values.states})
         yield Limit(
             "write-backs:misses",
-            tuple((point, -count) for point, count in sorted(self.misses.items())),
+            tuple((point, -count) for point, count in sorted(self.inside.misses.items())),
+            tuple((edge, -self.leaving.misses[edge.source]) for edge in self.values.edges if edge.way != "fall"),
             events=(("write-backs", 1), *((name, -count) for name, count in misses)),
         )
         yield Limit(

@@ -23,6 +23,7 @@ from wcet_probe.errors import AnalysisError
 from wcet_probe.model import Image
 
 _BRANCHES = ("BRANCH", "CBRANCH")
+_AWAY = ("RETURN", "BRANCHIND")
 _MOST_READ = 64
 """Most addresses of read-only memory that one load is followed to."""
 
@@ -35,7 +36,7 @@ class Access:
     where one of them may have been in this execution of the block. The address is ``constant`` plus the sum of
     ``parts``: factor, term and value of each (`Terms.linear`), without the term of a choice where one of its parts is
     known to be in a range. An access that is not ``is_certain`` may also not take place where its instruction is
-    executed.
+    executed. One that ``is_leaving`` takes place only where control then goes elsewhere than to the next instruction.
     """
 
     instruction_address: int
@@ -47,6 +48,7 @@ class Access:
     constant: int
     parts: tuple[tuple[int, Term | None, StridedInterval], ...]
     is_certain: bool
+    is_leaving: bool
 
 
 @dataclass(slots=True)
@@ -301,14 +303,23 @@ class _Run:
         if self._accesses:
             base, offset = state.base(pointer), state.value(pointer)
             lasting = pointer if self._is_lasting(pointer, index) else None
-            is_certain = not any(op.opcode in _BRANCHES for op in self._instruction.ops[:index])
+            ops = self._instruction.ops
+            branches = [op for op in ops[:index] if op.opcode in _BRANCHES]
+            is_certain = not branches
+            # One branch, over everything, to the next instruction; then the access, and then away.
+            is_leaving = (
+                [op.opcode for op in ops if op.opcode in _BRANCHES] == ["CBRANCH"]
+                and len(branches) == 1
+                and ops[-1].opcode in _AWAY
+                and (branches[0].inputs[0].space, branches[0].inputs[0].offset) == ("ram", self._following)
+            )
             form = self._terms.linear(pointer)
             parts = tuple(
                 (factor, part if self._is_unknown(state, part) else None, state.value(part))
                 for part, factor in form.coefficients.items()
             )
             place = self._instruction.address, is_store, base, offset, size_bytes
-            self._accesses(Access(*place, lasting, form.constant, parts, is_certain))
+            self._accesses(Access(*place, lasting, form.constant, parts, is_certain, is_leaving))
 
     def _is_unknown(self, state: State, term: Term) -> bool:
         """Whether nothing is known of what ``term`` chooses from, constants apart."""

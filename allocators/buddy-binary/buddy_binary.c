@@ -43,7 +43,9 @@ static inline void push(struct buddy_binary_block *block, size_t order)
     block->tag = free_tag(order);
     block->next = head;
     block->prev = NULL;
+    /* point: tested */
     if (head != NULL)
+        /* point: joined */
         head->prev = block;
     /* point: push */
     buddy_binary_control.heads[order] = block;
