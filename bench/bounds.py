@@ -20,6 +20,7 @@ from wcet_probe.sizes import parse_size
 
 _SCENARIOS = {"malloc": "worst-alloc", "free": "worst-free"}
 _CACHED_TARGETS = ("arm926ej-s", "mpc603e")
+_TARGETS = ("cortex-m4", *_CACHED_TARGETS)
 
 
 def main() -> None:
@@ -30,7 +31,7 @@ def main() -> None:
     parser.add_argument("--target", action="append", choices=target_names(), help="of these targets only")
     parser.add_argument("allocators", nargs="*", default=allocator_names())
     options = parser.parse_args()
-    targets = options.target or (_CACHED_TARGETS if options.cycles else target_names())
+    targets = options.target or (_CACHED_TARGETS if options.cycles else _TARGETS)
     print("| allocator | target | operation | bound | witness | ratio |\n|---|---|---|--:|--:|--:|")
     for name in options.allocators:
         for row in _rows(name, targets, options.heap, in_cycles=options.cycles):

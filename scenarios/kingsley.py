@@ -104,7 +104,6 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
                 state=f"a block of {buckets.size(bucket)} bytes is in use; free pushes it onto its list of {in_bucket}",
                 why=("Every free is the same push, whatever the size, the neighbours and the length of the list.",),
                 prediction={"blocks in the bucket": in_bucket},
-                driver="constant",
             )
         )
     return tuple(plans)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Sequence
 from functools import cache
 
 import pytest
+from rich.console import Console
 
 from tests.support import TARGETS, images_dir, trace_of
 from wcet_probe import probe
@@ -19,6 +21,7 @@ from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.program import Program, load_program
 from wcet_probe.proof import Bound
 from wcet_probe.proving import prove_operation
+from wcet_probe.reports.terminal import render
 from wcet_probe.scenarios import family
 from wcet_probe.toolchain import PACKAGED
 
@@ -80,6 +83,8 @@ def test_no_scenario_contradicts_the_proof(name, target):
         assert report.verdict is Verdict.BOUNDED, (scenario, report.no_bound)
         assert report.measurement.instructions <= report.bound.instructions
         assert report.measurement.cycles <= report.bound.cycles
+        assert bool(report.plan.driver) == (report.plan.driver_value is not None)
+        render(report, Console(file=io.StringIO()))
 
 
 def workload(name: str, operations: int, heap_bytes: int, seed: int) -> Sequence[tuple[int, int, int]]:
