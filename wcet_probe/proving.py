@@ -28,7 +28,7 @@ def allocator_facts(allocator: Allocator) -> Facts:
 def fact_parameters(allocator: Allocator, target: Target, heap_bytes: int) -> Mapping[str, int]:
     """What flow facts may speak of: ``H``, the size of the heap in bytes, and the allocator's build parameters.
 
-    Besides ``cache_line_bytes`` and ``cache_way_bytes``, the bytes of a line and of a way of the data cache; 1 without one.
+    Besides ``cache_line_bytes`` and ``cache_way_bytes``, of a line and of a way of the data cache; 1 without one.
     """
     cache, values = target.dcache, {name.replace("-", "_"): value for name, value in allocator.values.items()}
     line_bytes = cache.line_bytes if cache else 1
