@@ -48,7 +48,7 @@ class Access:
     constant: int
     parts: tuple[tuple[int, Term | None, StridedInterval], ...]
     is_certain: bool
-    is_leaving: bool
+    is_leaving: bool = False
 
 
 @dataclass(slots=True)

@@ -62,7 +62,8 @@ def test_validation_results_are_those_of_the_documentation(suite):
     text = (ROOT / "docs/explanation/bounds.md").read_text("utf-8")
     assert suite.command in text
     found = {}
-    for line in text.splitlines():
+    cycles = text.index("## Allocators, in cycles")
+    for line in (text[:cycles] + text[text.index("\n## ", cycles + 1) :]).splitlines():
         *name, bound, seen, ratio = [cell.strip() for cell in line.strip("|").split("|")] if "|" in line else [""] * 4
         if re.fullmatch(r"\d+\.\d{3}", ratio) and len(name) == (3 if suite.id == "allocators" else 2):
             subject = f"{name[0]}, {name[2]}" if suite.id == "allocators" else name[0]
