@@ -293,11 +293,13 @@ def test_an_unknown_cpu_model_is_an_error():
 
 
 HANGING = """
+import signal
 import sys
 from tests.emu.test_faults import MODES
 from tests.support import assembler, guest_of
 from wcet_probe.catalog import load_target
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
 target, mode = load_target(sys.argv[1]), sys.argv[2]
 with guest_of(assembler({"f": "1: b 1b"}, target), target).machine() as machine:
     print("running", flush=True)
@@ -314,5 +316,8 @@ def test_an_interrupt_ends_a_guest_that_hangs(target, mode):
         assert process.stdout.readline() == "running\n"
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30)[0] == "interrupted\n"
+        try:
+            assert process.communicate(timeout=30)[0] == "interrupted\n"
+        finally:
+            process.kill()
     assert process.returncode == 0
