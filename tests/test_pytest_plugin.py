@@ -45,6 +45,8 @@ def elf():
 def firmware(pytester, elf, monkeypatch):
     """A folder with an image, in which ``firmware(BODY, *OPTIONS)`` runs a file of tests."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    for name in ("CI", "BUILD_NUMBER"):  # there pytest prints each message twice, once more in its summary
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("WCET_PROBE_CACHE_DIR", str(images_dir()))
     pytester.mkdir("build")
     (pytester.path / "build" / "fw.elf").write_bytes(elf)
