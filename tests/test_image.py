@@ -143,3 +143,16 @@ def test_a_line_table_covers_ranges():
         None, ("a.c", 3), ("a.c", 3), None, None, ("b.c", 5), ("b.c", 5),
     ]  # fmt: skip
     assert LineTable().find(0) is None
+
+
+def test_what_pyelftools_stumbles_over_is_refused(monkeypatch):
+    """A name of the line table that is missing is a TypeError deep in it, of other damage an AttributeError."""
+    elf = tlsf_guest("mpc603e").image.elf
+    for error in (TypeError("not NoneType"), AttributeError("no attribute"), OverflowError("too large")):
+
+        def fail(*_, error=error):
+            raise error
+
+        monkeypatch.setattr("wcet_probe.image.ELFFile", fail)
+        with pytest.raises(ImageError, match="no usable ELF"):
+            read_image(elf, Isa.POWERPC, "test")

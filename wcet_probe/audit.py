@@ -28,7 +28,7 @@ from wcet_probe.reports.schema import validate
 from wcet_probe.sbom import TOOL, serial_number
 from wcet_probe.sizes import format_size
 from wcet_probe.target_file import parse_target
-from wcet_probe.verify import verify_result
+from wcet_probe.verify import verify_result, verify_slack
 from wcet_probe.verify_loops import demand
 from wcet_probe.witness import plan_of, replay_witness
 
@@ -211,9 +211,7 @@ def _certificates(result: Recorded) -> str:
     entry = document["allocator_manifest"]["entry_points"][document["measured_operation"]["kind"]]
     demand(all(one.entry_function == entry for one in proved), f"the bound is not about {entry}, which was measured")
     demand(bound["parameters"].get("H", result.heap_bytes) == result.heap_bytes, "the bound is of another heap")
-    for unit in ("instructions", "cycles"):
-        slack = bound[unit] - document["observed"][unit]
-        demand(document["slack"][unit] == slack >= 0, f"the slack in {unit} is not bound minus observation")
+    verify_slack(document)
     return f"{OK}, at most {', '.join(f'{one.bound} {one.unit}' for one in proved)}"
 
 

@@ -21,6 +21,11 @@ from wcet_probe.errors import ImageError, unknown_name
 from wcet_probe.model import Image, Isa, LineTable, MemoryRange, Segment, Symbol
 
 _MACHINES = {"EM_ARM": (Isa.ARM, Isa.THUMB), "EM_PPC": (Isa.POWERPC,)}
+_DAMAGED = (
+    *(ELFError, DWARFError, ConstructError),
+    *(ValueError, KeyError, IndexError, AssertionError, EOFError, TypeError, AttributeError, OverflowError),
+)
+"""What pyelftools and the readers here raise of a file that is not as it should be."""
 _MAPPING = {"$a": Isa.ARM, "$t": Isa.THUMB, "$d": None}
 
 
@@ -38,7 +43,7 @@ def read_image(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...] = ())
     """
     try:
         return _read(elf, isa, compiler, flags)
-    except (ELFError, DWARFError, ConstructError, ValueError, KeyError, IndexError, AssertionError, EOFError) as error:
+    except _DAMAGED as error:
         message = (
             f"the file is no usable ELF ({str(error) or type(error).__name__}); link it again as a 32-bit executable."
         )
@@ -57,7 +62,7 @@ def source_paths(elf: bytes) -> tuple[PurePosixPath, ...]:
             return ()
         dwarf = file.get_dwarf_info()
         return tuple(sorted({path for unit in dwarf.iter_CUs() for path in _unit_paths(dwarf, unit)}))
-    except (ELFError, DWARFError, ConstructError, ValueError, KeyError, IndexError, AssertionError, EOFError) as error:
+    except _DAMAGED as error:
         message = f"the file's line table cannot be read ({str(error) or type(error).__name__}); link it again with -g."
         raise ImageError(message) from error
 

@@ -80,7 +80,7 @@ def recorded_results(stem: str, data: bytes) -> tuple[Recorded, ...]:
         found = tuple(map(_recorded, names, documents))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            f"{stem}: no result document ({error!r}); give it what wcet-probe ALLOCATOR --json printed."
+            f"{stem}: no result document ({_short(error)}); give it what wcet-probe ALLOCATOR --json printed."
         ) from error
     if not found:
         raise UsageError(f"{stem}: a document without a result; give it what wcet-probe ALLOCATOR --json printed.")
@@ -121,3 +121,8 @@ def _number(value: object) -> int:
     if type(value) is not int or value < 0:
         raise TypeError(f"{value!r} is no whole number")
     return value
+
+
+def _short(error: Exception) -> str:
+    """What is wrong, without the document's content: a file that is no text would be printed whole."""
+    return "no text in UTF-8" if isinstance(error, UnicodeDecodeError) else repr(error)

@@ -177,6 +177,21 @@ def verify_result(document: Json) -> list[CheckedBound]:
     return checked
 
 
+def verify_slack(document: Json) -> None:
+    """Check that the distance between bound and observation is what a result says, and not negative.
+
+    Raises:
+        VerificationError: it is not, or a number is missing.
+    """
+    bound, observed, slack = (document.get(key) for key in ("bound", "observed", "slack"))
+    for unit in ("instructions", "cycles"):
+        try:
+            right = slack[unit] == bound[unit] - observed[unit] >= 0
+        except (KeyError, TypeError):
+            right = False
+        demand(right, f"the slack in {unit} is not bound minus observation")
+
+
 def _records(text: str) -> dict[str, list[tuple[str, ...]]]:
     """The fields of each line by the kind of record; each line has the one form that it can have."""
     records: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _RECORDS}
