@@ -183,10 +183,10 @@ def verify_slack(document: Json) -> None:
     Raises:
         VerificationError: it is not, or a number is missing.
     """
-    bound, observed, slack = (document.get(key) for key in ("bound", "observed", "slack"))
     for unit in ("instructions", "cycles"):
         try:
-            right = slack[unit] == bound[unit] - observed[unit] >= 0
+            bound, observed, slack = (document[key][unit] for key in ("bound", "observed", "slack"))
+            right = slack == bound - observed >= 0
         except (KeyError, TypeError):
             right = False
         demand(right, f"the slack in {unit} is not bound minus observation")

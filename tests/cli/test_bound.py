@@ -271,11 +271,14 @@ def test_verify_against_another_image(run, document, tmp_path):
         (b"\xff", "is no JSON; give it what --json printed."),
         (b"{", "is no JSON; give it what --json printed."),
         (b"[" * 100_000, "is no JSON; give it what --json printed."),
-        (b"[]", "is no document with a bound; "),
-        (b'{"format": "wcet-probe-target", "version": 1}', "is no document with a bound; "),
-        (b'{"format": "wcet-probe-bound", "version": 2}', "is no document with a bound; "),
-        (b'{"format": "wcet-probe-results", "version": 1, "results": []}', "is no document with a bound; "),
-        (b'{"format": "wcet-probe-results", "version": 1, "results": [1]}', "is no document with a bound; "),
+        (b"[]", "holds no results or bounds of version 1; "),
+        (b'{"format": "wcet-probe-target", "version": 1}', "holds no results or bounds of version 1; "),
+        (b'{"format": "wcet-probe-bound", "version": 2}', "holds no results or bounds of version 1; "),
+        (b'{"format": "wcet-probe-results", "version": 1, "results": []}', "holds no results or bounds of version 1; "),
+        (
+            b'{"format": "wcet-probe-results", "version": 1, "results": [1]}',
+            "holds no results or bounds of version 1; ",
+        ),
     ],
 )
 def test_what_is_no_result_is_refused(run, tmp_path, content, sentence):

@@ -4,23 +4,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from wcet_probe.cli import streams
 from wcet_probe.errors import UsageError, VerificationError
+from wcet_probe.result_files import read_documents
 
 if TYPE_CHECKING:
     from wcet_probe.verify import CheckedBound
 
 _DIGITS_SHOWN = 16
-_FORMATS = ("wcet-probe-result", "wcet-probe-bound")
-_SEVERAL = "wcet-probe-results"
 EPILOG = """\b
 Examples:
   wcet-probe tlsf --json >tlsf.json
@@ -59,7 +57,7 @@ def _checked(file: Path, image_sha256: str | None) -> Iterator[CheckedBound]:
     """What the certificates of ``file`` prove."""
     from wcet_probe.verify import verify_result, verify_slack
 
-    for result in _results(file):
+    for result in read_documents(file):
         if result.get("bound") is None:
             raise VerificationError(f"{file}: not verified: a result has no bound; ask for one without --no-bound.")
         try:
@@ -72,23 +70,6 @@ def _checked(file: Path, image_sha256: str | None) -> Iterator[CheckedBound]:
             about = found[0].image_sha256[:_DIGITS_SHOWN]
             raise VerificationError(f"{file}: not verified: it is about another image, of sha256 {about}….")
         yield from found
-
-
-def _results(file: Path) -> list[dict[str, Any]]:
-    """The results in ``file``."""
-    try:
-        document = json.loads(_bytes(file))
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{file} is no JSON; give it what --json printed.") from error
-    several = isinstance(document, dict) and document.get("format") == _SEVERAL
-    results = document.get("results") if several else [document]
-    if isinstance(results, list) and results and all(_is_result(result) for result in results):
-        return results
-    raise UsageError(f"{file} is no document with a bound; give it what wcet-probe bound --json printed, or a run's.")
-
-
-def _is_result(document: object) -> bool:
-    return isinstance(document, dict) and document.get("format") in _FORMATS and document.get("version") == 1
 
 
 def _bytes(file: Path) -> bytes:
