@@ -26,7 +26,7 @@ from typing import NamedTuple
 from wcet_probe.analyzer.cache_domains import effective_ways
 from wcet_probe.analyzer.state import defined_at
 from wcet_probe.analyzer.supergraph import EXIT, Edge
-from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines
+from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines, most_in_one_set
 from wcet_probe.analyzer.terms import Linear, Term
 from wcet_probe.analyzer.values import Values, brought_back, in_order
 from wcet_probe.model import CacheConfig, Replacement
@@ -81,6 +81,7 @@ class RelationalCache:
     groups: Sequence[Group]
     config: CacheConfig
     _meeting: dict[tuple[int, int], bool] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _crowds: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def must_ways(self) -> int:
@@ -159,8 +160,17 @@ class RelationalCache:
             else:
                 new = Younger(younger.groups | {accessed.group}, younger.others)
             # Where paths have met these may be too many already: then no path had all of them yet.
-            found[line] = new if len(new.groups) + new.others < ways else None
+            found[line] = new if self._most_younger(line.group, new) < ways else None
         return found
+
+    def _most_younger(self, group: int, younger: Younger) -> int:
+        """Most lines of ``younger`` that can be in one set, one that a line of ``group`` can be in."""
+        if len(younger.groups) + younger.others < self.config.ways:
+            return len(younger.groups) + younger.others
+        key = group, younger.groups
+        if key not in self._crowds:
+            self._crowds[key] = most_in_one_set(self.groups[group], [self.groups[one] for one in younger.groups])
+        return self._crowds[key] + younger.others
 
     def without(self, state: CacheState, dropped: frozenset[int]) -> CacheState:
         """The state where the names of the groups ``dropped`` mean other lines from now on.

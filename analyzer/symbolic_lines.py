@@ -15,6 +15,7 @@ multiple of what a flow fact says of pointers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -85,6 +86,21 @@ class Group:
             both = self.numbers | other.numbers
             return len({number % self.set_count for number in both}) < len(both)
         return self.sets is None or other.sets is None or not self.sets.isdisjoint(other.sets)
+
+
+def most_in_one_set(group: Group, others: Collection[Group]) -> int:
+    """Most lines, one of each of ``others``, that can be in one set with a line of ``group``.
+
+    *Soundness:* the largest number over the sets that the line may be in, counting all that may be in the set. Of
+    ``others`` whose lines are known by number, no more can be in a set than there are such numbers.
+    """
+    unknown = sum(other.sets is None for other in others)
+    unnumbered = Counter(one for other in others if other.numbers is None for one in other.sets or ())
+    names = Counter(one for other in others if other.numbers is not None for one in other.sets or ())
+    numbers = frozenset().union(*(other.numbers or () for other in others))
+    lines = Counter(number % group.set_count for number in numbers)
+    own = unnumbered.keys() | names.keys() if group.sets is None else group.sets
+    return unknown + max((unnumbered[one] + min(names[one], lines[one]) for one in own), default=0)
 
 
 class Lines:
