@@ -31,6 +31,7 @@ from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge, Point, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.symbolic_lines import Lines
+from wcet_probe.analyzer.unfolding import pointer_ways, unfolded
 from wcet_probe.analyzer.values import Values, analyze_values
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.image import require_symbol
@@ -185,6 +186,9 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
         }
         if not grown:
             _check_resolved(image, graph, values, told)
+            ways = pointer_ways(values) if request.target.dcache else {}
+            if ways:
+                values = analyze_values(image, lifter, unfolded(values, ways), arguments, words)
             return values
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
 

@@ -12,24 +12,22 @@ by a store of it: a further event, limited by both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wcet_probe.analyzer.fetches import fetched_lines
 from wcet_probe.analyzer.flow_graph import Limit
-from wcet_probe.analyzer.forest import loops_of
 from wcet_probe.analyzer.ipet import FlowEvent
 from wcet_probe.analyzer.memory_facts import Objects, PointerFacts
 from wcet_probe.analyzer.object_lines import counted_objects, object_limits
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.relational_cache import LineAccess, Verdict, analyze
-from wcet_probe.analyzer.state import Base, defined_at
-from wcet_probe.analyzer.supergraph import EXIT, Edge
-from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines
-from wcet_probe.analyzer.terms import Term
+from wcet_probe.analyzer.shared_misses import Shared, Stays, shared_misses
+from wcet_probe.analyzer.state import Base
+from wcet_probe.analyzer.symbolic_lines import Lines
 from wcet_probe.analyzer.transfer import Access
-from wcet_probe.analyzer.values import Values, brought_back
+from wcet_probe.analyzer.values import Values
 from wcet_probe.model import CacheConfig, MemoryTiming, Target
 
 
@@ -69,10 +67,10 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     lines = Lines(values, config, pointers)
     steps = {point: tuple(_steps(values, point, lines, target)) for point in sorted(values.states)}
     analysis = analyze(values, lines, {p: [step.line for step in own] for p, own in steps.items()}, config)
-    repeated = frozenset(node for loop in loops_of(values.forest) for node in loop.nodes)
-    costs = _Costs(values, target, config, repeated, _other_values(values))
+    stays = Stays(values, {point: {one.line.line for one in own if _is_sure(one)} for point, own in steps.items()})
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
-    costs.objects = counted_objects(accesses, lines, pointers, config, costs.is_one_address)
+    objects = counted_objects(accesses, lines, pointers, config, stays.is_one_address)
+    costs = _Costs(values, target, config, stays, objects)
     for point, own in steps.items():
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
             costs.add(point, step, verdict)
@@ -82,20 +80,16 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     return costs.result(lines)
 
 
-def _other_values(values: Values) -> dict[Edge, frozenset[Term]]:
-    """The leaves that may have another value behind an edge, though the point that it leads to does not define them."""
-    terms = values.terms
-    return {
-        edge: frozenset(leaf for leaf in leaves if defined_at(terms[leaf].arguments) != edge.target)
-        for edge, leaves in brought_back(values).items()
-    }
-
-
 class _Step(NamedTuple):
     """An access to the cache; a fetch has no ``access``."""
 
     line: LineAccess
     access: Access | None
+
+
+def _is_sure(step: _Step) -> bool:
+    """Whether the line of ``step`` is in the cache behind it, if its block is executed."""
+    return step.line.line is not None and step.line.is_certain and step.line.fills
 
 
 def _steps(values: Values, point: int, lines: Lines, target: Target) -> Iterator[_Step]:
@@ -111,7 +105,8 @@ def _steps(values: Values, point: int, lines: Lines, target: Target) -> Iterator
         # A load or store of several words goes upwards, whatever order the p-code has.
         for access in sorted(own, key=lambda one: signed(32, one.constant)):
             fills = config.write_allocate or not access.is_store
-            yield _Step(LineAccess(lines.of_access(access), fills, access.is_certain), access)
+            line, candidates = lines.of_access(access), lines.candidates_of(access)
+            yield _Step(LineAccess(line, fills, access.is_certain, candidates), access)
 
 
 def _single_cycles(access: Access, memory: MemoryTiming) -> int:
@@ -129,24 +124,6 @@ def _region_cycles(access: Access, memory: MemoryTiming) -> int:
         own = region.write_cycles if access.is_store else region.read_cycles
         cycles = max(cycles, own.value)
     return cycles
-
-
-class _Starts(NamedTuple):
-    """Where stays begin: at points and edges, and where ``at_entry`` also once in the call."""
-
-    points: tuple[int, ...]
-    edges: tuple[Edge, ...]
-    at_entry: bool
-
-    def limit(self, name: str, events: Sequence[str], most: int) -> Limit:
-        """``events`` take place at most ``most`` times in sum in each stay."""
-        return Limit(
-            name,
-            tuple((point, -most) for point in self.points),
-            tuple((edge, -most) for edge in self.edges),
-            constant=most if self.at_entry else 0,
-            events=tuple((event, 1) for event in events),
-        )
 
 
 @dataclass(slots=True)
@@ -170,24 +147,22 @@ class _Costs:
     """What was found of the accesses so far.
 
     Attributes:
-        repeated: points that may be executed more than once.
-        brought_back: the leaves that may have another value behind an edge, though they are not defined there.
+        stays: of the groups.
+        objects: whose lines miss once each, by the accesses to them.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
-        shared: points of the persistent accesses, by line.
-        objects: whose lines miss once each, by the accesses to them.
+        shared: points of the persistent accesses, by what they share.
         counted: accesses to them that may miss, by point.
     """
 
     values: Values
     target: Target
     config: CacheConfig
-    repeated: frozenset[int]
-    brought_back: Mapping[Edge, frozenset[Term]]
+    stays: Stays
+    objects: Mapping[Access, Objects]
     inside: _Charge = field(default_factory=_Charge)
     leaving: _Charge = field(default_factory=_Charge)
-    shared: dict[Line, list[int]] = field(default_factory=dict)
-    objects: Mapping[Access, Objects] = field(default_factory=dict)
+    shared: dict[Shared, list[int]] = field(default_factory=dict)
     counted: dict[Objects, Counter[int]] = field(default_factory=dict)
 
     def add(self, point: int, step: _Step, verdict: Verdict) -> None:
@@ -195,7 +170,7 @@ class _Costs:
 
         *Soundness:* as said of the module; a store that is written through costs a single write in any case.
         """
-        access, (line, fills, _) = step.access, step.line
+        access, (line, fills, _, candidates) = step.access, step.line
         charge = self.leaving if access is not None and access.is_leaving else self.inside
         if access is not None:
             is_through = access.is_store and not self.config.write_back
@@ -206,11 +181,14 @@ class _Costs:
             return
         if access is not None and access in self.objects:
             self.counted.setdefault(self.objects[access], Counter())[point] += 1
+        elif verdict.is_persistent_in_call:
+            key = Shared(line if verdict.is_persistent else None, frozenset(candidates))
+            self.shared.setdefault(key, []).append(point)
         elif line is None:
             size_bytes = access.size_bytes if access else 1
             charge.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
         elif verdict.is_persistent:
-            self.shared.setdefault(line, []).append(point)
+            self.shared.setdefault(Shared(line, frozenset()), []).append(point)
         elif verdict.is_persistent_in_block:
             charge.local.setdefault((point, line.group), set()).add(line.granule)
         else:
@@ -219,12 +197,8 @@ class _Costs:
     def result(self, lines: Lines) -> DataMisses:
         """Cycles, events and limits."""
         fill = self.target.memory.line_cycles(self.config.line_bytes)
-        limits: list[Limit] = []
-        by_group: dict[int, dict[int, list[int]]] = {}
-        for line, points in sorted(self.shared.items()):
-            by_group.setdefault(line.group, {})[line.granule] = points
-        for number, granules in by_group.items():
-            limits += self._share(lines.groups[number], f"miss:{number}", granules)
+        misses, limits = shared_misses(self.shared, self.stays, lines.groups, self.config.line_bytes)
+        self.inside.misses.update(misses)
         limits += object_limits(self.counted)
         names = sorted({name for limit in limits for name, _ in limit.events})
         events = [FlowEvent(name, fill) for name in names]
@@ -232,51 +206,6 @@ class _Costs:
             events.append(FlowEvent("write-backs", fill))
             limits += self._write_back_limits(tuple((name, 1) for name in names))
         return DataMisses(self.inside.total(fill), self.leaving.total(fill), tuple(events), tuple(limits), lines)
-
-    def _share(self, group: Group, prefix: str, granules: Mapping[int, list[int]]) -> Iterator[Limit]:
-        """Limits of the misses of the persistent accesses of a group, an event for each granule.
-
-        *Soundness:* a stay begins where one of the group's leaves is defined, and behind an edge that may give it
-        another value. Those that are not defined in a loop are defined once at most. The group is not accessed before
-        all leaves are defined that decide its value.
-        """
-        starts = self._starts(group)
-        most = group.most_lines(granules, self.config.line_bytes)
-        names = []
-        for granule, points in granules.items():
-            is_once = points[0] not in self.repeated or starts == _Starts(tuple(points), (), at_entry=False)
-            if most == len(granules) and len(points) == 1 and is_once:
-                self.inside.misses[points[0]] += 1
-                continue
-            name = f"{prefix}.{granule}"
-            names.append(name)
-            executed = tuple((point, -count) for point, count in sorted(Counter(points).items()))
-            yield Limit(f"{name}:executed", executed, events=((name, 1),))
-            yield starts.limit(f"{name}:stay", (name,), 1)
-        if names and most < len(granules):
-            yield starts.limit(f"{prefix}:lines", names, most)
-
-    def is_one_address(self, group: Group) -> bool:
-        """Whether the variable part of ``group`` has one value in the call.
-
-        *Soundness:* all its leaves are defined once at most, and no edge gives it another value.
-        """
-        known = all(defined_at(self.values.terms[leaf].arguments) is not None for leaf in group.leaves)
-        return known and self._starts(group) == _Starts((), (), at_entry=True)
-
-    def _starts(self, group: Group) -> _Starts:
-        """Where stays of a group begin, but for the first of those that begin at points that are executed once."""
-        edges = (edge for edge, silent in self.brought_back.items() if not silent.isdisjoint(group.deciding))
-        return _Starts(
-            points=self._defined_again(group.leaves),
-            edges=tuple(edge for edge in edges if edge.target != EXIT),
-            at_entry=not self._defined_again(group.deciding),
-        )
-
-    def _defined_again(self, leaves: Iterable[Term]) -> tuple[int, ...]:
-        """The points in loops that define some of ``leaves``."""
-        points = {defined_at(self.values.terms[leaf].arguments) for leaf in leaves}
-        return tuple(sorted(point for point in points if point is not None and point in self.repeated))
 
     def _write_back_limits(self, misses: tuple[tuple[str, int], ...]) -> Iterator[Limit]:
         """A write-back takes a miss, and a line that was modified."""

@@ -166,6 +166,7 @@ class PointerFact:
         functions: source functions whose accesses it speaks of, with their hashes; none for those that no other
             pointer fact names.
         first_set, sets: the address is in these sets of the data cache; or None.
+        symbol: the address is in the object of this name; or None.
         is_own_block: whether the address is in the block that the call returns or is given, or in its header.
         lines, lines_per_set: most different lines that these addresses are in during one call of the analysed entry,
             and most of them in one cache set; or None.
@@ -180,6 +181,7 @@ class PointerFact:
     because: str
     lines: Expression | None = None
     lines_per_set: Expression | None = None
+    symbol: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,6 +476,8 @@ def _pointer(entry: _Entry) -> PointerFact:
         entry.check_sha256(sha256)
     if len(entry.has("first_set", "sets")) == 1:
         raise entry.error("sets", "give both first_set and sets, or neither")
+    if len(entry.has("symbol", "sets")) == 2:
+        raise entry.error("symbol", "leave out first_set and sets, or the symbol")
     if len(entry.has("lines", "lines_per_set")) == 1:
         raise entry.error("lines", "give both lines and lines_per_set, or neither")
     keys = ("first_set", "sets", "lines", "lines_per_set")
@@ -488,6 +492,7 @@ def _pointer(entry: _Entry) -> PointerFact:
         because=entry.text("because"),
         lines=lines,
         lines_per_set=lines_per_set,
+        symbol=entry.text("symbol") if entry.has("symbol") else None,
     )
 
 

@@ -76,13 +76,15 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
     ]
     whole, *inner = persistent_groups(graph, config, scopes, analysis.states)
     events: dict[str, tuple[Limit, ...]] = {}
+    before = _fetched_before(graph)
     repeated = frozenset().union(*(scope.nodes for scope in scopes[1:]))
     for group in whole:
         missing = sorted(left.intersection(group.accesses))
         if len(group.lines) == 1 and missing and (len(missing) > 1 or missing[0][0] in repeated):
             left.difference_update(missing)
             name = f"fetch:{min(group.lines) * config.line_bytes:#x}"
-            events[name] = _once(name, [points[node] for node, _ in missing])
+            first = [points[node] for node, _ in missing if not group.lines <= before[node]]
+            events[name] = _once(name, first)
     edges: dict[Edge, int] = {}
     for shape, groups in zip(loops, inner, strict=True):
         kept: set[int] = set()
@@ -98,8 +100,30 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
     return FetchMisses(misses, edges, events)
 
 
+def _fetched_before(graph: CacheGraph) -> Sequence[frozenset[int]]:
+    """The lines that were fetched on all ways to each node.
+
+    *Soundness:* the greatest fixpoint; the iteration goes down to it and ends there.
+    """
+    own = [frozenset().union(*(access.lines for access in accesses)) for accesses in graph.nodes]
+    arriving: list[list[int]] = [[] for _ in graph.nodes]
+    for node, targets in enumerate(graph.successors):
+        for target in targets:
+            arriving[target].append(node)
+    every = frozenset().union(*own)
+    found = [frozenset() if node == graph.entry else every for node in range(len(own))]
+    changed = True
+    while changed:
+        changed = False
+        for node, sources in enumerate(arriving):
+            met = found[node].intersection(*(found[source] | own[source] for source in sources))
+            if met != found[node]:
+                found[node], changed = met, True
+    return found
+
+
 def _once(name: str, points: Sequence[int]) -> tuple[Limit, ...]:
-    """Limits of the event ``name``, a miss of a fetch at one of ``points``."""
+    """Limits of the event ``name``, one miss in a call that comes by one of ``points``, where a line may be new."""
     executed = tuple((point, -count) for point, count in sorted(Counter(points).items()))
     return (
         Limit(f"{name}:executed", executed, events=((name, 1),)),

@@ -17,7 +17,7 @@ from wcet_probe.analyzer.source_match import SourceIndex
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.errors import UsageError
 from wcet_probe.image import require_symbol
-from wcet_probe.model import Image
+from wcet_probe.model import Image, MemoryRange, Symbol
 from wcet_probe.proof import Assumption
 
 _WORD_BYTES = 4
@@ -45,6 +45,7 @@ class Pointers:
     Attributes:
         alignment_bytes: the variable part is a multiple of it.
         sets: sets of the data cache that the address may be in; None for any.
+        extent: addresses of the object that the address is in; None for any.
         is_own_block: whether the address is in the block that the call returns or is given.
         objects: what the addresses are in, where that is counted.
     """
@@ -53,6 +54,7 @@ class Pointers:
     sets: frozenset[int] | None = None
     is_own_block: bool = False
     objects: Objects | None = None
+    extent: MemoryRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,9 @@ def pointer_facts(facts: Facts, index: SourceIndex, analysed: Analysed, paramete
     """What ``facts`` say of pointers.
 
     Raises:
-        UsageError: a function does not exist or has changed, two facts speak of one access, or a number is no power of
-            two.
+        UsageError: a function does not exist or has changed, two facts speak of one access, a number is no power of
+            two, or an object has no size.
+        ImageError: there is no such symbol.
 
     *Soundness:* as said of the module; the line table decides which accesses are a function's.
     """
@@ -82,7 +85,8 @@ def pointer_facts(facts: Facts, index: SourceIndex, analysed: Analysed, paramete
         if alignment < 1 or alignment & (alignment - 1):
             raise UsageError(f"{fact.where}: [[pointer]] key multiple_of: {alignment} is no power of two; give one.")
         sets = _sets(fact.first_set, fact.sets, parameters)
-        told = Pointers(alignment, sets, fact.is_own_block, _objects(fact, parameters))
+        extent = None if fact.symbol is None else _extent(fact.where, require_symbol(analysed.image, fact.symbol))
+        told = Pointers(alignment, sets, fact.is_own_block, _objects(fact, parameters), extent)
         if not fact.functions:
             if others != Pointers():
                 raise UsageError(f"{fact.where}: a second [[pointer]] without functions; name those it speaks of.")
@@ -123,6 +127,8 @@ def pointer_assumptions(facts: Facts) -> Iterator[Assumption]:
         text = f"what addresses {subject} are computed from is a multiple of {pointer.multiple_of}"
         if pointer.sets is not None:
             text += f", and they are in cache sets {pointer.first_set} and up, {pointer.sets} of them"
+        if pointer.symbol is not None:
+            text += f", and they are in {pointer.symbol}"
         yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", "every cross-checked run")
         if pointer.lines is not None:
             text = (
@@ -151,6 +157,12 @@ def _objects(fact: PointerFact, parameters: Mapping[str, int]) -> Objects | None
             "least 1 and at most the lines."
         )
     return Objects(fact.where, lines, per_set)
+
+
+def _extent(where: str, symbol: Symbol) -> MemoryRange:
+    if symbol.size_bytes == 0:
+        raise UsageError(f"{where}: [[pointer]] key symbol: {symbol.name} has no size; give its symbol one.")
+    return MemoryRange(symbol.address, symbol.size_bytes)
 
 
 def _sets(first: Expression | None, count: Expression | None, parameters: Mapping[str, int]) -> frozenset[int] | None:

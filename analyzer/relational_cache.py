@@ -33,11 +33,15 @@ from wcet_probe.model import CacheConfig, Replacement
 
 
 class LineAccess(NamedTuple):
-    """An access of a block: to a line, or to one without a name; a miss fills it, or does not."""
+    """An access of a block: to a line, or to one without a name; a miss fills it, or does not.
+
+    ``candidates`` are the lines that it may be to, where all are known by number: of `Lines.candidate`.
+    """
 
     line: Line | None
     fills: bool
     is_certain: bool
+    candidates: tuple[Line, ...] = ()
 
 
 class Younger(NamedTuple):
@@ -58,11 +62,15 @@ class CacheState(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Of an access: it always hits; or it misses only if its line was not accessed before, in the stay or the block."""
+    """Of an access: it always hits; or it misses only if its line was not accessed before: in the stay, block or call.
+
+    In the call: by whatever name that tells the number.
+    """
 
     is_hit: bool
     is_persistent: bool
     is_persistent_in_block: bool
+    is_persistent_in_call: bool
 
 
 _NOTHING = Younger(frozenset(), 0)
@@ -109,6 +117,15 @@ class RelationalCache:
             if other.group == line.group and abs(other.granule - line.granule) < reach
         )
 
+    def is_persistent_in_call(self, state: CacheState, access: LineAccess) -> bool:
+        """Whether ``access`` misses only if its line was not accessed before in the call, by one with candidates.
+
+        *Soundness:* a line whose number is known has one stay, the call. It is kept as a line that may have been
+        accessed from the first access on that it is a candidate of; none of those of ``access`` may have been evicted.
+        """
+        known = bool(access.candidates) and access.fills
+        return known and all(state.stay.get(one, _NOTHING) is not None for one in access.candidates)
+
     def verdicts(self, state: CacheState, accesses: Iterable[LineAccess]) -> Iterable[Verdict]:
         """What is known of the accesses of a block, in order, at whose entry ``state`` holds.
 
@@ -117,7 +134,12 @@ class RelationalCache:
         local = _UNKNOWN
         for access in accesses:
             is_hit = access.line is not None and access.line in state.must
-            yield Verdict(is_hit, self.is_persistent(state, access), self.is_persistent(local, access))
+            yield Verdict(
+                is_hit,
+                self.is_persistent(state, access),
+                self.is_persistent(local, access),
+                self.is_persistent_in_call(state, access),
+            )
             state, local = self.touch(state, access), self.touch(local, access)
 
     def touch(self, state: CacheState, access: LineAccess) -> CacheState:
@@ -132,18 +154,28 @@ class RelationalCache:
         line = access.line
         must = self._aged(state.must, access, self.must_ways)
         stay = self._aged(state.stay, access, self.stay_ways)
+        for one in access.candidates:
+            self._touch_stay(stay, access, one, is_certain=access.is_certain and len(access.candidates) == 1)
         if line is not None:
             held = {line: younger for line, younger in must.items() if younger is not None}
             if access.is_certain and (access.fills or line in state.must):
                 held[line] = _NOTHING
-            self._touch_stay(stay, access, line, is_held=line in state.must)
+            self._touch_stay(stay, access, line, is_certain=access.is_certain, is_held=line in state.must)
             return CacheState(held, stay)
         return CacheState({line: younger for line, younger in must.items() if younger is not None}, stay)
 
-    def _touch_stay(self, stay: dict[Line, Younger | None], access: LineAccess, line: Line, *, is_held: bool) -> None:
+    def _touch_stay(
+        self,
+        stay: dict[Line, Younger | None],
+        access: LineAccess,
+        line: Line,
+        *,
+        is_certain: bool,
+        is_held: bool = False,
+    ) -> None:
         if access.fills:
             stay.setdefault(line, _NOTHING)
-        if self.config.replacement is Replacement.FIFO or not access.is_certain or line not in stay:
+        if self.config.replacement is Replacement.FIFO or not is_certain or line not in stay:
             return
         if access.fills or is_held or stay[line] is not None:
             stay[line] = _NOTHING

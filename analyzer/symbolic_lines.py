@@ -28,9 +28,12 @@ from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, Residue
 from wcet_probe.analyzer.state import Base, is_unknown
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.terms import Linear, Term, combined
+from wcet_probe.analyzer.told_alignment import Told, told_alignments, told_of
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values
 from wcet_probe.model import CacheConfig
+
+_MOST_CANDIDATES = 8
 
 
 class Line(NamedTuple):
@@ -103,6 +106,14 @@ def most_in_one_set(group: Group, others: Collection[Group]) -> int:
     return unknown + max((unnumbered[one] + min(names[one], lines[one]) for one in own), default=0)
 
 
+class _Seen(NamedTuple):
+    """An access, the constant part of its address, and the class of the variable part."""
+
+    access: Access
+    constant: int
+    variable: Residue
+
+
 class Lines:
     """The groups of all accesses of a program, and the line of each."""
 
@@ -114,16 +125,18 @@ class Lines:
         self._variables: list[Mapping[Term, int]] = []
         self._granules: list[set[int]] = []
         self.groups: list[Group] = []
-        seen: dict[tuple[tuple[Term, int], ...], list[tuple[Access, int]]] = {}
-        for access in (access for point in sorted(values.states) for access in values.accesses[point]):
-            if self._line_number(access) is None and access.pointer is not None:
-                address = values.terms.linear(access.pointer)
-                seen.setdefault(tuple(address.coefficients.items()), []).append(
-                    (access, signed(address.bits, address.constant))
-                )
+        told = told_alignments(values, pointers)
+        seen: dict[tuple[tuple[Term, int], ...], list[_Seen]] = {}
+        for point in sorted(values.states):
+            for access, own in zip(values.accesses[point], told[point], strict=True):
+                if self._line_number(access) is None and access.pointer is not None:
+                    address = values.terms.linear(access.pointer)
+                    seen.setdefault(tuple(address.coefficients.items()), []).append(
+                        _Seen(access, signed(address.bits, address.constant), self._alignment(access, own))
+                    )
         for variable, found in seen.items():
             number = self._add(variable, self._group(variable, found), dict(variable))
-            self._granules[number] |= {self.groups[number].granule(constant) for _, constant in found}
+            self._granules[number] |= {self.groups[number].granule(one.constant) for one in found}
 
     def of_number(self, number: int) -> Line:
         """The line of address ``number * line bytes``."""
@@ -136,6 +149,21 @@ class Lines:
             )
             known = self._add(number, group, {})
         return Line(known, 0)
+
+    def candidate(self, number: int) -> Line:
+        """The line of address ``number * line bytes``, as one that an access may be to: a name of its own."""
+        key = "candidate", number
+        if key not in self._numbers:
+            exact = self.groups[self.of_number(number).group]
+            self._add(key, exact, {})
+        return Line(self._numbers[key], 0)
+
+    def candidates_of(self, access: Access) -> tuple[Line, ...]:
+        """The lines that ``access`` may be to, if their numbers are known; none if they are not, or are too many."""
+        numbers = None if access.size_bytes > self._config.line_bytes else self._numbers_of(access)
+        if numbers is None or len(numbers) > _MOST_CANDIDATES:
+            return ()
+        return tuple(self.candidate(number) for number in sorted(numbers))
 
     def of_access(self, access: Access) -> Line | None:
         """The line of ``access``; None where it cannot be named, or where it is not one line."""
@@ -188,27 +216,25 @@ class Lines:
         self._granules.append(set())
         return self._numbers[key]
 
-    def _group(self, variable: Sequence[tuple[Term, int]], found: Sequence[tuple[Access, int]]) -> Group:
+    def _group(self, variable: Sequence[tuple[Term, int]], found: Sequence[_Seen]) -> Group:
         config = self._config
-        alignment, residue = reduce(joined, (self._alignment(access) for access, _ in found))
-        constants = [constant for _, constant in found]
-        span = max(constants) - min(constants) + max(access.size_bytes for access, _ in found)
+        alignment, residue = reduce(joined, (one.variable for one in found))
+        constants = [one.constant for one in found]
+        span = max(constants) - min(constants) + max(one.access.size_bytes for one in found)
         leaves = frozenset().union(*(self._terms.leaves(term) for term, _ in variable))
         deciding = frozenset().union(*(self._terms.deciding(term) for term, _ in variable))
         is_short = span <= (config.sets - 1) * config.line_bytes
-        numbers = _united(self._numbers_of(access) for access, _ in found)
-        sets = _united(self.sets_of(access) for access, _ in found)
+        numbers = _united(self._numbers_of(one.access) for one in found)
+        sets = _united(self.sets_of(one.access) for one in found)
         return Group(leaves, deciding, alignment, residue, numbers, sets, is_short, config.sets)
 
-    def _alignment(self, access: Access) -> Residue:
-        """A power of two modulo which the variable part is known, and its residue."""
-        told = self._pointers.of(access.instruction_address).alignment_bytes
+    def _alignment(self, access: Access, told: Told) -> Residue:
+        """A power of two modulo which the variable part is known, and its residue; ``told`` is what facts say."""
         known, residue = self._config.line_bytes, 0
         for factor, term, part in access.parts:
-            is_told = term is not None and is_unknown(factor, part)
             own = (
-                self._residues.of_unknown(term, told)
-                if term is not None and is_told
+                self._residues.of_unknown(term, told[term])
+                if term is not None and term in told
                 else self._residues.of_number(part)
             )
             known = min(known, factor * own.modulus & -(factor * own.modulus))
@@ -227,17 +253,21 @@ class Lines:
         if self._sets_by_parts(access) is not None:
             return "static"
         told = self._pointers.of(access.instruction_address)
-        return "block" if told.is_own_block else "any" if told.sets is None else "told"
+        if told.is_own_block:
+            return "block"
+        return "any" if told.sets is None and told.extent is None else "told"
 
     def observable(self, access: Access) -> StridedInterval:
         """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.
 
         *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by.
         """
+        told = self._told_range(access)
         if not any(is_unknown(factor, part) for factor, _, part in access.parts):
-            return access.offset
-        alignment, residue = self._alignment(access)
-        return strided.residue_class(access.offset.bits, residue + access.constant, alignment)
+            return access.offset if told is None else strided.meet(access.offset, told)
+        alignment, residue = self._alignment(access, told_of(access, self._pointers))
+        aligned = strided.residue_class(access.offset.bits, residue + access.constant, alignment)
+        return aligned if told is None else strided.meet(aligned, told)
 
     def sets_of(self, access: Access) -> frozenset[int] | None:
         """The sets that ``access`` may be to; None for any.
@@ -245,8 +275,19 @@ class Lines:
         *Soundness:* follows from its parts, or from what a flow fact says where they do not tell it.
         """
         known = self._sets_by_parts(access)
-        told = self._pointers.of(access.instruction_address).sets
-        return told if known is None and access.base is not Base.STACK else known
+        if known is not None or access.base is Base.STACK:
+            return known
+        numbers = self._numbers_of(access)
+        if numbers is not None:
+            return frozenset(number % self._config.sets for number in numbers)
+        return self._pointers.of(access.instruction_address).sets
+
+    def _told_range(self, access: Access) -> StridedInterval | None:
+        """The addresses of the object that a flow fact says ``access`` is in, where its parts do not tell the sets."""
+        extent = self._pointers.of(access.instruction_address).extent
+        if extent is None or access.base is Base.STACK or self._sets_by_parts(access) is not None:
+            return None
+        return strided.between(access.offset.bits, extent.base_address, extent.end_address - access.size_bytes)
 
     def _sets_by_parts(self, access: Access) -> frozenset[int] | None:
         """The sets by the values of the parts; a part that is a multiple of all sets' bytes does not change the set."""
@@ -265,10 +306,11 @@ class Lines:
         return frozenset(number % config.sets for number in lines)
 
     def _numbers_of(self, access: Access) -> frozenset[int] | None:
-        """The lines that ``access`` may be to, if they are fewer than the cache has sets."""
-        if access.base is not Base.NUMBER:
+        """The lines that ``access`` may be to, if they are no more than the cache has sets."""
+        told = self._told_range(access)
+        if access.base is not Base.NUMBER and told is None:
             return None
-        low, high = access.offset.unsigned_range()
+        low, high = (access.offset if told is None else strided.meet(access.offset, told)).unsigned_range()
         line_bytes = self._config.line_bytes
         numbers = range(low // line_bytes, (high + access.size_bytes - 1) // line_bytes + 1)
         return frozenset(numbers) if len(numbers) <= self._config.sets else None

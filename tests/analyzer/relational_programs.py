@@ -18,7 +18,9 @@ from types import SimpleNamespace
 from tests.analyzer.concrete_caches import ALIEN, EMPTY, contents, touches
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.data_misses import DataMisses, data_misses
+from wcet_probe.analyzer.exact_lp import Constraint, FlowSystem
 from wcet_probe.analyzer.forest import loop_forest
+from wcet_probe.analyzer.ipet import solve
 from wcet_probe.analyzer.memory_facts import PointerFacts, Pointers
 from wcet_probe.analyzer.relational_cache import LineAccess, RelationalAnalysis, analyze
 from wcet_probe.analyzer.state import Base, Location, State
@@ -153,7 +155,12 @@ class View:
         config = self.program.config
         return {
             point: [
-                LineAccess(self.lines.of_access(one), config.write_allocate or not one.is_store, one.is_certain)
+                LineAccess(
+                    self.lines.of_access(one),
+                    config.write_allocate or not one.is_store,
+                    one.is_certain,
+                    self.lines.candidates_of(one),
+                )
                 for one in found
             ]
             for point, found in self.accesses.items()
@@ -257,10 +264,11 @@ def start(program: Program, random: Random) -> Situation:
 
 @dataclass(frozen=True)
 class Event:
-    """An access of a run: where it stands, and whether it missed; None if it did not take place."""
+    """An access of a run: where it stands, its line, and whether it missed; None if it did not take place."""
 
     point: int
     index: int
+    line: int | None
     miss: bool | None
 
 
@@ -283,9 +291,9 @@ class Run:
         for index, step in enumerate(self.program.steps[point]):
             self._define(own, index)
             if not step.is_certain and self.random.random() < 0.5:
-                yield Event(point, index, None)
+                yield Event(point, index, None, None)
             else:
-                yield Event(point, index, self._access(step))
+                yield Event(point, index, *self._access(step))
         self._define(own, _NOWHERE)
 
     def leave(self, point: int) -> int | None:
@@ -334,7 +342,7 @@ class Run:
         chosen = step.to.one if values[step.to.condition] == step.to.constant else step.to.other
         return values[chosen] + step.offset
 
-    def _access(self, step: Step) -> bool:
+    def _access(self, step: Step) -> tuple[int, bool]:
         config, now = self.program.config, self.now
         line = self._address(step) // LINE_BYTES
         number = line % config.sets
@@ -355,7 +363,7 @@ class Run:
             now.modified.discard(line)
         if step.is_store and config.write_back and (hit or fills):
             now.modified.add(line)
-        return not hit
+        return line, not hit
 
 
 def choices_of(program: Program) -> frozenset[Choice]:
@@ -364,29 +372,12 @@ def choices_of(program: Program) -> frozenset[Choice]:
 
 
 def bound_of(data: DataMisses, run: Run) -> int:
-    """Most cycles that ``data`` allows for the points and edges that ``run`` executed.
-
-    An event is limited by itself; events of one group besides by a sum; write-backs by misses and stores.
-    """
-    costs = {event.name: event.cost for event in data.events}
-    alone: dict[str, int] = {}
-    sums: list[tuple[frozenset[str], int]] = []
-    behind = {}
+    """Most cycles that ``data`` allows for the points and edges that ``run`` executed."""
+    constraints = []
     for limit in data.limits:
         room = limit.constant - sum(factor * run.points[point] for point, factor in limit.points)
         room -= sum(factor * run.taken[edge.source, edge.target] for edge, factor in limit.edges if edge is not None)
-        names = dict(limit.events)
-        if "write-backs" in names:
-            behind[limit.name] = room
-        elif len(names) == 1:
-            (name,) = names
-            alone[name] = min(room, alone.get(name, room))
-        else:
-            sums.append((frozenset(names), room))
-    misses, left = 0, dict(alone)
-    for names, room in sums:
-        misses += min(room, sum(left.pop(name) for name in sorted(names)))
-    misses += sum(left.values())
-    cost = next(iter(costs.values()), 0)
-    back = min(behind["write-backs:misses"] + misses, behind["write-backs:modified"]) if behind else 0
-    return sum(count * data.points.get(point, 0) for point, count in run.points.items()) + cost * (misses + back)
+        constraints.append(Constraint(limit.name, dict(limit.events), "<=", room))
+    system = FlowSystem(tuple(e.name for e in data.events), {e.name: e.cost for e in data.events}, tuple(constraints))
+    events = solve(system).certified if data.events else 0
+    return events + sum(count * data.points.get(point, 0) for point, count in run.points.items())

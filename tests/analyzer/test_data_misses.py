@@ -16,6 +16,7 @@ from wcet_probe.analyzer.data_misses import data_misses
 FILL, SINGLE = 10, 1
 ANYWHERE = tuple(range(0, 256, 16))
 LOOP = ((0, 1), (1, 1), (1, 2))
+ARGUMENT = Variable(None, 0, ANYWHERE, strided.top(32))
 
 
 def step(to, offset: int = 0, *, is_store: bool = False, is_certain: bool = True, is_named: bool = True) -> Step:
@@ -88,3 +89,14 @@ def test_without_a_cache_each_access_is_single():
     target = replace(view.program.target, dcache=None)
     data = data_misses(view.values, target, view.pointers)
     assert (data.points[1], data.events, data.limits, data.lines) == (3 * SINGLE, (), (), None)
+
+
+@pytest.mark.parametrize("policy", ["lru", "fifo"])
+def test_accesses_to_a_table_miss_once_for_each_of_its_lines(policy):
+    entry = Variable(None, 0, tuple(range(0, 32, 4)), strided.between(32, 0, 28, 4))
+    config = replace(config_of(policy, 2, sets=4), line_bytes=LINE_BYTES, write_back=False)
+    blocks = ((), (step(0), step(1), step(2), step(1)), ())
+    table = Program(blocks, LOOP, (entry, entry, entry), {}, config, 4, 24)
+    assert cost(table) == 2 * FILL
+    evicting = ((step(0),), (step(3), step(4)), (step(1),))
+    assert cost(Program(evicting, LOOP, (entry,) * 3 + (ARGUMENT,) * 2, {}, config, 4, 24)) == 4 * FILL

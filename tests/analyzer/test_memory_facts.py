@@ -22,7 +22,11 @@ BECAUSE = 'because = "the test"\n'
 @cache
 def guest() -> Guest:
     target = load_target("mpc603e")
-    return guest_of(assembler({"f": BODY}, target) + ".data\n.balign 64\n.globl buf\nbuf: .space 64\n", target)
+    return guest_of(
+        assembler({"f": BODY}, target)
+        + ".data\n.balign 64\n.globl buf\nbuf: .space 64\n.size buf, 64\nbare:\n.globl bare\n",
+        target,
+    )
 
 
 def request(facts: str) -> BoundRequest:
@@ -74,3 +78,27 @@ def test_the_bound_of_a_loop_follows_from_a_word_fact():
 def test_word_facts_that_are_refused(keys, reason):
     with pytest.raises(WcetProbeError, match=reason):
         prepare(request(f"[[word]]\n{keys}{BECAUSE}"))
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_a_pointer_fact_names_the_object(size):
+    facts = f'[[pointer]]\nmultiple_of = {size}\nsymbol = "buf"\n{BECAUSE}'
+    bound = prove(request(facts + f'[[word]]\nsymbol = "buf"\noffset = 4\nmax = 12\n{BECAUSE}'))
+    through = next(access for access in bound.accesses if access.steps > 1)
+    base = guest().address("buf")
+    assert (through.place, through.low, through.stride) == ("told", base, size)
+    assert through.low + through.stride * through.steps + 4 <= base + 64
+    assert any("they are in buf" in str(assumption) for assumption in bound.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ('symbol = "none"\n', "none"),
+        ('symbol = "bare"\n', "bare has no size"),
+        ('symbol = "f"\nfirst_set = 1\nsets = 1\n', "leave out first_set and sets"),
+    ],
+)
+def test_objects_of_pointers_that_are_refused(keys, reason):
+    with pytest.raises(WcetProbeError, match=reason):
+        prepare(request(f"[[pointer]]\nmultiple_of = 4\n{keys}{BECAUSE}"))

@@ -46,13 +46,14 @@ def attack(program: Program, random: Random, runs: int) -> Counter[str]:
     for found in view.analysis.verdicts.values():
         for one in found:
             counts.update({"hit": one.is_hit, "persistent": one.is_persistent, "block": one.is_persistent_in_block})
+            counts["call"] += one.is_persistent_in_call
     starts = _starts(program)
     for _ in range(runs):
-        run, point, missed = Run(program, random), 0, Counter[Line]()
+        run, point, missed, once = Run(program, random), 0, Counter[Line](), Counter[int | None]()
         length = random.randint(1, MOST_BLOCKS)
         while point is not None and sum(run.points.values()) < length:
             _forget(missed, starts.get(point, ()))
-            _check_block(program, run, point, missed)
+            _check_block(program, run, point, missed, once)
             before = Counter(run.taken)
             point = run.leave(point)
             for edge in run.taken - before:
@@ -82,11 +83,17 @@ def _forget(missed: Counter[Line], groups: Collection[int]) -> None:
         del missed[line]
 
 
-def _check_block(program: Program, run: Run, point: int, missed: Counter[Line]) -> None:
-    """Execute a block; ``missed`` are the lines on which persistent accesses missed in their stays."""
+def _check_block(program: Program, run: Run, point: int, missed: Counter[Line], once: Counter[int | None]) -> None:
+    """Execute a block; ``missed`` are the lines on which persistent accesses missed in their stays.
+
+    ``once`` are the numbers of those on which accesses did that are persistent in the call.
+    """
     verdicts, named, here = program.view.analysis.verdicts[point], program.view.named[point], Counter[Line]()
     for event in run.block(point):
         verdict, line = verdicts[event.index], named[event.index].line
+        if event.miss:
+            once[event.line] += verdict.is_persistent_in_call
+            assert once[event.line] <= 1, (program, event, "in the call")
         if event.miss and line is not None:
             assert not verdict.is_hit, (program, event)
             missed[line] += verdict.is_persistent
@@ -120,6 +127,7 @@ def _one_more(config):
     [
         (relational_cache, "effective_ways", _one_more),
         (Group, "may_meet", lambda one, other: False),  # noqa: ARG005
+        (relational_cache, "most_in_one_set", lambda group, others: 0),  # noqa: ARG005
         (RelationalCache, "without", lambda cache, state, dropped: state),  # noqa: ARG005
     ],
 )

@@ -12,7 +12,7 @@ from tests.analyzer.concrete_caches import config_of
 from tests.analyzer.random_relational_programs import random_program
 from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Variable
 from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.symbolic_lines import Group
+from wcet_probe.analyzer.symbolic_lines import Group, most_in_one_set
 from wcet_probe.analyzer.terms import Linear
 
 SETS = 4
@@ -53,6 +53,28 @@ def test_groups_that_never_meet_have_no_two_lines_in_a_set(one, other, more, oth
     meeting = any(a != b and a % SETS == b % SETS for a in one for b in other)
     assert left.may_meet(right) >= meeting
     assert left.may_meet(right) == right.may_meet(left)
+
+
+@given(st.data())
+def test_no_more_lines_are_in_one_set_than_is_said(data):
+    """A line of each group, of the numbers and sets that are known of it, and the set of a further line."""
+    others, lines = [], set()
+    own = data.draw(st.integers(0, SETS - 1))
+    for _ in range(data.draw(st.integers(0, 5))):
+        line = data.draw(st.integers(0, 11))
+        numbers = data.draw(_numbers) | {line} if data.draw(st.booleans()) else None
+        sets = data.draw(st.frozensets(st.integers(0, 3))) | {n % SETS for n in numbers or {line}}
+        others.append(group(numbers=numbers, sets=sets if data.draw(st.booleans()) else None))
+        lines |= {line} if line % SETS == own else set()
+    sets = data.draw(st.none() | st.frozensets(st.integers(0, 3)).map(lambda more: more | {own}))
+    assert len(lines) <= most_in_one_set(group(sets=sets), others) <= len(others)
+
+
+def test_of_lines_by_number_no_more_count_than_there_are():
+    table = group(numbers=frozenset({4, 5}), sets=frozenset({0, 1}))
+    assert most_in_one_set(group(), [table, table, table]) == 1
+    assert most_in_one_set(group(sets=frozenset({2})), [table, table]) == 0
+    assert most_in_one_set(group(), [table, group(), group(sets=frozenset({1}))]) == 3
 
 
 def test_lines_in_one_set_meet_though_two_sets_are_possible():

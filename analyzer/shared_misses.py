@@ -1,0 +1,230 @@
+"""Misses that accesses share: those of a line in its stay, and those of lines known by number in the call.
+
+They are events of the flow problem, limited by how often stays begin, and by how often the first access of a stay is
+executed. The stay of a group is the time from when the leaves of its variable part get their values to when one of them
+may get another (`relational_cache`).
+
+*Soundness:* a persistent access misses at most once in the stay of its line, so there are at most as many misses as
+stays in which the line is accessed; each of these begins somewhere, and has a first access.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from wcet_probe.analyzer.flow_graph import Limit
+from wcet_probe.analyzer.forest import loops_of
+from wcet_probe.analyzer.state import defined_at
+from wcet_probe.analyzer.supergraph import EXIT, Edge
+from wcet_probe.analyzer.symbolic_lines import Group, Line
+from wcet_probe.analyzer.terms import Term
+from wcet_probe.analyzer.values import Values, brought_back
+
+
+class Shared(NamedTuple):
+    """Whose misses an access shares: of a line in its stay, or those of its candidates in the call, or both."""
+
+    line: Line | None
+    candidates: frozenset[Line]
+
+
+class Starts(NamedTuple):
+    """Where stays begin: at points and edges, and where ``at_entry`` also once in the call."""
+
+    points: tuple[int, ...]
+    edges: tuple[Edge, ...]
+    at_entry: bool
+
+
+class Stays:
+    """The stays of groups in ``values``; ``sure`` are the lines that each point accesses in any case, and fills."""
+
+    def __init__(self, values: Values, sure: Mapping[int, Collection[Line | None]]) -> None:
+        self._terms, self._sure = values.terms, sure
+        self._points = sorted(values.states)
+        self._arriving: dict[int, list[Edge]] = {point: [] for point in self._points}
+        for edge in values.edges:
+            if edge.target != EXIT:
+                self._arriving[edge.target].append(edge)
+        self._brought_back = brought_back(values)
+        self.repeated = frozenset(node for loop in loops_of(values.forest) for node in loop.nodes)
+        """Points that may be executed more than once."""
+
+    def starts(self, group: Group) -> Starts:
+        """Where stays of a group begin, but for the first of those that begin at points that are executed once.
+
+        *Soundness:* a stay begins where one of the group's leaves is defined, and behind an edge that may give it
+        another value. Those that are not defined in a loop are defined once at most.
+        """
+        edges = (
+            edge
+            for edge, silent in self._brought_back.items()
+            if edge.target != EXIT
+            and any(leaf in silent and self._defined_at(leaf) != edge.target for leaf in group.deciding)
+        )
+        return Starts(
+            points=self._defined_again(group.leaves),
+            edges=tuple(edges),
+            at_entry=not self._defined_again(group.deciding),
+        )
+
+    def is_one_address(self, group: Group) -> bool:
+        """Whether the variable part of ``group`` has one value in the call.
+
+        *Soundness:* all its leaves are defined once at most, and no edge gives it another value.
+        """
+        known = all(self._defined_at(leaf) is not None for leaf in group.leaves)
+        return known and self.starts(group) == Starts((), (), at_entry=True)
+
+    def leading_to(self, points: Iterable[int]) -> frozenset[int]:
+        """``points``, and those that they can be reached from."""
+        found, waiting = set(points), list(points)
+        while waiting:
+            sources = {edge.source for edge in self._arriving[waiting.pop()]} - found
+            found |= sources
+            waiting += sources
+        return frozenset(found)
+
+    def first(self, group: Group, points: Iterable[int], is_meant: Callable[[Line], bool]) -> tuple[int, ...]:
+        """Those of ``points`` before which no line that ``is_meant`` may have been accessed in the stay of ``group``.
+
+        *Soundness:* the others are executed behind a sure access of the stay, on every way; a greatest fixpoint.
+        """
+        sure = {point for point in self._points if any(line and is_meant(line) for line in self._sure[point])}
+        behind = dict.fromkeys(self._points, True)
+        before: dict[int, bool] = {}
+        changed = True
+        while changed:
+            changed = False
+            for point in self._points:
+                arriving = self._arriving[point]
+                before[point] = point != 0 and all(
+                    behind[edge.source] and not self._begins(group, edge) for edge in arriving
+                )
+                if behind[point] and not (before[point] or point in sure):
+                    behind[point], changed = False, True
+        return tuple(point for point in points if not before[point])
+
+    def _begins(self, group: Group, edge: Edge) -> bool:
+        """Whether a stay of ``group`` may begin behind ``edge``."""
+        if not self._brought_back[edge].isdisjoint(group.deciding):
+            return True
+        return any(self._defined_at(leaf) == edge.target for leaf in group.leaves)
+
+    def _defined_at(self, leaf: Term) -> int | None:
+        return defined_at(self._terms[leaf].arguments)
+
+    def _defined_again(self, leaves: Iterable[Term]) -> tuple[int, ...]:
+        """The points in loops that define some of ``leaves``."""
+        points = {self._defined_at(leaf) for leaf in leaves}
+        return tuple(sorted(point for point in points if point is not None and point in self.repeated))
+
+
+def shared_misses(
+    shared: Mapping[Shared, Sequence[int]], stays: Stays, groups: Sequence[Group], line_bytes: int
+) -> tuple[Counter[int], list[Limit]]:
+    """Misses of each execution of a point, and limits of those that are events.
+
+    Args:
+        shared: points of the persistent accesses, by what they share.
+        stays: of the groups.
+        groups: by number.
+        line_bytes: of the cache.
+
+    *Soundness:* as said of the module. Each miss of an access that is persistent in the call is of another one of the
+    candidates; regions of candidates do not overlap.
+    """
+    limits: list[Limit] = []
+    by_group: dict[int, dict[int, dict[str, Sequence[int]]]] = {}
+    for number, (region, found) in enumerate(_regions(shared)):
+        is_shared = bool(region) and (len(found) > 1 or None in found)
+        names = {line: _event(line, number if is_shared else None) for line in found}
+        if is_shared:
+            limits.append(Limit(f"miss:region{number}", constant=len(region), events=_all(names.values())))
+        for line, points in found.items():
+            if line is None:
+                limits.append(_executed(names[line], points, (names[line],)))
+            else:
+                by_group.setdefault(line.group, {}).setdefault(line.granule, {})[names[line]] = points
+    misses = Counter[int]()
+    for number, granules in sorted(by_group.items()):
+        own, shown = _in_stays(number, granules, stays, groups[number], line_bytes)
+        misses += own
+        limits += shown
+    return misses, limits
+
+
+def _regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[frozenset[Line], dict[Line | None, list[int]]]]:
+    """Candidates, as many as overlap each other, with the points of the accesses that have them, by line.
+
+    First those that have none.
+    """
+    regions: list[frozenset[Line]] = []
+    for _, candidates in shared:
+        united = candidates.union(*(region for region in regions if not region.isdisjoint(candidates)))
+        regions = [region for region in regions if region.isdisjoint(candidates)]
+        regions += [united] if united else []
+    for region in (frozenset[Line](), *regions):
+        found: dict[Line | None, list[int]] = {}
+        for (line, candidates), points in shared.items():
+            if candidates <= region and bool(candidates) == bool(region):
+                found.setdefault(line, []).extend(points)
+        yield region, found
+
+
+def _in_stays(
+    number: int, granules: Mapping[int, Mapping[str, Sequence[int]]], stays: Stays, group: Group, line_bytes: int
+) -> tuple[Counter[int], list[Limit]]:
+    """The misses of the persistent accesses of a group: events and their points, by granule."""
+    starts = stays.starts(group)
+    most = group.most_lines(granules, line_bytes)
+    misses, limits = Counter[int](), list[Limit]()
+    every: list[str] = []
+    points_of_all: set[int] = set()
+    for granule, events in sorted(granules.items()):
+        line, name = Line(number, granule), f"miss:{number}.{granule}"
+        points = [point for own in events.values() for point in own]
+        is_once = points[0] not in stays.repeated or starts == Starts(tuple(points), (), at_entry=False)
+        if most == len(granules) and len(points) == 1 and is_once and name in events:
+            misses[points[0]] += 1
+            continue
+        every += events
+        points_of_all.update(points)
+        if len(events) > 1:
+            limits += (_executed(event, own, (event,)) for event, own in events.items())
+        first = stays.first(group, sorted(set(points)), lambda one, line=line: one == line)
+        limits.append(_executed(name, first, events))
+        limits.append(_in_each(starts, stays.leading_to(points), f"{name}:stay", events, 1))
+    if every and most < len(granules):
+        first = stays.first(group, sorted(points_of_all), lambda one: one.group == number)
+        limits.append(_executed(f"miss:{number}", first, every, most))
+        limits.append(_in_each(starts, stays.leading_to(points_of_all), f"miss:{number}:lines", every, most))
+    return misses, limits
+
+
+def _event(line: Line | None, region: int | None) -> str:
+    place = "" if region is None else f":region{region}"
+    return f"miss{place}" if line is None else f"miss:{line.group}.{line.granule}{place}"
+
+
+def _all(events: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    return tuple((event, 1) for event in events)
+
+
+def _executed(name: str, points: Iterable[int], events: Iterable[str], most: int = 1) -> Limit:
+    """``events`` take place at most ``most`` times in sum for each execution of one of ``points``."""
+    executed = tuple((point, -most * count) for point, count in sorted(Counter(points).items()))
+    return Limit(f"{name}:executed", executed, events=_all(events))
+
+
+def _in_each(starts: Starts, leading: Collection[int], name: str, events: Iterable[str], most: int) -> Limit:
+    """``events`` take place at most ``most`` times in sum in each stay that begins before one of ``leading``."""
+    return Limit(
+        name,
+        tuple((point, -most) for point in starts.points if point in leading),
+        tuple((edge, -most) for edge in starts.edges if edge.target in leading),
+        constant=most if starts.at_entry else 0,
+        events=_all(events),
+    )

@@ -1,0 +1,89 @@
+"""What flow facts say of pointers, where it holds: at an access that a fact speaks of, and behind it.
+
+*Soundness:* a fact speaks of numbers at an access. It holds of them until one of their leaves may have another value:
+where it is defined, and behind an edge that is silent about it (`values.brought_back`). Where paths meet it must hold
+on all of them. An access that may not have taken place tells nothing of what is behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wcet_probe.analyzer.memory_facts import PointerFacts
+from wcet_probe.analyzer.state import defined_at, is_unknown
+from wcet_probe.analyzer.supergraph import EXIT, Edge
+from wcet_probe.analyzer.terms import Term
+from wcet_probe.analyzer.transfer import Access
+from wcet_probe.analyzer.values import Values, brought_back, in_order
+
+Told = Mapping[Term, int]
+"""Powers of two that terms are multiples of."""
+
+
+def told_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, tuple[Told, ...]]:
+    """For each access of each point of ``values``, what is told of the terms of its address.
+
+    *Soundness:* as said of the module; the iteration only loses knowledge, and ends where nothing is lost.
+    """
+    behind: dict[int, Told] = {}
+    stale = brought_back(values)
+    arriving: dict[int, list[Edge]] = {point: [] for point in values.states}
+    for edge in values.edges:
+        if edge.target != EXIT:
+            arriving[edge.target].append(edge)
+    order = [point for point in in_order(values.forest) if point in values.states]
+    found: dict[int, tuple[Told, ...]] = {}
+    changed = True
+    while changed:
+        changed = False
+        for point in order:
+            own, after = _through(values, pointers, point, _met(values, point, arriving[point], behind, stale))
+            if behind.get(point) != after:
+                behind[point], changed = after, True
+            found[point] = own
+    return found
+
+
+def _met(
+    values: Values,
+    point: int,
+    edges: list[Edge],
+    behind: Mapping[int, Told],
+    stale: Mapping[Edge, frozenset[Term]],
+) -> Told:
+    """What is told on all ways to ``point`` of what has the same value there."""
+    terms = values.terms
+    ways = [
+        {
+            term: alignment
+            for term, alignment in behind[edge.source].items()
+            if all(
+                leaf not in stale[edge] and defined_at(terms[leaf].arguments) != point for leaf in terms.leaves(term)
+            )
+        }
+        for edge in edges
+        if edge.source in behind
+    ]
+    if point == 0 or not ways:
+        return {}
+    return {term: min(way[term] for way in ways) for term in set.intersection(*map(set, ways))}
+
+
+def _through(values: Values, pointers: PointerFacts, point: int, told: Told) -> tuple[tuple[Told, ...], Told]:
+    known = dict(told)
+    found: list[Told] = []
+    for access in values.accesses[point]:
+        own = {term: max(known.get(term, 1), alignment) for term, alignment in told_of(access, pointers).items()}
+        found.append(own)
+        if access.is_certain and access.pointer is not None:
+            known |= own
+    return tuple(found), known
+
+
+def told_of(access: Access, pointers: PointerFacts) -> Told:
+    """What flow facts say of the terms of the address of ``access``, there.
+
+    *Soundness:* of those of which no range is known.
+    """
+    alignment = pointers.of(access.instruction_address).alignment_bytes
+    return {term: alignment for factor, term, part in access.parts if term is not None and is_unknown(factor, part)}
