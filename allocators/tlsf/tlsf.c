@@ -66,14 +66,24 @@ static inline struct tlsf_block *next_physical(struct tlsf_block *block)
 
 /* ------------------------------------------------------------------------------------------------------------ lists */
 
+static inline struct tlsf_block *head_of(struct size_class class)
+{
+    return tlsf_control.heads[class.fl][class.sl];
+}
+
+static inline void set_head(struct size_class class, struct tlsf_block *head)
+{
+    tlsf_control.heads[class.fl][class.sl] = head;
+}
+
 static inline void push(struct tlsf_block *block)
 {
     struct size_class class = class_of(size_of(block));
-    struct tlsf_block *head = tlsf_control.heads[class.fl][class.sl];
+    struct tlsf_block *head = head_of(class);
 
     block->next_free = head;
     block->prev_free = NULL;
-    tlsf_control.heads[class.fl][class.sl] = block;
+    set_head(class, block);
     if (head != NULL) {
         head->prev_free = block;
     } else {
@@ -82,12 +92,12 @@ static inline void push(struct tlsf_block *block)
     }
 }
 
-static inline struct tlsf_block *pop(struct size_class class)
+/* Takes the first block of a list out of it. */
+static inline void take_first(struct tlsf_block *head, struct size_class class)
 {
-    struct tlsf_block *head = tlsf_control.heads[class.fl][class.sl];
     struct tlsf_block *next = head->next_free;
 
-    tlsf_control.heads[class.fl][class.sl] = next;
+    set_head(class, next);
     if (next != NULL) {
         next->prev_free = NULL;
     } else {
@@ -95,6 +105,13 @@ static inline struct tlsf_block *pop(struct size_class class)
         if (tlsf_control.sl_bitmap[class.fl] == 0)
             tlsf_control.fl_bitmap &= ~(1u << class.fl);
     }
+}
+
+static inline struct tlsf_block *pop(struct size_class class)
+{
+    struct tlsf_block *head = head_of(class);
+
+    take_first(head, class);
     return head;
 }
 
@@ -102,7 +119,7 @@ static inline struct tlsf_block *pop(struct size_class class)
 static inline void detach(struct tlsf_block *block)
 {
     if (block->prev_free == NULL) {
-        pop(class_of(size_of(block)));
+        take_first(block, class_of(size_of(block)));
         return;
     }
     block->prev_free->next_free = block->next_free;
