@@ -30,7 +30,7 @@ from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines
 from wcet_probe.analyzer.terms import Term
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values, brought_back
-from wcet_probe.model import CacheConfig, MemoryTiming, Target
+from wcet_probe.model.target import CacheConfig, MemoryTiming, Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.terms import Linear, Term, combined
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values
-from wcet_probe.model import CacheConfig
+from wcet_probe.model.target import CacheConfig
 
 
 class Line(NamedTuple):

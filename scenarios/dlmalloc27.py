@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.scenario import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 

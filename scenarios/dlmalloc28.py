@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.dlmalloc28_heap import (
     FLAGS,
     HEADER_BYTES,
