@@ -35,8 +35,19 @@ from wcet_probe.analyzer.unfolding import pointer_ways, unfolded
 from wcet_probe.analyzer.values import Values, analyze_values
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.image import require_symbol
-from wcet_probe.model import Image, Instruction, InstructionCost, Isa, Target
-from wcet_probe.proof import AccessRange, Assumption, Bound, FlowGraph, GraphBlock, GraphEdge, PathBlock, RegisterRange
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction, InstructionCost
+from wcet_probe.model.proof import (
+    AccessRange,
+    Assumption,
+    Bound,
+    FlowGraph,
+    GraphBlock,
+    GraphEdge,
+    PathBlock,
+    RegisterRange,
+)
+from wcet_probe.model.target import Isa, Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from wcet_probe.analyzer.cache_domains import (
     leq,
     must_hold,
 )
-from wcet_probe.model import CacheConfig
+from wcet_probe.model.target import CacheConfig
 
 State = TypeVar("State")
 

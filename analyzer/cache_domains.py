@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wcet_probe.errors import UsageError
-from wcet_probe.model import CacheConfig, Replacement
+from wcet_probe.model.target import CacheConfig, Replacement
 
 _NOTHING: Mapping[int, int] = {}
 

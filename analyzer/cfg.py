@@ -17,7 +17,7 @@ from itertools import pairwise
 from wcet_probe.analyzer.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.errors import AnalysisError, DecodeError
-from wcet_probe.model import Image, Symbol
+from wcet_probe.model.image import Image, Symbol
 
 IndirectTargets = Mapping[int, tuple[int, ...]]
 """Targets of indirect branches and calls by the address of the instruction, as far as they are known."""

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 from wcet_probe.analyzer.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode_semantics import NO_EFFECT, operation, signed
 from wcet_probe.errors import EmulationError
-from wcet_probe.model import Isa
+from wcet_probe.model.target import Isa
 
 
 class DataAccess(NamedTuple):

@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from wcet_probe.analyzer.cfg import Block
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model import Control, Image, Instruction, InstructionCost, Target
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Control, Instruction, InstructionCost
+from wcet_probe.model.target import Target
 
 Costs = Mapping[int, tuple[Instruction, InstructionCost]]
 """Instruction and cycles by address."""

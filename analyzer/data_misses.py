@@ -28,7 +28,7 @@ from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.symbolic_lines import Lines
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values
-from wcet_probe.model import CacheConfig, MemoryTiming, Target
+from wcet_probe.model.target import CacheConfig, MemoryTiming, Target
 
 
 @dataclass(frozen=True, slots=True)

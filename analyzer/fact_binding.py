@@ -13,7 +13,8 @@ from wcet_probe.analyzer.source_loops import SourceLoop
 from wcet_probe.analyzer.source_match import LoopSite, SourceIndex, ancestors, match_loops
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.image import require_symbol
-from wcet_probe.model import Image, MemoryRange
+from wcet_probe.model.image import Image
+from wcet_probe.model.target import MemoryRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from wcet_probe.analyzer.loop_shapes import LoopShape
 from wcet_probe.analyzer.persistence import Scope, persistent_groups
 from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values import Values
-from wcet_probe.model import CacheConfig
+from wcet_probe.model.target import CacheConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from wcet_probe.analyzer.source_match import SourceIndex, ancestors, match_loops
 from wcet_probe.analyzer.supergraph import Context, Edge
 from wcet_probe.analyzer.values import Values
 from wcet_probe.errors import UsageError
-from wcet_probe.model import MemoryRange
-from wcet_probe.proof import Assumption, FlowClaim
+from wcet_probe.model.proof import Assumption, FlowClaim
+from wcet_probe.model.target import MemoryRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 import pypcode
 
 from wcet_probe.errors import DecodeError
-from wcet_probe.model import Isa, Segment
+from wcet_probe.model.image import Segment
+from wcet_probe.model.target import Isa
 
 CodeReader = Callable[[int, int], bytes]
 """``read(address, size_bytes)``: the code bytes from ``address`` on, fewer where the code ends."""

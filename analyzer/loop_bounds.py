@@ -19,8 +19,10 @@ from wcet_probe.analyzer.source_match import LoopSite
 from wcet_probe.analyzer.supergraph import Edge, Point
 from wcet_probe.analyzer.values import Values
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model import Image, MemoryRange, WatchedLoop
-from wcet_probe.proof import Assumption, FlowClaim, LoopBound, LoopClaim, Origin
+from wcet_probe.model.image import Image
+from wcet_probe.model.proof import Assumption, FlowClaim, LoopBound, LoopClaim, Origin
+from wcet_probe.model.target import MemoryRange
+from wcet_probe.model.watched_loop import WatchedLoop
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ from wcet_probe.analyzer.source_match import SourceIndex
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.errors import UsageError
 from wcet_probe.image import require_symbol
-from wcet_probe.model import Image, MemoryRange, Symbol
-from wcet_probe.proof import Assumption
+from wcet_probe.model.image import Image, Symbol
+from wcet_probe.model.proof import Assumption
+from wcet_probe.model.target import MemoryRange
 
 _WORD_BYTES = 4
 

@@ -23,7 +23,7 @@ from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.memory_facts import Objects, PointerFacts
 from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines
 from wcet_probe.analyzer.transfer import Access
-from wcet_probe.model import CacheConfig, Replacement
+from wcet_probe.model.target import CacheConfig, Replacement
 
 
 def counted_objects(

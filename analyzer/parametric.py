@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from wcet_probe.analyzer.bound import Bounded, BoundRequest, prepare
 from wcet_probe.analyzer.expressions import evaluate, parse
-from wcet_probe.proof import Formula, Origin
+from wcet_probe.model.proof import Formula, Origin
 
 _LEAST_CHECKS = 2
 """Samples that must be left to check a formula on, beside those that it was made from."""

@@ -30,7 +30,7 @@ from wcet_probe.analyzer.cache_analysis import (
     reverse_postorder,
 )
 from wcet_probe.analyzer.cache_domains import SetAccess, SetState, access, effective_ways
-from wcet_probe.model import CacheConfig, Replacement
+from wcet_probe.model.target import CacheConfig, Replacement
 
 
 @dataclass(frozen=True, slots=True)

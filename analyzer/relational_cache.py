@@ -29,7 +29,7 @@ from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines, most_in_one_set
 from wcet_probe.analyzer.terms import Linear, Term
 from wcet_probe.analyzer.values import Values, brought_back, in_order
-from wcet_probe.model import CacheConfig, Replacement
+from wcet_probe.model.target import CacheConfig, Replacement
 
 
 class LineAccess(NamedTuple):

@@ -15,7 +15,7 @@ from wcet_probe.analyzer.cfg import Block, FunctionGraph, IndirectTargets, funct
 from wcet_probe.analyzer.forest import IrreducibleError, loop_forest
 from wcet_probe.analyzer.lift import Lifter
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model import Image, Symbol
+from wcet_probe.model.image import Image, Symbol
 
 _MOST_POINTS = 20_000
 _MOST_SPLITS = 8

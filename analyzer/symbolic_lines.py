@@ -31,7 +31,7 @@ from wcet_probe.analyzer.terms import Linear, Term, combined
 from wcet_probe.analyzer.told_alignment import Told, told_alignments, told_of
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values
-from wcet_probe.model import CacheConfig
+from wcet_probe.model.target import CacheConfig
 
 _MOST_CANDIDATES = 8
 

@@ -20,7 +20,7 @@ from wcet_probe.analyzer.state import Base, Location, State, is_defined_before, 
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model import Image
+from wcet_probe.model.image import Image
 
 _BRANCHES = ("BRANCH", "CBRANCH")
 _AWAY = ("RETURN", "BRANCHIND")

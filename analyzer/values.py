@@ -21,7 +21,8 @@ from wcet_probe.analyzer.supergraph import EXIT, Edge, Supergraph
 from wcet_probe.analyzer.terms import Term, Terms
 from wcet_probe.analyzer.transfer import Access, Flow, Memory, Transfer
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model import Image, Isa
+from wcet_probe.model.image import Image
+from wcet_probe.model.target import Isa
 
 _MOST_ROUNDS = 60
 _ROUNDS_BEFORE_WIDENING = 2

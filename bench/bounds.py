@@ -14,7 +14,7 @@ from platformdirs import user_cache_dir
 
 from wcet_probe.catalog import allocator_names, load_allocator, load_target, target_names
 from wcet_probe.errors import WcetProbeError
-from wcet_probe.model import Report
+from wcet_probe.model.report import Report
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.sizes import parse_size
 

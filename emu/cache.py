@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from wcet_probe.model import CacheConfig, InitialCache, MemoryTiming, Replacement, Target
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import CacheConfig, MemoryTiming, Replacement, Target
 
 _ALIEN = -1
 

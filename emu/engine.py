@@ -23,7 +23,7 @@ from unicorn.unicorn_py3.unicorn import uclib
 
 from wcet_probe.emu.memory import PAGE_BYTES, Region
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Isa, Target
+from wcet_probe.model.target import Isa, Target
 
 _ARCHITECTURE = {
     Isa.ARM: (unicorn_const.UC_ARCH_ARM, unicorn_const.UC_MODE_ARM),

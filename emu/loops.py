@@ -15,7 +15,9 @@ from itertools import accumulate
 from wcet_probe.emu.native import LoopCountLayout, LoopEventLayout, LoopRangeLayout, LoopSetupLayout
 from wcet_probe.emu.tables import HALFWORD_BYTES, CodeTable
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Control, Instruction, LoopCount, MemoryRange, WatchedLoop
+from wcet_probe.model.instruction import Control, Instruction
+from wcet_probe.model.target import MemoryRange
+from wcet_probe.model.watched_loop import LoopCount, WatchedLoop
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,20 +20,12 @@ from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table
 from wcet_probe.errors import EmulationError, ImageError, UsageError
 from wcet_probe.image import require_symbol
-from wcet_probe.model import (
-    AccessKind,
-    Image,
-    InitialCache,
-    Instruction,
-    InstructionCost,
-    Isa,
-    LoopCount,
-    Measurement,
-    MemoryRange,
-    Target,
-    Trace,
-    WatchedLoop,
-)
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import AccessKind, Instruction, InstructionCost
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.scenario import InitialCache, Trace
+from wcet_probe.model.target import Isa, MemoryRange, Target
+from wcet_probe.model.watched_loop import LoopCount, WatchedLoop
 
 HARNESS_ADDRESS = 0xA0000000
 """Where the operation table and the block slots of a replay live, apart from every target's memory."""

@@ -1,4 +1,4 @@
-"""From what the native core counted to a :class:`~wcet_probe.model.Measurement`: cycles, sets, the executed path."""
+"""The native core's counts as a :class:`~wcet_probe.model.measurement.Measurement`: cycles, sets, executed path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from itertools import accumulate, pairwise
 
 from wcet_probe.emu.observer import Observation
 from wcet_probe.emu.tables import CodeTable
-from wcet_probe.model import CacheConfig, Control, Measurement, Run, Target
+from wcet_probe.model.instruction import Control
+from wcet_probe.model.measurement import Measurement, Run
+from wcet_probe.model.target import CacheConfig, Target
 
 _WORD_BYTES = 4
 

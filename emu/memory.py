@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wcet_probe.errors import EmulationError
-from wcet_probe.model import MemoryRange
+from wcet_probe.model.target import MemoryRange
 
 PAGE_BYTES = 4096
 """Granularity at which the engine maps memory."""

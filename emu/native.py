@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from wcet_probe.errors import WcetProbeError
-from wcet_probe.model import CacheConfig, InitialCache, Replacement, UncachedRegion
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import CacheConfig, Replacement, UncachedRegion
 
 _ABI_VERSION = 6
 

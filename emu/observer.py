@@ -15,7 +15,9 @@ from wcet_probe.emu.loops import LoopTable, loop_setup
 from wcet_probe.emu.memory import Region
 from wcet_probe.emu.tables import CodeTable
 from wcet_probe.errors import UsageError, WcetProbeError
-from wcet_probe.model import CacheConfig, CacheCounts, InitialCache, Isa, MemoryRange, Target
+from wcet_probe.model.measurement import CacheCounts
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import CacheConfig, Isa, MemoryRange, Target
 
 PATH_CAPACITY = 1 << 16
 """Blocks of an executed path that are kept in order; counts are never cut."""

@@ -17,7 +17,7 @@ from wcet_probe.emu.native import (
     InstructionLayout,
 )
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Access, AccessKind, Control, Instruction, InstructionCost, Shift
+from wcet_probe.model.instruction import Access, AccessKind, Control, Instruction, InstructionCost, Shift
 
 _KIND = {AccessKind.LOAD: LOAD, AccessKind.STORE: STORE, AccessKind.LOAD_STORE: LOAD | STORE}
 _SHIFT = {Shift.LSL: 0, Shift.LSR: 1, Shift.ASR: 2, Shift.ROR: 3, Shift.RRX: 4}

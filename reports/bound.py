@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from wcet_probe.gap import BlockGap
-from wcet_probe.model import Measurement
-from wcet_probe.proof import Assumption, Bound, Formula, LoopBound, Origin
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import Assumption, Bound, Formula, LoopBound, Origin
 from wcet_probe.reports.layout import cut, paragraph, table
 
 _LOOPS_SHOWN = 5

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wcet_probe import __version__
 from wcet_probe.gap import BlockGap
-from wcet_probe.proof import Bound, Formula, LoopBound, PathBlock
+from wcet_probe.model.proof import Bound, Formula, LoopBound, PathBlock
 from wcet_probe.reports.listing import code_sections, graph_section, hex_address, image_section, reached
 from wcet_probe.reports.records import Document, target_document
 from wcet_probe.verify import bound_digest

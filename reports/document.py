@@ -12,7 +12,10 @@ from hashlib import sha256
 from pathlib import PurePath
 
 from wcet_probe.gap import observed_executions
-from wcet_probe.model import Allocator, CacheCounts, Image, Measurement, Report, Run, Verdict
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.image import Image
+from wcet_probe.model.measurement import CacheCounts, Measurement, Run
+from wcet_probe.model.report import Report, Verdict
 from wcet_probe.reports.bound import Account
 from wcet_probe.reports.bound_document import Observations, bound_section, formula_section, gap_section, tool_section
 from wcet_probe.reports.listing import code_sections, hex_address, image_section, reached

@@ -6,8 +6,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
-from wcet_probe.model import Image, Instruction, Measurement, Symbol
-from wcet_probe.proof import Bound, FlowGraph
+from wcet_probe.model.image import Image, Symbol
+from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import Bound, FlowGraph
 from wcet_probe.reports.records import Document
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from wcet_probe.model import CacheConfig, Target
+from wcet_probe.model.target import CacheConfig, Target
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

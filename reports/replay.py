@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from wcet_probe import __version__
-from wcet_probe.model import OperationKind
+from wcet_probe.model.scenario import OperationKind
 from wcet_probe.reports.document import Document, plain
 from wcet_probe.reports.terminal import render_table
 from wcet_probe.sizes import format_size

@@ -9,23 +9,12 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 from wcet_probe.growth import Growth
-from wcet_probe.model import (
-    Allocator,
-    CacheConfig,
-    CacheCounts,
-    Candidate,
-    Control,
-    CrossCheck,
-    InitialCache,
-    Measurement,
-    MemoryTiming,
-    Operation,
-    OperationKind,
-    Run,
-    StateCheck,
-    Target,
-    Verdict,
-)
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.instruction import Control
+from wcet_probe.model.measurement import CacheCounts, Measurement, Run
+from wcet_probe.model.report import Candidate, CrossCheck, StateCheck, Verdict
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind
+from wcet_probe.model.target import CacheConfig, MemoryTiming, Target
 from wcet_probe.reports.shapes_base import Address, LineNumber, Natural, Sha256, extends
 from wcet_probe.reports.shapes_bound import BoundShape, FormulaShape, GapShape
 

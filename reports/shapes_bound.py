@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 from wcet_probe.gap import Cause
-from wcet_probe.proof import Assumption, LoopBound, PathBlock
+from wcet_probe.model.proof import Assumption, LoopBound, PathBlock
 from wcet_probe.reports.shapes_base import Address, Fraction, Natural, Sha256, extends
 
 

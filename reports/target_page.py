@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from wcet_probe.model import CacheConfig, MemoryRange, Sourced, Target, Timing, UncachedRegion
+from wcet_probe.model.target import CacheConfig, MemoryRange, Sourced, Target, Timing, UncachedRegion
 from wcet_probe.reports.layout import paragraph, table
 from wcet_probe.reports.terminal import Line, heading, items, page_width, print_lines
 from wcet_probe.sizes import format_size

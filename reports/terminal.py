@@ -11,15 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from wcet_probe.model import (
-    Allocator,
-    CacheCounts,
-    CrossCheck,
-    OperationKind,
-    Report,
-    Target,
-    Verdict,
-)
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.measurement import CacheCounts
+from wcet_probe.model.report import CrossCheck, Report, Verdict
+from wcet_probe.model.scenario import OperationKind
+from wcet_probe.model.target import Target
 from wcet_probe.reports.bound import both_sides, how_many_assumed, short_assumptions, short_loops
 from wcet_probe.reports.layout import glyphs, paragraph, strip, strip_columns, table
 from wcet_probe.sizes import format_size

@@ -9,8 +9,9 @@ from rich.console import Console
 
 from wcet_probe.firmware import FirmwareBound
 from wcet_probe.gap import BlockGap, Cause
-from wcet_probe.model import Image, Report
-from wcet_probe.proof import Bound, Formula, LoopBound
+from wcet_probe.model.image import Image
+from wcet_probe.model.proof import Bound, Formula, LoopBound
+from wcet_probe.model.report import Report
 from wcet_probe.reports.bound import Account, counted, how_many_assumed, origins, short_assumptions, short_loops
 from wcet_probe.reports.layout import cut, paragraph, table
 from wcet_probe.reports.terminal import Line, head, heading, page_width, print_lines

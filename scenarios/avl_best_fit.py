@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.target import MemoryRange
 from wcet_probe.scenarios.avl_shapes import (
     behind,
     joined,

@@ -17,7 +17,8 @@ from math import isqrt
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.target import MemoryRange
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest, chained_blocks
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tree_heap import Words, trace_of_layout

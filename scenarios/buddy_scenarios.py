@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.model.scenario import Block, InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.buddy_heap import Buddies, Carving, Region, Snapshot, Spine, walk
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import Block, InitialCache, MemoryRange, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.scenario import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.target import MemoryRange
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.traces import TraceBuilder
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.cama_heap import Geometry, Guest, Layout, walk
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 

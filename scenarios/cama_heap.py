@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from wcet_probe.model import Block, Operation, OperationKind, Trace
+from wcet_probe.model.scenario import Block, Operation, OperationKind, Trace
 from wcet_probe.scenarios.families import GuestHeap
 
 MAXIMUM_HEAP_BYTES = 1 << 28

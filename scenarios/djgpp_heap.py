@@ -18,7 +18,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Literal
 
-from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.model.scenario import Block, InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import log_uniform, random_plan
 from wcet_probe.scenarios.tagged_heap import too_small

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 
-from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.families import Blocks, GuestHeap, HeapRequest
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, TaggedHeap
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.djgpp_tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import Block, Trace
+from wcet_probe.model.scenario import Block, Trace
 from wcet_probe.scenarios.families import GuestHeap
 from wcet_probe.scenarios.traces import TraceBuilder
 

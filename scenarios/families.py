@@ -11,7 +11,9 @@ from functools import wraps
 from itertools import accumulate, chain, repeat
 
 from wcet_probe.errors import HeapTooSmallError, StateError
-from wcet_probe.model import Allocator, Block, MemoryRange, ScenarioPlan
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.scenario import Block, ScenarioPlan
+from wcet_probe.model.target import MemoryRange
 
 
 class Extreme(StrEnum):

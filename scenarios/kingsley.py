@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.model.scenario import Block, InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import log_uniform, random_plan
 from wcet_probe.scenarios.traces import TraceBuilder

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import Block, InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.model.scenario import Block, InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.traces import TraceBuilder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.traces import TraceBuilder
 

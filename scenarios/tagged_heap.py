@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import Block, MemoryRange, Trace
+from wcet_probe.model.scenario import Block, Trace
+from wcet_probe.model.target import MemoryRange
 from wcet_probe.scenarios.families import Blocks, GuestHeap, HeapRequest, chained_blocks
 
 WORD_BYTES = 4

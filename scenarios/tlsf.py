@@ -15,7 +15,7 @@ from itertools import combinations, permutations
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tlsf_heap import ALIGNMENT_BYTES, HEADER_BYTES, Classes, Layout, lists, walk

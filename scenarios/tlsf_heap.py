@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import Block, Trace
+from wcet_probe.model.scenario import Block, Trace
 from wcet_probe.scenarios.families import GuestHeap
 from wcet_probe.scenarios.traces import TraceBuilder
 

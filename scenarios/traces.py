@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from wcet_probe.model import Operation, OperationKind, Trace
+from wcet_probe.model.scenario import Operation, OperationKind, Trace
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wcet_probe.model import Trace
+from wcet_probe.model.scenario import Trace
 from wcet_probe.scenarios.families import GuestHeap
 
 _WORD_BYTES = 4

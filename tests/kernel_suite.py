@@ -13,7 +13,7 @@ from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts import Facts, parse_facts
 from wcet_probe.catalog import load_target
 from wcet_probe.emu.machine import Machine
-from wcet_probe.proof import Bound
+from wcet_probe.model.proof import Bound
 
 FOLDER = Path(__file__).parent / "kernels"
 SOURCES: Mapping[str, str] = {file.name: file.read_text("utf-8") for file in sorted(FOLDER.glob("*.[ch]"))}

@@ -24,8 +24,9 @@ from wcet_probe.analyzer.supergraph import EXIT
 from wcet_probe.analyzer.values import Values
 from wcet_probe.contradiction import check_accesses, check_counts, check_loops, register_check
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
-from wcet_probe.model import InitialCache, Isa, MemoryRange
-from wcet_probe.proof import Bound
+from wcet_probe.model.proof import Bound
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Isa, MemoryRange
 
 
 @dataclass(frozen=True)

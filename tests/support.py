@@ -16,17 +16,11 @@ from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.decode import decode
 from wcet_probe.emu.machine import Machine
 from wcet_probe.image import read_image
-from wcet_probe.model import (
-    Allocator,
-    Basis,
-    CacheConfig,
-    Image,
-    Instruction,
-    InstructionCost,
-    Replacement,
-    Target,
-    Trace,
-)
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction, InstructionCost
+from wcet_probe.model.scenario import Trace
+from wcet_probe.model.target import Basis, CacheConfig, Replacement, Target
 from wcet_probe.timing import costs, with_timing_problems
 from wcet_probe.toolchain import PACKAGED, find_toolchain
 

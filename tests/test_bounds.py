@@ -16,10 +16,11 @@ from wcet_probe.catalog import allocator_names, load_allocator, load_target
 from wcet_probe.contradiction import check_loops
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import OperationKind, Verdict
+from wcet_probe.model.proof import Bound
+from wcet_probe.model.report import Verdict
+from wcet_probe.model.scenario import OperationKind
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.program import Program, load_program
-from wcet_probe.proof import Bound
 from wcet_probe.proving import prove_operation
 from wcet_probe.reports.terminal import render
 from wcet_probe.scenarios import family

@@ -15,7 +15,8 @@ from wcet_probe import build, toolchain
 from wcet_probe.build import build_image
 from wcet_probe.catalog import load_target
 from wcet_probe.errors import BuildError
-from wcet_probe.model import Allocator, Image
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.image import Image
 from wcet_probe.toolchain import PACKAGED, find_toolchain
 
 M4 = load_target("cortex-m4")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.errors import UsageError
-from wcet_probe.model import (
+from wcet_probe.model.target import (
     Basis,
     CacheConfig,
     Isa,

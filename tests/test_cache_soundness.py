@@ -25,7 +25,8 @@ from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.catalog import load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model import InitialCache, Target
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Target
 from wcet_probe.proving import prove_operation
 
 TARGETS = ("mpc603e", "arm926ej-s")

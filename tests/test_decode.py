@@ -13,7 +13,9 @@ from elftools.elf.elffile import ELFFile
 from wcet_probe.decode import TIMING_CLASSES, decode, decode_range
 from wcet_probe.effective_address import evaluate
 from wcet_probe.errors import DecodeError
-from wcet_probe.model import Access, AccessKind, Control, Image, Isa, LineTable, MemoryRange, Segment, Shift
+from wcet_probe.model.image import Image, LineTable, Segment
+from wcet_probe.model.instruction import Access, AccessKind, Control, Shift
+from wcet_probe.model.target import Isa, MemoryRange
 
 ADDRESS = 0x1000
 CLANG_FLAGS = {

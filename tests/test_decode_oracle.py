@@ -11,7 +11,8 @@ from unicorn import arm_const, ppc_const
 
 from wcet_probe.decode import decode_range
 from wcet_probe.effective_address import evaluate
-from wcet_probe.model import AccessKind, Isa
+from wcet_probe.model.instruction import AccessKind
+from wcet_probe.model.target import Isa
 
 CODE, PAGE, CARRY_SET = 0x00300000, 0x1000, 0x200001D3
 UNSEEN_BY_HOOKS = {"load_multiple", "store_multiple", "load_string", "store_string", "cache_zero"}

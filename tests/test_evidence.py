@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from wcet_probe import evidence
 from wcet_probe.errors import UsageError, VerificationError
 from wcet_probe.evidence import MANIFEST, pack_bytes, parse_json, read_pack, read_pack_file
-from wcet_probe.model import InitialCache
+from wcet_probe.model.scenario import InitialCache
 from wcet_probe.recorded import file_stem, recorded_results
 from wcet_probe.sbom import bill_of_materials, installed_packages, serial_number
 from wcet_probe.witness import progressions

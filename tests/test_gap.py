@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import BOUND, COUNTS, IMAGE
 from wcet_probe.gap import Cause, block_gaps
-from wcet_probe.model import Instruction, Run
-from wcet_probe.proof import PathBlock
+from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.measurement import Run
+from wcet_probe.model.proof import PathBlock
 
 CODE = tuple(Instruction(0x10000 + 4 * number, 4, "nop", "integer") for number in range(12))
 

@@ -12,7 +12,8 @@ from tests.support import TARGETS, assembler, image_of, tlsf_guest
 from wcet_probe.catalog import load_target
 from wcet_probe.errors import ImageError
 from wcet_probe.image import read_image, require_symbol
-from wcet_probe.model import Isa, LineTable
+from wcet_probe.model.image import LineTable
+from wcet_probe.model.target import Isa
 
 LITERAL = {"cortex-m4": "ldr r0, =0x12345678\nbx lr\n.ltorg", "arm926ej-s": "ldr r0, =0x12345678\nbx lr\n.ltorg"}
 

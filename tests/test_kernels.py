@@ -21,7 +21,8 @@ from wcet_probe.contradiction import check_accesses, check_counts, check_flows, 
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import AnalysisError, EmulationError, UsageError, WcetProbeError
 from wcet_probe.image import read_image
-from wcet_probe.model import InitialCache, Isa, MemoryRange
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Isa, MemoryRange
 from wcet_probe.verify import check_certificate
 
 RANDOM_RUNS = 5

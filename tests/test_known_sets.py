@@ -19,7 +19,8 @@ from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import UsageError
 from wcet_probe.image import read_image
-from wcet_probe.model import InitialCache, Replacement
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Replacement
 from wcet_probe.toolchain import PACKAGED, find_toolchain
 from wcet_probe.verify import check_certificate
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.support import TARGETS, images_dir
 from wcet_probe.catalog import allocator_names, load_allocator, load_target, target_names
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import Report
+from wcet_probe.model.report import Report
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.reports.terminal import render
 from wcet_probe.toolchain import PACKAGED

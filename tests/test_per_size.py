@@ -15,7 +15,7 @@ from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.cli import main
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import UsageError
-from wcet_probe.model import InitialCache
+from wcet_probe.model.scenario import InitialCache
 from wcet_probe.per_size import Cost, PerSizeRequest, bounds_per_size
 from wcet_probe.program import load_program
 from wcet_probe.proving import prove_operation

@@ -14,7 +14,9 @@ from wcet_probe import cross_check as second_engine
 from wcet_probe.catalog import load_target
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import BuildError, ContradictionError, StateError, UsageError
-from wcet_probe.model import InitialCache, Replacement, Target, Verdict
+from wcet_probe.model.report import Verdict
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Replacement, Target
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.scenarios import scenario_names
 

@@ -10,7 +10,7 @@ import pytest
 
 from wcet_probe.catalog import allocator_names, load_allocator, load_target
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Operation, OperationKind
+from wcet_probe.model.scenario import Operation, OperationKind
 from wcet_probe.search import (
     SearchRequest,
     SearchResult,

@@ -7,7 +7,7 @@ import pytest
 
 from wcet_probe.decode import TIMING_CLASSES
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Basis, Isa, Replacement
+from wcet_probe.model.target import Basis, Isa, Replacement
 from wcet_probe.target_file import GRANULE_BYTES, parse_target
 
 FOLDER = Path(__file__).parent.parent / "targets"

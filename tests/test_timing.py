@@ -6,7 +6,8 @@ import pytest
 
 from wcet_probe.decode import decode_range
 from wcet_probe.errors import DecodeError
-from wcet_probe.model import Instruction, InstructionCost, Isa
+from wcet_probe.model.instruction import Instruction, InstructionCost
+from wcet_probe.model.target import Isa
 from wcet_probe.target_file import parse_target
 from wcet_probe.timing import cost, costs, with_timing_problems
 

@@ -22,7 +22,7 @@ from wcet_probe.analyzer.facts import Facts
 from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.cli.app import main
 from wcet_probe.errors import ExitCode
-from wcet_probe.model import Access, AccessKind, Control, Instruction
+from wcet_probe.model.instruction import Access, AccessKind, Control, Instruction
 from wcet_probe.program import load_program
 from wcet_probe.reports.verify_sets import render_sets, sets_document, sets_picture
 from wcet_probe.set_lines import Mate, line_mates

@@ -7,7 +7,7 @@ for timing classes, and the decoder refuses an instruction where the two disagre
 from __future__ import annotations
 
 from wcet_probe.decode_record import Record
-from wcet_probe.model import Access, AccessKind, Shift
+from wcet_probe.model.instruction import Access, AccessKind, Shift
 
 _LOAD, _STORE = AccessKind.LOAD, AccessKind.STORE
 _SP, _PC = "r13", "r15"

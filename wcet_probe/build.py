@@ -9,7 +9,9 @@ from pathlib import Path
 
 from wcet_probe.errors import BuildError
 from wcet_probe.image import read_image
-from wcet_probe.model import Allocator, Image, Target
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.image import Image
+from wcet_probe.model.target import Target
 from wcet_probe.resources import folder
 from wcet_probe.toolchain import Toolchain, find_toolchain
 

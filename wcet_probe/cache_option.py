@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wcet_probe.errors import UsageError, unknown_name
-from wcet_probe.model import Basis, CacheConfig, Replacement, Target
+from wcet_probe.model.target import Basis, CacheConfig, Replacement, Target
 from wcet_probe.sizes import format_size, parse_size
 
 _CACHES = {"i": ("icache",), "d": ("dcache",), "both": ("icache", "dcache"), "u": ("dcache",)}

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from wcet_probe.errors import UsageError, unknown_name
-from wcet_probe.model import Allocator, Complexity, Parameter, SetPromise, Target
+from wcet_probe.model.allocator import Allocator, Complexity, Parameter, SetPromise
+from wcet_probe.model.target import Target
 from wcet_probe.resources import folder
 from wcet_probe.target_file import parse_target
 

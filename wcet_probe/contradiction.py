@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from wcet_probe.analyzer.concrete import DataAccess
 from wcet_probe.errors import ContradictionError
-from wcet_probe.model import Image, LoopCount, Measurement, MemoryRange, Target
-from wcet_probe.proof import AccessRange, Bound, LoopClaim, RegisterRange
+from wcet_probe.model.image import Image
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import AccessRange, Bound, LoopClaim, RegisterRange
+from wcet_probe.model.target import MemoryRange, Target
+from wcet_probe.model.watched_loop import LoopCount
 
 Executions = Callable[[Sequence[int]], Sequence[int]]
 """Executions of the instructions at some addresses, in the run that is held against the proof."""

@@ -12,9 +12,12 @@ from wcet_probe.emu.cache import Caches
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import ContradictionError
 from wcet_probe.image import require_symbol
-from wcet_probe.model import CrossCheck, InitialCache, Isa, Measurement, MemoryRange
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import Bound
+from wcet_probe.model.report import CrossCheck
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Isa, MemoryRange
 from wcet_probe.program import Program
-from wcet_probe.proof import Bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,9 @@ from capstone import arm_const
 from wcet_probe import decode_arm, decode_powerpc
 from wcet_probe.decode_record import Record
 from wcet_probe.errors import DecodeError
-from wcet_probe.model import Image, Instruction, Isa
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.target import Isa
 
 _Order = Literal["big", "little"]
 _Capstone = Any  # Capstone has no types

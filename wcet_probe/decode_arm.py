@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from wcet_probe.arm_accesses import arm_accesses, thumb_accesses
 from wcet_probe.decode_record import Record
-from wcet_probe.model import Access, Control, Instruction, Isa
+from wcet_probe.model.instruction import Access, Control, Instruction
+from wcet_probe.model.target import Isa
 
 _PC = "r15"
 _ALWAYS = 14

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from wcet_probe.decode_record import Record, signed
-from wcet_probe.model import Access, AccessKind, Control, Instruction
+from wcet_probe.model.instruction import Access, AccessKind, Control, Instruction
 
 _LOAD, _STORE = AccessKind.LOAD, AccessKind.STORE
 _LINE_BYTES = 32

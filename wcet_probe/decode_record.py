@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wcet_probe.model import Isa
+from wcet_probe.model.target import Isa
 
 
 @dataclass(frozen=True, slots=True)

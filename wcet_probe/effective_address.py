@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wcet_probe.model import Access, Shift
+from wcet_probe.model.instruction import Access, Shift
 
 _MASK = 0xFFFFFFFF
 

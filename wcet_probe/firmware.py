@@ -11,8 +11,10 @@ from wcet_probe.analyzer.facts import merged_facts, parse_facts
 from wcet_probe.decode import decode
 from wcet_probe.errors import UsageError
 from wcet_probe.image import read_image
-from wcet_probe.model import Image, Instruction, Target
-from wcet_probe.proof import Bound
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.proof import Bound
+from wcet_probe.model.target import Target
 from wcet_probe.sources import find_sources
 from wcet_probe.timing import costs, with_timing_problems
 

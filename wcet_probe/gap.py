@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wcet_probe.model import Image, Instruction, Measurement
-from wcet_probe.proof import Bound
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import Bound
 
 
 class Cause(StrEnum):

@@ -1,4 +1,4 @@
-"""Reading a linked ELF into an :class:`~wcet_probe.model.Image`, through pyelftools."""
+"""Reading a linked ELF into an :class:`~wcet_probe.model.image.Image`, through pyelftools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section, SymbolTableSection
 
 from wcet_probe.errors import ImageError, unknown_name
-from wcet_probe.model import Image, Isa, LineTable, MemoryRange, Segment, Symbol
+from wcet_probe.model.image import Image, LineTable, Segment, Symbol
+from wcet_probe.model.target import Isa, MemoryRange
 
 _MACHINES = {"EM_ARM": (Isa.ARM, Isa.THUMB), "EM_PPC": (Isa.POWERPC,)}
 _DAMAGED = (

@@ -16,7 +16,7 @@ from wcet_probe.errors import ExitCode, UsageError
 UNITS = ("instructions", "cycles")
 _DIGITS_SHOWN = 16
 _PLACE = re.compile(r"([\w.$]+)\+0x[0-9a-f]+(?: \(([^():]+):([0-9]+)\))?")
-"""How `wcet_probe.model.Image.location` writes a place."""
+"""How `wcet_probe.model.image.Image.location` writes a place."""
 
 
 class Rule(StrEnum):

@@ -10,23 +10,14 @@ from wcet_probe.contradiction import check_counts, check_flows, check_loops
 from wcet_probe.cross_check import Call, cross_check
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, StateError, UsageError, unknown_name
-from wcet_probe.model import (
-    Allocator,
-    Candidate,
-    CrossCheck,
-    InitialCache,
-    LoopCount,
-    Measurement,
-    OperationKind,
-    Question,
-    Report,
-    ScenarioPlan,
-    StateCheck,
-    Target,
-    Verdict,
-)
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import Bound, LoopClaim
+from wcet_probe.model.report import Candidate, CrossCheck, Question, Report, StateCheck, Verdict
+from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
+from wcet_probe.model.target import Target
+from wcet_probe.model.watched_loop import LoopCount
 from wcet_probe.program import Program, load_program
-from wcet_probe.proof import Bound, LoopClaim
 from wcet_probe.proving import prove_operation
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of, header_words

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from wcet_probe.build import build_image
 from wcet_probe.decode import decode
-from wcet_probe.model import Allocator, Image, Instruction, InstructionCost, Target
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction, InstructionCost
+from wcet_probe.model.target import Target
 from wcet_probe.timing import costs, with_timing_problems
 
 

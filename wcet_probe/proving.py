@@ -8,9 +8,10 @@ from types import MappingProxyType
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts import Facts, merged_facts, parse_facts
 from wcet_probe.analyzer.parametric import parametric_bound
-from wcet_probe.model import Allocator, Target
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.proof import Bound, Formula
+from wcet_probe.model.target import Target
 from wcet_probe.program import Program
-from wcet_probe.proof import Bound, Formula
 
 _SAMPLES = 8
 """Heap sizes that a formula is made from and checked on."""

@@ -21,8 +21,8 @@ from wcet_probe.errors import AnalysisError, UsageError, WcetProbeError, unknown
 
 if TYPE_CHECKING:
     from wcet_probe.firmware import FirmwareBound
-    from wcet_probe.model import Report
-    from wcet_probe.proof import Assumption, Bound, PathBlock
+    from wcet_probe.model.proof import Assumption, Bound, PathBlock
+    from wcet_probe.model.report import Report
 
 _FIRMWARE = ("image", "entry", "facts", "sources")
 _ALLOCATOR = ("allocator", "operation", "heap", "preset")
@@ -56,7 +56,7 @@ class WcetBound:
     @property
     def document(self) -> dict[str, Any]:
         """The JSON document that ``wcet-probe … --json`` prints of it; a new one each time."""
-        from wcet_probe.model import Report
+        from wcet_probe.model.report import Report
 
         if isinstance(self._found, Report):
             from wcet_probe.reports.document import document

@@ -12,7 +12,8 @@ from typing import Any
 from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.errors import UsageError
 from wcet_probe.evidence import parse_json
-from wcet_probe.model import InitialCache, Target
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Target
 
 Json = Mapping[str, Any]
 

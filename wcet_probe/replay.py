@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import StateError, UsageError, unknown_name
-from wcet_probe.model import Image, Operation, OperationKind, Trace
+from wcet_probe.model.image import Image
+from wcet_probe.model.scenario import Operation, OperationKind, Trace
 from wcet_probe.probe import ProbeRequest
 from wcet_probe.program import load_program
 from wcet_probe.scenarios import family

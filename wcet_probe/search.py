@@ -15,7 +15,9 @@ from pathlib import Path
 from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Allocator, Operation, OperationKind, Target, Trace
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.scenario import Operation, OperationKind, Trace
+from wcet_probe.model.target import Target
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.program import Program, load_program
 from wcet_probe.progress import Progress, silent

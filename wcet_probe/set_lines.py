@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from wcet_probe.model import Access, Control, Instruction
+from wcet_probe.model.instruction import Access, Control, Instruction
 
 _ALWAYS = 14
 

@@ -17,9 +17,10 @@ from enum import StrEnum
 
 from wcet_probe.analyzer.access_bound import AccessBound, most_accesses
 from wcet_probe.errors import AnalysisError, UsageError
-from wcet_probe.model import CacheConfig, Instruction
+from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.proof import AccessRange, Bound
+from wcet_probe.model.target import CacheConfig
 from wcet_probe.program import Program
-from wcet_probe.proof import AccessRange, Bound
 from wcet_probe.proving import allocator_facts, operation_request, prove_operation
 from wcet_probe.set_lines import Mate, line_mates
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from wcet_probe.emu.machine import Machine
 from wcet_probe.emu.set_watch import OperationSets
 from wcet_probe.errors import StateError, UsageError
-from wcet_probe.model import Operation, OperationKind, Trace
+from wcet_probe.model.scenario import Operation, OperationKind, Trace
 from wcet_probe.program import Program
 from wcet_probe.progress import Progress, silent
 from wcet_probe.scenarios import family

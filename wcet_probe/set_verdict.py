@@ -8,7 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from wcet_probe.errors import ExitCode, UsageError
-from wcet_probe.model import Allocator, Image, Target
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.image import Image
+from wcet_probe.model.target import Target
 from wcet_probe.program import Program, load_program
 from wcet_probe.progress import Progress, silent
 from wcet_probe.set_promise import AllowedSets, Ground, SetProof, allowed_sets, prove_sets

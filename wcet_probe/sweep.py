@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from wcet_probe.errors import UsageError
 from wcet_probe.growth import Growth, Sample, growth
-from wcet_probe.model import Measurement, OperationKind, ScenarioPlan
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.scenario import OperationKind, ScenarioPlan
 from wcet_probe.probe import ProbeRequest, measure_in_state, observe
 
 DEFAULT_HEAPS_BYTES = tuple(1 << bits for bits in (14, 15, 16, 17, 18, 19, 20, 21, 22))

@@ -1,4 +1,4 @@
-"""Reading a core's description, ``targets/NAME.toml``, into a :class:`~wcet_probe.model.Target`."""
+"""Reading a core's description, ``targets/NAME.toml``, into a :class:`~wcet_probe.model.target.Target`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from wcet_probe.errors import UsageError, unknown_name
-from wcet_probe.model import (
+from wcet_probe.model.target import (
     Basis,
     CacheConfig,
     Isa,

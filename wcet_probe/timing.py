@@ -12,7 +12,8 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from wcet_probe.errors import DecodeError
-from wcet_probe.model import Instruction, InstructionCost, Target
+from wcet_probe.model.instruction import Instruction, InstructionCost
+from wcet_probe.model.target import Target
 
 _UNCHARGED = InstructionCost(0, 0, 0)
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from wcet_probe.errors import BuildError
-from wcet_probe.model import Isa, Target
+from wcet_probe.model.target import Isa, Target
 
 PACKAGED = "zig"
 """Name of the packaged compiler: the Clang and lld inside the ``ziglang`` package."""

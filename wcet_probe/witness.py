@@ -14,20 +14,12 @@ from wcet_probe.errors import (
     StateError,
     VerificationError,
 )
-from wcet_probe.model import (
-    Allocator,
-    CacheCounts,
-    Image,
-    InitialCache,
-    Measurement,
-    Operation,
-    OperationKind,
-    Run,
-    ScenarioPlan,
-    StateCheck,
-    Target,
-    Trace,
-)
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.image import Image
+from wcet_probe.model.measurement import CacheCounts, Measurement, Run
+from wcet_probe.model.report import StateCheck
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.target import Target
 from wcet_probe.probe import replay
 from wcet_probe.program import Program
 from wcet_probe.recorded import Recorded

@@ -26,7 +26,7 @@ import ziglang
 from tests.support import TARGETS, guest_on, images_dir
 from wcet_probe.build import build_image
 from wcet_probe.catalog import load_allocator, load_target
-from wcet_probe.model import Allocator
+from wcet_probe.model.allocator import Allocator
 from wcet_probe.toolchain import PACKAGED
 
 HERE = Path(__file__).parent

@@ -16,7 +16,7 @@ import pytest
 from tests.support import TARGETS, guest_on, images_dir
 from wcet_probe.build import build_image
 from wcet_probe.catalog import load_allocator, load_target
-from wcet_probe.model import InitialCache
+from wcet_probe.model.scenario import InitialCache
 from wcet_probe.scenarios.cama_heap import Cama, Geometry
 from wcet_probe.toolchain import PACKAGED
 

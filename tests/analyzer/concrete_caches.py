@@ -15,7 +15,7 @@ from random import Random
 
 from wcet_probe.analyzer.cache_analysis import CacheAccess, CacheGraph
 from wcet_probe.analyzer.persistence import Scope
-from wcet_probe.model import Basis, CacheConfig, Replacement
+from wcet_probe.model.target import Basis, CacheConfig, Replacement
 
 ALIEN, EMPTY = -1, -2
 OTHER_LINES = (1000, 1001)

@@ -8,7 +8,8 @@ from functools import cache
 from tests.support import TARGETS, images_dir
 from wcet_probe.analyzer.source_match import LoopSite
 from wcet_probe.catalog import load_allocator, load_target
-from wcet_probe.model import Control, Image, Instruction, Symbol
+from wcet_probe.model.image import Image, Symbol
+from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.program import Program, load_program
 from wcet_probe.toolchain import PACKAGED
 

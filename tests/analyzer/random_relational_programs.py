@@ -9,7 +9,7 @@ from random import Random
 from tests.analyzer.concrete_caches import _program, config_of
 from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Variable
 from wcet_probe.analyzer import strided
-from wcet_probe.model import Replacement
+from wcet_probe.model.target import Replacement
 
 
 def random_program(random: Random, policy: Replacement | None = None, most_ways: int = 4) -> Program:

@@ -31,7 +31,7 @@ from wcet_probe.analyzer.terms import Term, Terms
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import EdgeValues, Values
 from wcet_probe.catalog import load_target
-from wcet_probe.model import CacheConfig, Replacement, Target
+from wcet_probe.model.target import CacheConfig, Replacement, Target
 
 LINE_BYTES = 16
 _NOWHERE = 4096

@@ -23,7 +23,8 @@ from wcet_probe.analyzer.cache_domains import (
 )
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import UsageError
-from wcet_probe.model import InitialCache, Replacement
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Replacement
 
 LINES = (0, 1, 2)
 WAYS = EffectiveWays(2, 2)

@@ -7,7 +7,7 @@ from tests.support import TARGETS
 from wcet_probe.analyzer.cfg import function_graph
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model import Control
+from wcet_probe.model.instruction import Control
 
 NAMES = ("tlsf", "dlmalloc28", "avl-best-fit", "buddy-fibonacci")
 

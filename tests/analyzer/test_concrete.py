@@ -22,7 +22,8 @@ from wcet_probe.analyzer.concrete import DataAccess, Interpretation, interpret_c
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.pcode_semantics import operation, signed
 from wcet_probe.errors import DecodeError, EmulationError
-from wcet_probe.model import Isa, Segment
+from wcet_probe.model.image import Segment
+from wcet_probe.model.target import Isa
 
 GUEST = Path(__file__).with_name("guest")
 ZIG = Path(ziglang.__file__).parent

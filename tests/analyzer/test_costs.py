@@ -10,7 +10,8 @@ from tests.support import cache_config, guest_on, image_of
 from wcet_probe.catalog import load_target
 from wcet_probe.contradiction import check_counts
 from wcet_probe.emu.machine import Machine
-from wcet_probe.model import InitialCache, Replacement
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Replacement
 
 SOURCE = """typedef unsigned u; u a[64], b[64]; volatile unsigned char c[64];
 u copy(u n) { n &= 63; for (u i = 0; i < n; i++) a[i] = b[63 - i] + c[i]; return n; }

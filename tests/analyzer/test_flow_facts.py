@@ -9,7 +9,7 @@ from wcet_probe.analyzer.source_match import index_sources
 from wcet_probe.catalog import load_target
 from wcet_probe.decode import decode
 from wcet_probe.errors import UsageError
-from wcet_probe.proof import Bound
+from wcet_probe.model.proof import Bound
 from wcet_probe.timing import costs
 
 SOURCE = """\

@@ -4,7 +4,8 @@ import pytest
 
 from wcet_probe.analyzer.lift import Lifter, PcodeOp, Varnode, code_reader
 from wcet_probe.errors import DecodeError
-from wcet_probe.model import Isa, Segment
+from wcet_probe.model.image import Segment
+from wcet_probe.model.target import Isa
 
 BASE = 0x1000
 

@@ -9,7 +9,7 @@ from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.catalog import load_target
 from wcet_probe.errors import AnalysisError
-from wcet_probe.proof import Origin
+from wcet_probe.model.proof import Origin
 
 FIRST, LIMITS = (
     (0, 1, 5, 0xFFFFFFF0, 0x7FFFFFF8, 0x80000003),

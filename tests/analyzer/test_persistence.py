@@ -12,7 +12,7 @@ from tests.analyzer.concrete_caches import Problem, Reached, config_of, random_p
 from wcet_probe.analyzer.cache_analysis import CacheAccess, CacheGraph, Region, analyze, fixpoint
 from wcet_probe.analyzer.cache_domains import SetAccess
 from wcet_probe.analyzer.persistence import Scope, _join, _Step, _touch, persistent_groups
-from wcet_probe.model import Replacement
+from wcet_probe.model.target import Replacement
 
 
 def read(*lines: int) -> CacheAccess:

@@ -35,7 +35,7 @@ from wcet_probe.analyzer.relational_cache import (
     leq,
 )
 from wcet_probe.analyzer.symbolic_lines import Group, Line
-from wcet_probe.model import Replacement
+from wcet_probe.model.target import Replacement
 
 MOST_BLOCKS = 40
 

@@ -17,7 +17,7 @@ from wcet_probe.analyzer.terms import Terms
 from wcet_probe.analyzer.transfer import Memory, Transfer
 from wcet_probe.catalog import allocator_names, load_target
 from wcet_probe.errors import AnalysisError, DecodeError, EmulationError
-from wcet_probe.model import Isa
+from wcet_probe.model.target import Isa
 
 CODE, DATA, STACK = 0x10000, 0x20000000, 0x30000000
 REGION_BYTES = 0x1000

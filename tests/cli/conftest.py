@@ -10,37 +10,24 @@ import pytest
 from wcet_probe import catalog, probe, scenarios
 from wcet_probe.cli import main
 from wcet_probe.errors import unknown_name
-from wcet_probe.model import (
-    Allocator,
+from wcet_probe.model.allocator import Allocator, Complexity, Parameter
+from wcet_probe.model.image import Image, LineTable, Symbol
+from wcet_probe.model.measurement import CacheCounts, Measurement, Run
+from wcet_probe.model.proof import Assumption, Bound, LoopBound, Origin, PathBlock
+from wcet_probe.model.report import Candidate, Report, StateCheck, Verdict
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.target import (
     Basis,
     CacheConfig,
-    CacheCounts,
-    Candidate,
-    Complexity,
-    Image,
-    InitialCache,
     Isa,
-    LineTable,
-    Measurement,
     MemoryMap,
     MemoryRange,
     MemoryTiming,
-    Operation,
-    OperationKind,
-    Parameter,
     Replacement,
-    Report,
-    Run,
-    ScenarioPlan,
     Sourced,
-    StateCheck,
-    Symbol,
     Target,
     Timing,
-    Trace,
-    Verdict,
 )
-from wcet_probe.proof import Assumption, Bound, LoopBound, Origin, PathBlock
 from wcet_probe.reports import document
 from wcet_probe.reports.document import dumps
 from wcet_probe.reports.schema import FORMATS, validate

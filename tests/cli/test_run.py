@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from wcet_probe.model import InitialCache, Replacement
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Replacement
 from wcet_probe.verify import bound_digest
 
 RUN = ("toyfit", "--target", "toy-cached")

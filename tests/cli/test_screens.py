@@ -14,8 +14,10 @@ from rich.console import Console
 
 from tests.cli.conftest import LOOP
 from wcet_probe.gap import BlockGap, Cause
-from wcet_probe.model import CrossCheck, Instruction, LineTable, Verdict
-from wcet_probe.proof import Assumption, Formula
+from wcet_probe.model.image import LineTable
+from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.proof import Assumption, Formula
+from wcet_probe.model.report import CrossCheck, Verdict
 from wcet_probe.reports.bound import Account
 from wcet_probe.reports.terminal import render, render_comparison
 from wcet_probe.reports.why import render_why

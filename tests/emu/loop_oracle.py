@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tests.support import Guest
-from wcet_probe.model import Control, Instruction, LoopCount, MemoryRange, Symbol, WatchedLoop
+from wcet_probe.model.image import Symbol
+from wcet_probe.model.instruction import Control, Instruction
+from wcet_probe.model.target import MemoryRange
+from wcet_probe.model.watched_loop import LoopCount, WatchedLoop
 
 Graph = Mapping[int, set[int]]
 

@@ -14,7 +14,10 @@ from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.emu.cache import Caches as PlainCaches
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
-from wcet_probe.model import CacheCounts, Control, InitialCache, Instruction, Isa, Measurement, Target
+from wcet_probe.model.instruction import Control, Instruction
+from wcet_probe.model.measurement import CacheCounts, Measurement
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Isa, Target
 
 STEP_LIMIT = 100_000
 ALWAYS = 14

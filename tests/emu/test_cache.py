@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.support import cache_config
 from wcet_probe.emu import native
 from wcet_probe.emu.cache import CacheSimulation
-from wcet_probe.model import CacheConfig, InitialCache, Replacement
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import CacheConfig, Replacement
 
 COUNTS = ("read_hits", "read_misses", "write_hits", "write_misses", "writebacks", "memory_writes")
 WORD = 0xFFFFFFFF

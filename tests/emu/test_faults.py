@@ -19,7 +19,7 @@ from wcet_probe.catalog import load_target
 from wcet_probe.emu.engine import Engine
 from wcet_probe.emu.machine import HARNESS_ADDRESS, RETURN_ADDRESS, Machine
 from wcet_probe.errors import EmulationError, ImageError, UsageError
-from wcet_probe.model import InitialCache
+from wcet_probe.model.scenario import InitialCache
 
 COLD = InitialCache.COLD
 OUTSIDE = 0x90000000

@@ -19,7 +19,9 @@ from wcet_probe.build import build_image
 from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import EmulationError, UsageError
-from wcet_probe.model import InitialCache, LoopCount, MemoryRange, WatchedLoop
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import MemoryRange
+from wcet_probe.model.watched_loop import LoopCount, WatchedLoop
 
 COLD, WARM = InitialCache.COLD, InitialCache.WARM
 TARGET = {name: load_target(name) for name in TARGETS}

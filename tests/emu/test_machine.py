@@ -11,7 +11,9 @@ from tests.support import TARGETS, assembler, cache_config, guest_of, guest_on, 
 from wcet_probe.catalog import load_target
 from wcet_probe.emu import observer
 from wcet_probe.emu.machine import Machine
-from wcet_probe.model import InitialCache, Measurement, Replacement
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Replacement
 
 COLD, WARM, DIRTY = InitialCache
 

@@ -21,7 +21,8 @@ from tests.emu.second_engine import (
 from tests.support import TARGETS, Guest, assembler, cache_config, guest_of, guest_on, images_dir, tlsf, tlsf_guest
 from wcet_probe.catalog import load_target
 from wcet_probe.emu.machine import RETURN_ADDRESS
-from wcet_probe.model import CacheConfig, InitialCache, Isa, OperationKind, Replacement, Target
+from wcet_probe.model.scenario import InitialCache, OperationKind
+from wcet_probe.model.target import CacheConfig, Isa, Replacement, Target
 from wcet_probe.probe import ProbeRequest, observe
 
 COLD, DIRTY = InitialCache.COLD, InitialCache.DIRTY

@@ -10,7 +10,7 @@ from wcet_probe.build import build_image
 from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import UsageError
-from wcet_probe.model import InitialCache
+from wcet_probe.model.scenario import InitialCache
 
 HEAP_BYTES = 1 << 14
 TARGETS = ("mpc603e", "arm926ej-s", "cortex-m7")

@@ -15,16 +15,8 @@ from tests.emu.test_oracle import CONTENT, KNOWN
 from tests.support import TARGETS, assembler, cache_config, guest_of, guest_on, tlsf_guest
 from wcet_probe.catalog import load_target
 from wcet_probe.errors import EmulationError
-from wcet_probe.model import (
-    Basis,
-    CacheConfig,
-    InitialCache,
-    MemoryRange,
-    Replacement,
-    Sourced,
-    Target,
-    UncachedRegion,
-)
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Basis, CacheConfig, MemoryRange, Replacement, Sourced, Target, UncachedRegion
 
 COLD, DIRTY = InitialCache.COLD, InitialCache.DIRTY
 HEAP_BYTES = 4096

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+MODEL = ROOT / "wcet_probe" / "model"
 FOLDERS = ("wcet_probe", "analyzer", "emu", "reports", "scenarios")
 
 
@@ -44,9 +45,9 @@ def test_an_engine_is_imported_by_one_file_only(module, file):
     assert importers(module) == {file}
 
 
-@pytest.mark.parametrize("file", ["wcet_probe/errors.py", "wcet_probe/model.py"])
-def test_the_ground_floor_uses_the_standard_library_only(file):
-    foreign = set(imported(ROOT / file)) - sys.stdlib_module_names - {"wcet_probe"}
+@pytest.mark.parametrize("name", ["errors.py", *sorted(f"model/{path.name}" for path in MODEL.glob("*.py"))])
+def test_the_ground_floor_uses_the_standard_library_only(name):
+    foreign = set(imported(MODEL.parent / name)) - sys.stdlib_module_names - {"wcet_probe"}
     assert not foreign
 
 

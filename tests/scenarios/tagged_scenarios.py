@@ -7,7 +7,7 @@ from functools import cache
 from tests.support import guest_on, images_dir
 from wcet_probe.build import build_image
 from wcet_probe.catalog import load_allocator, load_target
-from wcet_probe.model import Report
+from wcet_probe.model.report import Report
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import HeapRequest

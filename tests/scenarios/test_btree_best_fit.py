@@ -11,7 +11,7 @@ from tests.support import TARGETS, guest_on, images_dir, trace_of
 from wcet_probe.build import build_image
 from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Report
+from wcet_probe.model.report import Report
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.scenarios import scenario_names
 

@@ -11,9 +11,11 @@ from tests.support import TARGETS, guest_on, images_dir
 from wcet_probe.build import build_image
 from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.errors import UsageError
-from wcet_probe.model import Report
+from wcet_probe.model.report import Report
 from wcet_probe.probe import ProbeRequest, observe
-from wcet_probe.scenarios.dlmalloc27 import FAMILY, bin_of, nodes_passed, region_counts
+from wcet_probe.scenarios.dlmalloc27 import FAMILY
+from wcet_probe.scenarios.dlmalloc27_heap import bin_of
+from wcet_probe.scenarios.dlmalloc27_malloc import nodes_passed, region_counts
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.toolchain import PACKAGED
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wcet_probe.errors import StateError
-from wcet_probe.model import MemoryRange
+from wcet_probe.model.target import MemoryRange
 from wcet_probe.scenarios.families import chained_blocks
 
 BASE, FIRST, FLAG = 0x2000_0000, 0x2000_0008, 1

@@ -9,7 +9,7 @@ import pytest
 from tests.support import images_dir
 from wcet_probe.catalog import allocator_names, load_allocator, load_target
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model import Report
+from wcet_probe.model.report import Report
 from wcet_probe.probe import ProbeRequest, observe
 
 NAMES = (*allocator_names(), "budgeted:dlmalloc27")

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from tests.support import CHOICES, DEFAULTS, TARGETS, images_dir, tlsf, tlsf_guest, trace_of
 from wcet_probe.catalog import load_target
 from wcet_probe.errors import StateError, UsageError
-from wcet_probe.model import OperationKind, Report, ScenarioPlan, Target
+from wcet_probe.model.report import Report
+from wcet_probe.model.scenario import OperationKind, ScenarioPlan
+from wcet_probe.model.target import Target
 from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.scenarios import DESCRIPTIONS, describe, family, scenario_names
 from wcet_probe.scenarios.families import Extreme, GuestHeap, HeapRequest, extreme_of

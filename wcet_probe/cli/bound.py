@@ -20,7 +20,7 @@ from wcet_probe.errors import ExitCode, UsageError
 from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.model import Target
+    from wcet_probe.model.target import Target
 
 EPILOG = """\b
 Examples:

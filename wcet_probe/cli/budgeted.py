@@ -18,7 +18,7 @@ from wcet_probe.config import Config, cache_dir
 from wcet_probe.errors import UsageError
 
 if TYPE_CHECKING:
-    from wcet_probe.model import Target
+    from wcet_probe.model.target import Target
 
 Document = Mapping[str, Any]
 _COMPILER = "zig"

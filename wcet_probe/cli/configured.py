@@ -12,7 +12,7 @@ from wcet_probe.config import Config
 from wcet_probe.errors import BuildError, UsageError
 
 if TYPE_CHECKING:
-    from wcet_probe.model import Target
+    from wcet_probe.model.target import Target
 
 DEFAULT_TARGET = "cortex-m4"
 

@@ -21,7 +21,7 @@ from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, EXIT_CODES, long_account
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError
-from wcet_probe.model import Verdict
+from wcet_probe.model.report import Verdict
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:

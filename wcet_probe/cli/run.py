@@ -17,7 +17,8 @@ from wcet_probe.cli import completion, streams
 from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import AnalysisError, ExitCode, UsageError, unknown_name
-from wcet_probe.model import InitialCache, Report, Verdict
+from wcet_probe.model.report import Report, Verdict
+from wcet_probe.model.scenario import InitialCache
 from wcet_probe.progress import Progress
 from wcet_probe.sizes import format_size, parse_size
 

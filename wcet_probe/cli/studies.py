@@ -16,7 +16,7 @@ from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
-from wcet_probe.model import OperationKind
+from wcet_probe.model.scenario import OperationKind
 from wcet_probe.progress import Progress, counted
 from wcet_probe.sizes import parse_size
 

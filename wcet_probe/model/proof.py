@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
-from wcet_probe.model import WatchedLoop
+from wcet_probe.model.watched_loop import WatchedLoop
 
 
 class Origin(StrEnum):

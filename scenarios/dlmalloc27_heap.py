@@ -1,0 +1,201 @@
+"""The heap of dlmalloc27: sizes of chunks, and what the guest's memory holds of chunks, fast bins and bins.
+
+Offsets are from the start of the arena. A region is a run of free chunks, those of fast bins among them: consolidation
+merges it into one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.model.scenario import Block, ScenarioPlan
+from wcet_probe.scenarios.families import GuestHeap
+
+_HEADER_BYTES = 8
+OVERHEAD_BYTES = 4
+_LINKS = 8
+"""Offset of the links of a free chunk."""
+_PREV_IN_USE = 1
+MINIMUM_BYTES = 16
+"""The least chunk."""
+LARGE_BYTES = 512
+"""The least chunk of a large bin."""
+
+# Offsets in struct dlmalloc27_control, see the README of the allocator.
+_TOP, _BINS, _BIN_COUNT = 8, 36, 128
+_FAST_BINS = _BINS + 8 * _BIN_COUNT
+
+_USED, _FREE, _FAST = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heap:
+    """What the guest's memory holds. Offsets are from the start of the arena.
+
+    Attributes:
+        sizes: size by offset of each chunk but top, in address order.
+        kinds: used, free or in a fast bin, likewise.
+        fast: offsets of the chunks in fast bins, in the order of consolidation.
+        bins: offsets of the chunks in each bin that is not empty, first to last; bin 1 is the unsorted one.
+        top_bytes: size of top.
+    """
+
+    sizes: Mapping[int, int]
+    kinds: Mapping[int, int]
+    fast: tuple[int, ...]
+    bins: Mapping[int, tuple[int, ...]]
+    top_bytes: int
+
+
+def _read_heap(guest: GuestHeap) -> _Heap:
+    base, control = guest.heap.base_address, guest.symbols["dlmalloc27_control"]
+    arena = guest.read(base, guest.heap.size_bytes)
+    words = struct.unpack(f"{_byte_order(guest)}{len(arena) // 4}I", arena)
+    top = guest.read_word(control + _TOP) - base
+    sizes, kinds = _chain(words, top)
+    fast = tuple(_fast_chunks(guest, words))
+    kinds.update(dict.fromkeys(fast, _FAST))
+    return _Heap(sizes, kinds, fast, _bins(guest, words), words[top // 4 + 1] & ~_PREV_IN_USE)
+
+
+def _byte_order(guest: GuestHeap) -> str:
+    """As the heads of the bins show it that are never used: they lead to themselves, at two different addresses."""
+    heads = [guest.symbols["dlmalloc27_control"] + _BINS + 8 * number for number in (0, _BIN_COUNT - 1)]
+    is_little = all(int.from_bytes(guest.read(head, 4), "little") == head for head in heads)
+    return "<" if is_little else ">"
+
+
+def _chain(words: Sequence[int], top: int) -> tuple[dict[int, int], dict[int, int]]:
+    sizes: dict[int, int] = {}
+    kinds: dict[int, int] = {}
+    offset = 0
+    while offset < top:
+        size = words[offset // 4 + 1] & ~_PREV_IN_USE
+        if not size:
+            break
+        sizes[offset] = size
+        kinds[offset] = _USED if words[(offset + size) // 4 + 1] & _PREV_IN_USE else _FREE
+        offset += size
+    return sizes, kinds
+
+
+def _fast_chunks(guest: GuestHeap, words: Sequence[int]) -> Iterator[int]:
+    base, control = guest.heap.base_address, guest.symbols["dlmalloc27_control"]
+    for number in range(_fast_bin_count(guest.values["fast-request"])):
+        node = guest.read_word(control + _FAST_BINS + 4 * number)
+        while node:
+            yield node - base - _LINKS
+            node = words[(node - base) // 4]
+
+
+def _fast_bin_count(largest_request: int) -> int:
+    return (-(-(largest_request + OVERHEAD_BYTES) // 8) * 8 - MINIMUM_BYTES) // 8 + 1
+
+
+def _bins(guest: GuestHeap, words: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    base, heads = guest.heap.base_address, guest.symbols["dlmalloc27_control"] + _BINS
+    found = {}
+    for number in range(_BIN_COUNT):
+        head = heads + 8 * number
+        node = guest.read_word(head)
+        offsets = []
+        while node not in (head, 0):
+            offsets.append(node - base - _LINKS)
+            node = words[(node - base) // 4]
+        if offsets:
+            found[number] = tuple(offsets)
+    return found
+
+
+def walk(guest: GuestHeap) -> tuple[Block, ...]:
+    """The chunks of the guest's heap in address order, top the last; those of fast bins are free."""
+    base, heap = guest.heap.base_address, _read_heap(guest)
+    blocks = [
+        Block(base + offset, size, _HEADER_BYTES, heap.kinds[offset] != _USED) for offset, size in heap.sizes.items()
+    ]
+    end = base + sum(heap.sizes.values())
+    return (*blocks, Block(end, heap.top_bytes, _HEADER_BYTES, free=True))
+
+
+def _regions(heap: _Heap) -> tuple[dict[int, int], list[int]]:
+    """The number of its region by offset of each chunk that is not used, and the bytes of each region."""
+    numbers: dict[int, int] = {}
+    regions: list[int] = []
+    joins = False
+    for offset, size in heap.sizes.items():
+        if heap.kinds[offset] == _USED:
+            joins = False
+            continue
+        if not joins:
+            regions.append(0)
+        joins = True
+        numbers[offset] = len(regions) - 1
+        regions[-1] += size
+    return numbers, regions
+
+
+def bin_of(size: int) -> int:
+    """The bin of a size: eight bytes wide below 512, then in groups of half as many, eight times as wide."""
+    if size < LARGE_BYTES:
+        return size // 8
+    start, group, count, width = LARGE_BYTES, 64, 32, 64
+    while count > 1:
+        if size < start + count * width:
+            return group + (size - start) // width
+        start, group, count, width = start + count * width, group + count, count // 2, width * 8
+    return group
+
+
+def _nodes_passed(heap: _Heap, numbers: Mapping[int, int], regions: Sequence[int]) -> int:
+    """Nodes that the next malloc passes if it consolidates and then sorts all: each region as it is last merged."""
+    last_merged = {numbers[offset]: None for offset in reversed(heap.fast)}
+    in_order = list(last_merged)[::-1]
+    end = sum(heap.sizes.values())
+    at_top = {
+        numbers[offset] for offset in list(heap.sizes)[-1:] if offset + heap.sizes[offset] == end and offset in numbers
+    }
+    bins: dict[int, Counter[int]] = {}
+    passed = 0
+    for region in in_order:
+        size = regions[region]
+        if size < LARGE_BYTES or region in at_top:
+            continue
+        counts = bins.setdefault(bin_of(size), Counter())
+        if counts and size > min(counts):
+            passed += sum(count for other, count in counts.items() if other > size)
+        counts[size] += 1
+    return passed
+
+
+def state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+    """Facts of the guest's heap, from its chunks, its fast bins and its bins."""
+    heap = _read_heap(guest)
+    numbers, regions = _regions(heap)
+    facts: dict[str, int | str] = {
+        "chunks in fast bins": len(heap.fast),
+        "unsorted chunks": len(heap.bins.get(1, ())),
+        "used blocks": sum(kind == _USED for kind in heap.kinds.values()),
+        "regions to merge": len(regions),
+        "bytes of top": heap.top_bytes,
+        "nodes passed while sorting": _nodes_passed(heap, numbers, regions),
+    }
+    if plan.scenario in ("worst-free", "paper-free"):
+        facts |= _neighbours(heap, guest.slot(plan.measured.slot) - _HEADER_BYTES - guest.heap.base_address)
+    return facts
+
+
+def _neighbours(heap: _Heap, own: int) -> Mapping[str, int | str]:
+    offsets = list(heap.sizes)
+    at = offsets.index(own)
+    before, behind = offsets[at - 1], offsets[at + 1]
+    bins = [next((chunks for chunks in heap.bins.values() if offset in chunks), ()) for offset in (before, behind)]
+    return {
+        "bytes before": heap.sizes[before] if bins[0] else 0,
+        "bytes behind": heap.sizes[behind] if bins[1] else 0,
+        "bytes that merge at the block": sum(heap.sizes[offset] for offset in (before, own, behind)),
+        "others in the bin before": len(bins[0]) - 1,
+        "others in the bin behind": len(bins[1]) - 1,
+    }

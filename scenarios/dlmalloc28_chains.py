@@ -1,0 +1,140 @@
+"""Chains of free chunks in the tries of dlmalloc28: which designs of a state are dearest, and how they are laid out.
+
+A design says how many nodes each walk of a call meets; built, it is sizes of chunks. How the heap is shared out among
+the chains of one call is a small optimisation, done here by counting what a visit of each kind costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol, TypeVar
+
+from wcet_probe.errors import HeapTooSmallError
+from wcet_probe.model.scenario import ScenarioPlan
+from wcet_probe.scenarios.dlmalloc28_heap import HEADER_BYTES, MINIMUM_BYTES, Layout, Trie
+from wcet_probe.scenarios.families import HeapRequest
+
+SEARCH, LEFTMOST, TO_LEAF, INSERT = 24, 13, 11, 9
+_LINE = 60
+"""About what a visited node costs: instructions by kind of walk, and, with a cache, cycles of its line. They only rank
+designs; what counts is measured."""
+DRIVER = "nodes visited on paths down tries"
+FIRST_EXPONENT, LAST_EXPONENT = 8, 23
+"""The tries above branch on all bits of a size: no heap is large enough for many nodes of theirs."""
+
+_ALIGNED_FENCE_BYTES = 32
+_MOST_TRIALS = 400
+_CANDIDATES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """Free chunks and a call: what a design has become.
+
+    Attributes:
+        variant: which design.
+        chains: sizes of free chunks, in the order in which they are freed.
+        measured: the size that is requested, or the sizes of the three neighbours of a deallocation, the first and
+            the last of which are the first two chunks of ``chains``.
+        facts: the prediction.
+    """
+
+    variant: str
+    chains: tuple[int, ...]
+    measured: tuple[int, ...]
+    facts: Mapping[str, int]
+
+
+class Design(Protocol):
+    """How many nodes each walk of a call meets."""
+
+    def worth(self, line: int, across: int) -> int:
+        """Estimated cost, if a line costs ``line`` and the words of a node, but for its links, lie ``across`` lines."""
+
+
+_Design = TypeVar("_Design", bound=Design)
+
+
+def all_tries() -> Iterator[Trie]:
+    """All tries that designs use."""
+    return (Trie(e, half) for e in range(FIRST_EXPONENT, LAST_EXPONENT + 1) for half in (0, 1))
+
+
+def powers(least: int, end: int) -> Iterator[int]:
+    """The least value, then powers of two: paths that turn right late, so that sizes stay small."""
+    value = least
+    while value < end:
+        yield value
+        value = 1 << value.bit_length()
+
+
+def node_offsets(request: HeapRequest) -> tuple[int | None, ...]:
+    """Where in a cache line the headers of nodes lie: anywhere, or so that a node's words lie in two lines."""
+    line = request.data_line_bytes
+    return (None,) if line is None or line <= MINIMUM_BYTES else (None, line - MINIMUM_BYTES)
+
+
+def room_and_fence(request: HeapRequest, offset: int | None) -> tuple[int, int]:
+    """Bytes for chunks, and what the fence of each takes."""
+    fence = MINIMUM_BYTES if offset is None else _ALIGNED_FENCE_BYTES
+    return request.heap_bytes - HEADER_BYTES, fence
+
+
+def dearest(
+    request: HeapRequest, designs: Sequence[_Design], build: Callable[[_Design], Iterator[Chains]], offset: int | None
+) -> Iterator[tuple[Chains, Layout, list[int]]]:
+    """The first designs that fit into the heap, by estimated instructions and, with a cache, by estimated cycles."""
+    seen = set[tuple[int, ...]]()
+    across = 1 if offset is None else 2
+    for line in (0, _LINE) if request.data_line_bytes else (0,):
+        worths = [design.worth(line, across) for design in designs]
+        ranked = sorted(range(len(designs)), key=worths.__getitem__, reverse=True)
+        built = (build(designs[number]) for number in ranked[:_MOST_TRIALS])
+        yield from islice(_that_fit(request, built, offset, seen), _CANDIDATES)
+
+
+def _that_fit(
+    request: HeapRequest, built: Iterator[Iterator[Chains]], offset: int | None, seen: set[tuple[int, ...]]
+) -> Iterator[tuple[Chains, Layout, list[int]]]:
+    """Of each design the first that fits, if it is new."""
+    for variants in built:
+        for chains in variants:
+            layout = Layout(request.heap_bytes)
+            try:
+                slots = lay_out(request, layout, chains, offset)
+            except HeapTooSmallError:
+                continue
+            if chains.chains not in seen:
+                seen.add(chains.chains)
+                yield chains, layout, slots
+            break
+
+
+def lay_out(request: HeapRequest, layout: Layout, chains: Chains, offset: int | None) -> list[int]:
+    """Slots of the chains' chunks, and last of the chunk between neighbours where there is one."""
+    slots, own = list[int](), list[int]()
+    for number, size in enumerate(chains.chains):
+        joined = len(chains.measured) > 1 and number == 1
+        if joined:
+            own.append(layout.used(chains.measured[1]))
+        elif offset is not None and request.data_line_bytes:
+            layout.align(offset, request.data_line_bytes)
+        slots.append(layout.used(size))
+        if len(chains.measured) == 1 or number > 0:
+            layout.used(MINIMUM_BYTES)
+    return slots + own
+
+
+def at_least_one(request: HeapRequest, plans: list[ScenarioPlan]) -> tuple[ScenarioPlan, ...]:
+    """The plans; a heap without any is refused."""
+    if not plans:
+        message = f"a heap of {request.heap_bytes} bytes cannot hold the scenario's state; give a larger --heap."
+        raise HeapTooSmallError(message)
+    return tuple(plans)
+
+
+def variant_name(variant: str, offset: int | None) -> str:
+    """The variant, with how nodes lie in cache lines where that is prescribed."""
+    return variant if offset is None else f"{variant}, nodes across two lines"

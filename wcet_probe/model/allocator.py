@@ -1,0 +1,80 @@
+"""An allocator as data of ``allocators/``: sources, entry points, parameters, and what it claims or promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A build parameter of an allocator: the macro it sets, its default, the values it may take."""
+
+    name: str
+    macro: str
+    default: int
+    choices: tuple[int, ...]
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Complexity:
+    """A complexity that the literature claims for an operation, and who claims it."""
+
+    claim: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetPromise:
+    """An allocator promises to touch the data cache in reserved sets only, but for the block that a call is about.
+
+    Attributes:
+        first_set, sets: names of the parameters that tell the reserved sets, where its data and descriptors lie.
+        cache_sets, line_bytes: names of the parameters that tell the cache that it is built for.
+        source: who promises it.
+    """
+
+    first_set: str
+    sets: str
+    cache_sets: str
+    line_bytes: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allocator:
+    """An allocator: C sources, entry points, parameters, claims. Everything in it is data of ``allocators/``.
+
+    Attributes:
+        name: the name on the command line.
+        title: full name.
+        sources: C files, as ``(file name, text)`` in the order of compilation; headers included.
+        entry_points: C symbol by role: ``init``, ``malloc``, ``free``, ``check``.
+        alignment_bytes: alignment of the blocks that malloc returns.
+        minimum_heap_bytes: smallest heap that ``init`` accepts.
+        parameters: build parameters with their values' choices.
+        values: the value of each parameter in this build.
+        presets: named sets of parameter values, a paper's for instance.
+        takes_cache_set: whether malloc takes the cache set of the block as a second argument.
+        complexity: claimed complexity by operation (``malloc``, ``free``).
+        literature: the papers and sections that the code is written from.
+        facts: files of flow facts, as ``(file name, text)``.
+        promise: which cache sets it keeps to, or None where it promises nothing.
+    """
+
+    name: str
+    title: str
+    summary: str
+    sources: tuple[tuple[str, str], ...]
+    entry_points: Mapping[str, str]
+    alignment_bytes: int
+    minimum_heap_bytes: int
+    parameters: tuple[Parameter, ...]
+    values: Mapping[str, int]
+    presets: Mapping[str, Mapping[str, int]]
+    takes_cache_set: bool
+    complexity: Mapping[str, Complexity]
+    literature: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...] = ()
+    promise: SetPromise | None = None

@@ -1,0 +1,92 @@
+"""A linked ELF: segments, symbols, source positions, and which compiler it is from."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wcet_probe.model.target import Isa, MemoryRange
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A loadable part of an image: ``data`` at ``address``, zero-filled up to ``size_bytes``."""
+
+    address: int
+    data: bytes
+    size_bytes: int
+    writable: bool
+    executable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A function or object of an image. ``address`` has no Thumb bit."""
+
+    name: str
+    address: int
+    size_bytes: int
+    is_function: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LineTable:
+    """Source positions: row i covers ``[addresses[i], addresses[i+1])``; a row with line 0 covers nothing."""
+
+    addresses: tuple[int, ...] = ()
+    files: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+
+    def find(self, address: int) -> tuple[str, int] | None:
+        """File name and line of ``address``, or None where the table has none."""
+        row = bisect_right(self.addresses, address) - 1
+        if row < 0 or self.lines[row] == 0:
+            return None
+        return self.files[row], self.lines[row]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A linked ELF: the identity of all that follows.
+
+    Attributes:
+        elf: the file's bytes.
+        sha256: hex digest of ``elf``.
+        isa: instruction set; for ARM the set of the functions without mapping symbols.
+        big_endian: byte order of data.
+        segments: what is loaded.
+        symbols: functions and objects by name.
+        functions: functions in address order.
+        code: address ranges that hold instructions, in order; on ARM cut by the ``$a/$t/$d`` mapping symbols.
+        lines: source positions.
+        compiler: identity of the compiler, as it states it.
+        flags: the compiler's flags.
+    """
+
+    elf: bytes = field(repr=False)
+    sha256: str
+    isa: Isa
+    big_endian: bool
+    segments: tuple[Segment, ...] = field(repr=False)
+    symbols: Mapping[str, Symbol] = field(repr=False)
+    functions: tuple[Symbol, ...] = field(repr=False)
+    code: tuple[MemoryRange, ...] = field(repr=False)
+    lines: LineTable = field(repr=False)
+    compiler: str
+    flags: tuple[str, ...]
+
+    def function_at(self, address: int) -> Symbol | None:
+        """The function that holds ``address``, or None."""
+        row = bisect_right(self.functions, address, key=lambda symbol: symbol.address) - 1
+        if row < 0:
+            return None
+        function = self.functions[row]
+        return function if address < function.address + max(1, function.size_bytes) else None
+
+    def location(self, address: int) -> str:
+        """``function+0x12 (file.c:34)`` for messages and listings; falls back to the address."""
+        function = self.function_at(address)
+        where = f"{function.name}+{address - function.address:#x}" if function else f"{address:#010x}"
+        line = self.lines.find(address)
+        return f"{where} ({line[0]}:{line[1]})" if line else where

@@ -1,0 +1,122 @@
+"""An answer with its provenance: the verdict, the witness, the bound, and all that was asked and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import Bound
+from wcet_probe.model.scenario import InitialCache, ScenarioPlan
+from wcet_probe.model.target import Target
+
+
+class Verdict(StrEnum):
+    """What an answer says. ``OBSERVED`` is a witness alone: no bound was asked for."""
+
+    OBSERVED = "OBSERVED"
+    BOUNDED = "BOUNDED"
+    UNBOUNDED = "UNBOUNDED"
+    OVER_BUDGET = "OVER_BUDGET"
+    CONTRADICTED = "CONTRADICTED"
+
+
+@dataclass(frozen=True, slots=True)
+class StateCheck:
+    """One predicted fact of the heap state, and what the guest's heap showed."""
+
+    fact: str
+    predicted: int | str
+    found: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One candidate state of a scenario, and what the measured operation cost there."""
+
+    variant: str
+    instructions: int
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class CrossCheck:
+    """A second engine's account of the measured call; it shares no code with the first, and agrees with it.
+
+    The misses and write-backs are of a second cache simulation, fed with the second engine's fetches and accesses. They
+    are None where there is no such cache, and with warm caches, whose content only the first engine knows.
+    """
+
+    engine: str
+    instructions: int
+    loads: int
+    stores: int
+    icache_misses: int | None
+    dcache_misses: int | None
+    dcache_writebacks: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What of a question the answer does not repeat.
+
+    Attributes:
+        seed: of a random scenario.
+        cache_options: texts of the options that changed the target's caches.
+        initial_cache: content of the caches that was asked for, or None for the scenario's own.
+        compiler: ``zig`` or a command.
+        cross_check: whether a second engine was asked for.
+    """
+
+    seed: int = 0
+    cache_options: tuple[str, ...] = ()
+    initial_cache: InitialCache | None = None
+    compiler: str = "zig"
+    cross_check: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All of an answer plus its provenance. Renderers only read it.
+
+    Attributes:
+        allocator: what was measured, with its parameter values.
+        target: the core, with the caches as configured for this run.
+        plan: the scenario's plan for this heap.
+        heap_bytes: size of the heap.
+        initial_cache: content of the caches before the measured call.
+        image: the binary.
+        candidates: what was measured in each candidate state of the scenario; the plan's is the extreme one.
+        checks: predicted state against the guest's heap, each equal.
+        measurement: the witness.
+        cross_check: the second engine's account, where it was asked for.
+        verdict: what the answer says.
+        bound: the proved upper bound, where it was asked for and found.
+        no_bound: why there is none, in words, where it was asked for and not found.
+        question: the rest of what was asked.
+        instructions: code of the image in order of addresses.
+        loop_maxima: by address of a bounded loop's header, its most executions for one entry of the loop in any run.
+        flow_maxima: of each flow claim of the bound, the largest sum that any measured call had.
+    """
+
+    allocator: Allocator
+    target: Target
+    plan: ScenarioPlan
+    heap_bytes: int
+    initial_cache: InitialCache
+    image: Image
+    candidates: tuple[Candidate, ...]
+    checks: tuple[StateCheck, ...]
+    measurement: Measurement
+    cross_check: CrossCheck | None
+    verdict: Verdict
+    bound: Bound | None = None
+    no_bound: str = ""
+    question: Question = Question()
+    instructions: tuple[Instruction, ...] = field(default=(), repr=False)
+    loop_maxima: Mapping[int, int] = field(default_factory=dict)
+    flow_maxima: tuple[int, ...] = ()

@@ -1,0 +1,199 @@
+"""A core as data of ``targets/``: instruction set, timing table, caches, memory. Each number says where it is from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Isa(StrEnum):
+    """Instruction set that an image is compiled to."""
+
+    ARM = "arm"
+    THUMB = "thumb"
+    POWERPC = "powerpc"
+
+
+class Basis(StrEnum):
+    """Where a number of a target comes from."""
+
+    MANUAL = "manual"
+    MEASURED = "measured"
+    ASSUMED = "assumed"
+
+
+class Replacement(StrEnum):
+    """Cache replacement policy."""
+
+    LRU = "lru"
+    FIFO = "fifo"
+    PLRU = "plru"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """A number of a target together with where it is from.
+
+    ``source`` names manual, table and page; ``basis`` says whether it was read, measured or assumed.
+    """
+
+    value: int
+    basis: Basis
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Cycles of one instruction class.
+
+    Attributes:
+        cycles: cycles of one executed instruction of the class.
+        per_register_cycles: added for each register of a load/store-multiple's list.
+        load_use_cycles: added when the next instruction in address order reads a register that this one loads.
+        taken_cycles: added when a conditional branch is taken.
+        basis: where the numbers come from.
+        source: manual, table, page.
+        note: how a range or a data-dependent count of the manual became these numbers.
+    """
+
+    cycles: int
+    per_register_cycles: int
+    load_use_cycles: int
+    taken_cycles: int
+    basis: Basis
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheConfig:
+    """Geometry and policies of one cache.
+
+    Attributes:
+        sets: number of sets, a power of two.
+        ways: associativity; a power of two for PLRU.
+        line_bytes: bytes of a line, a power of two.
+        replacement: which line of a full set is evicted.
+        write_back: True for write-back, False for write-through (data cache only).
+        write_allocate: whether a write miss fills the line (data cache only).
+        seed: seed of the ``random`` replacement.
+        basis: where geometry and policies come from.
+        source: manual, table, page.
+    """
+
+    sets: int
+    ways: int
+    line_bytes: int
+    replacement: Replacement
+    write_back: bool
+    write_allocate: bool
+    seed: int
+    basis: Basis
+    source: str
+
+    @property
+    def size_bytes(self) -> int:
+        """Capacity in bytes."""
+        return self.sets * self.ways * self.line_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRange:
+    """A range of guest memory: ``base_address`` and ``size_bytes``."""
+
+    base_address: int
+    size_bytes: int
+
+    @property
+    def end_address(self) -> int:
+        """First address behind the range."""
+        return self.base_address + self.size_bytes
+
+    def __contains__(self, address: int) -> bool:
+        return self.base_address <= address < self.end_address
+
+
+@dataclass(frozen=True, slots=True)
+class UncachedRegion:
+    """Data memory that no cache serves: a scratchpad (tightly coupled memory), or a region that is not cacheable.
+
+    An access belongs to the region that holds its first byte, and costs its cycles, whatever its size.
+
+    Attributes:
+        name: what it is.
+        extent: its addresses.
+        read_cycles, write_cycles: cycles that one load, one store stalls the core.
+    """
+
+    name: str
+    extent: MemoryRange
+    read_cycles: Sourced
+    write_cycles: Sourced
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTiming:
+    """Latency of the memory behind the caches, in core cycles that stall the core.
+
+    A burst of n beats costs ``first_beat_cycles + (n - 1) * next_beat_cycles``. A line fill and a line write-back are
+    bursts of ``line_bytes / beat_bytes`` beats; an access that no cache serves and a write-through are single beats.
+    ``regions`` do not overlap; data accesses to them go past the caches and have their own cycles.
+    """
+
+    beat_bytes: Sourced
+    first_beat_cycles: Sourced
+    next_beat_cycles: Sourced
+    regions: tuple[UncachedRegion, ...] = ()
+
+    def region_at(self, address: int) -> UncachedRegion | None:
+        """The region that holds ``address``, or None where the caches serve it."""
+        return next((region for region in self.regions if address in region.extent), None)
+
+    def line_cycles(self, line_bytes: int) -> int:
+        """Cycles of filling or writing back one line of ``line_bytes`` bytes."""
+        beats = max(1, line_bytes // self.beat_bytes.value)
+        return self.first_beat_cycles.value + (beats - 1) * self.next_beat_cycles.value
+
+    @property
+    def single_cycles(self) -> int:
+        """Cycles of one uncached access or one write-through."""
+        return self.first_beat_cycles.value
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMap:
+    """Where the image and the call live. The heap starts at ``heap_address`` and grows to the size asked for."""
+
+    code: MemoryRange
+    data: MemoryRange
+    stack: MemoryRange
+    heap_address: int
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A core: instruction set, engine model, timing table, caches, memory. Everything in it is data of ``targets/``."""
+
+    name: str
+    title: str
+    isa: Isa
+    big_endian: bool
+    emulator_model: str
+    pcode_language: str
+    compiler_flags: Mapping[str, tuple[str, ...]]
+    """Flags by compiler family: ``clang``, ``gcc``."""
+    gcc_prefix: str
+    linker_emulation: str
+    timing: Mapping[str, Timing]
+    """By timing class; a class that is not in it cannot be charged."""
+    condition_failed: Timing
+    """Cost of an instruction whose condition fails (ARM) or that an IT block skips (Thumb-2)."""
+    icache: CacheConfig | None
+    dcache: CacheConfig | None
+    memory: MemoryTiming
+    memory_map: MemoryMap
+    modelling_choices: tuple[str, ...]
+    unified_cache: bool = False
+    """Whether ``icache`` and ``dcache`` are one and the same cache, which fetches and data accesses share."""
