@@ -105,7 +105,7 @@ def _fetched_before(graph: CacheGraph) -> Sequence[frozenset[int]]:
 
     *Soundness:* the greatest fixpoint; the iteration goes down to it and ends there.
     """
-    own = [frozenset().union(*(access.lines for access in accesses)) for accesses in graph.nodes]
+    own = [frozenset[int]().union(*(access.lines or () for access in accesses)) for accesses in graph.nodes]
     arriving: list[list[int]] = [[] for _ in graph.nodes]
     for node, targets in enumerate(graph.successors):
         for target in targets:

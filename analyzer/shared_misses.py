@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import eq
 from typing import NamedTuple
 
 from wcet_probe.analyzer.flow_graph import Limit
@@ -194,7 +196,7 @@ def _in_stays(
         points_of_all.update(points)
         if len(events) > 1:
             limits += (_executed(event, own, (event,)) for event, own in events.items())
-        first = stays.first(group, sorted(set(points)), lambda one, line=line: one == line)
+        first = stays.first(group, sorted(set(points)), partial(eq, line))
         limits.append(_executed(name, first, events))
         limits.append(_in_each(starts, stays.leading_to(points), f"{name}:stay", events, 1))
     if every and most < len(granules):
