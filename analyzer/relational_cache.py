@@ -84,10 +84,12 @@ class RelationalCache:
     Attributes:
         groups: by number.
         config: the cache.
+        stand_ins: groups of the lines that a group's lines may be, where these are few (`Lines.stand_ins`).
     """
 
     groups: Sequence[Group]
     config: CacheConfig
+    stand_ins: Mapping[int, frozenset[int]] = field(default_factory=dict)
     _meeting: dict[tuple[int, int], bool] = field(default_factory=dict, init=False, compare=False, repr=False)
     _crowds: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -207,14 +209,16 @@ class RelationalCache:
     def without(self, state: CacheState, dropped: frozenset[int]) -> CacheState:
         """The state where the names of the groups ``dropped`` mean other lines from now on.
 
-        *Soundness:* in the set of another line, what a group stood for counts as one line. What may have been evicted
-        by now is left out, or said to be: bounds do not grow for ever.
+        *Soundness:* in the set of another line, what a group stood for is one of its stand-ins, or counts as one line.
+        What may have been evicted by now is left out, or said to be: bounds do not grow for ever.
         """
         if not dropped:
             return state
         must = {line: y for line, y in state.must.items() if line.group not in dropped}
         stay = {
-            line: _renamed(y, dropped, self.stay_ways) for line, y in state.stay.items() if line.group not in dropped
+            line: self._renamed(line, y, dropped, self.stay_ways)
+            for line, y in state.stay.items()
+            if line.group not in dropped
         }
         return CacheState(self.held(must, dropped), stay)
 
@@ -223,8 +227,21 @@ class RelationalCache:
 
         *Soundness:* as said of `without`.
         """
-        renamed = {line: _renamed(younger, dropped, self.must_ways) for line, younger in must.items()}
+        renamed = {line: self._renamed(line, younger, dropped, self.must_ways) for line, younger in must.items()}
         return {line: younger for line, younger in renamed.items() if younger is not None}
+
+    def _renamed(self, line: Line, younger: Younger | None, dropped: frozenset[int], ways: int) -> Younger | None:
+        """``younger`` of ``line`` with stand-ins, or a line without a name, for each group of ``dropped``.
+
+        None where these are too many.
+        """
+        old = younger.groups & dropped if younger is not None else None
+        if younger is None or not old:
+            return younger
+        known = [self.stand_ins[group] for group in old if group in self.stand_ins]
+        groups = (younger.groups - dropped).union(*known)
+        renamed = Younger(groups, younger.others + len(old) - len(known))
+        return renamed if self._most_younger(line.group, renamed) < ways else None
 
     def _may_age(self, line: Line, accessed: Line) -> bool:
         """Whether ``accessed`` may be another line of the set of ``line``."""
@@ -234,15 +251,6 @@ class RelationalCache:
         if pair not in self._meeting:
             self._meeting[pair] = self.groups[line.group].may_meet(self.groups[accessed.group])
         return self._meeting[pair]
-
-
-def _renamed(younger: Younger | None, dropped: frozenset[int], ways: int) -> Younger | None:
-    """``younger`` with each group of ``dropped`` as a line without a name; None where these are too many."""
-    old = younger.groups & dropped if younger is not None else None
-    if younger is None or not old:
-        return younger
-    renamed = Younger(younger.groups - dropped, younger.others + len(old))
-    return renamed if len(renamed.groups) + renamed.others < ways else None
 
 
 def join(a: CacheState, b: CacheState) -> CacheState:
@@ -296,7 +304,7 @@ def analyze(
 
     *Soundness:* as said of the module. The result is checked in one pass, whoever found it.
     """
-    cache = RelationalCache(lines.groups, config)
+    cache = RelationalCache(lines.groups, config, lines.stand_ins())
     passage = _Passage(values, lines, cache)
     outgoing: dict[int, list[Edge]] = {point: [] for point in values.states}
     for edge in values.edges:

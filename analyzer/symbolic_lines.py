@@ -95,12 +95,15 @@ def most_in_one_set(group: Group, others: Collection[Group]) -> int:
     """Most lines, one of each of ``others``, that can be in one set with a line of ``group``.
 
     *Soundness:* the largest number over the sets that the line may be in, counting all that may be in the set. Of
-    ``others`` whose lines are known by number, no more can be in a set than there are such numbers.
+    ``others`` whose lines are known by number, no more can be in a set than there are such numbers. The line itself is
+    none of those that are counted, if its number is known.
     """
     unknown = sum(other.sets is None for other in others)
     unnumbered = Counter(one for other in others if other.numbers is None for one in other.sets or ())
     names = Counter(one for other in others if other.numbers is not None for one in other.sets or ())
     numbers = frozenset().union(*(other.numbers or () for other in others))
+    if group.numbers is not None and len(group.numbers) == 1:
+        numbers -= group.numbers
     lines = Counter(number % group.set_count for number in numbers)
     own = unnumbered.keys() | names.keys() if group.sets is None else group.sets
     return unknown + max((unnumbered[one] + min(names[one], lines[one]) for one in own), default=0)
@@ -157,6 +160,17 @@ class Lines:
             exact = self.groups[self.of_number(number).group]
             self._add(key, exact, {})
         return Line(self._numbers[key], 0)
+
+    def stand_ins(self) -> Mapping[int, frozenset[int]]:
+        """The groups of the candidates for the lines of a group, for each group that has few."""
+        few = {
+            number: group.numbers
+            for number, group in enumerate(self.groups)
+            if group.leaves and group.numbers is not None and len(group.numbers) <= _MOST_CANDIDATES
+        }
+        return {
+            number: frozenset(self.candidate(one).group for one in sorted(numbers)) for number, numbers in few.items()
+        }
 
     def candidates_of(self, access: Access) -> tuple[Line, ...]:
         """The lines that ``access`` may be to, if their numbers are known; none if they are not, or are too many."""

@@ -11,10 +11,20 @@ _Static_assert(BUDGETED_BUCKETS > 0 && BUDGETED_BUCKETS <= 100, "L11 has up to 1
 
 struct budgeted_control budgeted_control;
 
+static inline struct budgeted_bucket *top_of(const struct budgeted_object *object)
+{
+    return object->top;
+}
+
+static inline void set_top(struct budgeted_object *object, struct budgeted_bucket *bucket)
+{
+    object->top = bucket;
+}
+
 static inline void push(struct budgeted_object *object, struct budgeted_bucket *bucket)
 {
-    bucket->next = object->top;
-    object->top = bucket;
+    bucket->next = top_of(object);
+    set_top(object, bucket);
 }
 
 /* Fills a stack with the buckets from `place` on, the one of the lowest address on top; where they end. */
@@ -50,7 +60,8 @@ int budgeted_init(void *arena, size_t bytes)
     return 0;
 }
 
-void *budgeted_malloc(size_t bytes)
+/* The object of this size, or the entry behind the last one, which ends the search. */
+static inline struct budgeted_object *object_of_size(size_t bytes)
 {
     struct budgeted_object *object = budgeted_control.objects;
 
@@ -58,11 +69,28 @@ void *budgeted_malloc(size_t bytes)
     /* loop: sizes */
     while (object->size != bytes)
         object++;
+    return object;
+}
 
-    struct budgeted_bucket *bucket = object->top;
+/* The object whose buckets lie at `place`, which is in the dedicated region. */
+static inline struct budgeted_object *object_at(const unsigned char *place)
+{
+    struct budgeted_object *object = budgeted_control.objects;
+
+    /* loop: regions */
+    while (place >= object->end)
+        object++;
+    return object;
+}
+
+void *budgeted_malloc(size_t bytes)
+{
+    struct budgeted_object *object = object_of_size(bytes);
+    struct budgeted_bucket *bucket = top_of(object);
+
     if (bucket == NULL)
         return BUDGETED_X_MALLOC(bytes);
-    object->top = bucket->next;
+    set_top(object, bucket->next);
     return bucket;
 }
 
@@ -74,9 +102,5 @@ void budgeted_free(void *payload)
         BUDGETED_X_FREE(payload);
         return;
     }
-    struct budgeted_object *object = budgeted_control.objects;
-    /* loop: regions */
-    while (place >= object->end)
-        object++;
-    push(object, payload);
+    push(object_at(place), payload);
 }
