@@ -42,8 +42,11 @@ _OPERATIONS_AT_ONCE = 1 << 20
 _SLOTS_ADDRESS = HARNESS_ADDRESS + _OPERATION_BYTES * _OPERATIONS_AT_ONCE
 _SLOT_BYTES = 4
 _MOST_ARGUMENTS = 4
-_FRAME_BYTES = 16
-"""Left free above the first frame: the PowerPC ABI saves the link register in its caller's frame."""
+_FRAME_BYTES = 24
+"""Left free above the first frame: the PowerPC ABI saves the link register in its caller's frame.
+
+The stack pointer is at 8 in a cache line: then small frames lie in two lines, the most that they can.
+"""
 
 
 class Machine:
