@@ -18,8 +18,8 @@ from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap
 
 _CONTROL = "half_fit_control"
-_BITMAP_BYTES = 2 * WORD_BYTES
-_LISTS_BYTES = 3 * WORD_BYTES
+_LISTS_BYTES = 2 * WORD_BYTES
+_BITMAP_BYTES = _LISTS_BYTES + 28 * 2 * WORD_BYTES
 """Offsets in the control structure."""
 
 _WHY_ALLOC = (

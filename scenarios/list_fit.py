@@ -234,8 +234,11 @@ class ListFit:
                     yield self._free_plan(request, left, right)
         yield self._free_plan(request, "head", "tail", others=0)
 
-    def _free_plan(self, request: HeapRequest, left: str, right: str, *, others: int = 5) -> ScenarioPlan:
-        """Both neighbours free, at these places of a list that holds ``others`` more blocks."""
+    def _free_plan(self, request: HeapRequest, left: str, right: str, *, others: int = 6) -> ScenarioPlan:
+        """Both neighbours free, at these places of a list that holds ``others`` more blocks.
+
+        Those in the middle are not next to each other, nor to the list's ends: the links to mend are in other blocks.
+        """
         layout = Layout(request)
         size = 2 * max(request.data_line_bytes or 0, layout.sizes.minimum)
         visits = [layout.cut([size, size])[0] for _ in range(others)]
@@ -243,7 +246,7 @@ class ListFit:
         before, slot, after = layout.cut([size] * 3)
         layout.fill()
         left_at = {"head": 0, "middle": 2, "tail": others + 1}[left]
-        right_at = {"head": 0, "middle": 4, "tail": others + 1}[right]
+        right_at = {"head": 0, "middle": 5, "tail": others + 1}[right]
         for at, neighbour in sorted(((left_at, before), (right_at, after))):
             visits.insert(at, neighbour)
         self._free(layout, visits)

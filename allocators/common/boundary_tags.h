@@ -50,10 +50,21 @@ static inline struct bt_block *bt_block_of(void *payload)
     return (struct bt_block *)payload - 1;
 }
 
+/* What starts `size` bytes behind the start of a block, and before it. */
+static inline struct bt_block *bt_behind(struct bt_block *block, size_t size)
+{
+    return (void *)((unsigned char *)block + size);
+}
+
+static inline struct bt_block *bt_before(struct bt_block *block, size_t size)
+{
+    return (void *)((unsigned char *)block - size);
+}
+
 /* The block behind, or the upper fence, which is not free. */
 static inline struct bt_block *bt_next(struct bt_block *block)
 {
-    return (void *)((unsigned char *)block + bt_size(block));
+    return bt_behind(block, bt_size(block));
 }
 
 /* The footer of the block before, or the lower fence, which is not free. */
@@ -67,10 +78,16 @@ static inline int bt_is_free_before(const struct bt_block *block)
     return (bt_footer_before(block) & BT_FREE_BIT) != 0;
 }
 
+/* Size of the block before, 0 where that is the fence. */
+static inline size_t bt_size_before(const struct bt_block *block)
+{
+    return bt_footer_before(block) & ~BT_FREE_BIT;
+}
+
 /* The block before. There is one: never call it for the first block. */
 static inline struct bt_block *bt_prev(struct bt_block *block)
 {
-    return (void *)((unsigned char *)block - (bt_footer_before(block) & ~BT_FREE_BIT));
+    return bt_before(block, bt_size_before(block));
 }
 
 /* Writes both tags; free_bit is BT_FREE_BIT or 0. */

@@ -6,7 +6,9 @@
  * DJGPP_BLOCK_BYTES(bucket) before it includes this.
  *
  * A block starts with one word, the number of its bucket. The break starts one word behind the arena's start, so that
- * payloads are aligned on two words.
+ * payloads are aligned on two words. The arena starts at a multiple of the least block, a power of two, as memory from
+ * sbrk starts at a page. Where all sizes are powers of two from 16 bytes on, no block then has its header in one cache
+ * line and its link in the next.
  */
 #ifndef DJGPP_BUCKETS_H
 #define DJGPP_BUCKETS_H
@@ -37,7 +39,7 @@ struct djgpp_buckets {
 
 static inline int djgpp_init(struct djgpp_buckets *heap, void *arena, size_t bytes, size_t least_block)
 {
-    if (arena == NULL || (((uintptr_t)arena | bytes) & (DJGPP_ALIGNMENT - 1)) != 0)
+    if (arena == NULL || (uintptr_t)arena % least_block != 0 || bytes % DJGPP_ALIGNMENT != 0)
         return -1;
     if (bytes < DJGPP_HEADER_BYTES + least_block || bytes > DJGPP_MAX_HEAP)
         return -1;

@@ -34,7 +34,10 @@ static inline void dlist_insert_after(struct dlist *place, struct dlist *node)
 /* Before the head, a node becomes the last of its list. */
 static inline void dlist_insert_before(struct dlist *place, struct dlist *node)
 {
-    dlist_insert_after(place->prev, node);
+    node->next = place;
+    node->prev = place->prev;
+    place->prev->next = node;
+    place->prev = node;
 }
 
 static inline void dlist_unlink(struct dlist *node)

@@ -56,11 +56,12 @@ struct list_fit {
 
 /* ------------------------------------------------------------------------------------------------------- operations */
 
-/* Makes the memory of `block` a free block of `size` bytes. Its neighbours are not free. */
+/* Makes the memory of `block` a free block of `size` bytes. Its neighbours are not free. The links are written before
+ * the tags: those of a block that has just left the list are still in the cache. */
 static inline void list_fit_release(struct list_fit *heap, struct bt_block *block, size_t size)
 {
-    bt_set(block, size, BT_FREE_BIT);
     LIST_FIT_INSERT(&heap->free, bt_payload(block));
+    bt_set(block, size, BT_FREE_BIT);
 }
 
 static inline int list_fit_init(struct list_fit *heap, void *arena, size_t bytes)
@@ -85,14 +86,15 @@ static inline void *list_fit_take(struct list_fit *heap, struct bt_block *block,
     dlist_unlink(bt_payload(block));
     if (spare >= LIST_FIT_SPLIT) {
         bt_set(block, size, 0);
-        list_fit_release(heap, bt_next(block), spare);
+        list_fit_release(heap, bt_behind(block, size), spare);
     } else {
         bt_set(block, size + spare, 0);
     }
     return bt_payload(block);
 }
 
-/* Makes a used block free and merges it with its free neighbours. */
+/* Makes a used block free and merges it with its free neighbours. What it becomes is released in either branch, not
+ * behind both: there a cache analysis could not tell which block it is. */
 static inline void list_fit_give_back(struct list_fit *heap, struct bt_block *block)
 {
     size_t size = bt_size(block);
@@ -103,11 +105,12 @@ static inline void list_fit_give_back(struct list_fit *heap, struct bt_block *bl
         size += bt_size(next);
     }
     if (bt_is_free_before(block)) {
-        block = bt_prev(block);
-        dlist_unlink(bt_payload(block));
-        size += bt_size(block);
+        struct bt_block *prev = bt_prev(block);
+        dlist_unlink(bt_payload(prev));
+        list_fit_release(heap, prev, size + bt_size_before(block));
+    } else {
+        list_fit_release(heap, block, size);
     }
-    list_fit_release(heap, block, size);
 }
 
 #endif

@@ -33,8 +33,8 @@ extern struct djgpp_buckets djgpp_sbrk_control;
 /*
  * Makes the arena the heap. Blocks of an earlier heap are forgotten.
  *
- * Returns 0, or nonzero iff arena is NULL or not aligned on two words, or bytes is not a multiple of two words, below
- * a word and the least block, or above DJGPP_MAX_HEAP; then nothing has changed.
+ * Returns 0, or nonzero iff arena is NULL or not a multiple of the least block, or bytes is not a multiple of two words,
+ * below a word and the least block, or above DJGPP_MAX_HEAP; then nothing has changed.
  */
 int djgpp_sbrk_init(void *arena, size_t bytes);
 

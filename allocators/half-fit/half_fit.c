@@ -8,7 +8,7 @@ _Static_assert(HALF_FIT_ALIGNMENT == 4 || HALF_FIT_ALIGNMENT == 8, "HALF_FIT_ALI
 _Static_assert(HALF_FIT_MINIMUM_BLOCK % HALF_FIT_ALIGNMENT == 0, "the least block keeps the alignment");
 _Static_assert(HALF_FIT_MINIMUM >= BT_OVERHEAD + sizeof(struct dlist), "the least block holds the links");
 
-struct half_fit_control half_fit_control;
+_Alignas(BT_OVERHEAD) struct half_fit_control half_fit_control; /* as payloads are, and so are the heads of lists */
 
 /* ---------------------------------------------------------------------------------------------------------- classes */
 
@@ -26,31 +26,46 @@ static inline unsigned class_for(size_t size)
 
 /* ------------------------------------------------------------------------------------------------------------ lists */
 
-static inline void file(struct bt_block *block)
+/* Takes the first block out of a list that is not empty. */
+static inline struct bt_block *pop(unsigned class)
 {
-    unsigned class = class_of(bt_size(block));
+    struct dlist *head = &half_fit_control.lists[class];
+    struct dlist *node = head->next;
 
-    dlist_insert_after(&half_fit_control.lists[class], bt_payload(block));
-    half_fit_control.bitmap |= 1u << class;
+    if (node->next == head) { /* it is alone */
+        dlist_init(head);
+        half_fit_control.bitmap &= ~(1u << class);
+    } else {
+        head->next = node->next;
+        node->next->prev = head;
+    }
+    return bt_block_of(node);
 }
 
-/* Takes a block out of its list, wherever it stands there. */
-static inline void unfile(struct bt_block *block)
+/* Takes a block of `size` bytes out of its list, wherever it stands there. */
+static inline void unfile(struct bt_block *block, size_t size)
 {
     struct dlist *node = bt_payload(block);
 
-    dlist_unlink(node);
-    if (node->next == node->prev) /* both are the head: it was alone */
-        half_fit_control.bitmap &= ~(1u << class_of(bt_size(block)));
+    if (node->next == node->prev) { /* both are the head: it is alone */
+        dlist_init(node->next);
+        half_fit_control.bitmap &= ~(1u << class_of(size));
+    } else {
+        dlist_unlink(node);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------------- operations */
 
-/* Makes the memory of `block` a free block of `size` bytes. Its neighbours are not free. */
+/* Makes the memory of `block` a free block of `size` bytes. Its neighbours are not free. The bitmap comes first, and the
+ * links before the tags: it was read before, and those of a block that has just left its list are still in the cache. */
 static inline void release(struct bt_block *block, size_t size)
 {
+    unsigned class = class_of(size);
+
+    half_fit_control.bitmap |= 1u << class;
+    dlist_insert_after(&half_fit_control.lists[class], bt_payload(block));
     bt_set(block, size, BT_FREE_BIT);
-    file(block);
 }
 
 int half_fit_init(void *arena, size_t bytes)
@@ -65,7 +80,7 @@ int half_fit_init(void *arena, size_t bytes)
     half_fit_control.bitmap = 0;
     for (unsigned class = 0; class < HALF_FIT_CLASSES; class++)
         dlist_init(&half_fit_control.lists[class]);
-    file(half_fit_control.first);
+    release(half_fit_control.first, bytes - BT_OVERHEAD);
     return 0;
 }
 
@@ -78,13 +93,12 @@ void *half_fit_malloc(size_t bytes)
     uint32_t lists = half_fit_control.bitmap & (~0u << class_for(size));
     if (lists == 0)
         return NULL;
-    struct bt_block *block = bt_block_of(half_fit_control.lists[lowest_bit(lists)].next);
+    struct bt_block *block = pop(lowest_bit(lists));
     size_t spare = bt_size(block) - size;
 
-    unfile(block);
     if (spare >= HALF_FIT_SPLIT) {
         bt_set(block, size, 0);
-        release(bt_next(block), spare);
+        release(bt_behind(block, size), spare);
     } else {
         bt_set(block, size + spare, 0);
     }
@@ -99,15 +113,19 @@ void half_fit_free(void *payload)
     struct bt_block *block = bt_block_of(payload);
     struct bt_block *next = bt_next(block);
     size_t size = bt_size(block);
+    size_t tag_before = bt_footer_before(block); /* now: its line is the header's */
 
     if (bt_is_free(next)) {
-        unfile(next);
-        size += bt_size(next);
+        size_t behind = bt_size(next);
+        unfile(next, behind);
+        size += behind;
     }
-    if (bt_is_free_before(block)) {
-        block = bt_prev(block);
-        unfile(block);
-        size += bt_size(block);
+    if ((tag_before & BT_FREE_BIT) != 0) {
+        size_t before = tag_before & ~BT_FREE_BIT;
+        struct bt_block *prev = bt_before(block, before);
+        unfile(prev, before);
+        release(prev, size + before);
+    } else {
+        release(block, size);
     }
-    release(block, size);
 }

@@ -62,8 +62,8 @@
 struct half_fit_control {
     struct bt_block *first;                /* first block */
     struct bt_block *upper;                /* the fence behind the last block */
-    uint32_t bitmap;                       /* bit i: list i is not empty */
     struct dlist lists[HALF_FIT_CLASSES];  /* heads; the nodes are the payloads of free blocks */
+    uint32_t bitmap;                       /* bit i: list i is not empty */
 };
 
 extern struct half_fit_control half_fit_control;

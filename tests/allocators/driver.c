@@ -31,7 +31,7 @@ static struct {
 static uint32_t slot_count;
 
 #ifdef DRIVER_FREESTANDING
-static _Alignas(16) unsigned char arena_memory[MAX_ARENA];
+static _Alignas(32) unsigned char arena_memory[MAX_ARENA];
 
 static int system_call(int number, int a, void *b, size_t c)
 {
@@ -45,7 +45,13 @@ static int system_call(int number, int a, void *b, size_t c)
 #else
 #include <stdlib.h>
 #include <unistd.h>
-#define new_arena(bytes) malloc(bytes) /* of the exact size, so that a sanitizer sees every access outside it */
+/* Of the exact size, so that a sanitizer sees every access outside it. */
+static void *new_arena(size_t bytes)
+{
+    void *memory;
+
+    return posix_memalign(&memory, 32, bytes) == 0 ? memory : NULL;
+}
 #endif
 
 static unsigned char *arena;

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from .broken_heaps import CONTROL, Breakage, Tiles
-from .conformance import HEAP, WORD, Conformance, Host, Subject
+from .conformance import HEAP, SMALL_HEAP, WORD, Conformance, Host, Subject
 from .djgpp_models import model, powers, quarters
 
 NO_HEAP, BREAK, BUCKET, SIZE, LIST_ADDRESS, LIST_BUCKET, LIST_LENGTH = range(1, 8)
@@ -54,6 +54,11 @@ class Djgpp(Conformance):
     @classmethod
     def host(cls, tmp_path_factory: pytest.TempPathFactory) -> Host:
         return DjgppHost(cls.subject, tmp_path_factory.mktemp(cls.subject.name))
+
+    def test_the_arena_starts_at_a_multiple_of_the_least_block(self, host: Host) -> None:
+        assert host.init(HEAP) == 0
+        assert host.init_at(host.arena + LEAST // 2, SMALL_HEAP) != 0
+        assert host.init_at(host.arena + LEAST, SMALL_HEAP) == 0
 
     def test_what_was_served_once_is_served_again(self, host: Host) -> None:
         for size in (1, HEAP // 2 - WORD):

@@ -32,9 +32,9 @@ OWN = {9: LIST_ADDRESS, 10: LIST_FREE_BIT, 11: LIST_LINK}
 """The violations of broken_lists that have another code here."""
 
 CLASS_OF_B = (SIZE - 2 * WORD).bit_length() - 1
-BITMAP = 2 * WORD
-LISTS = 3 * WORD
-"""Offsets in the control structure; the bitmap is padded to a word."""
+LISTS = 2 * WORD
+BITMAP = LISTS + 28 * 2 * WORD
+"""Offsets in the control structure."""
 
 
 class TestChecker:
