@@ -1,16 +1,18 @@
 """Worst, best and random states of best fit over an AVL tree.
 
 An allocation is a search, a removal and, where the block found is larger, an insertion of what is left; a deallocation
-is two removals and an insertion at most. Each goes down the tree and up again. The way is longest in the sparsest tree
-of a height: one subtree of every node is a level lower than the other, a Fibonacci tree. In it a removal on the lower
-side unbalances every node above: each is rotated, and what the rotations leave behind along the way is balanced, so
-that the insertion that follows goes down twice as many nodes and changes every one of them on its way up.
+is two removals and an insertion at most. Each goes the same way through the tree twice. The way is longest in the
+sparsest tree of a height: one subtree of every node is a level lower than the other, a Fibonacci tree. In it a removal
+on the lower side unbalances every node above: each is rotated, and what the rotations leave behind along the way is
+balanced, so that the insertion that follows goes down twice as many nodes and changes every one of them. A removal on
+the taller side goes down as many nodes and balances each without a rotation: that takes more instructions and touches
+fewer blocks.
 
 The state is built level by level: free blocks enter the tree in breadth-first order, with used ones (fences) between
 them, and no rotation ever happens while it is set up.
 
 On a core with a cache the fences also bring the nodes that are visited and rotated into the same two sets, where they
-evict each other: the way up misses again on what the way down has read.
+evict each other: the second way misses again on what the first has read.
 
 Sources: C06 table 1 (1.44 log2 is the height of such a tree); the state itself is not in the papers.
 """
@@ -32,6 +34,7 @@ from wcet_probe.scenarios.avl_shapes import (
     level_order,
     rotated_positions,
     size_of,
+    sparse,
     sparsest_nodes,
     spine,
 )
@@ -47,21 +50,34 @@ _DRIVER = "tree height = largest h with 2M(F(h + 2) - 1) + c <= H, F Fibonacci's
 _DRIVER_APART = f"{_DRIVER}, and the fences that keep nodes apart"
 _MODULI = tuple(1 << bits for bits in range(9, 14))
 """Distances of nodes in bytes that states are looked at for."""
+_STACK_BYTES = 192
+"""From what a call notes of its way down the tree to the end of the stack, which is a multiple of each of `_MODULI`."""
 _LEVELS_FOR_ROOM = 6
 """How much lower a tree is tried whose nodes are moved apart."""
 _MOST_BYTES_FOR_ALL_KINDS = 1 << 20
-"""Up to this heap single rotations and long ways are tried too: from 1 to 256 KiB they are never dearer."""
+"""Up to this heap single rotations are tried too: from 1 to 256 KiB they are never dearer."""
 
+_WHY_SPARSEST = (
+    "The tree is the sparsest of its height: no heap of this size holds a higher one in blocks of the least size."
+)
 _WHY_WORST_ALLOC = (
-    "The tree is the sparsest of its height: no heap of this size holds a higher one in blocks of the least size.",
+    _WHY_SPARSEST,
     (
         "The smallest block that fits is at the end of the path that goes to the lower side at every node: removing it "
         "unbalances every node on the way, and each is rotated, at best twice."
     ),
     (
         "The block is larger than the request: what is left is inserted where the rotations have left every node "
-        "balanced, so that all of them change on the way up."
+        "balanced, so that all of them change."
     ),
+)
+_WHY_LONG_ALLOC = (
+    _WHY_SPARSEST,
+    (
+        "The smallest block that fits is at the end of a longest path: removing it lowers each subtree on the way, and "
+        "leaves every node balanced without a rotation."
+    ),
+    "The block is larger than the request: what is left is inserted there, so that all of them change once more.",
 )
 _WHY_WORST_FREE = (
     "Both neighbours are free: two blocks leave the tree, one enters it.",
@@ -70,6 +86,14 @@ _WHY_WORST_FREE = (
         "removals rotate each node on their way, and neither mends the other's."
     ),
     "The merged block is the largest: it goes down the way that the first removal balanced, and changes every node.",
+)
+_WHY_LONG_FREE = (
+    _WHY_WORST_FREE[0],
+    (
+        "The neighbours are in different subtrees of the root, each at the end of a longest path: both removals lower "
+        "each subtree on their way, and leave every node balanced without a rotation."
+    ),
+    _WHY_WORST_FREE[2],
 )
 _WHY_FAILING = ("Every free block is too small: the way goes right to the end of the longest path, and finds nothing.",)
 
@@ -126,12 +150,15 @@ def _trace(
     """Free blocks of ``free_sizes`` in address order, freed in ``order``, each with a fence behind it; no more is free.
 
     Block i is in slot 2i, the fence behind it in slot 2i + 1. The headers of the blocks ``moved`` end where a line
-    does, at addresses that are congruent modulo ``modulus`` bytes.
+    does, at addresses that are congruent modulo ``modulus`` bytes, to those of the call's stack too: they evict each
+    other.
 
     Raises:
         HeapTooSmallError: the heap has no room to move them.
     """
-    between = list(fences(free_sizes, sizes.minimum, moved, residue=-HEADER_BYTES % modulus, modulus=modulus))
+    between = list(
+        fences(free_sizes, sizes.minimum, moved, residue=(-_STACK_BYTES - HEADER_BYTES) % modulus, modulus=modulus)
+    )
     rest = sizes.heap - HEADER_BYTES - sum(free_sizes) - sum(between)
     if rest < sizes.minimum:
         message = f"a heap of {sizes.heap} bytes cannot hold the scenario's state; give a larger --heap."
@@ -183,7 +210,7 @@ def _moduli(request: HeapRequest) -> tuple[int, ...]:
 
 
 def _other_kinds(request: HeapRequest) -> tuple[str, ...]:
-    return ("single", "long") if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else ()
+    return ("long", "single") if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else ("long",)
 
 
 def _alloc_plan(request: HeapRequest, kind: str, *, lower: int = 0, modulus: int = 1) -> ScenarioPlan:
@@ -208,7 +235,7 @@ def _alloc_plan(request: HeapRequest, kind: str, *, lower: int = 0, modulus: int
             f"malloc({cut - HEADER_BYTES}) removes one of {found} bytes, rotates {rotated} nodes and inserts "
             f"{sizes.rest} bytes"
         ),
-        why=_WHY_WORST_ALLOC,
+        why=_WHY_LONG_ALLOC if kind == "long" else _WHY_WORST_ALLOC,
         prediction={
             "tree height": height,
             "free blocks": count,
@@ -284,7 +311,7 @@ def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int], modulus: int 
             f"{height} with {count} nodes; free removes both, rotates about {sum(rotated)} nodes and inserts the "
             "merged block"
         ),
-        why=_WHY_WORST_FREE,
+        why=_WHY_LONG_FREE if kind == "long" else _WHY_WORST_FREE,
         prediction={
             "tree height": height,
             "free blocks": count,
@@ -302,7 +329,7 @@ def _free_plan(sizes: _Sizes, kind: str, heights: tuple[int, int], modulus: int 
 def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     sizes = _sizes(request)
     height = _highest(sizes, lambda _: 0, 1)
-    shape = spine(height, "long")
+    shape = sparse(height)
     count = size_of(shape)
     size = sizes.larger(sizes.minimum) - HEADER_BYTES
     return (
@@ -388,9 +415,9 @@ def _words(guest: GuestHeap) -> _Words:
     control, heap = guest.symbols["avl_best_fit_control"], guest.heap
     words = array("I", guest.read(heap.base_address, heap.size_bytes // 4 * 4))
     # control.first is the heap's base: read in the guest's byte order and in the host's, it tells both apart.
-    if int.from_bytes(guest.read(control + 4, 4), sys.byteorder) != heap.base_address:
+    if int.from_bytes(guest.read(control + 16, 4), sys.byteorder) != heap.base_address:
         words.byteswap()
-    return _Words(words, heap.base_address, guest.read_word(control))
+    return _Words(words, heap.base_address, guest.read_word(control + 8))
 
 
 def walk(guest: GuestHeap) -> Blocks:
@@ -487,8 +514,8 @@ def _free_facts(guest: GuestHeap, heap: _Words, blocks: Blocks, plan: ScenarioPl
 
 
 def _apart_on(guest: GuestHeap, way: list[tuple[int, int]], modulus: int) -> int:
-    """Nodes of ``way`` whose headers end at a multiple of ``modulus`` from the heap's start."""
-    return sum((node + HEADER_BYTES - guest.heap.base_address) % modulus == 0 for node, _ in way)
+    """Nodes of ``way`` whose headers end in the sets of the stack, ``modulus`` bytes apart."""
+    return sum((node + HEADER_BYTES + _STACK_BYTES - guest.heap.base_address) % modulus == 0 for node, _ in way)
 
 
 FAMILY = Family(

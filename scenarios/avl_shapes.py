@@ -43,10 +43,12 @@ def spine(height: int, kind: str) -> Shape | None:
 
     ``double`` and ``single``: the path always goes to the lower side, and the node's removal rotates every node on it
     twice or once. The node has a left child, which takes its place: the path ends there. ``long``: the path always goes
-    to the taller side, and the removal rotates nothing.
+    to the taller side, and the removal of the last node but one on it rotates nothing.
     """
     if height <= 0:
         return None
+    if height == 2 and kind == "long":
+        return joined(sparse(1), None)
     if height == 3 and kind != "long":
         return joined(sparse(1), _outward(2))
     if kind == "long":

@@ -53,170 +53,196 @@ static inline size_t block_size_for(size_t bytes)
     return size;
 }
 
-/* ---------------------------------------------------------------------------------------------- a way down the tree */
+/* --------------------------------------------------------------------------------------------------------- the tree */
 
-/* links[0] is the tree's root, each further link that of a child of the node the one before it leads to. The node at
- * depth d is thus *links[d]; links[length] is NULL: there the way ends. */
-struct path {
-    block_t **links[AVL_BEST_FIT_MAX_HEIGHT + 1];
-    unsigned length;
-};
+#define ROOT (avl_best_fit_control.head.child[0])
 
-#define NOWHERE (AVL_BEST_FIT_MAX_HEIGHT + 1u)
-
-/* Which child of the node at `depth` the path goes on to. */
-static inline unsigned side_at(const struct path *path, unsigned depth)
-{
-    return path->links[depth + 1] == &(*path->links[depth])->child[1];
-}
-
-static inline int is_below(const block_t *node, size_t size, const block_t *address)
+/* Whether the way to the key (size, address) goes left of `node`, 0, or right of it, 1: left of that very key. */
+static inline unsigned side_of(const block_t *node, size_t size, const block_t *address)
 {
     size_t own = size_of(node);
     return own != size ? own < size : (uintptr_t)node < (uintptr_t)address;
 }
 
-/* Goes to where a node with the key (size, address) would hang as a leaf, left of a node with that very key. Returns
- * the depth of the least node that is not below the key, NOWHERE if all are below. */
-static inline unsigned descend(struct path *path, size_t size, const block_t *address)
+static inline void set_link(block_t **link, block_t *node)
 {
-    block_t **link = &avl_best_fit_control.root;
-    unsigned depth = 0;
-    unsigned found = NOWHERE;
-
-    path->links[0] = link;
-    for (block_t *node = *link; node != NULL; node = *link) { /* loop: descent */
-        if (is_below(node, size, address)) {
-            link = &node->child[1];
-        } else {
-            found = depth;
-            link = &node->child[0];
-        }
-        /* point: down */
-        path->links[++depth] = link;
-    }
-    path->length = depth;
-    return found;
+    *link = node;
 }
 
-/* -------------------------------------------------------------------------------------------------------- balancing */
-
-/* The child on `side` of *link takes its place and has it as its other child. States are not touched. */
-static inline void rotate(block_t **link, unsigned side)
+/* As rebalance, for a constant side: so the places of the links in their blocks are constants. */
+static inline int rotate(block_t **link, block_t *node, unsigned side)
 {
-    block_t *down = *link;
-    block_t *up = down->child[side];
-
-    down->child[side] = up->child[side ^ 1];
-    up->child[side ^ 1] = down;
-    *link = up;
-}
-
-/* The subtree on `side` of *link is two levels taller than the other. Returns whether the whole has become lower. */
-static inline int rebalance(block_t **link, unsigned side)
-{
-    block_t *node = *link;
-    /* point: rebalance */
     block_t *child = node->child[side];
+    block_t *inner = child->child[side ^ 1];
     unsigned child_state = state_of(child);
 
     if (child_state == AVL_BEST_FIT_TALLER(side ^ 1)) { /* its inner subtree is the tall one: whose root comes up */
-        block_t *inner = child->child[side ^ 1];
         unsigned inner_state = state_of(inner);
-        rotate(&node->child[side], side ^ 1);
-        rotate(link, side);
-        set_state(node, inner_state == AVL_BEST_FIT_TALLER(side) ? inner_state ^ 1 : AVL_BEST_FIT_BALANCED);
-        set_state(child, inner_state == AVL_BEST_FIT_TALLER(side ^ 1) ? inner_state ^ 1 : AVL_BEST_FIT_BALANCED);
+        node->child[side] = inner->child[side ^ 1];
+        child->child[side ^ 1] = inner->child[side];
+        inner->child[side ^ 1] = node;
+        inner->child[side] = child;
         set_state(inner, AVL_BEST_FIT_BALANCED);
+        set_state(child, inner_state == AVL_BEST_FIT_TALLER(side ^ 1) ? inner_state ^ 1 : AVL_BEST_FIT_BALANCED);
+        set_state(node, inner_state == AVL_BEST_FIT_TALLER(side) ? inner_state ^ 1 : AVL_BEST_FIT_BALANCED);
+        set_link(link, inner);
         return 1;
     }
-    rotate(link, side);
+    node->child[side] = inner;
+    child->child[side ^ 1] = node;
+    set_link(link, child);
     if (child_state == AVL_BEST_FIT_BALANCED) {
-        set_state(node, AVL_BEST_FIT_TALLER(side));
         set_state(child, AVL_BEST_FIT_TALLER(side ^ 1));
         return 0;
     }
-    set_state(node, AVL_BEST_FIT_BALANCED);
     set_state(child, AVL_BEST_FIT_BALANCED);
+    set_state(node, AVL_BEST_FIT_BALANCED);
     return 1;
 }
 
-/* The subtree at the end of the path has become one level higher: up the path, until a subtree's height stays. */
-static inline void grown(const struct path *path)
+/* The subtree on `side` of `node`, which *link leads to, is two levels taller than the other: the child on that side
+ * takes the place of `node`, or a child of that does. Returns whether the whole has become lower. A call would store
+ * registers for each node of a way: hence the attribute. */
+__attribute__((always_inline)) static inline int rebalance(block_t **link, block_t *node, unsigned side)
 {
-    for (unsigned depth = path->length; depth-- > 0;) { /* loop: grow */
-        /* point: up */
-        block_t *node = *path->links[depth];
-        unsigned side = side_at(path, depth);
-        if (state_of(node) == AVL_BEST_FIT_TALLER(side)) {
-            rebalance(path->links[depth], side);
-            return;
-        }
-        if (state_of(node) != AVL_BEST_FIT_BALANCED) {
-            set_state(node, AVL_BEST_FIT_BALANCED);
-            return;
-        }
+    return side == 0 ? rotate(link, node, 0) : rotate(link, node, 1);
+}
+
+/* -------------------------------------------------------------------------------------------------------- insertion */
+
+/* `leaf`, with the key (size, leaf), is new in the tree. What is above it has become one level higher, up to the node
+ * that *top leads to: the last one on the way to it that was not balanced, or the root if all were. */
+static inline void grown(block_t **top, const block_t *leaf, size_t size)
+{
+    block_t *node = *top;
+    unsigned side = side_of(node, size, leaf);
+
+    for (block_t *below = node->child[side]; below != leaf;) { /* loop: grow */
+        unsigned side_below = side_of(below, size, leaf);
+        set_state(below, AVL_BEST_FIT_TALLER(side_below));
+        /* point: again */
+        below = below->child[side_below];
+    }
+    if (state_of(node) == AVL_BEST_FIT_TALLER(side))
+        rebalance(top, node, side);
+    else if (state_of(node) == AVL_BEST_FIT_BALANCED)
         set_state(node, AVL_BEST_FIT_TALLER(side));
-    }
+    else
+        set_state(node, AVL_BEST_FIT_BALANCED);
 }
-
-/* The subtree at the end of the path has become one level lower: up the path, until a subtree's height stays. */
-static inline void shrunk(const struct path *path)
-{
-    for (unsigned depth = path->length; depth-- > 0;) { /* loop: shrink */
-        /* point: up */
-        block_t *node = *path->links[depth];
-        unsigned side = side_at(path, depth);
-        if (state_of(node) == AVL_BEST_FIT_BALANCED) {
-            set_state(node, AVL_BEST_FIT_TALLER(side ^ 1));
-            return;
-        }
-        if (state_of(node) == AVL_BEST_FIT_TALLER(side))
-            set_state(node, AVL_BEST_FIT_BALANCED);
-        else if (!rebalance(path->links[depth], side ^ 1))
-            return;
-    }
-}
-
-/* ----------------------------------------------------------------------------------------------- insertion, removal */
 
 /* Makes `block` of `size` bytes a free one. Its neighbours are not free, its prev_physical is right. */
 static void release(block_t *block, size_t size)
 {
-    struct path path;
+    block_t **link = &ROOT;
+    block_t **top = link;
 
     block->size_and_state = size | AVL_BEST_FIT_BALANCED;
     next_physical(block)->prev_physical = block;
-    descend(&path, size, block);
+    for (block_t *node = *link; node != NULL; node = *link) { /* loop: descent */
+        /* point: down */
+        if (state_of(node) != AVL_BEST_FIT_BALANCED)
+            top = link;
+        link = &node->child[side_of(node, size, block)];
+    }
     block->child[0] = NULL;
     block->child[1] = NULL;
-    *path.links[path.length] = block;
-    grown(&path);
+    *link = block;
+    if (link != top) /* else it is the only node */
+        grown(top, block, size);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- removal */
+
+/* A way down the tree: nodes[0] is the head, nodes[1] the root, nodes[last] where it ends. Bit d of `sides` tells which
+ * child of nodes[d] it goes on to. */
+struct path {
+    block_t *nodes[AVL_BEST_FIT_MAX_HEIGHT + 1];
+    uint32_t sides;
+    unsigned last;
+};
+
+static inline unsigned side_at(const struct path *path, unsigned depth)
+{
+    return path->sides >> depth & 1;
+}
+
+/* What leads to nodes[depth]. */
+static inline block_t **link_to(const struct path *path, unsigned depth)
+{
+    return &path->nodes[depth - 1]->child[side_at(path, depth - 1)];
+}
+
+/* Goes to where a node with the key (size, address) would hang as a leaf, left of a node with that very key. Returns
+ * the depth of the least node that is not below the key, 0 if all are below. */
+static inline unsigned descend(struct path *path, size_t size, const block_t *address)
+{
+    unsigned found = 0;
+    unsigned depth = 0;
+    unsigned side = 0;
+
+    path->nodes[0] = &avl_best_fit_control.head;
+    path->sides = 0;
+    for (block_t *node = ROOT; node != NULL; node = node->child[side]) { /* loop: descent */
+        path->sides |= (uint32_t)side << depth;
+        /* point: down */
+        path->nodes[++depth] = node;
+        side = side_of(node, size, address);
+        if (side == 0)
+            found = depth;
+    }
+    path->last = depth;
+    return found;
+}
+
+/* Where the path ends, its subtree has become one level lower: up the path, until a subtree's height stays. */
+static inline void shrunk(const struct path *path)
+{
+    unsigned depth = path->last - 1;
+    block_t *node = path->nodes[depth];
+
+    while (depth > 0) { /* loop: shrink */
+        unsigned side = side_at(path, depth);
+        block_t *above = path->nodes[--depth];
+        /* point: up */
+        if (state_of(node) == AVL_BEST_FIT_BALANCED) {
+            set_state(node, AVL_BEST_FIT_TALLER(side ^ 1));
+            return;
+        }
+        if (state_of(node) == AVL_BEST_FIT_TALLER(side)) {
+            set_state(node, AVL_BEST_FIT_BALANCED);
+        } else {
+            /* point: rebalance */
+            block_t **link = &above->child[side_at(path, depth)];
+            if (!rebalance(link, node, side ^ 1))
+                return;
+        }
+        node = above;
+    }
 }
 
 /* Takes the least free block whose key is not below (size, address) out of the tree, or returns NULL. The way down went
- * left of it and from there right, as far as there were nodes: it ends behind the block that precedes it in the
- * tree, if one hangs below it, and that block can take its place. */
+ * left of it and from there right, as far as there were nodes: it ends at the block that precedes it in the tree, if
+ * one hangs below it, and that block can take its place. */
 static block_t *take(size_t size, const block_t *address)
 {
     struct path path;
     unsigned at = descend(&path, size, address);
-    if (at == NOWHERE)
+    if (at == 0)
         return NULL;
 
     /* point: found */
-    unsigned last = --path.length;
-    block_t *taken = *path.links[at];
-    if (last == at) {
-        *path.links[at] = taken->child[1];
+    block_t *taken = path.nodes[at];
+    if (at == path.last) {
+        *link_to(&path, at) = taken->child[1];
     } else {
-        block_t *heir = *path.links[last];
-        *path.links[last] = heir->child[0];
+        block_t *heir = path.nodes[path.last];
+        *link_to(&path, path.last) = heir->child[0];
         heir->child[0] = taken->child[0];
         heir->child[1] = taken->child[1];
         set_state(heir, state_of(taken));
-        *path.links[at] = heir;
-        path.links[at + 1] = &heir->child[0];
+        *link_to(&path, at) = heir;
+        path.nodes[at] = heir;
     }
     shrunk(&path);
     return taken;
@@ -233,7 +259,7 @@ int avl_best_fit_init(void *arena, size_t bytes)
 
     block_t *first = arena;
     block_t *sentinel = (void *)((unsigned char *)arena + bytes - AVL_BEST_FIT_HEADER_BYTES);
-    avl_best_fit_control.root = NULL;
+    ROOT = NULL;
     avl_best_fit_control.first = first;
     avl_best_fit_control.sentinel = sentinel;
     first->prev_physical = NULL;

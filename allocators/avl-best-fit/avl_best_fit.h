@@ -12,7 +12,8 @@
  * The tree: each free block is a node of it. Its key is (size, address), so that no two keys are equal and the block
  * taken is the lowest of the smallest that fit. For each node the heights of its two subtrees differ by at most one;
  * which of them is taller stands in the low bits of the block's size. Nodes know their children and not their parent:
- * an operation notes the path that it went down, and goes it up again.
+ * a removal notes the path that it went down, and goes it up again. An insertion changes no node above the last one on
+ * its way that was not balanced: it goes down once more from there.
  */
 #ifndef AVL_BEST_FIT_H
 #define AVL_BEST_FIT_H
@@ -75,7 +76,7 @@ struct avl_best_fit_block {
 
 /* What the allocator knows apart from the heap. All zero before avl_best_fit_init: then every malloc returns NULL. */
 struct avl_best_fit_control {
-    struct avl_best_fit_block *root;     /* NULL: no block is free */
+    struct avl_best_fit_block head;      /* no block: child[0] is the root, NULL if no block is free */
     struct avl_best_fit_block *first;    /* first block: the start of the arena */
     struct avl_best_fit_block *sentinel; /* header at the arena's end: size 0, never free */
 };

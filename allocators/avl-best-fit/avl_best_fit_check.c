@@ -95,7 +95,7 @@ static int check_tree(struct census *census)
 {
     struct visit visits[AVL_BEST_FIT_MAX_HEIGHT];
     const block_t *before = NULL;
-    const block_t *subtree = avl_best_fit_control.root;
+    const block_t *subtree = avl_best_fit_control.head.child[0];
     unsigned depth = 0;
     unsigned height = 0; /* of the subtree finished last, or of the empty one about to be */
 

@@ -68,7 +68,13 @@ class TestOtherSizes(Conformance):
 class Control(ctypes.Structure):
     """struct avl_best_fit_control."""
 
-    _fields_ = (("root", ctypes.c_size_t), ("first", ctypes.c_size_t), ("sentinel", ctypes.c_size_t))
+    _fields_ = (
+        ("header", 2 * ctypes.c_size_t),  # of the head, as both links
+        ("root", ctypes.c_size_t),
+        ("unused", ctypes.c_size_t),
+        ("first", ctypes.c_size_t),
+        ("sentinel", ctypes.c_size_t),
+    )
 
 
 class Block(ctypes.Structure):
