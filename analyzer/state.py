@@ -406,5 +406,5 @@ def is_defined_before(name: LeafName, place: int, now: tuple[int, int]) -> bool:
 
 
 def is_unknown(factor: int, number: StridedInterval) -> bool:
-    """Whether facts about pointers speak of a number that is added ``factor`` times: no range is known of it."""
-    return factor == 1 and number.extent >= _UNKNOWN_EXTENT
+    """Whether facts about pointers speak of a number: it is added or subtracted once, and no range is known of it."""
+    return factor in {1, (1 << number.bits) - 1} and number.extent >= _UNKNOWN_EXTENT
