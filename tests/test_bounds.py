@@ -29,6 +29,14 @@ from wcet_probe.toolchain import PACKAGED
 NAMES = allocator_names()
 HEAP_BYTES = 4096
 PARTS = [(name, target) for name in NAMES for target in TARGETS]
+REACHED_ON_MPC603E = (
+    ("half-fit", "worst-alloc"),
+    ("first-fit", "worst-free"),
+    ("best-fit", "worst-free"),
+    ("djgpp-sbrk", "worst-free"),
+    ("djgpp-carve", "worst-free"),
+)
+"""States whose cycles are the bound, every cache line that is charged included."""
 
 
 @cache
@@ -86,6 +94,13 @@ def test_no_scenario_contradicts_the_proof(name, target):
         assert report.measurement.cycles <= report.bound.cycles
         assert bool(report.plan.driver) == (report.plan.driver_value is not None)
         render(report, Console(file=io.StringIO()))
+
+
+@pytest.mark.usefixtures("proved_once")
+@pytest.mark.parametrize(("name", "scenario"), REACHED_ON_MPC603E)
+def test_the_bound_in_cycles_is_reached(name, scenario):
+    report = answer(name, "mpc603e", scenario)
+    assert report.measurement.cycles == report.bound.cycles
 
 
 def workload(name: str, operations: int, heap_bytes: int, seed: int) -> Sequence[tuple[int, int, int]]:
