@@ -82,6 +82,13 @@ def test_cama_keeps_its_promise(golden):
     golden("verify-sets-cama.txt", screen(report))
 
 
+@pytest.mark.parametrize("target", ["arm926ej-s", "cortex-m7"])
+def test_cama_keeps_to_its_sets_on_other_targets(target):
+    program = cama_program(target)
+    for role in ("malloc", "free"):
+        assert prove_sets(program, role, (HEAP_BYTES,), allowed_sets(program)).holds
+
+
 def test_cama_fits_on_80_columns(golden):
     assert max(map(len, screen(cama_report(), 80).splitlines())) <= 80
     golden("verify-sets-cama-80.txt", screen(cama_report(), 80, "ascii"))
