@@ -177,13 +177,15 @@ class Cama:
     def __init__(self, geometry: Geometry, heap_bytes: int, base: int = 0) -> None:
         self.geometry = geometry
         self.end = base + heap_bytes
-        self.top = base + geometry.alignment
+        area = geometry.area_from(base)
+        self.top = geometry.top_behind(area)
         self.available = 0
         self.areas: list[int] = []
         self.described: list[Described] = []
         self.small: dict[int, int] = {}
         self.lists: dict[tuple[int, int], list[int]] = {}
-        self._add_area(geometry.area_from(base))
+        self._add_area(area)
+        self._skip(base + geometry.alignment, area)
 
     def malloc(self, size_bytes: int, cache_set: int) -> int | None:
         """Start of the new block, or None."""
@@ -246,41 +248,43 @@ class Cama:
         if small:
             block.start, block.size = rest.start, rest.size
             self._list(block)
-        elif rest.size >= self.geometry.threshold and self._one_available():
+        elif rest.size >= self.geometry.threshold and self._can_describe():
+            top = area = self.top
+            if not self.available:
+                area = self.geometry.area_from(top)
+                self._add_area(area)
+                self.top = self.geometry.top_behind(area)
             block.size, block.free = size, False
             self._describe(rest)
             self._list(rest)
+            self._skip(top, area)
         else:
             block.free = False
 
-    def _one_available(self) -> bool:
-        area = self.geometry.area_from(self.top)
-        if not self.available and self.geometry.top_behind(area) <= self.end:
-            self._add_area(area)
-        return self.available > 0
+    def _can_describe(self) -> bool:
+        return self.available > 0 or self.geometry.top_behind(self.geometry.area_from(self.top)) <= self.end
 
     def _grow(self, size: int, cache_set: int) -> int | None:
-        geometry, wanting = self.geometry, self.available < _GROWTH_DESCRIPTORS
-        area = geometry.area_from(self.top)
-        start = geometry.start_in_set(geometry.top_behind(area) if wanting else self.top, cache_set)
+        geometry, top, wanting = self.geometry, self.top, self.available < _GROWTH_DESCRIPTORS
+        area = geometry.area_from(top)
+        behind = geometry.top_behind(area) if wanting else top
+        start = geometry.start_in_set(behind, cache_set)
         if start + size > self.end:
             return None
         if wanting:
             self._add_area(area)
-        self._skip_to(start)
+            self._skip(top, area)
+        self._skip(behind, start)
         self.top = start + size
         return start
 
     def _add_area(self, begin: int) -> None:
-        geometry = self.geometry
         self.areas.append(begin)
-        self.available += (geometry.area_end(begin) - begin) // geometry.descriptor_bytes - 1
-        self._skip_to(begin)
-        self.top = geometry.top_behind(begin)
+        self.available += (self.geometry.area_end(begin) - begin) // self.geometry.descriptor_bytes - 1
 
-    def _skip_to(self, start: int) -> None:
-        if start > self.top:
-            gap = Described(self.top, start - self.top, free=True)
+    def _skip(self, start: int, end: int) -> None:
+        if start < end:
+            gap = Described(start, end - start, free=True)
             self._describe(gap)
             self._list(gap)
 

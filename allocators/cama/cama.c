@@ -77,6 +77,17 @@ static inline union cama_word *head_of(unsigned set, unsigned class)
     return cama_word_at(CAMA_VECTOR_WORDS + class, set);
 }
 
+/* The first block of the list with this head: a small one, or the descriptor of a large one. */
+static inline void *first_of(const union cama_word *head)
+{
+    return head->first;
+}
+
+static inline void set_first(union cama_word *head, void *first)
+{
+    head->first = first;
+}
+
 static inline void mark_filled(unsigned set, unsigned class)
 {
     vector_of(set, class)->lists |= (uint32_t)1 << class % 32;
@@ -119,77 +130,88 @@ static inline uintptr_t end_of(const struct cama_descriptor *descriptor)
     return descriptor->start + size_of(descriptor);
 }
 
-/* A descriptor for [start, start + size_and_free), behind `left` in address order. There is one available. */
-static struct cama_descriptor *describe(struct cama_descriptor *left, uintptr_t start, size_t size_and_free)
+/* A descriptor for a block, not yet in the chain. One is available. */
+static inline struct cama_descriptor *describe(uintptr_t start, size_t size_and_free)
 {
     struct cama_descriptor *descriptor = cama_control.spare;
 
-    if (descriptor != NULL)
-        cama_control.spare = descriptor->next;
-    else
-        descriptor = cama_control.fresh++;
+    cama_control.spare = descriptor == cama_control.fresh ? ++cama_control.fresh : descriptor->left;
     cama_control.available--;
     descriptor->start = start;
     descriptor->size_and_free = size_and_free;
-    descriptor->left = left;
-    descriptor->right = left->right;
-    left->right->left = descriptor;
-    left->right = descriptor;
     return descriptor;
 }
 
-static inline void make_spare(struct cama_descriptor *descriptor)
+/* Puts a descriptor between two that are neighbours in address order. */
+static inline void put_between(struct cama_descriptor *left, struct cama_descriptor *descriptor,
+                               struct cama_descriptor *right)
 {
-    descriptor->next = cama_control.spare;
-    cama_control.spare = descriptor;
+    descriptor->left = left;
+    descriptor->right = right;
+    left->right = descriptor;
+    right->left = descriptor;
 }
 
-/* Takes a descriptor, which is in no free list, out of the chain. */
-static void forget(struct cama_descriptor *descriptor)
+/* Of a descriptor that leaves the chain. It may be in a free list still, for which it keeps prev and next. */
+static inline void make_spare(struct cama_descriptor *descriptor)
 {
-    descriptor->left->right = descriptor->right;
-    descriptor->right->left = descriptor->left;
-    make_spare(descriptor);
+    descriptor->left = cama_control.spare;
+    cama_control.spare = descriptor;
     cama_control.available++;
 }
 
 /* Puts a free block into its list, if it is no gap below the threshold. */
-static void insert(struct cama_descriptor *descriptor)
+static inline void insert(struct cama_descriptor *descriptor, uintptr_t start, size_t size)
 {
-    if (size_of(descriptor) < CAMA_THRESHOLD)
+    if (size < CAMA_THRESHOLD)
         return;
 
-    unsigned set = set_of(descriptor->start);
-    unsigned class = class_of(size_of(descriptor));
+    unsigned set = set_of(start);
+    unsigned class = class_of(size);
     union cama_word *head = head_of(set, class);
+    struct cama_descriptor *first = first_of(head);
 
+    set_first(head, descriptor);
     descriptor->prev = NULL;
-    descriptor->next = head->large;
-    if (head->large != NULL)
-        head->large->prev = descriptor;
+    descriptor->next = first;
+    if (first != NULL)
+        first->prev = descriptor;
     else
         mark_filled(set, class);
-    head->large = descriptor;
+}
+
+/* Takes the first block out of the list of this set and class, whose head is known. */
+static inline void take_first(struct cama_descriptor *first, union cama_word *head, unsigned set, unsigned class)
+{
+    struct cama_descriptor *next = first->next;
+
+    set_first(head, next);
+    if (next != NULL)
+        next->prev = NULL;
+    else
+        mark_empty(set, class);
 }
 
 /* Takes a free block out of its list, wherever it stands there, if it is in one. */
-static void detach(struct cama_descriptor *descriptor)
+static inline void detach(struct cama_descriptor *descriptor)
 {
     if (size_of(descriptor) < CAMA_THRESHOLD)
         return;
-    if (descriptor->next != NULL)
-        descriptor->next->prev = descriptor->prev;
-    if (descriptor->prev != NULL) {
-        descriptor->prev->next = descriptor->next;
-        return;
+
+    struct cama_descriptor *prev = descriptor->prev;
+
+    if (prev != NULL) {
+        struct cama_descriptor *next = descriptor->next;
+
+        prev->next = next;
+        if (next != NULL)
+            next->prev = prev;
+    } else {
+        unsigned set = set_of(descriptor->start);
+        unsigned class = class_of(size_of(descriptor));
+
+        take_first(descriptor, head_of(set, class), set, class);
     }
-
-    unsigned set = set_of(descriptor->start);
-    unsigned class = class_of(size_of(descriptor));
-
-    head_of(set, class)->large = descriptor->next;
-    if (descriptor->next == NULL)
-        mark_empty(set, class);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ break */
@@ -215,29 +237,40 @@ static inline uintptr_t top_behind(uintptr_t begin)
     return area_end(begin) + CAMA_ALIGNMENT;
 }
 
-/* The break-like provider: moves the break up to `to`. What it skips becomes a free block. One descriptor is available
- * if anything is skipped. */
-static void skip_to(uintptr_t to)
-{
-    if (to > cama_control.top)
-        insert(describe(cama_control.sentinel.left, cama_control.top, (to - cama_control.top) | CAMA_FREE_BIT));
-    cama_control.top = to;
-}
-
-/* Lays out an area at `begin`. At most one descriptor is available, and then it is spare or fresh. */
-static void add_area(uintptr_t begin)
+/* Lays out an area at `begin`, which the break shall be behind. At most one descriptor is available: the first spare. */
+static inline void add_area(uintptr_t begin)
 {
     struct cama_area *area = (void *)begin;
+    struct cama_descriptor *fresh = (void *)(begin + CAMA_DESCRIPTOR_BYTES);
 
-    if (cama_control.available != 0 && cama_control.spare == NULL)
-        make_spare(cama_control.fresh);
-    cama_control.fresh = (void *)(begin + CAMA_DESCRIPTOR_BYTES);
-    cama_control.available += (uint32_t)((area_end(begin) - begin) / CAMA_DESCRIPTOR_BYTES) - 1;
     cama_control.newest->newer = area;
     cama_control.newest = area;
     area->newer = NULL;
-    skip_to(begin);
-    cama_control.top = top_behind(begin);
+    if (cama_control.available != 0)
+        cama_control.spare->left = fresh;
+    else
+        cama_control.spare = fresh;
+    cama_control.fresh = fresh;
+    cama_control.available += (uint32_t)((area_end(begin) - begin) / CAMA_DESCRIPTOR_BYTES) - 1;
+}
+
+/* Puts the descriptor of a block at the break behind all others. */
+static inline void append(struct cama_descriptor *descriptor)
+{
+    put_between(cama_control.sentinel.left, descriptor, &cama_control.sentinel);
+}
+
+/* What the break skips on its way becomes a free block. One descriptor is available if anything is skipped. Inlined, as a
+ * call would cost more accesses to the stack than it has others. */
+__attribute__((always_inline)) static inline void skip(uintptr_t from, uintptr_t to)
+{
+    if (from >= to)
+        return;
+
+    struct cama_descriptor *descriptor = describe(from, (to - from) | CAMA_FREE_BIT);
+
+    insert(descriptor, from, to - from);
+    append(descriptor);
 }
 
 /* The first start from `from` on that is in this set. */
@@ -248,28 +281,53 @@ static inline uintptr_t start_in_set(uintptr_t from, unsigned set)
     return sets == 0 ? from : (from & ~(uintptr_t)(CAMA_LINE_BYTES - 1)) + (uintptr_t)sets * CAMA_LINE_BYTES;
 }
 
-/* Moves the break behind a new block of this set and size, its start at the result; 0 iff the arena is at its end. */
-static uintptr_t grow(size_t size, unsigned set)
-{
-    int descriptors_want = cama_control.available < GROWTH_DESCRIPTORS;
-    uintptr_t area = area_from(cama_control.top);
-    uintptr_t start = start_in_set(descriptors_want ? top_behind(area) : cama_control.top, set);
+/* ------------------------------------------------------------------------------------------------------ used blocks */
 
-    if (start > cama_control.end || size > cama_control.end - start)
-        return 0;
-    if (descriptors_want)
-        add_area(area);
-    skip_to(start);
-    cama_control.top = start + size;
-    return start;
-}
-
-/* ----------------------------------------------------------------------------------------------------- small blocks */
-
-static inline struct cama_small *small_at(uintptr_t start)
+/* The word before a block: the tag of a small one, the address of the descriptor of a used large one. */
+static inline uintptr_t *word_before(uintptr_t start)
 {
     return (void *)(start - CAMA_HEADER_BYTES);
 }
+
+static inline uintptr_t tag_of(unsigned class)
+{
+    return ((uintptr_t)class << CAMA_SMALL_CLASS_SHIFT) | CAMA_SMALL_BIT;
+}
+
+/* The used block at `start`, after what is to be known of it stands before it. */
+static inline void *as_used(uintptr_t start, uintptr_t word)
+{
+    *word_before(start) = word;
+    return (void *)start;
+}
+
+/* A new block of this size, at the first start in this set from the break on; NULL iff the arena is at its end. */
+static void *grow(size_t size, unsigned set)
+{
+    uintptr_t top = cama_control.top;
+    uintptr_t area = area_from(top);
+    int descriptors_want = cama_control.available < GROWTH_DESCRIPTORS;
+    uintptr_t from = descriptors_want ? top_behind(area) : top;
+    uintptr_t start = start_in_set(from, set);
+
+    if (start > cama_control.end || size > cama_control.end - start)
+        return NULL;
+    if (descriptors_want) {
+        add_area(area);
+        skip(top, area);
+    }
+    skip(from, start);
+    cama_control.top = start + size;
+    if (size < CAMA_THRESHOLD)
+        return as_used(start, tag_of(class_of(size)));
+
+    struct cama_descriptor *descriptor = describe(start, size);
+
+    append(descriptor);
+    return as_used(start, (uintptr_t)descriptor);
+}
+
+/* ----------------------------------------------------------------------------------------------------- small blocks */
 
 static inline void *small_start(struct cama_small *small)
 {
@@ -279,9 +337,9 @@ static inline void *small_start(struct cama_small *small)
 static void *pop_small(unsigned set, unsigned class)
 {
     union cama_word *head = head_of(set, class);
-    struct cama_small *small = head->small;
+    struct cama_small *small = first_of(head);
 
-    head->small = small->next;
+    set_first(head, small->next);
     if (small->next == NULL)
         mark_empty(set, class);
     small->tag &= ~CAMA_SMALL_FREE_BIT;
@@ -295,138 +353,77 @@ static void free_small(struct cama_small *small)
     union cama_word *head = head_of(set, class);
 
     small->tag |= CAMA_SMALL_FREE_BIT;
-    small->next = head->small;
-    head->small = small;
+    small->next = first_of(head);
+    set_first(head, small);
     mark_filled(set, class);
 }
 
-/* Cuts `size` bytes off the front of a free large block; the rest keeps the descriptor. */
-static uintptr_t carve(struct cama_descriptor *descriptor, size_t size)
+/* Leaves a free large block that is in no list the `rest` bytes from `start` on, and puts it into a list. */
+static inline void carve(struct cama_descriptor *descriptor, uintptr_t start, size_t rest)
 {
-    uintptr_t start = descriptor->start;
-
-    detach(descriptor);
-    descriptor->start += size;
-    descriptor->size_and_free -= size;
-    insert(descriptor);
-    return start;
-}
-
-static void *malloc_small(size_t size, unsigned set)
-{
-    unsigned class = class_of(size);
-    unsigned found = find(set, class);
-    uintptr_t start;
-
-    if (found < FIRST_LARGE)
-        return pop_small(set, found);
-    if (found < CAMA_CLASSES)
-        start = carve(head_of(set, found)->large, size);
-    else
-        start = grow(size, set);
-    if (start == 0)
-        return NULL;
-    small_at(start)->tag = ((uintptr_t)class << CAMA_SMALL_CLASS_SHIFT) | CAMA_SMALL_BIT;
-    return (void *)start;
+    descriptor->start = start;
+    descriptor->size_and_free = rest | CAMA_FREE_BIT;
+    insert(descriptor, start, rest);
 }
 
 /* ----------------------------------------------------------------------------------------------------- large blocks */
 
-/* The word before a used large block. */
-static inline struct cama_descriptor **back_pointer(uintptr_t start)
+/* Makes a free block that is in no list a used one of `size` bytes, and frees the `rest` from `start` on. If the rest
+ * cannot be a large block or be described, not even in a new area, it stays with the block. */
+static inline void cut(struct cama_descriptor *descriptor, uintptr_t start, size_t size, size_t rest)
 {
-    return (void *)(start - CAMA_HEADER_BYTES);
-}
+    uintptr_t top = cama_control.top;
+    uintptr_t area = cama_control.available == 0 ? area_from(top) : top;
 
-/* The used block at `start`, after its descriptor is known to it. */
-static inline void *as_used(struct cama_descriptor *descriptor, uintptr_t start)
-{
-    *back_pointer(start) = descriptor;
-    return (void *)start;
-}
-
-/* A free block of this set that holds `size` bytes, or NULL: the first of the size's own class, where blocks may be too
- * small, or any of the larger classes. */
-static inline struct cama_descriptor *find_large(size_t size, unsigned set)
-{
-    unsigned class = class_of(size);
-    struct cama_descriptor *first = head_of(set, class)->large;
-
-    if (first != NULL && size_of(first) >= size)
-        return first;
-    class = find(set, class + 1);
-    return class < CAMA_CLASSES ? head_of(set, class)->large : NULL;
-}
-
-/* Whether a descriptor is available, if need be from a new area. */
-static inline int descriptor_available(void)
-{
-    if (cama_control.available != 0)
-        return 1;
-
-    uintptr_t area = area_from(cama_control.top);
-    if (top_behind(area) > cama_control.end)
-        return 0;
-    add_area(area);
-    return 1;
-}
-
-/* Makes a free block a used one of `size` bytes and frees the rest, if that can be a large block and be described. */
-static void cut(struct cama_descriptor *descriptor, size_t size)
-{
-    size_t rest = size_of(descriptor) - size;
-
-    detach(descriptor);
-    if (rest >= CAMA_THRESHOLD && descriptor_available()) {
-        descriptor->size_and_free = size;
-        insert(describe(descriptor, descriptor->start + size, rest | CAMA_FREE_BIT));
-    } else {
-        descriptor->size_and_free &= ~CAMA_FREE_BIT;
+    if (rest < CAMA_THRESHOLD || (cama_control.available == 0 && top_behind(area) > cama_control.end)) {
+        descriptor->size_and_free = size + rest;
+        return;
     }
-}
-
-static void *malloc_large(size_t size, unsigned set)
-{
-    struct cama_descriptor *descriptor = find_large(size, set);
-
-    if (descriptor != NULL) {
-        cut(descriptor, size);
-    } else {
-        uintptr_t start = grow(size, set);
-        if (start == 0)
-            return NULL;
-        descriptor = describe(cama_control.sentinel.left, start, size);
+    if (cama_control.available == 0) {
+        add_area(area);
+        cama_control.top = top_behind(area);
     }
-    return as_used(descriptor, descriptor->start);
-}
+    descriptor->size_and_free = size;
 
-/* Appends the free block `right` to the block `left` before it. Neither is in a list. */
-static inline void merge(struct cama_descriptor *left, struct cama_descriptor *right)
-{
-    left->size_and_free += size_of(right);
-    forget(right);
+    struct cama_descriptor *behind = describe(start, rest | CAMA_FREE_BIT);
+
+    put_between(descriptor, behind, descriptor->right);
+    insert(behind, start, rest);
+    skip(top, area);
 }
 
 static void free_large(struct cama_descriptor *descriptor)
 {
     struct cama_descriptor *left = descriptor->left;
     struct cama_descriptor *right = descriptor->right;
+    uintptr_t start = descriptor->start;
+    uintptr_t end = end_of(descriptor);
 
-    descriptor->size_and_free |= CAMA_FREE_BIT;
-    if (is_free(right) && right->start == end_of(descriptor)) {
-        detach(right);
-        merge(descriptor, right);
+    if (is_free(right) && right->start == end) {
+        struct cama_descriptor *merged = right;
+
+        end = end_of(merged);
+        right = merged->right;
+        make_spare(merged);
+        detach(merged);
     }
-    if (is_free(left) && end_of(left) == descriptor->start) {
-        detach(left);
-        merge(left, descriptor);
+    if (is_free(left) && end_of(left) == start) {
+        make_spare(descriptor);
+        start = left->start;
         descriptor = left;
+        left = left->left;
+        detach(descriptor);
     }
-    if (end_of(descriptor) == cama_control.top) {
-        cama_control.top = descriptor->start;
-        forget(descriptor);
+    if (end == cama_control.top) {
+        cama_control.top = start;
+        make_spare(descriptor);
+        left->right = right;
+        right->left = left;
     } else {
-        insert(descriptor);
+        descriptor->size_and_free = (end - start) | CAMA_FREE_BIT;
+        descriptor->right = right;
+        right->left = descriptor;
+        insert(descriptor, start, end - start);
     }
 }
 
@@ -436,7 +433,7 @@ static void forget_all_lists(void)
 {
     for (size_t plane = 0; plane < CAMA_PLANES; plane++) {
         for (size_t set = 0; set < CAMA_SETS; set++)
-            *cama_word_at(plane, set) = (union cama_word){.large = NULL};
+            *cama_word_at(plane, set) = (union cama_word){.first = NULL};
     }
 }
 
@@ -455,14 +452,28 @@ int cama_init(void *arena, size_t bytes)
     forget_all_lists();
     cama_control.arena = begin;
     cama_control.end = begin + bytes;
-    cama_control.top = begin + CAMA_ALIGNMENT;
-    cama_control.spare = NULL;
+    cama_control.top = top_behind(area);
     cama_control.available = 0;
     cama_control.sentinel.left = &cama_control.sentinel;
     cama_control.sentinel.right = &cama_control.sentinel;
     cama_control.oldest = cama_control.newest = (void *)area;
     add_area(area);
+    skip(begin + CAMA_ALIGNMENT, area);
     return 0;
+}
+
+/* The class of the list in this set whose first block is taken for `size` bytes; CAMA_CLASSES if there is none. In the
+ * own class of a large block that first block may be too small. */
+static inline unsigned find_fitting(size_t size, unsigned set)
+{
+    unsigned class = class_of(size);
+
+    if (size >= CAMA_THRESHOLD) {
+        struct cama_descriptor *first = first_of(head_of(set, class));
+        if (first == NULL || size_of(first) < size)
+            class++;
+    }
+    return find(set, class);
 }
 
 void *cama_malloc(size_t bytes, unsigned set)
@@ -471,7 +482,24 @@ void *cama_malloc(size_t bytes, unsigned set)
         return NULL;
 
     size_t size = block_size(bytes);
-    return size < CAMA_THRESHOLD ? malloc_small(size, set) : malloc_large(size, set);
+    unsigned class = find_fitting(size, set);
+    if (class < FIRST_LARGE)
+        return pop_small(set, class);
+    if (class == CAMA_CLASSES)
+        return grow(size, set);
+
+    union cama_word *head = head_of(set, class);
+    struct cama_descriptor *descriptor = first_of(head);
+    uintptr_t start = descriptor->start;
+    size_t rest = size_of(descriptor) - size;
+
+    take_first(descriptor, head, set, class);
+    if (size < CAMA_THRESHOLD) {
+        carve(descriptor, start + size, rest);
+        return as_used(start, tag_of(class_of(size)));
+    }
+    cut(descriptor, start + size, size, rest);
+    return as_used(start, (uintptr_t)descriptor);
 }
 
 void cama_free(void *block)
@@ -479,9 +507,9 @@ void cama_free(void *block)
     if (block == NULL)
         return;
 
-    struct cama_small *small = small_at((uintptr_t)block);
-    if ((small->tag & CAMA_SMALL_BIT) != 0)
-        free_small(small);
+    uintptr_t word = *word_before((uintptr_t)block);
+    if ((word & CAMA_SMALL_BIT) != 0)
+        free_small((void *)word_before((uintptr_t)block));
     else
-        free_large(*back_pointer((uintptr_t)block));
+        free_large((void *)word);
 }

@@ -137,7 +137,7 @@ struct cama_control {
     uintptr_t arena;                 /* start of the arena */
     uintptr_t end;                   /* its end, which the break never passes */
     uintptr_t top;                   /* the break */
-    struct cama_descriptor *spare;   /* descriptors that were used and are not, linked by next */
+    struct cama_descriptor *spare;   /* the next to be used: those used before, linked by left, up to fresh */
     struct cama_descriptor *fresh;   /* in the newest area, the first that never was used */
     uint32_t available;              /* how many descriptors are spare or fresh */
     struct cama_area *newest;        /* descriptor areas: the last */
@@ -147,9 +147,8 @@ struct cama_control {
 
 /* A word of the tables. */
 union cama_word {
-    uint32_t lists;                /* of a bit vector: bit c, the list of class c, or 32 + c, is not empty */
-    struct cama_small *small;      /* head of the list of a small class, or NULL */
-    struct cama_descriptor *large; /* head of the list of a large class, or NULL */
+    uint32_t lists; /* of a bit vector: bit c, the list of class c, or 32 + c, is not empty */
+    void *first;    /* head of a list: a struct cama_small, or cama_descriptor if the class is large, or NULL */
 };
 
 /*

@@ -185,7 +185,7 @@ static int check_available(const struct heap_census *census)
     struct census all = census->descriptors;
     size_t left = cama_control.available;
 
-    for (const struct cama_descriptor *spare = cama_control.spare; spare != NULL; spare = spare->next) {
+    for (const struct cama_descriptor *spare = cama_control.spare; spare != cama_control.fresh; spare = spare->left) {
         if (left == 0 || !may_be_descriptor(spare))
             return CAMA_BAD_SPARE;
         count(&all, (uintptr_t)spare);
@@ -201,7 +201,7 @@ static int check_available(const struct heap_census *census)
 /* `limit` is how many blocks there are: a list with more of them never ends. */
 static int check_small_list(size_t set, size_t class, size_t limit, struct census *census)
 {
-    for (const struct cama_small *small = cama_word_at(CAMA_VECTOR_WORDS + class, set)->small; small != NULL;
+    for (const struct cama_small *small = cama_word_at(CAMA_VECTOR_WORDS + class, set)->first; small != NULL;
          small = small->next) {
         const uintptr_t start = (uintptr_t)small + CAMA_HEADER_BYTES;
         if (!may_be_start(start))
@@ -221,7 +221,7 @@ static int check_small_list(size_t set, size_t class, size_t limit, struct censu
 static int check_large_list(size_t set, size_t class, struct census *census)
 {
     const struct cama_descriptor *prev = NULL;
-    const struct cama_descriptor *descriptor = cama_word_at(CAMA_VECTOR_WORDS + class, set)->large;
+    const struct cama_descriptor *descriptor = cama_word_at(CAMA_VECTOR_WORDS + class, set)->first;
 
     while (descriptor != NULL) {
         if (!may_be_descriptor(descriptor))
@@ -249,7 +249,7 @@ static int check_set(size_t set, size_t small_limit, struct census *small, struc
                                                          : check_large_list(set, class, large);
             if (violation != CAMA_HEAP_SOUND)
                 return violation;
-            lists |= (uint32_t)(cama_word_at(CAMA_VECTOR_WORDS + class, set)->large != NULL) << class % 32;
+            lists |= (uint32_t)(cama_word_at(CAMA_VECTOR_WORDS + class, set)->first != NULL) << class % 32;
         }
         if (cama_word_at(word, set)->lists != lists)
             return CAMA_BAD_VECTOR;

@@ -59,7 +59,7 @@ static uint32_t do_free(uint32_t slot)
 
 static uint32_t execute(const uint32_t operation[3])
 {
-    void *const places[] = {arena, arena + 1, NULL, (void *)(UINTPTR_MAX - 4095)};
+    void *const places[] = {arena, arena + 1, NULL, (void *)(UINTPTR_MAX - 4095), arena + CAMA_RESERVED_BYTES};
 
     switch (operation[0]) {
     case INIT:

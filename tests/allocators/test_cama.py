@@ -404,25 +404,62 @@ def cut_without_descriptors(geometry, heap_bytes):
     yield MALLOC, size, own[2], model.malloc(size, own[2])
 
 
+def leave_a_list(geometry, heap_bytes):
+    """Merges take blocks out of a list of three: from its middle, from its end, the only one. Steps as above."""
+    model = Cama(geometry, heap_bytes)
+    sizes = (geometry.threshold, geometry.threshold, geometry.page_bytes - 2 * geometry.threshold)
+    starts = []
+    for size in 3 * sizes:
+        cache_set = geometry.set_of(model.top)
+        starts.append(model.malloc(size - WORD, cache_set))
+        yield MALLOC, size - WORD, cache_set, starts[-1]
+    for slot in (0, 3, 6, 4, 1, 7):
+        model.free(starts[slot])
+        yield FREE, slot, starts[slot], None
+
+
+def area_at_the_break(geometry, heap_bytes):
+    """The break stands where the area begins that is wanted: nothing is skipped. Steps as above."""
+    model = Cama(geometry, heap_bytes)
+
+    def malloc(size):
+        cache_set = geometry.set_of(model.top)
+        return MALLOC, size - WORD, cache_set, model.malloc(size - WORD, cache_set)
+
+    while model.available > 2:
+        yield malloc(geometry.threshold)
+    yield malloc(-model.top % geometry.page_bytes)
+    assert geometry.area_from(model.top) == model.top
+    yield malloc(geometry.threshold)
+
+
 def drive(program):
     """Random operations with every parameter default; every answer as predicted, every heap sound."""
     geometry = geometry_of({})
     steps, expected = [(MALLOC, 8, 0), (FREE, NONE, 0)], [NONE, 0]
+
+    def extend(operations):
+        for code, argument, other, start in operations:
+            steps.append((code, argument, other))
+            expected.append(0 if code == FREE else NONE if start is None else start)
+
     for heap_bytes in (1 << 14, 1 << 16, 1 << 18):
         steps += [(INIT, heap_bytes, 0), (MALLOC, NONE - 3, 0), (MALLOC, 8, 128)]
         expected += [0, NONE, NONE]
         for place, size in ((0, 1024), (0, 1 << 29), (1, 4096), (2, 4096), (3, 4096)):
             steps.append((INIT_AT, size, place))
             expected.append(1)
-        for code, argument, other, start in random_steps(heap_bytes, geometry, heap_bytes, 1500):
-            steps.append((code, argument, other))
-            expected.append(0 if code == FREE else NONE if start is None else start)
+        extend(random_steps(heap_bytes, geometry, heap_bytes, 1500))
     for heap_bytes in (1 << 14, 4608):  # with room for another area, and without
         steps += [(INIT, 1 << 14, 0), (INIT_AT, heap_bytes, 0)]
         expected += [0, 0]
-        for code, argument, other, start in cut_without_descriptors(geometry, heap_bytes):
-            steps.append((code, argument, other))
-            expected.append(0 if code == FREE else NONE if start is None else start)
+        extend(cut_without_descriptors(geometry, heap_bytes))
+    for operations in (leave_a_list, area_at_the_break):
+        steps.append((INIT, 1 << 16, 0))
+        expected.append(0)
+        extend(operations(geometry, 1 << 16))
+    steps += [(INIT, 1 << 16, 0), (INIT_AT, 1 << 15, 4)]  # the last with a free block before its area
+    expected += [0, 0]
     stdin = b"".join(struct.pack("=III", *step) for step in steps)
     done = subprocess.run([program], input=stdin, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
