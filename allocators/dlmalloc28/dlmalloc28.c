@@ -151,6 +151,7 @@ static inline void insert_tree(chunk *c, size_t size)
     chunk *node = control.tree_bins[index];
     /* loop: down */
     for (uint32_t key = tree_key(size, index); size_of(node) != size; key <<= 1) {
+        /* point: passed */
         chunk **below = &node->child[top_bit(key)];
         if (*below == NULL) {
             *below = c;
@@ -260,24 +261,25 @@ static inline struct fit better(struct fit fit, chunk *c, size_t size)
 static inline struct fit smallest_below(chunk *node, size_t size, struct fit fit)
 {
     /* loop: leftmost */
-    while (node != NULL) {
+    do {
         fit = better(fit, node, size);
         node = node->child[0] != NULL ? node->child[0] : node->child[1];
-    }
+    } while (node != NULL);
     return fit;
 }
 
 /*
- * The best fit of the trie of this size. A chunk that fits lies on the path of the size's bits, or in a right subtree
+ * The best fit of the trie of this size, which is not empty. A chunk that fits lies on the path of the size's bits, or in a right subtree
  * beside it. The deepest of these subtrees holds smaller chunks than the others. An equal size fits best.
  */
 static inline struct fit best_of_tree(size_t size, unsigned index, struct fit fit)
 {
     chunk *deepest_right = NULL;
     chunk *node = control.tree_bins[index];
+    uint32_t key = tree_key(size, index);
 
     /* loop: search */
-    for (uint32_t key = tree_key(size, index); node != NULL; key <<= 1) {
+    do {
         fit = better(fit, node, size);
         if (fit.spare == 0)
             return fit;
@@ -286,8 +288,9 @@ static inline struct fit best_of_tree(size_t size, unsigned index, struct fit fi
         node = top_bit(key) != 0 ? right : left;
         if (right != NULL && right != node)
             deepest_right = right;
-    }
-    return smallest_below(deepest_right, size, fit);
+        key <<= 1;
+    } while (node != NULL);
+    return deepest_right != NULL ? smallest_below(deepest_right, size, fit) : fit;
 }
 
 /* The best fit of all tries for a large request; the best is NULL if there is none. */
