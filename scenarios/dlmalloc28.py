@@ -168,6 +168,7 @@ def _free_walks(tries: Tries, plan: ScenarioPlan) -> dict[str, int]:
     return {
         "nodes below the left root": len(tries.to_leaf(left)),
         "nodes below the right root": len(tries.to_leaf(right)),
+        "children of the roots": sum(child != 0 for root in (left, right) for child in root.children),
         "nodes above the merged": len(path) - sum(node in path for node in moved),
         "bytes of the merged chunk": merged,
     }

@@ -16,7 +16,7 @@ from wcet_probe.model.scenario import ScenarioPlan
 from wcet_probe.scenarios.dlmalloc28_heap import HEADER_BYTES, MINIMUM_BYTES, Layout, Trie
 from wcet_probe.scenarios.families import HeapRequest
 
-SEARCH, LEFTMOST, TO_LEAF, INSERT = 24, 13, 11, 9
+SEARCH, LEFTMOST, TO_LEAF, INSERT = 20, 13, 8, 9
 _LINE = 60
 """About what a visited node costs: instructions by kind of walk, and, with a cache, cycles of its line. They only rank
 designs; what counts is measured."""

@@ -73,17 +73,27 @@ def _free_designs(heap: int, fence: int) -> Iterator[_FreeDesign]:
 
 
 def _build_free(design: _FreeDesign) -> Iterator[Chains]:
-    """Sizes that make the design true, at most once."""
-    built = _build_between(design)
-    return iter((built,) if built else ())
+    """Sizes that make the design true: with two children of each root, which takes more memory, and with one."""
+    built = [_build_between(design, fork=fork) for fork in (True, False)]
+    return (chains for chains in built if chains)
 
 
-def _build_between(design: _FreeDesign) -> Chains | None:
-    left = design.left.path(0, range(design.left_below + 1), range(1 << design.left.levels))
+def _rooted(trie: Trie, below: int, *, fork: bool) -> list[int] | None:
+    """Units of a root, of nodes below it that a leaf is looked for along, and of another child of the root."""
+    half = 1 << (trie.levels - 1)
+    chain = trie.path(half if fork else 0, range(below + 1), range(2 * half))
+    other = trie.path(0, range(1, 2), range(half), chain or ()) if fork else []
+    return None if chain is None or other is None else chain + other
+
+
+def _build_between(design: _FreeDesign, *, fork: bool) -> Chains | None:
+    is_apart = design.merged != design.right
+    fork = fork and is_apart and min(design.left_below, design.right_below) > 0
+    left = _rooted(design.left, design.left_below, fork=fork)
     if left is None:
         return None
     before = design.left.size(left[0])
-    built = _merged_apart(design, before) if design.merged != design.right else _merged_beside(design, before)
+    built = _merged_apart(design, before, fork=fork) if is_apart else _merged_beside(design, before)
     if built is None:
         return None
     right, inserted, merged = built
@@ -91,7 +101,7 @@ def _build_between(design: _FreeDesign) -> Chains | None:
     if own < MINIMUM_BYTES:
         return None
     chains = [before, right[0], *(design.left.size(u) for u in left[1:]), *right[1:], *inserted]
-    how = "a third trie" if design.merged != design.right else "the right neighbour's trie"
+    how = "a third trie" if is_apart else "the right neighbour's trie"
     return Chains(
         f"merged chunk into {how}",
         tuple(chains),
@@ -99,16 +109,17 @@ def _build_between(design: _FreeDesign) -> Chains | None:
         {
             "nodes below the left root": design.left_below,
             "nodes below the right root": design.right_below,
+            "children of the roots": (1 + fork) * ((design.left_below > 0) + (design.right_below > 0)),
             "nodes above the merged": design.inserted,
             "bytes of the merged chunk": merged,
         },
     )
 
 
-def _merged_apart(design: _FreeDesign, before: int) -> tuple[list[int], list[int], int] | None:
+def _merged_apart(design: _FreeDesign, before: int, *, fork: bool) -> tuple[list[int], list[int], int] | None:
     """Sizes of the right neighbour's trie and of the merged chunk's, and of the merged chunk."""
     trie, count = design.merged, design.inserted
-    right = design.right.path(0, range(design.right_below + 1), range(1 << design.right.levels))
+    right = _rooted(design.right, design.right_below, fork=fork)
     if right is None:
         return None
     sizes = [design.right.size(u) for u in right]

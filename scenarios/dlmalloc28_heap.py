@@ -26,7 +26,7 @@ _USED = 2
 _WORD_BYTES = 4
 _WINDOW_BYTES = 4096
 _TREE_MAP_AT = 24
-_TREE_BINS_AT = 28 + 32 * 8
+_TREE_BINS_AT = 32 + 32 * 8
 
 
 def request_of(size: int) -> int:

@@ -127,55 +127,62 @@ static inline unsigned top_bit(uint32_t key)
     return key >> 31;
 }
 
+static inline void become_node(chunk *c, chunk *parent, unsigned index)
+{
+    c->bin = index;
+    c->parent = parent;
+    c->child[0] = NULL;
+    c->child[1] = NULL;
+    dlist_init(&c->ring);
+}
+
 /* A new node hangs where the path of its size ends; a chunk whose size has a node joins the node's ring. */
 static inline void insert_tree(chunk *c, size_t size)
 {
     unsigned index = tree_index(size);
 
-    c->bin = index;
-    c->child[0] = NULL;
-    c->child[1] = NULL;
-    c->parent = NULL;
-    dlist_init(&c->ring);
     if ((control.tree_map >> index & 1) == 0) {
         control.tree_map |= (uint32_t)1 << index;
         control.tree_bins[index] = c;
+        become_node(c, NULL, index);
         return;
     }
 
     chunk *node = control.tree_bins[index];
     /* loop: down */
     for (uint32_t key = tree_key(size, index); size_of(node) != size; key <<= 1) {
+        /* point: passed */
         chunk **below = &node->child[top_bit(key)];
         if (*below == NULL) {
             *below = c;
-            c->parent = node;
+            become_node(c, node, index);
             return;
         }
         node = *below;
     }
+    c->bin = index;
+    c->parent = NULL;
     dlist_insert_after(&node->ring, &c->ring);
 }
 
 /* Cuts off a leaf below `node`, or returns NULL if that is a leaf itself. Any leaf has the bits that `node` has. */
 static inline chunk *cut_leaf_below(chunk *node)
 {
-    chunk **link = NULL;
+    chunk *above = NULL;
     chunk *leaf = node;
 
     /* loop: to-leaf */
     for (;;) {
-        chunk **below = &leaf->child[1];
-        if (*below == NULL)
-            below = &leaf->child[0];
-        if (*below == NULL)
+        chunk *right = leaf->child[1];
+        chunk *below = right != NULL ? right : leaf->child[0];
+        if (below == NULL)
             break;
-        link = below;
-        leaf = *below;
+        above = leaf;
+        leaf = below;
     }
-    if (link == NULL)
+    if (above == NULL)
         return NULL;
-    *link = NULL;
+    above->child[above->child[1] == leaf] = NULL;
     return leaf;
 }
 
@@ -254,33 +261,36 @@ static inline struct fit better(struct fit fit, chunk *c, size_t size)
 static inline struct fit smallest_below(chunk *node, size_t size, struct fit fit)
 {
     /* loop: leftmost */
-    while (node != NULL) {
+    do {
         fit = better(fit, node, size);
         node = node->child[0] != NULL ? node->child[0] : node->child[1];
-    }
+    } while (node != NULL);
     return fit;
 }
 
 /*
- * The best fit of the trie of this size. A chunk that fits lies on the path of the size's bits, or in a right subtree
+ * The best fit of the trie of this size, which is not empty. A chunk that fits lies on the path of the size's bits, or in a right subtree
  * beside it. The deepest of these subtrees holds smaller chunks than the others. An equal size fits best.
  */
 static inline struct fit best_of_tree(size_t size, unsigned index, struct fit fit)
 {
     chunk *deepest_right = NULL;
     chunk *node = control.tree_bins[index];
+    uint32_t key = tree_key(size, index);
 
     /* loop: search */
-    for (uint32_t key = tree_key(size, index); node != NULL; key <<= 1) {
+    do {
         fit = better(fit, node, size);
         if (fit.spare == 0)
             return fit;
+        chunk *left = node->child[0];
         chunk *right = node->child[1];
-        node = node->child[top_bit(key)];
+        node = top_bit(key) != 0 ? right : left;
         if (right != NULL && right != node)
             deepest_right = right;
-    }
-    return smallest_below(deepest_right, size, fit);
+        key <<= 1;
+    } while (node != NULL);
+    return deepest_right != NULL ? smallest_below(deepest_right, size, fit) : fit;
 }
 
 /* The best fit of all tries for a large request; the best is NULL if there is none. */
@@ -458,19 +468,21 @@ void dlmalloc28_free(void *payload)
     chunk *c = chunk_of(payload);
     size_t size = size_of(c);
     chunk *next = at(c, size);
+    chunk *dv = control.dv;
+    chunk *top = control.top;
 
     if ((c->head & DLMALLOC28_PREV_USED) == 0) {
-        size_t before = c->prev_foot;
+        size_t before = c->prev_foot & ~DLMALLOC28_FLAGS; /* it has none: a proof of alignment sees so here */
         c = (void *)((unsigned char *)c - before);
         size += before;
-        if (c != control.dv)
+        if (c != dv)
             unlink(c, before);
     }
-    if (next == control.top) {
+    if (next == top) {
         join_top(c, size + control.top_size);
         return;
     }
-    if (next == control.dv) {
+    if (next == dv) {
         become_dv(c, size + control.dv_size);
         return;
     }
@@ -481,10 +493,10 @@ void dlmalloc28_free(void *payload)
     } else {
         next->head &= ~DLMALLOC28_PREV_USED;
     }
-    if (c == control.dv) {
+    if (c == dv) {
         become_dv(c, size);
         return;
     }
-    mark_free(c, size);
     insert(c, size);
+    mark_free(c, size);
 }

@@ -86,6 +86,7 @@ struct dlmalloc28_control {
     size_t dv_size;                                            /* size of the designated victim, 0 if there is none */
     uint32_t small_map;                                        /* bit i: small bin i is not empty */
     uint32_t tree_map;                                         /* bit i: trie i is not empty */
+    _Alignas(DLMALLOC28_ALIGNMENT)
     struct dlist small_bins[DLMALLOC28_SMALL_BINS];            /* bin i: chunks of size i * DLMALLOC28_ALIGNMENT */
     struct dlmalloc28_chunk *tree_bins[DLMALLOC28_TREE_BINS];  /* roots; undefined where the bit of tree_map is 0 */
 };

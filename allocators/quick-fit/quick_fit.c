@@ -58,9 +58,13 @@ static inline void set_run(page_t *first, size_t pages, size_t kind)
 
 static inline void unlink_run(page_t *run)
 {
+    page_t *next = (page_t *)run->runs.next;
+    page_t *before = (page_t *)run->runs.prev;
+
     if (quick_fit_control.rover == run)
-        quick_fit_control.rover = (page_t *)run->runs.next;
-    dlist_unlink(&run->runs);
+        quick_fit_control.rover = next;
+    before->runs.next = &next->runs;
+    next->runs.prev = &before->runs;
 }
 
 /* The last `pages` pages of the first run, from the rover on, that has as many; NULL if none has. */
@@ -110,48 +114,55 @@ static inline unsigned ceiling_log2(uint32_t number)
 }
 
 /* Cuts a page into fragments of 2^log2 bytes, all free, in a list that holds none: they stand there in the order of
- * their addresses. Returns 0 iff there is no page. */
-static int cut_page(unsigned log2)
+ * their addresses, and each link is known without following another. Returns the first; NULL iff there is no page. */
+static struct dlist *cut_page(unsigned log2)
 {
     struct dlist *list = &quick_fit_control.lists[log2];
     size_t size = (size_t)1 << log2;
     page_t *page = take_pages(1);
     if (page == NULL)
-        return 0;
+        return NULL;
 
     unsigned char *start = address_of(page);
+    struct dlist *first = (void *)start;
+    struct dlist *last = (void *)(start + (QUICK_FIT_PAGE_BYTES - size));
     page->kind = log2;
     page->count = (size_t)QUICK_FIT_PAGE_BYTES >> log2;
     /* loop: fragments */
-    for (size_t offset = 0; offset < QUICK_FIT_PAGE_BYTES; offset += size)
-        dlist_insert_before(list, (struct dlist *)(void *)(start + offset));
-    return 1;
+    for (unsigned char *at = start; at < start + QUICK_FIT_PAGE_BYTES; at += size) {
+        struct dlist *fragment = (void *)at;
+        fragment->next = (void *)(at + size);
+        fragment->prev = (void *)(at - size);
+    }
+    first->prev = list;
+    last->next = list;
+    list->next = first;
+    list->prev = last;
+    return first;
 }
 
 static void *take_fragment(unsigned log2)
 {
     struct dlist *list = &quick_fit_control.lists[log2];
+    struct dlist *fragment = dlist_is_empty(list) ? cut_page(log2) : list->next;
 
-    if (dlist_is_empty(list) && !cut_page(log2))
+    if (fragment == NULL)
         return NULL;
-    struct dlist *fragment = list->next;
     dlist_unlink(fragment);
     page_of(fragment)->count--;
     return fragment;
 }
 
 /* The last fragment of a page is freed: all others leave their list, and the page is free. */
-static void dissolve(page_t *page, const struct dlist *last)
+static void dissolve(page_t *page, struct dlist *last)
 {
     unsigned char *start = address_of(page);
     size_t size = (size_t)1 << page->kind;
 
+    dlist_init(last); /* a list of its own, so that it leaves one as all others do */
     /* loop: fragments */
-    for (size_t offset = 0; offset < QUICK_FIT_PAGE_BYTES; offset += size) {
-        struct dlist *fragment = (void *)(start + offset);
-        if (fragment != last)
-            dlist_unlink(fragment);
-    }
+    for (unsigned char *fragment = start; fragment < start + QUICK_FIT_PAGE_BYTES; fragment += size)
+        dlist_unlink((struct dlist *)(void *)fragment);
     release_pages(page, 1);
 }
 
@@ -161,12 +172,13 @@ int quick_fit_init(void *arena, size_t bytes)
 {
     if (arena == NULL || (((uintptr_t)arena | bytes) & (QUICK_FIT_ALIGNMENT - 1)) != 0)
         return -1;
-    if (bytes < QUICK_FIT_MIN_HEAP || bytes > QUICK_FIT_MAX_HEAP)
+    size_t skipped = -(uintptr_t)arena & (sizeof(page_t) - 1); /* up to the first place for a header */
+    if (bytes < QUICK_FIT_MIN_HEAP + skipped || bytes > QUICK_FIT_MAX_HEAP)
         return -1;
 
-    page_t *headers = arena;
+    page_t *headers = (void *)((unsigned char *)arena + skipped);
     /* In 32 bits and by a constant: a multiplication on every target. */
-    size_t pages = (uint32_t)(bytes - 2 * sizeof(page_t)) / (uint32_t)(QUICK_FIT_PAGE_BYTES + sizeof(page_t));
+    size_t pages = (uint32_t)(bytes - skipped - 2 * sizeof(page_t)) / (uint32_t)(QUICK_FIT_PAGE_BYTES + sizeof(page_t));
     quick_fit_control.headers = headers;
     quick_fit_control.pages = pages;
     quick_fit_control.first_page = (unsigned char *)arena + bytes - pages * QUICK_FIT_PAGE_BYTES;

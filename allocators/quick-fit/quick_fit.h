@@ -7,7 +7,8 @@
  * the caller locks, or calls from one thread only.
  *
  * Layout of the heap: the arena starts with a table of page headers, one for each page and a guard at either end; the
- * pages follow and end with the arena, so that they are aligned like its end. Blocks have no header.
+ * pages follow and end with the arena, so that they are aligned like its end. Blocks have no header. The headers are
+ * aligned to their size, so that none lies in two lines of a cache.
  *
  *     arena                                                                                  arena + bytes
  *     | guard | header 1 | ... | header n | guard | (unused) | page 1 | page 2 | ... | page n |
@@ -48,7 +49,7 @@
 /* Sizes of fragments are 2^k, k from 3 to 11; the list of each is lists[k]. */
 #define QUICK_FIT_LISTS 12
 
-/* One page, its header and two guards. 4144 on 32-bit targets. */
+/* One page, its header and two guards. 4144 on 32-bit targets; 8 more where the arena is no multiple of a header. */
 #define QUICK_FIT_MIN_HEAP (QUICK_FIT_PAGE_BYTES + 3 * sizeof(struct quick_fit_page))
 #define QUICK_FIT_MAX_HEAP ((size_t)1 << 28)
 
@@ -68,6 +69,7 @@ struct quick_fit_page {
 
 /* What the allocator knows apart from the heap. Its lists are empty before quick_fit_init: then malloc returns NULL. */
 struct quick_fit_control {
+    _Alignas(sizeof(struct quick_fit_page))
     struct quick_fit_page runs;           /* head of the list of free runs: a run of no page */
     struct quick_fit_page *rover;         /* where next fit goes on: a free run, or the head */
     unsigned char *first_page;            /* start of page 1 */
@@ -85,7 +87,7 @@ extern struct quick_fit_control quick_fit_control;
  * heap are forgotten.
  *
  * Returns 0, or nonzero iff arena is NULL or not a multiple of QUICK_FIT_ALIGNMENT, or bytes is not a multiple of
- * QUICK_FIT_ALIGNMENT, below QUICK_FIT_MIN_HEAP or above QUICK_FIT_MAX_HEAP; then nothing has changed.
+ * QUICK_FIT_ALIGNMENT, too few for a page (QUICK_FIT_MIN_HEAP) or above QUICK_FIT_MAX_HEAP; then nothing has changed.
  * Time: O(1).
  */
 int quick_fit_init(void *arena, size_t bytes);

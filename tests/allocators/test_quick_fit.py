@@ -10,7 +10,7 @@ import pytest
 
 from wcet_probe.catalog import load_allocator
 
-from .conformance import WORD, Conformance, Host, Subject
+from .conformance import HEAP, WORD, Conformance, Host, Subject
 
 PAGE = 256
 HEAD = 0
@@ -251,6 +251,23 @@ def test_before_init(tmp_path: Path) -> None:
     assert host.check() == 1
     assert host._malloc(1) is None
     assert host._malloc(1 << 20) is None
+
+
+def test_headers_are_aligned_to_their_size_in_any_arena(tmp_path: Path) -> None:
+    host = Host(Subject("quick-fit", {"page-bytes": PAGE}), tmp_path)
+    header = ctypes.sizeof(Page)
+    assert host.init(HEAP) == 0
+    least = PAGE + 3 * header
+    for off in range(0, 2 * header, host.alignment):
+        skipped = -off % header
+        assert host.init_at(host.arena + off, least + skipped - host.alignment) != 0
+        assert host.init_at(host.arena + off, least + skipped) == 0
+        control = Control.in_dll(host.library, "quick_fit_control")
+        assert control.headers == host.arena + off + skipped
+        assert control.first_page + control.pages * PAGE == host.arena + off + least + skipped
+        assert ctypes.addressof(control) % header == 0
+        assert host.malloc(PAGE) == control.first_page - host.arena
+        assert host.check() == 0
 
 
 @pytest.mark.skipif(WORD != 8, reason="the page numbers are those of a 64-bit host")

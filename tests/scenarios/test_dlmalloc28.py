@@ -51,6 +51,13 @@ def test_large_heaps_with_a_cache(target_name, heap_bytes):
         assert report(NAME, scenario, target_name, heap_bytes).checks
 
 
+def test_both_children_of_the_roots_are_told_of_their_new_parents() -> None:
+    """Where there is room for a second child: it is in a line of its own."""
+    found = report(NAME, "worst-free", "mpc603e", 4 << 20)
+    assert found.plan.prediction["children of the roots"] == 4
+    assert all(check.predicted == check.found for check in found.checks)
+
+
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc"])
 def test_logarithmic_in_the_heap(scenario):
     """Sixteen times the heap, three or four more levels in each of the walks, and never less."""
