@@ -161,7 +161,7 @@ void *buddy_binary_malloc(size_t bytes)
         found++;
 
     struct buddy_binary_block *block = pop(found, &filled);
-    buddy_binary_control.filled = filled | (bit(found) - bit(order)); /* each list that the search has passed gets one */
+    buddy_binary_control.filled = filled | (bit(found) - bit(order)); /* the lists that the search has passed */
     while (found > order) { /* loop: split */
         found--;
         start_list((void *)((unsigned char *)block + bytes_of(found)), found);

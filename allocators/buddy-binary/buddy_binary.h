@@ -124,7 +124,7 @@ enum buddy_binary_violation {
 
 /*
  * Returns BUDDY_BINARY_HEAP_SOUND or the first violated invariant. Changes nothing. For tests.
- * Time: linear in the number of blocks; ends on every heap, however broken, whose control has the first four members
+ * Time: linear in the number of blocks; ends on every heap, however broken, whose control has the first two members
  * intact.
  */
 int buddy_binary_check(void);
