@@ -83,12 +83,16 @@ class Buddies(ABC):
             raise HeapTooSmallError(message)
         classes = []
         while heap_bytes >= self.minimum_bytes:
-            class_ = 1 if self.size(1) <= heap_bytes else 0
-            while self.size(class_ + 1) <= heap_bytes:
-                class_ += 1
-            classes.append(class_)
-            heap_bytes -= self.size(class_)
+            classes.append(self.largest(heap_bytes))
+            heap_bytes -= self.size(classes[-1])
         return tuple(classes)
+
+    def largest(self, bytes_: int) -> int:
+        """The class of the largest block that some memory holds."""
+        class_ = 1 if self.size(1) <= bytes_ else 0
+        while self.size(class_ + 1) <= bytes_:
+            class_ += 1
+        return class_
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +185,10 @@ class Snapshot:
     def of(cls, buddies: Buddies, guest: GuestHeap) -> Snapshot:
         """Reads the control structure."""
         control = guest.symbols[buddies.control]
-        base, size, _, count = (guest.read_word(control + _WORD_BYTES * i) for i in range(4))
+        base, size = (guest.read_word(control + _WORD_BYTES * i) for i in range(2))
         little = int.from_bytes(guest.read(control, _WORD_BYTES), "little") == base
-        heads = tuple(guest.read_word(control + _HEADS_AT + _WORD_BYTES * i) for i in range(count))
+        lists = range(buddies.largest(size) + 1)
+        heads = tuple(guest.read_word(control + _HEADS_AT + _WORD_BYTES * i) for i in lists)
         return cls(buddies, guest, base, size, heads, "little" if little else "big")
 
     def word(self, offset: int) -> int:

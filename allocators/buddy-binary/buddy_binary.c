@@ -23,6 +23,12 @@ static inline struct buddy_binary_block *block_at(size_t offset)
     return (void *)(buddy_binary_control.base + offset);
 }
 
+/* Blocks start at multiples of the minimum block; their payloads start less than one behind. */
+static inline size_t offset_of_block(const void *payload)
+{
+    return (size_t)((const unsigned char *)payload - buddy_binary_control.base) & ~(BUDDY_BINARY_MINIMUM_BLOCK - 1);
+}
+
 static inline size_t used_tag(size_t order)
 {
     return order << 1;
@@ -35,8 +41,25 @@ static inline size_t free_tag(size_t order)
 
 /* ------------------------------------------------------------------------------------------------------------ lists */
 
+/* `filled` is the bitmap of lists that are not empty: control's, or a copy that its owner writes back. */
+
+static inline size_t bit(size_t order)
+{
+    return (size_t)1 << order;
+}
+
+/* Makes the memory at `block` the first free block of an order; its bit is the caller's to set. */
+static inline void start_list(struct buddy_binary_block *block, size_t order)
+{
+    block->tag = free_tag(order);
+    block->next = NULL;
+    block->prev = NULL;
+    /* point: started */
+    buddy_binary_control.heads[order] = block;
+}
+
 /* Makes the memory at `block` a free block of the order. */
-static inline void push(struct buddy_binary_block *block, size_t order)
+static inline void push(struct buddy_binary_block *block, size_t order, size_t *filled)
 {
     struct buddy_binary_block *head = buddy_binary_control.heads[order];
 
@@ -47,33 +70,37 @@ static inline void push(struct buddy_binary_block *block, size_t order)
     if (head != NULL)
         /* point: joined */
         head->prev = block;
-    /* point: push */
+    /* point: pushed */
     buddy_binary_control.heads[order] = block;
+    *filled |= bit(order);
 }
 
-static inline struct buddy_binary_block *pop(size_t order)
+static inline struct buddy_binary_block *pop(size_t order, size_t *filled)
 {
     struct buddy_binary_block *head = buddy_binary_control.heads[order];
     struct buddy_binary_block *next = head->next;
 
+    buddy_binary_control.heads[order] = next;
     if (next != NULL)
         next->prev = NULL;
-    buddy_binary_control.heads[order] = next;
+    else
+        *filled &= ~bit(order);
     return head;
 }
 
 /* Takes a block out of its list, wherever it stands there. */
-static inline void detach(struct buddy_binary_block *block, size_t order)
+static inline void detach(struct buddy_binary_block *block, size_t order, size_t *filled)
 {
     struct buddy_binary_block *next = block->next;
     struct buddy_binary_block *prev = block->prev;
 
-    if (prev != NULL)
-        prev->next = next;
-    else
-        buddy_binary_control.heads[order] = next;
+    *(prev != NULL ? &prev->next : &buddy_binary_control.heads[order]) = next;
+    /* point: tested */
     if (next != NULL)
+        /* point: joined */
         next->prev = prev;
+    else if (prev == NULL)
+        *filled &= ~bit(order);
 }
 
 /* ------------------------------------------------------------------------------------------------------- operations */
@@ -81,6 +108,7 @@ static inline void detach(struct buddy_binary_block *block, size_t order)
 /* Written through volatile, or the compiler makes the loop a call of memset. */
 static void forget_all_lists(void)
 {
+    buddy_binary_control.filled = 0;
     for (size_t order = 0; order < BUDDY_BINARY_ORDERS; order++)
         *(struct buddy_binary_block *volatile *)&buddy_binary_control.heads[order] = NULL;
 }
@@ -93,11 +121,10 @@ static void make_roots(size_t bytes)
 
     while (bytes_of(order) > bytes)
         order--;
-    buddy_binary_control.orders = order + 1;
     buddy_binary_control.largest_request = bytes_of(order) - BUDDY_BINARY_HEADER_BYTES;
     do {
         if ((bytes & bytes_of(order)) != 0) {
-            push(block_at(offset), order);
+            push(block_at(offset), order, &buddy_binary_control.filled);
             offset += bytes_of(order);
         }
     } while (order-- > 0);
@@ -106,7 +133,7 @@ static void make_roots(size_t bytes)
 
 int buddy_binary_init(void *arena, size_t bytes)
 {
-    if (arena == NULL || (((uintptr_t)arena | bytes) & (BUDDY_BINARY_ALIGNMENT - 1)) != 0)
+    if (arena == NULL || (uintptr_t)arena % BUDDY_BINARY_MINIMUM_BLOCK != 0 || bytes % BUDDY_BINARY_ALIGNMENT != 0)
         return -1;
     if (bytes < BUDDY_BINARY_MINIMUM_BLOCK || bytes > BUDDY_BINARY_MAX_HEAP)
         return -1;
@@ -126,17 +153,18 @@ void *buddy_binary_malloc(size_t bytes)
     while (bytes_of(order) < bytes + BUDDY_BINARY_HEADER_BYTES) /* loop: round */
         order++;
 
+    size_t filled = buddy_binary_control.filled;
     size_t found = order;
-    while (buddy_binary_control.heads[found] == NULL) { /* loop: search */
+    if (filled >> order == 0)
+        return NULL;
+    while ((filled >> found & 1) == 0) /* loop: search */
         found++;
-        if (found == buddy_binary_control.orders)
-            return NULL;
-    }
 
-    struct buddy_binary_block *block = pop(found);
+    struct buddy_binary_block *block = pop(found, &filled);
+    buddy_binary_control.filled = filled | (bit(found) - bit(order)); /* the lists that the search has passed */
     while (found > order) { /* loop: split */
         found--;
-        push((void *)((unsigned char *)block + bytes_of(found)), found);
+        start_list((void *)((unsigned char *)block + bytes_of(found)), found);
     }
     /* point: done */
     block->tag = used_tag(order);
@@ -148,9 +176,9 @@ void buddy_binary_free(void *payload)
     if (payload == NULL)
         return;
 
-    unsigned char *address = (unsigned char *)payload - BUDDY_BINARY_HEADER_BYTES;
-    size_t offset = (size_t)(address - buddy_binary_control.base);
+    size_t offset = offset_of_block(payload);
     size_t order = block_at(offset)->tag >> 1;
+    size_t filled = buddy_binary_control.filled;
 
     for (;;) { /* loop: merge */
         size_t buddy_offset = offset ^ bytes_of(order);
@@ -159,9 +187,10 @@ void buddy_binary_free(void *payload)
         struct buddy_binary_block *buddy = block_at(buddy_offset);
         if (buddy->tag != free_tag(order))
             break;
-        detach(buddy, order);
-        /* point: merged */ offset &= ~bytes_of(order);
+        detach(buddy, order, &filled);
+        /* point: merged */ offset &= buddy_offset;
         order++;
     }
-    push(block_at(offset), order);
+    push(block_at(offset), order, &filled);
+    buddy_binary_control.filled = filled;
 }

@@ -72,7 +72,7 @@ struct buddy_binary_control {
     unsigned char *base;                                   /* start of the arena */
     size_t bytes;                                          /* of all roots */
     size_t largest_request;                                /* payload of the largest root */
-    size_t orders;                                         /* order of the largest root, plus 1 */
+    size_t filled;                                         /* bit k is set iff the list of order k holds a block */
     struct buddy_binary_block *heads[BUDDY_BINARY_ORDERS]; /* by order; NULL: the list is empty */
 };
 
@@ -83,8 +83,8 @@ extern struct buddy_binary_control buddy_binary_control;
 /*
  * Makes the arena the heap: its roots are free. Blocks of an earlier heap are forgotten.
  *
- * Returns 0, or nonzero iff arena is NULL or not a multiple of BUDDY_BINARY_ALIGNMENT, or bytes is not a multiple of
- * BUDDY_BINARY_ALIGNMENT, below BUDDY_BINARY_MINIMUM_BLOCK or above BUDDY_BINARY_MAX_HEAP; then nothing has changed.
+ * Returns 0, or nonzero iff arena is NULL or not a multiple of BUDDY_BINARY_MINIMUM_BLOCK, or bytes is not a multiple
+ * of BUDDY_BINARY_ALIGNMENT, below BUDDY_BINARY_MINIMUM_BLOCK or above BUDDY_BINARY_MAX_HEAP; then nothing has changed.
  */
 int buddy_binary_init(void *arena, size_t bytes);
 
@@ -95,14 +95,15 @@ int buddy_binary_init(void *arena, size_t bytes);
  *
  * Returns NULL iff bytes is 0, or exceeds the payload of the largest root, or no list from the request's order on
  * holds a block; then nothing has changed.
- * Time: O(log2(H / M)): at most orders - 1 steps of rounding and search together, and orders - 1 splits.
+ * Time: O(log2(H / M)): at most as many steps of rounding and search together, and as many splits, as the largest
+ * root's order.
  */
 void *buddy_binary_malloc(size_t bytes);
 
 /*
  * Gives a block back and merges it with its buddy, as long as that is free and whole. buddy_binary_free(NULL) does
  * nothing. The behaviour is undefined if the argument is not a block of the current heap that is in use.
- * Time: O(log2(H / M)): at most orders - 1 merges.
+ * Time: O(log2(H / M)): at most as many merges as the largest root's order.
  */
 void buddy_binary_free(void *payload);
 
@@ -117,12 +118,13 @@ enum buddy_binary_violation {
     BUDDY_BINARY_BAD_LIST_TAG,      /* a block in a list is marked used or has another order */
     BUDDY_BINARY_BAD_LIST_LINK,     /* prev is not the block before it in the list: includes every cycle */
     BUDDY_BINARY_BAD_FREE_COUNT,    /* the lists hold more or fewer blocks than the heap has free ones */
-    BUDDY_BINARY_BAD_FREE_MEMBERS   /* as many, but not the same: the sums of the addresses differ */
+    BUDDY_BINARY_BAD_FREE_MEMBERS,  /* as many, but not the same: the sums of the addresses differ */
+    BUDDY_BINARY_BAD_FILLED         /* the bitmap is not that of the lists that hold a block */
 };
 
 /*
  * Returns BUDDY_BINARY_HEAP_SOUND or the first violated invariant. Changes nothing. For tests.
- * Time: linear in the number of blocks; ends on every heap, however broken, whose control has the first four members
+ * Time: linear in the number of blocks; ends on every heap, however broken, whose control has the first two members
  * intact.
  */
 int buddy_binary_check(void);

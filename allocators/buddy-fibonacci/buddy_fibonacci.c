@@ -16,16 +16,38 @@ struct buddy_fibonacci_control buddy_fibonacci_control;
 
 #define M BUDDY_FIBONACCI_MINIMUM_BLOCK
 
-static const size_t bytes_of[BUDDY_FIBONACCI_CLASSES] = {
+/* One more than there are classes: the size above the last. */
+static const size_t bytes_of[BUDDY_FIBONACCI_CLASSES + 1] = {
     M, M, 2 * M, 3 * M, 5 * M, 8 * M,
     13 * M, 21 * M, 34 * M, 55 * M, 89 * M, 144 * M,
     233 * M, 377 * M, 610 * M, 987 * M, 1597 * M, 2584 * M,
     4181 * M, 6765 * M, 10946 * M, 17711 * M, 28657 * M, 46368 * M,
     75025 * M, 121393 * M, 196418 * M, 317811 * M, 514229 * M, 832040 * M,
-    1346269 * M, 2178309 * M, 3524578 * M, 5702887 * M, 9227465 * M, 14930352 * M,
+    1346269 * M, 2178309 * M, 3524578 * M,
 };
 
 #undef M
+
+/* Bytes of a class and of the next one: two neighbours in the series, from which it is walked up and down. */
+struct sizes {
+    size_t own;
+    size_t above;
+};
+
+static inline struct sizes sizes_of(size_t class)
+{
+    return (struct sizes){bytes_of[class], bytes_of[class + 1]};
+}
+
+static inline struct sizes up(struct sizes sizes)
+{
+    return (struct sizes){sizes.above, sizes.own + sizes.above};
+}
+
+static inline struct sizes down(struct sizes sizes)
+{
+    return (struct sizes){sizes.above - sizes.own, sizes.own};
+}
 
 /* ----------------------------------------------------------------------------------------------------------- blocks */
 
@@ -37,9 +59,10 @@ static inline struct buddy_fibonacci_block *behind(struct buddy_fibonacci_block 
     return (void *)((unsigned char *)block + bytes);
 }
 
-static inline struct buddy_fibonacci_block *before(struct buddy_fibonacci_block *block, size_t bytes)
+/* The block that starts less than a minimum block before the address, or at it: blocks start at multiples of one. */
+static inline struct buddy_fibonacci_block *block_of(void *address)
 {
-    return (void *)((unsigned char *)block - bytes);
+    return (void *)((uintptr_t)address & ~(uintptr_t)(BUDDY_FIBONACCI_MINIMUM_BLOCK - 1));
 }
 
 static inline size_t class_of(size_t tag)
@@ -68,15 +91,36 @@ static inline size_t parent_tag(size_t left_tag, size_t right_tag)
     return tag_of(class_of(left_tag) + 1, (left_tag & INHERITED) >> 1 | (right_tag & INHERITED));
 }
 
-static inline int is_free_of_class(const struct buddy_fibonacci_block *block, size_t class)
+static inline int is_free_of_class(size_t tag, size_t class)
 {
-    return (block->tag & ~(RIGHT | INHERITED)) == tag_of(class, BUDDY_FIBONACCI_FREE_BIT);
+    return (tag & ~(RIGHT | INHERITED)) == tag_of(class, BUDDY_FIBONACCI_FREE_BIT);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ lists */
 
-/* Makes the memory at `block` a free block; the tag is a used one's. */
-static inline void push(struct buddy_fibonacci_block *block, size_t tag)
+/* `filled` is the bitmap of lists that are not empty: control's, or a copy that its owner writes back. The tags that
+ * blocks are pushed with are used ones. */
+
+static inline size_t bit(size_t class)
+{
+    return (size_t)1 << class;
+}
+
+/* Makes the memory at `block` the first free block of its class. */
+static inline void start_list(struct buddy_fibonacci_block *block, size_t tag, size_t *filled)
+{
+    size_t class = class_of(tag);
+
+    block->tag = tag | BUDDY_FIBONACCI_FREE_BIT;
+    block->next = NULL;
+    block->prev = NULL;
+    *filled |= bit(class);
+    /* point: started */
+    buddy_fibonacci_control.heads[class] = block;
+}
+
+/* Makes the memory at `block` a free block. */
+static inline void push(struct buddy_fibonacci_block *block, size_t tag, size_t *filled)
 {
     size_t class = class_of(tag);
     struct buddy_fibonacci_block *head = buddy_fibonacci_control.heads[class];
@@ -86,86 +130,100 @@ static inline void push(struct buddy_fibonacci_block *block, size_t tag)
     block->prev = NULL;
     if (head != NULL)
         head->prev = block;
+    *filled |= bit(class);
+    /* point: pushed */
     buddy_fibonacci_control.heads[class] = block;
 }
 
-static inline struct buddy_fibonacci_block *pop(size_t class)
+static inline struct buddy_fibonacci_block *pop(size_t class, size_t *filled)
 {
     struct buddy_fibonacci_block *head = buddy_fibonacci_control.heads[class];
     struct buddy_fibonacci_block *next = head->next;
 
+    /* point: popped */
+    buddy_fibonacci_control.heads[class] = next;
     if (next != NULL)
         next->prev = NULL;
-    buddy_fibonacci_control.heads[class] = next;
+    else
+        *filled &= ~bit(class);
     return head;
 }
 
 /* Takes a block out of its list, wherever it stands there. */
-static inline void detach(struct buddy_fibonacci_block *block, size_t class)
+static inline void detach(struct buddy_fibonacci_block *block, size_t class, size_t *filled)
 {
     struct buddy_fibonacci_block *next = block->next;
     struct buddy_fibonacci_block *prev = block->prev;
 
-    if (prev != NULL)
-        prev->next = next;
-    else
-        buddy_fibonacci_control.heads[class] = next;
+    *(prev != NULL ? &prev->next : &buddy_fibonacci_control.heads[class]) = next;
     if (next != NULL)
         next->prev = prev;
+    else if (prev == NULL)
+        *filled &= ~bit(class);
 }
 
 /* ----------------------------------------------------------------------------------------------------- split, merge */
 
-/* Splits `block` until it is of `class`, or of class 1 for class 0, and marks what is kept as used. */
-static inline struct buddy_fibonacci_block *cut(struct buddy_fibonacci_block *block, size_t class)
-{
-    /* point: found */
-    size_t tag = block->tag & ~BUDDY_FIBONACCI_FREE_BIT;
+/* A block that is split or merged: its tag as a used one's, and its size. */
+struct piece {
+    struct buddy_fibonacci_block *block;
+    size_t tag;
+    struct sizes sizes;
+};
 
-    while (class_of(tag) > class && class_of(tag) > 1) { /* loop: split */
-        /* point: split */
-        struct buddy_fibonacci_block *right = behind(block, bytes_of[class_of(tag) - 1]);
+/* Splits `piece` until it is of `class`, or of class 1 for class 0. The lists from `class` on, up to that of the piece,
+ * are empty; the one below may not be. */
+static inline void cut(struct piece *piece, size_t class, size_t *filled)
+{
+    while (class_of(piece->tag) >= class + 2) { /* loop: split */
+        piece->sizes = down(piece->sizes);
+        struct buddy_fibonacci_block *right = behind(piece->block, piece->sizes.own);
 #if BUDDY_FIBONACCI_FOLLOW == BUDDY_FIBONACCI_SMALLER
-        if (class_of(tag) - class >= 2) {
-            push(block, left_tag(tag));
-            block = right;
-            tag = right_tag(tag);
-            continue;
-        }
+        start_list(piece->block, left_tag(piece->tag), filled);
+        piece->block = right;
+        piece->tag = right_tag(piece->tag);
+        piece->sizes = down(piece->sizes);
+#else
+        start_list(right, right_tag(piece->tag), filled);
+        piece->tag = left_tag(piece->tag);
 #endif
-        push(right, right_tag(tag));
-        tag = left_tag(tag);
     }
-    block->tag = tag;
-    return block;
+    if (class_of(piece->tag) > class && class_of(piece->tag) > 1) {
+        push(behind(piece->block, down(piece->sizes).own), right_tag(piece->tag), filled);
+        piece->tag = left_tag(piece->tag);
+    }
 }
 
-/* Merges a right child with its buddy: both become *block. Returns 0 iff the buddy is not free. */
-static inline int merge_to_the_left(struct buddy_fibonacci_block **block, size_t *tag)
+/* Merges a right child with its buddy. Returns 0 iff the buddy is not free. */
+static inline int merge_to_the_left(struct piece *piece, size_t *filled)
 {
-    size_t class = class_of(*tag) + 1;
-    struct buddy_fibonacci_block *left = before(*block, bytes_of[class]);
+    size_t class = class_of(piece->tag) + 1;
+    struct buddy_fibonacci_block *left = block_of((unsigned char *)piece->block - piece->sizes.above);
 
-    if (!is_free_of_class(left, class))
+    /* point: tested */
+    if (!is_free_of_class(left->tag, class))
         return 0;
-    detach(left, class);
-    *tag = parent_tag(left->tag, *tag);
-    *block = left;
+    detach(left, class, filled);
+    piece->block = left;
+    piece->tag = parent_tag(left->tag, piece->tag);
+    piece->sizes = up(up(piece->sizes));
     return 1;
 }
 
 /* Merges a left child with its buddy. Returns 0 iff the buddy is not free. */
-static inline int merge_to_the_right(struct buddy_fibonacci_block *block, size_t *tag)
+static inline int merge_to_the_right(struct piece *piece, size_t *filled)
 {
-    size_t class = class_of(*tag) - 1;
-    struct buddy_fibonacci_block *right = behind(block, bytes_of[class + 1]);
+    size_t class = class_of(piece->tag) - 1;
+    struct buddy_fibonacci_block *right = block_of((unsigned char *)piece->block + piece->sizes.own);
 
     if ((unsigned char *)right == buddy_fibonacci_control.base + buddy_fibonacci_control.bytes) /* the last root */
         return 0;
-    if (!is_free_of_class(right, class))
+    /* point: tested */
+    if (!is_free_of_class(right->tag, class))
         return 0;
-    detach(right, class);
-    *tag = parent_tag(*tag, right->tag);
+    detach(right, class, filled);
+    piece->tag = parent_tag(piece->tag, right->tag);
+    piece->sizes = up(piece->sizes);
     return 1;
 }
 
@@ -174,6 +232,7 @@ static inline int merge_to_the_right(struct buddy_fibonacci_block *block, size_t
 /* Written through volatile, or the compiler makes the loop a call of memset. */
 static void forget_all_lists(void)
 {
+    buddy_fibonacci_control.filled = 0;
     for (size_t class = 0; class < BUDDY_FIBONACCI_CLASSES; class++)
         *(struct buddy_fibonacci_block *volatile *)&buddy_fibonacci_control.heads[class] = NULL;
 }
@@ -186,11 +245,10 @@ static void make_roots(size_t bytes)
 
     while (bytes_of[class] > bytes)
         class--;
-    buddy_fibonacci_control.classes = class + 1;
     buddy_fibonacci_control.largest_request = bytes_of[class] - BUDDY_FIBONACCI_HEADER_BYTES;
     for (; class > 0; class--) {
         if (bytes_of[class] <= bytes - offset) {
-            push((void *)(buddy_fibonacci_control.base + offset), tag_of(class, 0));
+            push((void *)(buddy_fibonacci_control.base + offset), tag_of(class, 0), &buddy_fibonacci_control.filled);
             offset += bytes_of[class];
         }
     }
@@ -199,7 +257,8 @@ static void make_roots(size_t bytes)
 
 int buddy_fibonacci_init(void *arena, size_t bytes)
 {
-    if (arena == NULL || (((uintptr_t)arena | bytes) & (BUDDY_FIBONACCI_ALIGNMENT - 1)) != 0)
+    if (arena == NULL || (uintptr_t)arena % BUDDY_FIBONACCI_MINIMUM_BLOCK != 0
+        || bytes % BUDDY_FIBONACCI_ALIGNMENT != 0)
         return -1;
     if (bytes < BUDDY_FIBONACCI_MINIMUM_BLOCK || bytes > BUDDY_FIBONACCI_MAX_HEAP)
         return -1;
@@ -216,16 +275,27 @@ void *buddy_fibonacci_malloc(size_t bytes)
         return NULL;
 
     size_t class = 0;
-    while (bytes_of[class] < bytes + BUDDY_FIBONACCI_HEADER_BYTES) /* loop: round */
+    struct sizes sizes = sizes_of(class);
+    while (sizes.own < bytes + BUDDY_FIBONACCI_HEADER_BYTES) { /* loop: round */
         class++;
-
-    size_t found = class;
-    while (buddy_fibonacci_control.heads[found] == NULL) { /* loop: search */
-        found++;
-        if (found == buddy_fibonacci_control.classes)
-            return NULL;
+        sizes = up(sizes);
     }
-    return (unsigned char *)cut(pop(found), class) + BUDDY_FIBONACCI_HEADER_BYTES;
+
+    size_t filled = buddy_fibonacci_control.filled;
+    size_t found = class;
+    if (filled >> class == 0)
+        return NULL;
+    while ((filled >> found & 1) == 0) { /* loop: search */
+        found++;
+        sizes = up(sizes);
+    }
+
+    struct buddy_fibonacci_block *block = pop(found, &filled);
+    struct piece piece = {block, block->tag & ~BUDDY_FIBONACCI_FREE_BIT, sizes};
+    cut(&piece, class, &filled);
+    piece.block->tag = piece.tag;
+    buddy_fibonacci_control.filled = filled;
+    return (unsigned char *)piece.block + BUDDY_FIBONACCI_HEADER_BYTES;
 }
 
 void buddy_fibonacci_free(void *payload)
@@ -233,10 +303,13 @@ void buddy_fibonacci_free(void *payload)
     if (payload == NULL)
         return;
 
-    struct buddy_fibonacci_block *block = (void *)((unsigned char *)payload - BUDDY_FIBONACCI_HEADER_BYTES);
-    size_t tag = block->tag;
+    struct buddy_fibonacci_block *block = block_of(payload);
+    struct piece piece = {block, block->tag, sizes_of(class_of(block->tag))};
+    size_t filled = buddy_fibonacci_control.filled;
 
-    while ((tag & RIGHT) != 0 ? merge_to_the_left(&block, &tag) : merge_to_the_right(block, &tag)) { /* loop: merge */
-    }
-    push(block, tag);
+    /* loop: merge */
+    for (int merged = 1; merged;)
+        merged = (piece.tag & RIGHT) != 0 ? merge_to_the_left(&piece, &filled) : merge_to_the_right(&piece, &filled);
+    push(piece.block, piece.tag, &filled);
+    buddy_fibonacci_control.filled = filled;
 }

@@ -58,9 +58,9 @@
 #define BUDDY_FIBONACCI_MINIMUM_BLOCK ((size_t)BUDDY_FIBONACCI_MINIMUM * BUDDY_FIBONACCI_SCALE)
 #define BUDDY_FIBONACCI_HEADER_BYTES BUDDY_FIBONACCI_ALIGNMENT
 
-/* F(1) to F(36): the last is the largest with 16 * F(k) <= 2^28. */
-#define BUDDY_FIBONACCI_CLASSES 36
-#define BUDDY_FIBONACCI_MAX_HEAP ((size_t)1 << 28)
+/* F(1) to F(32), a bit of a word for each: the largest heap is the largest that does not hold F(33) minimum blocks. */
+#define BUDDY_FIBONACCI_CLASSES 32
+#define BUDDY_FIBONACCI_MAX_HEAP (BUDDY_FIBONACCI_MINIMUM_BLOCK * 3524578 - BUDDY_FIBONACCI_ALIGNMENT)
 
 /* -------------------------------------------------------------------------------------------------- data structures */
 
@@ -82,7 +82,7 @@ struct buddy_fibonacci_control {
     unsigned char *base;                                          /* start of the arena */
     size_t bytes;                                                 /* of all roots */
     size_t largest_request;                                       /* payload of the largest root */
-    size_t classes;                                               /* class of the largest root, plus 1 */
+    size_t filled;                                                /* bit k is set iff list k holds a block */
     struct buddy_fibonacci_block *heads[BUDDY_FIBONACCI_CLASSES]; /* by class; NULL: the list is empty */
 };
 
@@ -93,9 +93,9 @@ extern struct buddy_fibonacci_control buddy_fibonacci_control;
 /*
  * Makes the arena the heap: its roots are free. Blocks of an earlier heap are forgotten.
  *
- * Returns 0, or nonzero iff arena is NULL or not a multiple of BUDDY_FIBONACCI_ALIGNMENT, or bytes is not a multiple of
- * BUDDY_FIBONACCI_ALIGNMENT, below BUDDY_FIBONACCI_MINIMUM_BLOCK or above BUDDY_FIBONACCI_MAX_HEAP; then nothing has
- * changed.
+ * Returns 0, or nonzero iff arena is NULL or not a multiple of BUDDY_FIBONACCI_MINIMUM_BLOCK, or bytes is not a
+ * multiple of BUDDY_FIBONACCI_ALIGNMENT, below BUDDY_FIBONACCI_MINIMUM_BLOCK or above BUDDY_FIBONACCI_MAX_HEAP; then
+ * nothing has changed.
  */
 int buddy_fibonacci_init(void *arena, size_t bytes);
 
@@ -107,15 +107,15 @@ int buddy_fibonacci_init(void *arena, size_t bytes);
  *
  * Returns NULL iff bytes is 0, or exceeds the payload of the largest root, or no list from the request's class on
  * holds a block; then nothing has changed.
- * Time: O(log(H / M)): at most classes - 1 steps of rounding and search together; at most (classes - 1) / 2 splits, or
- * classes - 2 with BUDDY_FIBONACCI_LARGER.
+ * Time: O(log(H / M)): with k the class of the largest root, at most k steps of rounding and search together, and at
+ * most k / 2 splits, or k - 1 with BUDDY_FIBONACCI_LARGER.
  */
 void *buddy_fibonacci_malloc(size_t bytes);
 
 /*
  * Gives a block back and merges it with its buddy, as long as that is free and whole. buddy_fibonacci_free(NULL) does
  * nothing. The behaviour is undefined if the argument is not a block of the current heap that is in use.
- * Time: O(log(H / M)): at most classes - 2 merges, whichever child malloc follows.
+ * Time: O(log(H / M)): at most k - 1 merges, k as above, whichever child malloc follows.
  */
 void buddy_fibonacci_free(void *payload);
 
@@ -130,12 +130,13 @@ enum buddy_fibonacci_violation {
     BUDDY_FIBONACCI_BAD_LIST_TAG,     /* a block in a list is marked used or has another class */
     BUDDY_FIBONACCI_BAD_LIST_LINK,    /* prev is not the block before it in the list: includes every cycle */
     BUDDY_FIBONACCI_BAD_FREE_COUNT,   /* the lists hold more or fewer blocks than the heap has free ones */
-    BUDDY_FIBONACCI_BAD_FREE_MEMBERS  /* as many, but not the same: the sums of the addresses differ */
+    BUDDY_FIBONACCI_BAD_FREE_MEMBERS, /* as many, but not the same: the sums of the addresses differ */
+    BUDDY_FIBONACCI_BAD_FILLED        /* the bitmap is not that of the lists that hold a block */
 };
 
 /*
  * Returns BUDDY_FIBONACCI_HEAP_SOUND or the first violated invariant. Changes nothing. For tests.
- * Time: linear in the number of blocks; ends on every heap, however broken, whose control has the first four members
+ * Time: linear in the number of blocks; ends on every heap, however broken, whose control has the first two members
  * intact.
  */
 int buddy_fibonacci_check(void);

@@ -122,6 +122,15 @@ static int check_list(size_t class, struct census *census)
     return BUDDY_FIBONACCI_HEAP_SOUND;
 }
 
+static int check_filled(void)
+{
+    size_t filled = 0;
+
+    for (size_t class = 0; class < BUDDY_FIBONACCI_CLASSES; class++)
+        filled |= (size_t)(buddy_fibonacci_control.heads[class] != NULL) << class;
+    return filled == buddy_fibonacci_control.filled ? BUDDY_FIBONACCI_HEAP_SOUND : BUDDY_FIBONACCI_BAD_FILLED;
+}
+
 int buddy_fibonacci_check(void)
 {
     struct census blocks = {0, 0};
@@ -136,5 +145,7 @@ int buddy_fibonacci_check(void)
         return violation;
     if (lists.count != blocks.count)
         return BUDDY_FIBONACCI_BAD_FREE_COUNT;
-    return lists.address_sum == blocks.address_sum ? BUDDY_FIBONACCI_HEAP_SOUND : BUDDY_FIBONACCI_BAD_FREE_MEMBERS;
+    if (lists.address_sum != blocks.address_sum)
+        return BUDDY_FIBONACCI_BAD_FREE_MEMBERS;
+    return check_filled();
 }

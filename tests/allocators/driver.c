@@ -30,8 +30,10 @@ static struct {
 } slots[MAX_WORDS];
 static uint32_t slot_count;
 
+#define ARENA_ALIGNMENT 128 /* of the largest minimum block: the buddy systems want their arena aligned on it */
+
 #ifdef DRIVER_FREESTANDING
-static _Alignas(32) unsigned char arena_memory[MAX_ARENA];
+static _Alignas(ARENA_ALIGNMENT) unsigned char arena_memory[MAX_ARENA];
 
 static int system_call(int number, int a, void *b, size_t c)
 {
@@ -45,12 +47,13 @@ static int system_call(int number, int a, void *b, size_t c)
 #else
 #include <stdlib.h>
 #include <unistd.h>
+
 /* Of the exact size, so that a sanitizer sees every access outside it. */
 static void *new_arena(size_t bytes)
 {
     void *memory;
 
-    return posix_memalign(&memory, 32, bytes) == 0 ? memory : NULL;
+    return posix_memalign(&memory, ARENA_ALIGNMENT, bytes) == 0 ? memory : NULL;
 }
 #endif
 

@@ -21,7 +21,8 @@ from .conformance import WORD, Conformance, Host, Subject
     LIST_LINK,
     FREE_COUNT,
     FREE_MEMBERS,
-) = range(1, 10)
+    FILLED,
+) = range(1, 11)
 """enum buddy_binary_violation."""
 
 HEADER, MINIMUM = 2 * WORD, 4 * WORD
@@ -41,6 +42,7 @@ BROKEN = (
     Breakage("cycle", LIST_LINK, ((1, NEXT, at(5)),)),
     Breakage("list lost", FREE_COUNT, ((CONTROL, 4, 0),)),
     Breakage("another block free", FREE_MEMBERS, ((0, TAG, 2), marked_free(6))),
+    Breakage("bit of an empty list set", FILLED, ((CONTROL, 3, 1 | 1 << 2),)),
 )
 
 
@@ -58,6 +60,11 @@ class TestBuddyBinary(Conformance):
                 offset += MINIMUM << bit
         assert host.malloc(1) is None
         assert host.check() == 0
+
+    def test_the_arena_starts_at_a_multiple_of_the_minimum_block(self, host: Host) -> None:
+        assert host.init(1 << 12) == 0
+        assert host.init_at(host.arena + HEADER, 1 << 11)
+        assert not host.init_at(host.arena + MINIMUM, 1 << 11)
 
     @pytest.mark.parametrize("breakage", BROKEN, ids=lambda breakage: breakage.name)
     def test_the_checker_notices(self, host: Host, breakage: Breakage) -> None:
