@@ -44,16 +44,20 @@ static inline void remove_node(block_t **link)
 {
     block_t *left = (*link)->left;
     block_t *right = (*link)->right;
+    size_t left_size = size_of(left);
+    size_t right_size = size_of(right);
 
-    while (left != NULL && right != NULL) { /* loop: merge */
-        if (left->size_and_used >= right->size_and_used) {
+    while (left_size != 0 && right_size != 0) { /* loop: merge */
+        if (left_size >= right_size) {
             *link = left;
             link = &left->right;
             left = *link;
+            left_size = size_of(left);
         } else {
             *link = right;
             link = &right->left;
             right = *link;
+            right_size = size_of(right);
         }
     }
     *link = left != NULL ? left : right;
@@ -66,18 +70,20 @@ static inline void demote(block_t **link)
     block_t *left = node->left;
     block_t *right = node->right;
     size_t size = node->size_and_used;
+    size_t left_size = size_of(left);
+    size_t right_size = size_of(right);
 
-    for (;;) { /* loop: sink */
-        if (size_of(left) > size && size_of(left) >= size_of(right)) {
+    while ((left_size > right_size ? left_size : right_size) > size) { /* loop: sink */
+        if (left_size >= right_size) {
             *link = left;
             link = &left->right;
             left = *link;
-        } else if (size_of(right) > size) {
+            left_size = size_of(left);
+        } else {
             *link = right;
             link = &right->left;
             right = *link;
-        } else {
-            break;
+            right_size = size_of(right);
         }
     }
     *link = node;
@@ -192,25 +198,36 @@ void fast_fit_free(void *payload)
 
     block_t *block = block_of(payload);
     size_t size = block->size_and_used & ~USED_BIT;
-    block_t *end = at_offset(block, size);
-    block_t **neighbours[2]; /* links to them, the deeper one last */
-    unsigned count = 0;
+    block_t **link = &fast_fit_control.root;
+    block_t **below = NULL; /* links to the last free block before this one and to the first one behind it */
+    block_t **above = NULL;
 
-    for (block_t **link = &fast_fit_control.root; *link != NULL;) { /* loop: walk */
-        block_t *node = *link;
+    for (block_t *node = *link; node != NULL; node = *link) { /* loop: walk */
         if (node < block) {
-            if (at_offset(node, node->size_and_used) == block)
-                neighbours[count++] = link;
+            below = link;
             link = &node->right;
         } else {
-            if (node == end)
-                neighbours[count++] = link;
+            above = link;
             link = &node->left;
         }
     }
+    int is_above_deeper = above != NULL && link == &(*above)->left; /* the walk ended there */
+    if (below != NULL && at_offset(*below, (*below)->size_and_used) != block)
+        below = NULL;
+    if (above != NULL && *above != at_offset(block, size))
+        above = NULL;
+
+    block_t **neighbours[2];
+    unsigned count = 0;
+    if (above != NULL && !is_above_deeper)
+        neighbours[count++] = above;
+    if (below != NULL)
+        neighbours[count++] = below;
+    if (above != NULL && is_above_deeper)
+        neighbours[count++] = above;
     /* loop: neighbours */
     while (count > 0) { /* the deeper one first: the link to it may lie in the other one */
-        block_t **link = neighbours[--count];
+        link = neighbours[--count];
         block_t *node = *link;
         size += node->size_and_used;
         if (node < block)
