@@ -20,11 +20,12 @@ from wcet_probe.analyzer.fetches import fetched_lines
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.ipet import FlowEvent
 from wcet_probe.analyzer.memory_facts import Objects, PointerFacts
-from wcet_probe.analyzer.object_lines import counted_objects, object_limits
+from wcet_probe.analyzer.object_lines import counted_objects, object_limits, objects_of
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.relational_cache import LineAccess, Verdict, analyze
 from wcet_probe.analyzer.shared_misses import Shared, Stays, shared_misses
 from wcet_probe.analyzer.state import Base
+from wcet_probe.analyzer.sweeps import Sweeps
 from wcet_probe.analyzer.symbolic_lines import Lines
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values
@@ -65,12 +66,14 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
         waiting = {p: sum(_single_cycles(one, memory) for one in found) for p, found in values.accesses.items()}
         return DataMisses(waiting, {}, (), (), None)
     lines = Lines(values, config, pointers)
-    steps = {point: tuple(_steps(values, point, lines, target)) for point in sorted(values.states)}
-    analysis = analyze(values, lines, {p: [step.line for step in own] for p, own in steps.items()}, config)
+    sweeps = Sweeps(values, lines, config)
+    steps = {point: tuple(_steps(values, point, lines, target, sweeps)) for point in sorted(values.states)}
+    named = {point: [step.line for step in own] for point, own in steps.items()}
+    analysis = analyze(values, lines, named, config, sweeps.found)
     stays = Stays(values, {point: {one.line.line for one in own if _is_sure(one)} for point, own in steps.items()})
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
     objects = counted_objects(accesses, lines, pointers, config, stays.is_one_address)
-    costs = _Costs(values, target, config, stays, objects)
+    costs = _Costs(values, target, config, stays, sweeps, objects, pointers)
     for point, own in steps.items():
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
             costs.add(point, step, verdict)
@@ -92,7 +95,7 @@ def _is_sure(step: _Step) -> bool:
     return step.line.line is not None and step.line.is_certain and step.line.fills
 
 
-def _steps(values: Values, point: int, lines: Lines, target: Target) -> Iterator[_Step]:
+def _steps(values: Values, point: int, lines: Lines, target: Target, sweeps: Sweeps) -> Iterator[_Step]:
     """The accesses of a block to the data cache, in order."""
     config = target.dcache
     if config is None:
@@ -106,7 +109,8 @@ def _steps(values: Values, point: int, lines: Lines, target: Target) -> Iterator
         for access in sorted(own, key=lambda one: signed(32, one.constant)):
             fills = config.write_allocate or not access.is_store
             line, candidates = lines.of_access(access), lines.candidates_of(access)
-            yield _Step(LineAccess(line, fills, access.is_certain, candidates), access)
+            swept = sweeps.of(point, line, is_certain=access.is_certain)
+            yield _Step(LineAccess(line, fills, access.is_certain, candidates, swept), access)
 
 
 def _single_cycles(access: Access, memory: MemoryTiming) -> int:
@@ -148,7 +152,9 @@ class _Costs:
 
     Attributes:
         stays: of the groups.
+        sweeps: of the groups.
         objects: whose lines miss once each, by the accesses to them.
+        pointers: what flow facts say.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
         shared: points of the persistent accesses, by what they share.
@@ -159,7 +165,9 @@ class _Costs:
     target: Target
     config: CacheConfig
     stays: Stays
+    sweeps: Sweeps
     objects: Mapping[Access, Objects]
+    pointers: PointerFacts
     inside: _Charge = field(default_factory=_Charge)
     leaving: _Charge = field(default_factory=_Charge)
     shared: dict[Shared, list[int]] = field(default_factory=dict)
@@ -170,7 +178,8 @@ class _Costs:
 
         *Soundness:* as said of the module; a store that is written through costs a single write in any case.
         """
-        access, (line, fills, _, candidates) = step.access, step.line
+        access, (line, fills, _, candidates, swept) = step.access, step.line
+        told = objects_of(access, self.sweeps.lines, self.pointers, self.config) if access else None
         charge = self.leaving if access is not None and access.is_leaving else self.inside
         if access is not None:
             is_through = access.is_store and not self.config.write_back
@@ -182,13 +191,16 @@ class _Costs:
         if access is not None and access in self.objects:
             self.counted.setdefault(self.objects[access], Counter())[point] += 1
         elif verdict.is_persistent_in_call:
-            key = Shared(line if verdict.is_persistent else None, frozenset(candidates))
-            self.shared.setdefault(key, []).append(point)
+            shared = Shared(line if verdict.is_persistent else None, frozenset(candidates))
+            self.shared.setdefault(shared, []).append(point)
+        elif verdict.is_persistent_in_sweep and swept and (told or self.sweeps.by_name[swept.group].step_bytes):
+            shared = Shared(line if verdict.is_persistent else None, swept=swept, objects=told)
+            self.shared.setdefault(shared, []).append(point)
         elif line is None:
             size_bytes = access.size_bytes if access else 1
             charge.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
         elif verdict.is_persistent:
-            self.shared.setdefault(Shared(line, frozenset()), []).append(point)
+            self.shared.setdefault(Shared(line), []).append(point)
         elif verdict.is_persistent_in_block:
             charge.local.setdefault((point, line.group), set()).add(line.granule)
         else:
@@ -197,7 +209,9 @@ class _Costs:
     def result(self, lines: Lines) -> DataMisses:
         """Cycles, events and limits."""
         fill = self.target.memory.line_cycles(self.config.line_bytes)
-        misses, limits = shared_misses(self.shared, self.stays, lines.groups, self.config.line_bytes)
+        misses, limits = shared_misses(
+            self.shared, self.stays, self.sweeps.by_name, lines.groups, self.config.line_bytes
+        )
         self.inside.misses.update(misses)
         limits += object_limits(self.counted)
         names = sorted({name for limit in limits for name, _ in limit.events})

@@ -51,7 +51,7 @@ def counted_objects(
     crowded: set[int] = set()
     every = frozenset(range(config.sets))
     for line, access in accesses:
-        objects = _objects_of(access, lines, pointers, config) if access else None
+        objects = objects_of(access, lines, pointers, config) if access else None
         sets = lines.sets_of(access) if access else None
         group = lines.groups[line.group] if line else None
         if objects and access:
@@ -92,8 +92,11 @@ def _ways(config: CacheConfig) -> int:
     return config.ways if config.replacement is Replacement.FIFO else effective_ways(config).must
 
 
-def _objects_of(access: Access, lines: Lines, pointers: PointerFacts, config: CacheConfig) -> Objects | None:
-    """What a fact counts the line of ``access`` among; it speaks of addresses of which nothing else is known."""
+def objects_of(access: Access, lines: Lines, pointers: PointerFacts, config: CacheConfig) -> Objects | None:
+    """What a fact counts the line of ``access`` among; it speaks of addresses of which nothing else is known.
+
+    *Soundness:* as far as the fact is true.
+    """
     told = pointers.of(access.instruction_address).objects
     if told is None or access.size_bytes > config.line_bytes or lines.place_of(access) in {"stack", "static"}:
         return None

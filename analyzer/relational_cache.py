@@ -26,6 +26,7 @@ from typing import NamedTuple
 from wcet_probe.analyzer.cache_domains import effective_ways
 from wcet_probe.analyzer.state import defined_at
 from wcet_probe.analyzer.supergraph import EXIT, Edge
+from wcet_probe.analyzer.sweeps import Sweep
 from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines, most_in_one_set
 from wcet_probe.analyzer.terms import Linear, Term
 from wcet_probe.analyzer.values import Values, brought_back, in_order
@@ -35,13 +36,15 @@ from wcet_probe.model.target import CacheConfig, Replacement
 class LineAccess(NamedTuple):
     """An access of a block: to a line, or to one without a name; a miss fills it, or does not.
 
-    ``candidates`` are the lines that it may be to, where all are known by number: of `Lines.candidate`.
+    ``candidates`` are the lines that it may be to, where all are known by number: of `Lines.candidate`. ``swept`` is
+    the name that outlives a round of the loop, if it belongs to a sweep.
     """
 
     line: Line | None
     fills: bool
     is_certain: bool
     candidates: tuple[Line, ...] = ()
+    swept: Line | None = None
 
 
 class Younger(NamedTuple):
@@ -64,13 +67,14 @@ class CacheState(NamedTuple):
 class Verdict(NamedTuple):
     """Of an access: it always hits; or it misses only if its line was not accessed before: in the stay, block or call.
 
-    In the call: by whatever name that tells the number.
+    In the call: by whatever name that tells the number. In a sweep: by its accesses since the loop was entered.
     """
 
     is_hit: bool
     is_persistent: bool
     is_persistent_in_block: bool
     is_persistent_in_call: bool
+    is_persistent_in_sweep: bool
 
 
 _NOTHING = Younger(frozenset(), 0)
@@ -85,11 +89,13 @@ class RelationalCache:
         groups: by number.
         config: the cache.
         stand_ins: groups of the lines that a group's lines may be, where these are few (`Lines.stand_ins`).
+        swept: by the name of a sweep, the group whose accesses it consists of.
     """
 
     groups: Sequence[Group]
     config: CacheConfig
     stand_ins: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    swept: Mapping[int, int] = field(default_factory=dict)
     _meeting: dict[tuple[int, int], bool] = field(default_factory=dict, init=False, compare=False, repr=False)
     _crowds: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -128,6 +134,16 @@ class RelationalCache:
         known = bool(access.candidates) and access.fills
         return known and all(state.stay.get(one, _NOTHING) is not None for one in access.candidates)
 
+    def is_persistent_in_sweep(self, state: CacheState, access: LineAccess) -> bool:
+        """Whether ``access`` misses only on a line that its sweep is new to.
+
+        *Soundness:* of the accesses of a sweep to one granule, that of a round is to the line of the one before, or to
+        a line that none was to. What may be evicted after the one before, or with first-in first-out since the loop
+        was entered, is recorded for the former; the latter misses once.
+        """
+        swept = access.swept
+        return swept is not None and access.fills and state.stay.get(swept, _NOTHING) is not None
+
     def verdicts(self, state: CacheState, accesses: Iterable[LineAccess]) -> Iterable[Verdict]:
         """What is known of the accesses of a block, in order, at whose entry ``state`` holds.
 
@@ -141,6 +157,7 @@ class RelationalCache:
                 self.is_persistent(state, access),
                 self.is_persistent(local, access),
                 self.is_persistent_in_call(state, access),
+                self.is_persistent_in_sweep(state, access),
             )
             state, local = self.touch(state, access), self.touch(local, access)
 
@@ -158,6 +175,8 @@ class RelationalCache:
         stay = self._aged(state.stay, access, self.stay_ways)
         for one in access.candidates:
             self._touch_stay(stay, access, one, is_certain=access.is_certain and len(access.candidates) == 1)
+        if access.swept is not None:
+            self._touch_stay(stay, access, access.swept, is_certain=access.is_certain)
         if line is not None:
             held = {line: younger for line, younger in must.items() if younger is not None}
             if access.is_certain and (access.fills or line in state.must):
@@ -245,7 +264,7 @@ class RelationalCache:
 
     def _may_age(self, line: Line, accessed: Line) -> bool:
         """Whether ``accessed`` may be another line of the set of ``line``."""
-        if accessed.group == line.group:
+        if accessed.group in {line.group, self.swept.get(line.group)}:
             return False
         pair = line.group, accessed.group
         if pair not in self._meeting:
@@ -289,7 +308,11 @@ class RelationalAnalysis:
 
 
 def analyze(
-    values: Values, lines: Lines, accesses: Mapping[int, Sequence[LineAccess]], config: CacheConfig
+    values: Values,
+    lines: Lines,
+    accesses: Mapping[int, Sequence[LineAccess]],
+    config: CacheConfig,
+    sweeps: Sequence[Sweep] = (),
 ) -> RelationalAnalysis:
     """The fixpoint over the points of ``values``, for any content of the cache at entry.
 
@@ -298,14 +321,15 @@ def analyze(
         lines: names of the lines.
         accesses: of each point, in order.
         config: the cache.
+        sweeps: those that accesses belong to.
 
     Raises:
         ValueError: the iteration did not end in a fixpoint; a bug.
 
     *Soundness:* as said of the module. The result is checked in one pass, whoever found it.
     """
-    cache = RelationalCache(lines.groups, config, lines.stand_ins())
-    passage = _Passage(values, lines, cache)
+    cache = RelationalCache(lines.groups, config, lines.stand_ins(), {sweep.name: sweep.group for sweep in sweeps})
+    passage = _Passage(values, lines, cache, sweeps)
     outgoing: dict[int, list[Edge]] = {point: [] for point in values.states}
     for edge in values.edges:
         if edge.target != EXIT:
@@ -354,7 +378,7 @@ def _fixpoint(
 class _Passage:
     """What an edge does to a state: names that mean something else behind it, and new names of known lines."""
 
-    def __init__(self, values: Values, lines: Lines, cache: RelationalCache) -> None:
+    def __init__(self, values: Values, lines: Lines, cache: RelationalCache, sweeps: Sequence[Sweep]) -> None:
         self._values, self._lines, self._cache = values, lines, cache
         terms = values.terms
         self._new_names: dict[Edge, tuple[tuple[Linear, Linear], ...]] = {}
@@ -373,6 +397,9 @@ class _Passage:
                     if not (anew.isdisjoint(group.leaves) and silent.isdisjoint(group.deciding))
                 )
                 self._new_names[edge] = tuple(self._changes(edge))
+        for sweep in sweeps:
+            for edge in sweep.entries:
+                self._dropped[edge] |= {sweep.name}
 
     def _changes(self, edge: Edge) -> Iterable[tuple[Linear, Linear]]:
         """Old and new address of what a location holds that has another term behind the edge."""

@@ -18,18 +18,22 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.forest import loops_of
+from wcet_probe.analyzer.memory_facts import Objects
 from wcet_probe.analyzer.state import defined_at
 from wcet_probe.analyzer.supergraph import EXIT, Edge
+from wcet_probe.analyzer.sweeps import Sweep
 from wcet_probe.analyzer.symbolic_lines import Group, Line
 from wcet_probe.analyzer.terms import Term
 from wcet_probe.analyzer.values import Values, brought_back
 
 
 class Shared(NamedTuple):
-    """Whose misses an access shares: of a line in its stay, or those of its candidates in the call, or both."""
+    """Whose misses an access shares: of a line in its stay, besides of its candidates in the call, or of a sweep."""
 
     line: Line | None
-    candidates: frozenset[Line]
+    candidates: frozenset[Line] = frozenset()
+    swept: Line | None = None
+    objects: Objects | None = None
 
 
 class Starts(NamedTuple):
@@ -125,13 +129,18 @@ class Stays:
 
 
 def shared_misses(
-    shared: Mapping[Shared, Sequence[int]], stays: Stays, groups: Sequence[Group], line_bytes: int
+    shared: Mapping[Shared, Sequence[int]],
+    stays: Stays,
+    sweeps: Mapping[int, Sweep],
+    groups: Sequence[Group],
+    line_bytes: int,
 ) -> tuple[Counter[int], list[Limit]]:
     """Misses of each execution of a point, and limits of those that are events.
 
     Args:
         shared: points of the persistent accesses, by what they share.
         stays: of the groups.
+        sweeps: by name.
         groups: by number.
         line_bytes: of the cache.
 
@@ -140,22 +149,57 @@ def shared_misses(
     """
     limits: list[Limit] = []
     by_group: dict[int, dict[int, dict[str, Sequence[int]]]] = {}
-    for number, (region, found) in enumerate(_regions(shared)):
-        is_shared = bool(region) and (len(found) > 1 or None in found)
-        names = {line: _event(line, number if is_shared else None) for line in found}
-        if is_shared:
-            limits.append(Limit(f"miss:region{number}", constant=len(region), events=_all(names.values())))
-        for line, points in found.items():
+    for events, own in (*_of_regions(shared), *_of_sweeps(shared, sweeps, line_bytes)):
+        limits += own
+        for event, (line, points) in events.items():
             if line is None:
-                limits.append(_executed(names[line], points, (names[line],)))
+                limits.append(_executed(event, points, (event,)))
             else:
-                by_group.setdefault(line.group, {}).setdefault(line.granule, {})[names[line]] = points
+                by_group.setdefault(line.group, {}).setdefault(line.granule, {})[event] = points
     misses = Counter[int]()
     for number, granules in sorted(by_group.items()):
-        own, shown = _in_stays(number, granules, stays, groups[number], line_bytes)
-        misses += own
-        limits += shown
+        own_misses, own = _in_stays(number, granules, stays, groups[number], line_bytes)
+        misses += own_misses
+        limits += own
     return misses, limits
+
+
+_Events = Mapping[str, tuple[Line | None, Sequence[int]]]
+"""The line whose stay they are in, if any, and the points of the accesses, by name."""
+
+
+def _of_regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Events, list[Limit]]]:
+    for number, (region, found) in enumerate(_regions(shared)):
+        is_shared = bool(region) and (len(found) > 1 or None in found)
+        place = f":region{number}" if is_shared else ""
+        events = {_event(line, place): (line, points) for line, points in found.items()}
+        yield events, [Limit(f"miss{place}", constant=len(region), events=_all(events))] if is_shared else []
+
+
+def _of_sweeps(
+    shared: Mapping[Shared, Sequence[int]], sweeps: Mapping[int, Sweep], line_bytes: int
+) -> Iterator[tuple[_Events, list[Limit]]]:
+    for (swept, objects), found in _swept(shared).items():
+        place = f":sweep{swept.group}.{swept.granule}" + (f":{objects.lines}" if objects else "")
+        events = {_event(line, place): (line, points) for line, points in found.items()}
+        points = [point for own in found.values() for point in own]
+        sweep, limits = sweeps[swept.group], list[Limit]()
+        if sweep.step_bytes:
+            limits.append(sweep.limit(f"miss{place}", list(events), points, line_bytes))
+        if objects:
+            limits.append(Limit(f"miss{place}:lines", constant=objects.lines, events=_all(events)))
+        yield events, limits
+
+
+def _swept(
+    shared: Mapping[Shared, Sequence[int]],
+) -> Mapping[tuple[Line, Objects | None], Mapping[Line | None, Sequence[int]]]:
+    """The points of the accesses of each sweep, by line."""
+    found: dict[tuple[Line, Objects | None], dict[Line | None, Sequence[int]]] = {}
+    for (line, _, swept, objects), points in shared.items():
+        if swept is not None:
+            found.setdefault((swept, objects), {})[line] = points
+    return found
 
 
 def _regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[frozenset[Line], dict[Line | None, list[int]]]]:
@@ -164,14 +208,14 @@ def _regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[frozenset
     First those that have none.
     """
     regions: list[frozenset[Line]] = []
-    for _, candidates in shared:
+    for candidates in (key.candidates for key in shared):
         united = candidates.union(*(region for region in regions if not region.isdisjoint(candidates)))
         regions = [region for region in regions if region.isdisjoint(candidates)]
         regions += [united] if united else []
     for region in (frozenset[Line](), *regions):
         found: dict[Line | None, list[int]] = {}
-        for (line, candidates), points in shared.items():
-            if candidates <= region and bool(candidates) == bool(region):
+        for (line, candidates, swept, _), points in shared.items():
+            if swept is None and candidates <= region and bool(candidates) == bool(region):
                 found.setdefault(line, []).extend(points)
         yield region, found
 
@@ -206,8 +250,7 @@ def _in_stays(
     return misses, limits
 
 
-def _event(line: Line | None, region: int | None) -> str:
-    place = "" if region is None else f":region{region}"
+def _event(line: Line | None, place: str) -> str:
     return f"miss{place}" if line is None else f"miss:{line.group}.{line.granule}{place}"
 
 

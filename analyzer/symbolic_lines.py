@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -160,6 +160,27 @@ class Lines:
             exact = self.groups[self.of_number(number).group]
             self._add(key, exact, {})
         return Line(self._numbers[key], 0)
+
+    def variable(self, number: int) -> Mapping[Term, int]:
+        """The variable part of a group."""
+        return self._variables[number]
+
+    def alias(self, number: int) -> int:
+        """A further group of the same lines, whose name is not dropped where a leaf gets another value."""
+        key = "alias", number
+        known = self._numbers.get(key)
+        if known is None:
+            group = replace(self.groups[number], leaves=frozenset(), deciding=frozenset())
+            known = self._add(key, group, {})
+        return known
+
+    def is_near(self, number: int, step_bytes: int) -> bool:
+        """Whether no two lines of a group are in one set, nor one with those before it moved by ``step_bytes``."""
+        group, granules = self.groups[number], self._granules[number]
+        if not group.is_short or not granules:
+            return False
+        span = (max(granules) - min(granules) + 1) * group.alignment_bytes + step_bytes
+        return span <= (self._config.sets - 2) * self._config.line_bytes
 
     def stand_ins(self) -> Mapping[int, frozenset[int]]:
         """The groups of the candidates for the lines of a group, for each group that has few."""

@@ -157,7 +157,7 @@ static void *take_fragment(unsigned log2)
 static void dissolve(page_t *page, struct dlist *last)
 {
     unsigned char *start = address_of(page);
-    size_t size = (size_t)1 << page->kind;
+    size_t size = (size_t)1 << page->kind & (QUICK_FIT_PAGE_BYTES - QUICK_FIT_ALIGNMENT); /* no bit but these is set */
 
     dlist_init(last); /* a list of its own, so that it leaves one as all others do */
     /* loop: fragments */

@@ -26,6 +26,7 @@ from wcet_probe.analyzer.relational_cache import LineAccess, RelationalAnalysis,
 from wcet_probe.analyzer.state import Base, Location, State
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge
+from wcet_probe.analyzer.sweeps import Sweeps
 from wcet_probe.analyzer.symbolic_lines import Lines
 from wcet_probe.analyzer.terms import Term, Terms
 from wcet_probe.analyzer.transfer import Access
@@ -151,6 +152,10 @@ class View:
         return Lines(self.values, self.program.config, self.pointers)
 
     @cached_property
+    def sweeps(self) -> Sweeps:
+        return Sweeps(self.values, self.lines, self.program.config)
+
+    @cached_property
     def named(self) -> dict[int, list[LineAccess]]:
         config = self.program.config
         return {
@@ -160,6 +165,7 @@ class View:
                     config.write_allocate or not one.is_store,
                     one.is_certain,
                     self.lines.candidates_of(one),
+                    self.sweeps.of(point, self.lines.of_access(one), is_certain=one.is_certain),
                 )
                 for one in found
             ]
@@ -168,7 +174,7 @@ class View:
 
     @cached_property
     def analysis(self) -> RelationalAnalysis:
-        return analyze(self.values, self.lines, self.named, self.program.config)
+        return analyze(self.values, self.lines, self.named, self.program.config, self.sweeps.found)
 
     def _instructions(self, point: int) -> tuple[SimpleNamespace, ...]:
         return tuple(SimpleNamespace(address=_address(point, index)) for index in range(len(self.program.steps[point])))

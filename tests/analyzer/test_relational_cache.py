@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.concrete_caches import config_of, contents, touches
-from tests.analyzer.random_relational_programs import random_program
+from tests.analyzer.random_relational_programs import random_program, random_sweep
 from tests.analyzer.relational_programs import (
     LINE_BYTES,
     Choice,
@@ -24,8 +24,9 @@ from tests.analyzer.relational_programs import (
     bound_of,
     choices_of,
 )
-from wcet_probe.analyzer import relational_cache, strided
+from wcet_probe.analyzer import relational_cache, strided, sweeps
 from wcet_probe.analyzer.cache_domains import effective_ways
+from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.relational_cache import (
     CacheState,
     LineAccess,
@@ -34,6 +35,7 @@ from wcet_probe.analyzer.relational_cache import (
     join,
     leq,
 )
+from wcet_probe.analyzer.sweeps import Sweep
 from wcet_probe.analyzer.symbolic_lines import Group, Line
 from wcet_probe.model.target import Replacement
 
@@ -135,6 +137,40 @@ def test_runs_refute_what_is_wrong(monkeypatch, of, name, wrong):
     monkeypatch.setattr(of, name, wrong)
     with pytest.raises(AssertionError):
         campaign("wrong", 10_000, 6)
+
+
+def sweeping(seed: str, programs: int, runs: int) -> Counter[str]:
+    """Counts of what is said of programs that sweep, each held against runs."""
+    counts = Counter[str]()
+    for number in range(programs):
+        random = Random(f"{seed} {number}")
+        program = random_sweep(random)
+        counts += attack(program, random, runs)
+        counts["sweep"] += sum(v.is_persistent_in_sweep for own in program.view.analysis.verdicts.values() for v in own)
+    return counts
+
+
+def test_no_run_refutes_what_is_said_of_sweeps():
+    assert sweeping("quick", 300, 6)["sweep"] > 150
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "wrong"),
+    [
+        (Sweep, "limit", lambda sweep, name, events, *_: Limit(name, constant=1, events=((events[0], 1),))),  # noqa: ARG005
+        (RelationalCache, "is_persistent_in_sweep", lambda cache, state, access: access.swept is not None),  # noqa: ARG005
+        (sweeps, "_dominating", lambda point, above: frozenset(above)),  # noqa: ARG005
+    ],
+)
+def test_runs_refute_what_is_wrong_of_sweeps(monkeypatch, of, name, wrong):
+    monkeypatch.setattr(of, name, wrong)
+    with pytest.raises(AssertionError):
+        sweeping("wrong", 2_000, 6)
+
+
+@pytest.mark.slow
+def test_no_run_refutes_what_is_said_of_many_sweeps():
+    sweeping("slow", 30_000, 12)
 
 
 @pytest.mark.slow
@@ -254,7 +290,7 @@ def test_the_order_of_iteration_decides_nothing(monkeypatch):
             with monkeypatch.context() as patch:
                 patch.setattr(relational_cache, "in_order", order)
                 view = program.view
-                found = relational_cache.analyze(view.values, view.lines, view.named, program.config)
+                found = relational_cache.analyze(view.values, view.lines, view.named, program.config, view.sweeps.found)
                 assert found == expected
 
 
