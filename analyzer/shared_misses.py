@@ -87,12 +87,14 @@ class Stays:
             waiting += sources
         return frozenset(found)
 
-    def first(self, group: Group, points: Iterable[int], is_meant: Callable[[Line], bool]) -> tuple[int, ...]:
-        """Those of ``points`` before which no line that ``is_meant`` may have been accessed in the stay of ``group``.
+    def first(self, group: Group, points: Collection[int], is_meant: Callable[[Line], bool]) -> tuple[int, ...]:
+        """Those of ``points`` that may be the first of them to be executed in a stay of ``group``.
 
-        *Soundness:* the others are executed behind a sure access of the stay, on every way; a greatest fixpoint.
+        *Soundness:* the others are executed behind one of ``points`` that surely accesses a line that ``is_meant``, in
+        the same stay, on every way; a greatest fixpoint. Accesses elsewhere do not count, whatever line they are to:
+        their misses are not limited here, and a FIFO set may evict what hit in it.
         """
-        sure = {point for point in self._points if any(line and is_meant(line) for line in self._sure[point])}
+        sure = {point for point in points if any(line and is_meant(line) for line in self._sure[point])}
         behind = dict.fromkeys(self._points, True)
         before: dict[int, bool] = {}
         changed = True
@@ -137,7 +139,7 @@ def shared_misses(
     candidates; regions of candidates do not overlap.
     """
     limits: list[Limit] = []
-    by_group: dict[int, dict[int, dict[str, Sequence[int]]]] = {}
+    by_group: dict[int, dict[int, dict[str, list[int]]]] = {}
     for number, (region, found) in enumerate(_regions(shared)):
         is_shared = bool(region) and (len(found) > 1 or None in found)
         names = {line: _event(line, number if is_shared else None) for line in found}
@@ -147,7 +149,9 @@ def shared_misses(
             if line is None:
                 limits.append(_executed(names[line], points, (names[line],)))
             else:
-                by_group.setdefault(line.group, {}).setdefault(line.granule, {})[names[line]] = points
+                events = by_group.setdefault(line.group, {}).setdefault(line.granule, {})
+                # A region with no line but this one has no event of its own.
+                events.setdefault(names[line], []).extend(points)
     misses = Counter[int]()
     for number, granules in sorted(by_group.items()):
         own, shown = _in_stays(number, granules, stays, groups[number], line_bytes)
