@@ -197,7 +197,7 @@ def _in_stays(
         every += events
         points_of_all.update(points)
         if len(events) > 1:
-            limits += (_executed(event, own, (event,)) for event, own in events.items())
+            limits += (_executed(f"{event}:own", own, (event,)) for event, own in events.items())
         first = stays.first(group, sorted(set(points)), lambda one, line=line: one == line)
         limits.append(_executed(name, first, events))
         limits.append(_in_each(starts, stays.leading_to(points), f"{name}:stay", events, 1))

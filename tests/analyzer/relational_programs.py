@@ -9,7 +9,7 @@ cache, the branches, and what the policy leaves open. It ends where a fact is br
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from random import Random
@@ -447,8 +447,10 @@ def bound_of(data: DataMisses, run: Run) -> int:
     return events + sum(count * data.points.get(point, 0) for point, count in run.points.items())
 
 
-def most_events(limits: Iterable[Limit], costs: Mapping[str, int], run: Run) -> int:
+def most_events(limits: Sequence[Limit], costs: Mapping[str, int], run: Run) -> int:
     """Most that events cost for the points and edges that ``run`` executed."""
+    names = [limit.name for limit in limits]
+    assert len(set(names)) == len(names), names  # duals are by name
     constraints = []
     for limit in limits:
         room = limit.constant - sum(factor * run.points[point] for point, factor in limit.points)

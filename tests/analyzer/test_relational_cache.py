@@ -393,6 +393,22 @@ def test_accesses_to_a_line_share_its_misses_whether_they_share_those_of_a_table
     )
 
 
+def test_limits_of_a_line_with_and_without_a_table_have_different_names():
+    """Block 1 accesses two lines of a table; where block 3 accesses one of them again, the other may be old."""
+    entry = Variable(None, 0, (0, 16), strided.between(32, 0, 16, 16))
+    filled = (read(None, 0), read(0), read(None, 64), read(0), read(None, 128), read(0))
+    program = program_of(
+        [(), filled, (), (read(0),), ()],
+        [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)],
+        [entry],
+        ways=2,
+        line_count=20,
+    )
+    names = [limit.name for limit in program.view.data.limits]
+    assert len(set(names)) == len(names)
+    worst(program)
+
+
 @pytest.mark.parametrize("policy", ["lru", "fifo", "plru", "random"])
 def test_granules_of_one_line_are_evicted_one_by_one(policy):
     """Three granules lie in two lines at most; other lines in between make each miss."""
