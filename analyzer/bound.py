@@ -7,7 +7,7 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.certificate import Invariant, certificate
@@ -29,7 +29,7 @@ from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.strided import StridedInterval
-from wcet_probe.analyzer.supergraph import EXIT, Edge, Point, Supergraph, build_supergraph, reducible
+from wcet_probe.analyzer.supergraph import EXIT, Context, Edge, Point, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.symbolic_lines import Lines
 from wcet_probe.analyzer.unfolding import pointer_ways, unfolded
 from wcet_probe.analyzer.values import Values, analyze_values
@@ -341,9 +341,12 @@ class Bounded:
         return taken_cycles(block, edge.address, costs) + waiting + fetch_cycles(misses, self.request.target)
 
     def worst_path(self, solved: Solved) -> Iterable[PathBlock]:
-        """The blocks of the worst path, in order of contexts and addresses; what leaving a block costs is its own."""
+        """The blocks of the worst path in order of their points, copies of a point put together.
+
+        What leaving a block costs is its own.
+        """
         if solved.solution.optimum is None:
-            return
+            return ()
         executed: dict[str, int] = {}
         leaving: dict[str, int] = {}
         for edge in solved.problem.edges:
@@ -354,9 +357,10 @@ class Bounded:
             leaving[name] = leaving.get(name, 0) + solved.solution.counts[leave(name)] * cost
         executed[solved.problem.entry] = executed.get(solved.problem.entry, 0) + solved.solution.counts[ENTER]
         points = (self.prepared.values.graph.points[index] for index in sorted(self.prepared.values.states))
+        found: dict[tuple[Context, int], PathBlock] = {}
         for node, point in zip(solved.problem.nodes, points, strict=True):
             if executed.get(node.name):
-                yield PathBlock(
+                own = PathBlock(
                     function=point.function.name,
                     context=point.context,
                     address=point.block.address,
@@ -366,6 +370,12 @@ class Bounded:
                     executions=executed[node.name],
                     cost=executed[node.name] * node.cost + leaving.get(node.name, 0),
                 )
+                other = found.get((own.context, own.address))
+                if other is not None:
+                    executions, cost = own.executions + other.executions, own.cost + other.cost
+                    own = replace(own, executions=executions, cost=cost)
+                found[own.context, own.address] = own
+        return found.values()
 
     def graph(self, solved: Solved) -> FlowGraph:
         """Blocks and edges that can be reached, call contexts put together, with the counts of ``solved``.

@@ -93,12 +93,14 @@ class Stays:
             waiting += sources
         return frozenset(found)
 
-    def first(self, group: Group, points: Iterable[int], is_meant: Callable[[Line], bool]) -> tuple[int, ...]:
-        """Those of ``points`` before which no line that ``is_meant`` may have been accessed in the stay of ``group``.
+    def first(self, group: Group, points: Collection[int], is_meant: Callable[[Line], bool]) -> tuple[int, ...]:
+        """Those of ``points`` that may be the first of them to be executed in a stay of ``group``.
 
-        *Soundness:* the others are executed behind a sure access of the stay, on every way; a greatest fixpoint.
+        *Soundness:* the others are executed behind one of ``points`` that surely accesses a line that ``is_meant``, in
+        the same stay, on every way; a greatest fixpoint. Accesses elsewhere do not count, whatever line they are to:
+        their misses are not limited here, and a FIFO set may evict what hit in it.
         """
-        sure = {point for point in self._points if any(line and is_meant(line) for line in self._sure[point])}
+        sure = {point for point in points if any(line and is_meant(line) for line in self._sure[point])}
         behind = dict.fromkeys(self._points, True)
         before: dict[int, bool] = {}
         changed = True
@@ -148,14 +150,16 @@ def shared_misses(
     candidates; regions of candidates do not overlap.
     """
     limits: list[Limit] = []
-    by_group: dict[int, dict[int, dict[str, Sequence[int]]]] = {}
+    by_group: dict[int, dict[int, dict[str, list[int]]]] = {}
     for events, own in (*_of_regions(shared), *_of_sweeps(shared, sweeps, line_bytes)):
         limits += own
         for event, (line, points) in events.items():
             if line is None:
                 limits.append(_executed(event, points, (event,)))
             else:
-                by_group.setdefault(line.group, {}).setdefault(line.granule, {})[event] = points
+                known = by_group.setdefault(line.group, {}).setdefault(line.granule, {})
+                # A region with no line but this one has no event of its own.
+                known.setdefault(event, []).extend(points)
     misses = Counter[int]()
     for number, granules in sorted(by_group.items()):
         own_misses, own = _in_stays(number, granules, stays, groups[number], line_bytes)
@@ -239,7 +243,7 @@ def _in_stays(
         every += events
         points_of_all.update(points)
         if len(events) > 1:
-            limits += (_executed(event, own, (event,)) for event, own in events.items())
+            limits += (_executed(f"{event}:own", own, (event,)) for event, own in events.items())
         first = stays.first(group, sorted(set(points)), partial(eq, line))
         limits.append(_executed(name, first, events))
         limits.append(_in_each(starts, stays.leading_to(points), f"{name}:stay", events, 1))

@@ -297,12 +297,15 @@ class Lines:
 
         *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by.
         """
-        told = self._told_range(access)
-        if not any(is_unknown(factor, part) for factor, _, part in access.parts):
-            return access.offset if told is None else strided.meet(access.offset, told)
-        alignment, residue = self._alignment(access, told_of(access, self._pointers))
-        aligned = strided.residue_class(access.offset.bits, residue + access.constant, alignment)
+        told, aligned = self._told_range(access), self._aligned(access)
         return aligned if told is None else strided.meet(aligned, told)
+
+    def _aligned(self, access: Access) -> StridedInterval:
+        """The addresses that ``access`` may go to, by its parts and the alignment that facts tell of it."""
+        if not any(is_unknown(factor, part) for factor, _, part in access.parts):
+            return access.offset
+        alignment, residue = self._alignment(access, told_of(access, self._pointers))
+        return strided.residue_class(access.offset.bits, residue + access.constant, alignment)
 
     def sets_of(self, access: Access) -> frozenset[int] | None:
         """The sets that ``access`` may be to; None for any.
@@ -318,11 +321,16 @@ class Lines:
         return self._pointers.of(access.instruction_address).sets
 
     def _told_range(self, access: Access) -> StridedInterval | None:
-        """The addresses of the object that a flow fact says ``access`` is in, where its parts do not tell the sets."""
+        """The addresses of the object that a flow fact says ``access`` is in, where its parts do not tell the sets.
+
+        None, too, where there is no such address: the fact then says nothing of the access.
+        """
         extent = self._pointers.of(access.instruction_address).extent
         if extent is None or access.base is Base.STACK or self._sets_by_parts(access) is not None:
             return None
-        return strided.between(access.offset.bits, extent.base_address, extent.end_address - access.size_bytes)
+        told = strided.between(access.offset.bits, extent.base_address, extent.end_address - access.size_bytes)
+        is_possible = not any(strided.meet(known, told).is_bottom for known in (access.offset, self._aligned(access)))
+        return told if is_possible else None
 
     def _sets_by_parts(self, access: Access) -> frozenset[int] | None:
         """The sets by the values of the parts; a part that is a multiple of all sets' bytes does not change the set."""

@@ -2,7 +2,8 @@
 
 *Soundness:* a fact speaks of numbers at an access. It holds of them until one of their leaves may have another value:
 where it is defined, and behind an edge that is silent about it (`values.brought_back`). Where paths meet it must hold
-on all of them. An access that may not have taken place tells nothing of what is behind it.
+on all of them. An access that may not have taken place tells nothing of what is behind it; nor does more hold behind it
+than runs are held against, which show the address, and not the numbers that it is the sum of (`_shown`).
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wcet_probe.analyzer.memory_facts import PointerFacts
-from wcet_probe.analyzer.state import defined_at, is_unknown
+from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES
+from wcet_probe.analyzer.state import Base, defined_at, is_unknown
 from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.terms import Term
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values, brought_back, in_order
+
+_MOST = 1 << 32
 
 Told = Mapping[Term, int]
 """Powers of two that terms are multiples of."""
@@ -76,8 +80,20 @@ def _through(values: Values, pointers: PointerFacts, point: int, told: Told) -> 
         own = {term: max(known.get(term, 1), alignment) for term, alignment in told_of(access, pointers).items()}
         found.append(own)
         if access.is_certain and access.pointer is not None:
-            known |= own
+            shown = _shown(access)
+            known |= {term: max(known.get(term, 1), min(alignment, shown)) for term, alignment in own.items()}
     return tuple(found), known
+
+
+def _shown(access: Access) -> int:
+    """The power of two modulo which the address of ``access`` shows the number in it that facts speak of.
+
+    *Soundness:* all else that is added is known modulo it; of two such numbers only the sum is shown.
+    """
+    known = STACK_ALIGNMENT_BYTES if access.base is Base.STACK else _MOST
+    unknown = [term for factor, term, part in access.parts if is_unknown(factor, part)]
+    steps = [factor * part.stride for factor, _, part in access.parts if not is_unknown(factor, part)]
+    return min((known, *(step & -step for step in steps if step))) if len(unknown) == 1 else 1
 
 
 def told_of(access: Access, pointers: PointerFacts) -> Told:

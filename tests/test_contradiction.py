@@ -6,7 +6,7 @@ import pytest
 
 from tests.path_check import Proved, attack, check_emulated, proved
 from tests.random_programs import arguments, source
-from tests.support import TARGETS, guest_of
+from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.catalog import load_target
 from wcet_probe.errors import AnalysisError
 
@@ -42,6 +42,21 @@ def search(seed: int, target: str, runs: int) -> int:
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_programs_do_not_contradict_their_proofs(target):
     assert sum(search(seed, target, 6) for seed in range(2)) > 40
+
+
+def test_registers_are_held_against_all_copies_of_a_block():
+    """What follows the two pointers is analysed for each, and registers differ."""
+    body = (
+        "lis 10, buf@ha\n addi 10, 10, buf@l\n cmpwi 3, 0\n beq 1f\n li 5, 7\n addi 4, 10, 64\n b 2f\n"
+        "1: mr 4, 10\n li 5, 9\n2: lwz 7, 0(4)\n cmpwi 7, 3\n beq 3f\n lwz 7, 8(4)\n3: lwz 7, 4(4)\n blr"
+    )
+    target = load_target("mpc603e")
+    data = ".data\n.balign 64\n.globl buf\nbuf: .space 256\n"
+    proof = proved(guest_of(assembler({"f": body}, target) + data, target), "f")
+    assert len(proof.bound.points) > len(set(proof.bound.points))
+    assert len({(block.address, block.context) for block in proof.bound.worst_path}) == len(proof.bound.worst_path)
+    for argument in (0, 1):
+        attack(proof, argument)
 
 
 @pytest.mark.slow

@@ -125,7 +125,8 @@ def register_check(
 ) -> Callable[[int, Callable[[str], int]], None]:
     """A visitor of a call's instructions that holds the registers at each block's entry against what is proved.
 
-    It raises ContradictionError where a register is outside of the ranges of all points that say something of it.
+    It raises ContradictionError where a register is outside of the ranges of all points of the block, which has one for
+    each context, or several copies of it.
     """
     grouped: dict[int, dict[str, list[RegisterRange]]] = {}
     points = Counter(address for address, _ in bound.points)
@@ -135,7 +136,7 @@ def register_check(
     def visit(address: int, read: Callable[[str], int]) -> None:
         for register, ranges in grouped.get(address, {}).items():
             if len(ranges) < points[address]:
-                continue  # at some point of this address it may be anything
+                continue  # at some point it may be anything
             value = read(register)
             if not any(_contains(each, value, stack_pointer) for each in ranges):
                 raise _contradiction(

@@ -313,7 +313,8 @@ def _lemmas(program: Program, bound: Bound, grounds: Iterable[Ground]) -> Iterat
     used = set(grounds)
     told = {assumption.id: assumption for assumption in reversed(bound.assumptions)}
     for fact in allocator_facts(program.allocator).pointers:
-        by_sets = fact.sets is not None and used & {Ground.TOLD, Ground.SAME_LINE}
+        tells_sets = fact.sets is not None or fact.symbol is not None
+        by_sets = tells_sets and used & {Ground.TOLD, Ground.SAME_LINE}
         if by_sets or (fact.is_own_block and Ground.BLOCK in used):
             assumption = told[f"fact {fact.where}"]
             yield Lemma(assumption.id, assumption.statement, fact.because, assumption.check)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from random import Random
 
 from tests.analyzer.concrete_caches import _program, config_of
-from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Variable
+from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Sum, Variable, variables_of
 from wcet_probe.analyzer import strided
-from wcet_probe.model.target import Replacement
+from wcet_probe.analyzer.memory_facts import Pointers
+from wcet_probe.model.target import MemoryRange, Replacement
 
 
 def random_program(random: Random, policy: Replacement | None = None, most_ways: int = 4) -> Program:
@@ -77,6 +78,54 @@ def random_sweep(random: Random) -> Program:
 
     steps = tuple(tuple(step(point) for _ in range(random.choice((0, 1, 2, 2, 3)))) for point in range(count))
     return Program(steps, edges, variables, {}, config, told, 8)
+
+
+def told_program(random: Random) -> Program:
+    """A tiny program whose facts speak of some accesses only, and hold of some values only; others are to sums."""
+    program = random_program(random)
+    above = _dominators(len(program.steps), program.edges)
+    variables = tuple(_loosened(random, one) for one in program.variables)
+    favourite = random.choice((None, *range(len(variables))))
+    offsets = [random.choice((0, 4, 8, 12, 16, 32)) for _ in range(4)]
+
+    def changed(point: int, step: Step) -> Step:
+        known = [n for n, one in enumerate(variables) if one.point is None or one.point in above[point]]
+        if not step.is_named or not isinstance(step.to, int):
+            return step
+        if favourite in known and random.random() < 0.5:
+            step = replace(step, to=favourite, offset=random.choice(offsets))
+        if random.random() < 0.15:
+            return replace(step, to=Sum(random.choice(known), random.choice(known)))
+        return step
+
+    steps = tuple(tuple(changed(point, step) for step in block) for point, block in enumerate(program.steps))
+    far = max((sum(max(variables[n].choices) for n in variables_of(s.to)) for block in steps for s in block), default=0)
+    told = {
+        (point, index): _told(random, program.line_count)
+        for point, block in enumerate(steps)
+        for index, step in enumerate(block)
+        if step.is_named and random.random() < 0.4
+    }
+    lines = max(program.line_count, far // LINE_BYTES + 3)
+    everywhere = random.choice((1, 1, 1, 4))
+    return replace(program, steps=steps, variables=variables, told=told, told_bytes=everywhere, line_count=lines)
+
+
+def _loosened(random: Random, variable: Variable) -> Variable:
+    """With values that what is told of pointers need not be true of."""
+    if variable.point and random.random() < 0.5 and not variable.sources:
+        variable = replace(variable, point=None, place=0)  # most misses are shared where a value lasts
+    if variable.sources or not variable.range.is_top or random.random() < 0.3:
+        return variable
+    return replace(variable, choices=tuple(one + random.choice((0, 0, 0, 4, 8, 12)) for one in variable.choices))
+
+
+def _told(random: Random, lines: int) -> Pointers:
+    alignment = random.choice((4, 8, 8, 16, 16))
+    if random.random() < 0.7:
+        return Pointers(alignment)
+    base = random.randrange(0, (lines - 2) * LINE_BYTES, 4)
+    return Pointers(alignment, extent=MemoryRange(base, random.choice((16, 32, 48, 64, 96))))
 
 
 def _choice(

@@ -3,7 +3,7 @@
 A program has variables, whose values are addresses: arguments, and words that a block loads anew. An access is to a
 variable plus a constant, to a known address, to a choice between two variables, or to an address without a name. The
 analysis sees such a program as the value analysis would show it; a run draws all values, the initial content of the
-cache, the branches, and what the policy leaves open.
+cache, the branches, and what the policy leaves open. It ends where a fact is broken.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from tests.analyzer.concrete_caches import ALIEN, EMPTY, contents, touches
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.data_misses import DataMisses, data_misses
 from wcet_probe.analyzer.exact_lp import Constraint, FlowSystem
+from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.forest import loop_forest
 from wcet_probe.analyzer.ipet import solve
 from wcet_probe.analyzer.memory_facts import PointerFacts, Pointers
 from wcet_probe.analyzer.relational_cache import LineAccess, RelationalAnalysis, analyze
+from wcet_probe.analyzer.shared_misses import Shared, Stays, shared_misses
 from wcet_probe.analyzer.state import Base, Location, State
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge
@@ -74,13 +76,25 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Sum:
+    """The sum of two variables."""
+
+    one: int
+    other: int
+
+
+Address = int | Choice | Sum | None
+"""What an access is to, but for a constant."""
+
+
+@dataclass(frozen=True)
 class Step:
-    """An access to a variable (a number), to a choice, or to a known address (None), ``offset`` bytes further.
+    """An access to a variable (a number), a choice, a sum, or a known address (None), ``offset`` bytes further.
 
     An access that is not ``is_named`` may be to any address.
     """
 
-    to: int | Choice | None
+    to: Address
     offset: int
     is_store: bool
     is_certain: bool
@@ -89,7 +103,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """Blocks of steps, edges, and the variables that each edge's state is silent about."""
+    """Blocks of steps, edges, and the variables that each edge's state is silent about.
+
+    ``told`` are facts that speak of single accesses, by block and place.
+    """
 
     steps: tuple[tuple[Step, ...], ...]
     edges: tuple[tuple[int, int], ...]
@@ -98,6 +115,7 @@ class Program:
     config: CacheConfig
     told_bytes: int
     line_count: int
+    told: Mapping[tuple[int, int], Pointers] = field(default_factory=dict)
 
     @property
     def exits(self) -> frozenset[int]:
@@ -141,7 +159,9 @@ class View:
             forest=forest,
             registers={},
         )
-        self.pointers = PointerFacts(Pointers(program.told_bytes), {})
+        self.pointers = PointerFacts(
+            Pointers(program.told_bytes), {_address(*place): told for place, told in program.told.items()}
+        )
 
     @cached_property
     def data(self) -> DataMisses:
@@ -176,6 +196,30 @@ class View:
     def analysis(self) -> RelationalAnalysis:
         return analyze(self.values, self.lines, self.named, self.program.config, self.sweeps.found)
 
+    @cached_property
+    def stays(self) -> Stays:
+        return Stays(
+            self.values, {p: {a.line for a in own if a.is_certain and a.fills} for p, own in self.named.items()}
+        )
+
+    def shared(self, point: int, index: int) -> Shared | None:
+        """Whose misses an access shares, if any."""
+        access, verdict = self.named[point][index], self.analysis.verdicts[point][index]
+        if verdict.is_hit or not (verdict.is_persistent or verdict.is_persistent_in_call):
+            return None
+        candidates = frozenset(access.candidates if verdict.is_persistent_in_call else ())
+        return Shared(access.line if verdict.is_persistent else None, candidates)
+
+    def shared_misses(self, keys: frozenset[Shared]) -> tuple[Counter[int], list[Limit]]:
+        """What is said of the misses of the accesses that share those of ``keys``, as if there were no others."""
+        found: dict[Shared, list[int]] = {}
+        for point, own in self.named.items():
+            for index in range(len(own)):
+                key = self.shared(point, index)
+                if key in keys:
+                    found.setdefault(key, []).append(point)
+        return shared_misses(found, self.stays, self.lines.groups, LINE_BYTES)
+
     def _instructions(self, point: int) -> tuple[SimpleNamespace, ...]:
         return tuple(SimpleNamespace(address=_address(point, index)) for index in range(len(self.program.steps[point])))
 
@@ -199,12 +243,16 @@ class View:
                 state.known[leaf] = self.program.variables[number].range
         return state
 
-    def _term(self, to: int | Choice | None) -> Term:
+    def _term(self, to: Address) -> Term:
         match to:
             case None:
                 return self.terms.constant(0, 32)
             case int():
                 return self.leaves[to]
+            case Sum():
+                total = self.terms.apply("INT_ADD", (self.leaves[to.one], self.leaves[to.other]), 32)
+                assert total is not None
+                return total
         left, right = self.leaves[to.condition], self.terms.constant(to.constant, 32)
         condition = self.terms.apply("INT_EQUAL", (left, right), 8)
         chosen = None if condition is None else self.terms.choice(condition, self.leaves[to.one], self.leaves[to.other])
@@ -217,9 +265,7 @@ class View:
         assert pointer is not None
         form, state = terms.linear(pointer), self._state(frozenset())
         parts = tuple((factor, term, state.value(term)) for term, factor in form.coefficients.items())
-        used = {step.to} if isinstance(step.to, int) else set()
-        if isinstance(step.to, Choice):
-            used = {step.to.condition, step.to.one, step.to.other}
+        used = variables_of(step.to)
         old = any((v := self.program.variables[u]).point == point and v.place > index for u in used)
         known = step.is_named and not old
         return Access(
@@ -278,8 +324,15 @@ class Event:
     miss: bool | None
 
 
+class BrokenFactError(Exception):
+    """An access is to an address that a fact excludes."""
+
+
 class Run:
-    """Executes blocks: what each access does, and the cycles that it costs."""
+    """Executes blocks: what each access does, and the cycles that it costs.
+
+    An access to an address that cross-checked runs are not to show raises BrokenFactError.
+    """
 
     def __init__(self, program: Program, random: Random) -> None:
         self.program, self.random = program, random
@@ -299,7 +352,10 @@ class Run:
             if not step.is_certain and self.random.random() < 0.5:
                 yield Event(point, index, None, None)
             else:
-                yield Event(point, index, *self._access(step))
+                address = self._address(step)
+                if address not in self.program.view.lines.observable(self.program.view.accesses[point][index]):
+                    raise BrokenFactError
+                yield Event(point, index, *self._access(step, address))
         self._define(own, _NOWHERE)
 
     def leave(self, point: int) -> int | None:
@@ -345,12 +401,14 @@ class Run:
                 return step.offset
             case int():
                 return values[step.to] + step.offset
+            case Sum():
+                return values[step.to.one] + values[step.to.other] + step.offset
         chosen = step.to.one if values[step.to.condition] == step.to.constant else step.to.other
         return values[chosen] + step.offset
 
-    def _access(self, step: Step) -> tuple[int, bool]:
+    def _access(self, step: Step, address: int) -> tuple[int, bool]:
         config, now = self.program.config, self.now
-        line = self._address(step) // LINE_BYTES
+        line = address // LINE_BYTES
         number = line % config.sets
         fills = config.write_allocate or not step.is_store
         old = now.sets[number]
@@ -372,6 +430,18 @@ class Run:
         return line, not hit
 
 
+def variables_of(to: Address) -> frozenset[int]:
+    """The variables that an address is made of."""
+    match to:
+        case None:
+            return frozenset()
+        case int():
+            return frozenset({to})
+        case Sum():
+            return frozenset({to.one, to.other})
+    return frozenset({to.condition, to.one, to.other})
+
+
 def choices_of(program: Program) -> frozenset[Choice]:
     """The choices that accesses of ``program`` go to."""
     return frozenset(step.to for block in program.steps for step in block if isinstance(step.to, Choice))
@@ -379,11 +449,17 @@ def choices_of(program: Program) -> frozenset[Choice]:
 
 def bound_of(data: DataMisses, run: Run) -> int:
     """Most cycles that ``data`` allows for the points and edges that ``run`` executed."""
+    events = most_events(data.limits, {event.name: event.cost for event in data.events}, run)
+    return events + sum(count * data.points.get(point, 0) for point, count in run.points.items())
+
+
+def most_events(limits: Sequence[Limit], costs: Mapping[str, int], run: Run) -> int:
+    """Most that events cost for the points and edges that ``run`` executed."""
+    names = [limit.name for limit in limits]
+    assert len(set(names)) == len(names), names  # duals are by name
     constraints = []
-    for limit in data.limits:
+    for limit in limits:
         room = limit.constant - sum(factor * run.points[point] for point, factor in limit.points)
         room -= sum(factor * run.taken[edge.source, edge.target] for edge, factor in limit.edges if edge is not None)
         constraints.append(Constraint(limit.name, dict(limit.events), "<=", room))
-    system = FlowSystem(tuple(e.name for e in data.events), {e.name: e.cost for e in data.events}, tuple(constraints))
-    events = solve(system).certified if data.events else 0
-    return events + sum(count * data.points.get(point, 0) for point, count in run.points.items())
+    return solve(FlowSystem(tuple(costs), costs, tuple(constraints))).certified if costs else 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from random import Random
@@ -13,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.concrete_caches import config_of, contents, touches
-from tests.analyzer.random_relational_programs import random_program, random_sweep
+from tests.analyzer.random_relational_programs import random_program, random_sweep, told_program
 from tests.analyzer.relational_programs import (
     LINE_BYTES,
+    BrokenFactError,
     Choice,
     Program,
     Run,
@@ -23,6 +25,7 @@ from tests.analyzer.relational_programs import (
     Variable,
     bound_of,
     choices_of,
+    most_events,
 )
 from wcet_probe.analyzer import relational_cache, strided, sweeps
 from wcet_probe.analyzer.cache_domains import effective_ways
@@ -35,6 +38,7 @@ from wcet_probe.analyzer.relational_cache import (
     join,
     leq,
 )
+from wcet_probe.analyzer.shared_misses import Shared
 from wcet_probe.analyzer.sweeps import Sweep
 from wcet_probe.analyzer.symbolic_lines import Group, Line
 from wcet_probe.model.target import Replacement
@@ -53,16 +57,53 @@ def attack(program: Program, random: Random, runs: int) -> Counter[str]:
     for _ in range(runs):
         run, point, missed, once = Run(program, random), 0, Counter[Line](), Counter[int | None]()
         length = random.randint(1, MOST_BLOCKS)
-        while point is not None and sum(run.points.values()) < length:
-            _forget(missed, starts.get(point, ()))
-            _check_block(program, run, point, missed, once)
-            before = Counter(run.taken)
-            point = run.leave(point)
-            for edge in run.taken - before:
-                _forget(missed, starts.get(edge, ()))
+        with suppress(BrokenFactError):
+            while point is not None and sum(run.points.values()) < length:
+                _forget(missed, starts.get(point, ()))
+                _check_block(program, run, point, missed, once)
+                before = Counter(run.taken)
+                point = run.leave(point)
+                for edge in run.taken - before:
+                    _forget(missed, starts.get(edge, ()))
         assert run.cycles <= bound_of(view.data, run), (program, run.points, run.taken)
         counts["blocks"] += sum(run.points.values())
     return counts
+
+
+def attack_limits(program: Program, random: Random, runs: int) -> Counter[str]:
+    """What is said of the misses that accesses share, of all of them and of each group alone, held against runs."""
+    view, counts = program.view, Counter[str]()
+    places = [(point, index) for point, own in view.named.items() for index in range(len(own))]
+    shares = {place: key for place in places if (key := view.shared(*place))}
+    by_group: dict[int | None, set[Shared]] = {}
+    for key in shares.values():
+        by_group.setdefault(key.line.group if key.line else None, set()).add(key)
+    parts = [frozenset(shares.values()), *map(frozenset, by_group.values())] if shares else []
+    said = {part: view.shared_misses(part) for part in parts}
+    for _ in range(runs if parts else 0):
+        run, missed = _shared_misses_of(program, random, shares)
+        for part in dict.fromkeys(parts):
+            own, limits = said[part]
+            most = sum(count * run.points[point] for point, count in own.items())
+            if sum(missed[key] for key in part) > most:
+                most += most_events(limits, {name: 1 for limit in limits for name, _ in limit.events}, run)
+            assert sum(missed[key] for key in part) <= most, (program, part, run.points, run.taken)
+            counts["limits"] += len(limits)
+    return counts
+
+
+def _shared_misses_of(
+    program: Program, random: Random, shares: Mapping[tuple[int, int], Shared]
+) -> tuple[Run, Counter[Shared]]:
+    run, point, missed = Run(program, random), 0, Counter[Shared]()
+    length = random.randint(1, MOST_BLOCKS)
+    with suppress(BrokenFactError):
+        while point is not None and sum(run.points.values()) < length:
+            for event in run.block(point):
+                if event.miss and (event.point, event.index) in shares:
+                    missed[shares[event.point, event.index]] += 1
+            point = run.leave(point)
+    return run, missed
 
 
 def _starts(program: Program) -> dict[int | tuple[int, int], set[int]]:
@@ -104,11 +145,11 @@ def _check_block(program: Program, run: Run, point: int, missed: Counter[Line], 
             assert here[line] <= 1, (program, event, "in the block")
 
 
-def campaign(seed: str, verdicts: int, runs: int) -> Counter[str]:
+def campaign(seed: str, verdicts: int, runs: int, make: Callable[[Random], Program] = random_program) -> Counter[str]:
     counts, number = Counter[str](), 0
     while counts["hit"] + counts["persistent"] + counts["block"] + counts["bound"] < verdicts:
         random = Random(f"{seed} {number}")
-        counts += attack(random_program(random), random, runs)
+        counts += attack(make(random), random, runs)
         number += 1
     return counts
 
@@ -117,6 +158,29 @@ def test_no_run_refutes_a_verdict():
     counts = campaign("quick", 10_000, 6)
     assert counts["hit"] > 400
     assert counts["persistent"] > 2000
+
+
+def test_no_run_refutes_what_facts_about_some_accesses_make_of_it():
+    counts = campaign("told", 3000, 6, told_program)
+    assert counts["hit"] > 100
+    assert counts["call"] > 500
+
+
+def limits_campaign(seed: str, programs: int, runs: int) -> Counter[str]:
+    counts = Counter[str]()
+    for number in range(programs):
+        random = Random(f"{seed} {number}")
+        counts += attack_limits(told_program(random), random, runs)
+    return counts
+
+
+def test_no_run_refutes_a_limit_of_shared_misses():
+    assert limits_campaign("x", 300, 6)["limits"] > 5000
+
+
+@pytest.mark.slow
+def test_no_run_refutes_many_limits_of_shared_misses():
+    limits_campaign("slow", 20_000, 6)
 
 
 def _one_more(config):
@@ -313,6 +377,72 @@ def read(to, offset=0) -> Step:
 
 def worst(program: Program, runs: int = 300) -> Counter[str]:
     return attack(program, Random(0), runs)
+
+
+def test_a_line_of_a_group_elsewhere_leaves_the_misses_of_its_other_lines():
+    """Block 1 accesses a line of the group each time; blocks 2 to 4 access three granules of two others."""
+    others = [read(None, 16 * line) for line in range(8)]
+    pointer = Variable(None, 0, tuple(range(0, 512, 8)), ARGUMENT)
+    worst(
+        program_of(
+            [(), (read(0, 32), *others), (read(0, 0),), (read(0, 8),), (read(0, 16),), ()],
+            [(0, 1), (1, 1), (1, 2), (2, 3), (3, 4), (4, 5)],
+            [pointer],
+            told_bytes=8,
+            line_count=40,
+        ),
+        1000,
+    )
+
+
+@pytest.mark.parametrize("ways", [2, 3])
+def test_a_line_that_hit_may_miss_later_in_a_fifo_set(ways):
+    """Blocks 1 and 3 hit, by what the line was called before; block 2 accesses it behind one fill of another line."""
+    first = Variable(None, 0, tuple(range(0, 256, 32)), ARGUMENT)
+    filled = Variable(1, 1, tuple(range(0, 512, 16)), ARGUMENT)
+    again = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (0, 0), (3, 1): (3, 0)})
+    last = Variable(3, 0, (0,), ARGUMENT, {(2, 3): (2, 0)})
+    program = program_of(
+        [(read(0),), (read(2), read(1)), (read(2),), (read(3),), ()],
+        [(0, 1), (1, 2), (2, 3), (3, 1), (3, 4)],
+        [first, filled, again, last],
+        policy="fifo",
+        ways=ways,
+        sets=2,
+        line_count=32,
+    )
+    assert program.view.analysis.verdicts[3][0].is_hit
+    worst(program, 1000)
+
+
+def test_accesses_to_a_line_share_its_misses_whether_they_share_those_of_a_table_too():
+    """Block 3 accesses an entry of a table that block 1 may have accessed and made old."""
+    entry = Variable(None, 0, (0, 16, 32), strided.between(32, 0, 32, 16))
+    worst(
+        program_of(
+            [(), (read(0), read(None, 64), read(0), read(None, 128), read(0)), (), (read(0),), ()],
+            [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)],
+            [entry],
+            ways=2,
+            line_count=20,
+        )
+    )
+
+
+def test_limits_of_a_line_with_and_without_a_table_have_different_names():
+    """Block 1 accesses two lines of a table; where block 3 accesses one of them again, the other may be old."""
+    entry = Variable(None, 0, (0, 16), strided.between(32, 0, 16, 16))
+    filled = (read(None, 0), read(0), read(None, 64), read(0), read(None, 128), read(0))
+    program = program_of(
+        [(), filled, (), (read(0),), ()],
+        [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)],
+        [entry],
+        ways=2,
+        line_count=20,
+    )
+    names = [limit.name for limit in program.view.data.limits]
+    assert len(set(names)) == len(names)
+    worst(program)
 
 
 @pytest.mark.parametrize("policy", ["lru", "fifo", "plru", "random"])

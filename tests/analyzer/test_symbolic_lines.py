@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analyzer.concrete_caches import config_of
 from tests.analyzer.random_relational_programs import random_program
-from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Variable
+from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Sum, Variable
 from wcet_probe.analyzer import strided
+from wcet_probe.analyzer.memory_facts import Pointers
 from wcet_probe.analyzer.symbolic_lines import Group, most_in_one_set
 from wcet_probe.analyzer.terms import Linear
+from wcet_probe.model.target import MemoryRange
 
 SETS = 4
 _alignments = st.sampled_from((1, 2, 4, 8, 16))
@@ -114,6 +117,32 @@ def test_a_line_is_renamed_to_what_is_accessed_only():
     same = view.lines.renamed(line, Linear({one: 1}, 0, 32), Linear({other: 1}, 0, 32), ())
     assert same is not None
     assert view.lines.renamed(line, Linear({one: 1}, 0, 32), Linear({other: 1}, far, 32), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "alignment"), [(0, 16), (Sum(0, 1), 4), (Sum(0, 2), 8)], ids=["alone", "with-another", "with-an-index"]
+)
+def test_what_is_told_of_a_number_holds_behind_as_far_as_runs_show_it(first, alignment):
+    """The facts speak of the first access only; of a sum, runs show the sum."""
+    variables = (
+        *[Variable(None, 0, (0,), strided.top(32))] * 2,
+        Variable(None, 0, (0, 8), strided.between(32, 0, 8, 8)),
+    )
+    program = program_of(*variables, steps=(read(first, 0), read(0, 0)), told_bytes=4)
+    view = replace(program, told={(0, 0): Pointers(16)}).view
+    line = view.lines.of_access(view.accesses[0][1])
+    assert line is not None
+    assert view.lines.groups[line.group].alignment_bytes == alignment
+
+
+def test_a_fact_that_excludes_an_access_says_nothing_of_it():
+    variable = Variable(None, 0, (0,), strided.top(32))
+    program = program_of(variable, steps=(read(0, 0),), told_bytes=4)
+    for extent in (MemoryRange(64, 2), MemoryRange(65, 5)):
+        view = replace(program, told={(0, 0): Pointers(4, extent=extent)}).view
+        (access,) = view.accesses[0]
+        assert view.lines.sets_of(access) is None
+        assert view.lines.observable(access) == strided.residue_class(32, 0, 4)
 
 
 def test_sets_and_observable_addresses_hold_for_all_values():
