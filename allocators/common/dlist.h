@@ -40,17 +40,10 @@ static inline void dlist_insert_before(struct dlist *place, struct dlist *node)
     place->prev = node;
 }
 
-static inline struct dlist dlist_links(const struct dlist *node)
+static inline void dlist_unlink(struct dlist *node)
 {
-    return *node;
-}
-
-static inline void dlist_unlink(const struct dlist *node)
-{
-    struct dlist links = dlist_links(node);
-
-    links.prev->next = links.next;
-    links.next->prev = links.prev;
+    node->prev->next = node->next;
+    node->next->prev = node->prev;
 }
 
 #endif

@@ -153,6 +153,11 @@ static void *take_fragment(unsigned log2)
     return fragment;
 }
 
+static struct dlist links_at(const unsigned char *fragment)
+{
+    return *(const struct dlist *)(const void *)fragment;
+}
+
 /* The last fragment of a page is freed: all others leave their list, and the page is free. */
 static void dissolve(page_t *page, struct dlist *last)
 {
@@ -161,8 +166,11 @@ static void dissolve(page_t *page, struct dlist *last)
 
     dlist_init(last); /* a list of its own, so that it leaves one as all others do */
     /* loop: fragments */
-    for (unsigned char *fragment = start; fragment < start + QUICK_FIT_PAGE_BYTES; fragment += size)
-        dlist_unlink((struct dlist *)(void *)fragment);
+    for (unsigned char *fragment = start; fragment < start + QUICK_FIT_PAGE_BYTES; fragment += size) {
+        struct dlist links = links_at(fragment);
+        links.prev->next = links.next;
+        links.next->prev = links.prev;
+    }
     release_pages(page, 1);
 }
 

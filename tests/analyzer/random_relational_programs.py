@@ -49,7 +49,7 @@ def random_program(random: Random, policy: Replacement | None = None, most_ways:
 
 def random_sweep(random: Random) -> Program:
     """A loop, perhaps in a loop, whose accesses move on in each round, beside others that do not."""
-    sets = random.choice((2, 4, 4, 8))
+    sets = random.choice((4, 4, 8))
     policy = random.choice(list(Replacement))
     config = config_of(policy, random.choice((1, 2, 2, 4)), sets=sets, write_allocate=random.random() < 0.7)
     config = replace(config, line_bytes=LINE_BYTES, write_back=random.random() < 0.7)
@@ -62,8 +62,8 @@ def random_sweep(random: Random) -> Program:
     count = 1 + max(target for _, target in edges)
     header = 2 if count == 5 and (2, 2) in edges else 1
     back = {edge for edge in edges if edge[1] == header and edge[0] >= header}
-    sign, told = random.choice((1, 1, -1)), random.choice((4, 8, 16))
-    moves = {edge: sign * told * random.choice((0, 1, 1, 1, 2, 3)) for edge in sorted(back)}
+    sign, told = random.choice((1, 1, -1)), random.choice((4, 4, 8))
+    moves = {edge: sign * told * random.choice((0, 1, 1, 1, 1, 2)) for edge in sorted(back)}
     arguments = tuple(Variable(None, 0, tuple(range(0, 8 * LINE_BYTES, told)), strided.top(32)) for _ in range(3))
     sources = {edge: (0, 0) for edge in edges if edge[1] == header} | {e: (3, move) for e, move in moves.items()}
     loaded = Variable(random.choice(sorted(e[0] for e in back)), 0, arguments[0].choices, strided.top(32))
@@ -72,11 +72,11 @@ def random_sweep(random: Random) -> Program:
 
     def step(point: int) -> Step:
         inside = header <= point < count - 1
-        to = random.choice((0, 1, 2, 3, 3, 3, 4 if point == loaded.point else 3)) if inside else random.choice((0, 1))
-        offset = random.choice((0, 0, 4, 8, 16))
+        to = random.choice((0, 1, 3, 3, 3, 4 if point == loaded.point else 3)) if inside else random.choice((0, 1))
+        offset = random.choice((0, 0, 0, 4))
         return Step(to, offset, random.random() < stores, random.random() >= skipped, is_named=True)
 
-    steps = tuple(tuple(step(point) for _ in range(random.choice((0, 1, 2, 2, 3)))) for point in range(count))
+    steps = tuple(tuple(step(point) for _ in range(random.choice((0, 1, 1, 2)))) for point in range(count))
     return Program(steps, edges, variables, {}, config, told, 8)
 
 

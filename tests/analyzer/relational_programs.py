@@ -205,10 +205,12 @@ class View:
     def shared(self, point: int, index: int) -> Shared | None:
         """Whose misses an access shares, if any."""
         access, verdict = self.named[point][index], self.analysis.verdicts[point][index]
-        if verdict.is_hit or not (verdict.is_persistent or verdict.is_persistent_in_call):
+        swept = access.swept if verdict.is_persistent_in_sweep and not verdict.is_persistent_in_call else None
+        swept = swept if swept and self.sweeps.by_name[swept.group].step_bytes else None
+        if verdict.is_hit or not (verdict.is_persistent or verdict.is_persistent_in_call or swept):
             return None
         candidates = frozenset(access.candidates if verdict.is_persistent_in_call else ())
-        return Shared(access.line if verdict.is_persistent else None, candidates)
+        return Shared(access.line if verdict.is_persistent else None, candidates, swept)
 
     def shared_misses(self, keys: frozenset[Shared]) -> tuple[Counter[int], list[Limit]]:
         """What is said of the misses of the accesses that share those of ``keys``, as if there were no others."""
@@ -218,7 +220,7 @@ class View:
                 key = self.shared(point, index)
                 if key in keys:
                     found.setdefault(key, []).append(point)
-        return shared_misses(found, self.stays, self.lines.groups, LINE_BYTES)
+        return shared_misses(found, self.stays, self.sweeps.by_name, self.lines.groups, LINE_BYTES)
 
     def _instructions(self, point: int) -> tuple[SimpleNamespace, ...]:
         return tuple(SimpleNamespace(address=_address(point, index)) for index in range(len(self.program.steps[point])))

@@ -1,0 +1,83 @@
+"""Which accesses sweep, and how often they miss."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from tests.analyzer.concrete_caches import config_of
+from tests.analyzer.relational_programs import LINE_BYTES, Program, Step, Variable, bound_of
+from wcet_probe.analyzer import strided
+
+FILL = 10
+LOOP = ((0, 1), (1, 1), (1, 2))
+TWO_WAYS = ((0, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 4))
+ARGUMENT = Variable(None, 0, tuple(range(0, 256, 16)), strided.top(32))
+
+
+def step(to: int, offset: int = 0, *, is_store: bool = False, is_certain: bool = True) -> Step:
+    return Step(to, offset, is_store, is_certain, is_named=True)
+
+
+def program_of(*blocks: tuple[Step, ...], edges=LOOP, moves=((1, 4),), policy="lru", ways=2, told=8, **more) -> Program:
+    """Variable 0 is an argument; variable 1 is it where the loop is entered, and moves on by ``moves``, by source."""
+    config = replace(config_of(policy, ways, sets=8), line_bytes=LINE_BYTES, write_back=False, **more)
+    sources = {(0, 1): (0, 0), **{(source, 1): (1, move) for source, move in moves}}
+    moving = Variable(1, 0, (0,), strided.top(32), sources)
+    return Program(blocks, edges, (ARGUMENT, moving, ARGUMENT), {}, config, told, 24)
+
+
+def swept(rounds: int, step_bytes: int) -> int:
+    """Cycles of as many fills as a sweep comes to lines; the linear relaxation has parts of them."""
+    return FILL * (rounds * step_bytes + 2 * LINE_BYTES - 1 - step_bytes) // LINE_BYTES
+
+
+def cost(program: Program, rounds: int) -> int:
+    """Most cycles if the loop, block 1, is executed ``rounds`` times."""
+    edges = Counter({(0, 1): 1, (1, 1): rounds - 1, (1, 2): 1})
+    return bound_of(program.view.data, SimpleNamespace(points=Counter({0: 1, 1: rounds, 2: 1}), taken=edges))
+
+
+@pytest.mark.parametrize("policy", ["lru", "fifo", "plru"])
+@pytest.mark.parametrize("move", [4, -4, 8])
+def test_a_sweep_misses_once_for_each_line(policy, move):
+    program = program_of((), (step(1),), (), moves=((1, move),), policy=policy)
+    assert cost(program, 40) == swept(40, abs(move))
+    assert cost(program, 1) == FILL
+
+
+def test_a_sweep_misses_each_time_if_its_line_may_be_evicted():
+    assert cost(program_of((), (step(1), step(2)), (), ways=2), 40) == swept(40, 4) + FILL
+    assert cost(program_of((), (step(1), step(2)), (), ways=1), 40) == 80 * FILL
+    assert cost(program_of((), (step(1), step(2)), (), policy="random", ways=4), 40) == 80 * FILL
+
+
+def test_stores_that_do_not_fill_sweep_nothing_and_evict_nothing():
+    store = step(2, is_store=True)
+    assert cost(program_of((), (step(1), store), (), policy="fifo", write_allocate=False), 40) == swept(40, 4) + 40
+
+
+def sweeping_points(program: Program) -> set[int]:
+    return {point for sweep in program.view.sweeps.found for point in sweep.points}
+
+
+def test_only_what_is_executed_in_every_round_sweeps():
+    blocks = ((), (step(1),), (step(1),), (step(1),), ())
+    assert sweeping_points(program_of(*blocks, edges=TWO_WAYS, moves=((2, 4), (3, 4)))) == {1}
+    view = program_of((), (step(1, is_certain=False),), ()).view
+    assert view.named[1][0].swept is None
+
+
+@pytest.mark.parametrize("moves", [((2, 4), (3, -4)), ((2, 0), (3, 0)), ((2, 1 << 20), (3, 4))])
+def test_no_sweep_in_both_directions_nor_in_none_nor_by_leaps(moves):
+    blocks = ((), (step(1),), (), (), ())
+    assert not program_of(*blocks, edges=TWO_WAYS, moves=moves).view.sweeps.found
+
+
+def test_long_steps_sweep_without_a_number_of_lines():
+    (sweep,) = program_of((), (step(1),), (), moves=((1, 64),)).view.sweeps.found
+    assert sweep.step_bytes == 0
+    assert cost(program_of((), (step(1),), (), moves=((1, 64),)), 40) == 40 * FILL
