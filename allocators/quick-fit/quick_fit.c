@@ -113,12 +113,25 @@ static inline unsigned ceiling_log2(uint32_t number)
     return floor_log2(number - 1) + 1;
 }
 
+/* No bit of a fragment's size but these is set. */
+#define FRAGMENT_SIZES (QUICK_FIT_PAGE_BYTES - QUICK_FIT_ALIGNMENT)
+
+static inline struct dlist links_at(const unsigned char *fragment)
+{
+    return *(const struct dlist *)(const void *)fragment;
+}
+
+static inline void set_links_at(unsigned char *fragment, struct dlist links)
+{
+    *(struct dlist *)(void *)fragment = links;
+}
+
 /* Cuts a page into fragments of 2^log2 bytes, all free, in a list that holds none: they stand there in the order of
  * their addresses, and each link is known without following another. Returns the first; NULL iff there is no page. */
 static struct dlist *cut_page(unsigned log2)
 {
     struct dlist *list = &quick_fit_control.lists[log2];
-    size_t size = (size_t)1 << log2;
+    size_t size = (size_t)1 << log2 & FRAGMENT_SIZES;
     page_t *page = take_pages(1);
     if (page == NULL)
         return NULL;
@@ -129,11 +142,8 @@ static struct dlist *cut_page(unsigned log2)
     page->kind = log2;
     page->count = (size_t)QUICK_FIT_PAGE_BYTES >> log2;
     /* loop: fragments */
-    for (unsigned char *at = start; at < start + QUICK_FIT_PAGE_BYTES; at += size) {
-        struct dlist *fragment = (void *)at;
-        fragment->next = (void *)(at + size);
-        fragment->prev = (void *)(at - size);
-    }
+    for (unsigned char *at = start; at < start + QUICK_FIT_PAGE_BYTES; at += size)
+        set_links_at(at, (struct dlist){.next = (void *)(at + size), .prev = (void *)(at - size)});
     first->prev = list;
     last->next = list;
     list->next = first;
@@ -153,16 +163,11 @@ static void *take_fragment(unsigned log2)
     return fragment;
 }
 
-static struct dlist links_at(const unsigned char *fragment)
-{
-    return *(const struct dlist *)(const void *)fragment;
-}
-
 /* The last fragment of a page is freed: all others leave their list, and the page is free. */
 static void dissolve(page_t *page, struct dlist *last)
 {
     unsigned char *start = address_of(page);
-    size_t size = (size_t)1 << page->kind & (QUICK_FIT_PAGE_BYTES - QUICK_FIT_ALIGNMENT); /* no bit but these is set */
+    size_t size = (size_t)1 << page->kind & FRAGMENT_SIZES;
 
     dlist_init(last); /* a list of its own, so that it leaves one as all others do */
     /* loop: fragments */
