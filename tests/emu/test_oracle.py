@@ -20,9 +20,8 @@ from tests.emu.second_engine import (
 )
 from tests.support import TARGETS, Guest, assembler, cache_config, guest_of, guest_on, images_dir, tlsf, tlsf_guest
 from wcet_probe.catalog import load_target
-from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.model.scenario import InitialCache, OperationKind
-from wcet_probe.model.target import CacheConfig, Isa, Replacement, Target
+from wcet_probe.model.target import CacheConfig, Replacement, Target
 from wcet_probe.probe import ProbeRequest, observe
 
 COLD, DIRTY = InitialCache.COLD, InitialCache.DIRTY
@@ -158,14 +157,12 @@ def test_everything_from_init_on_in_the_interpreter_alone(target, scenario):
     }
     memory[layout.stack.base_address] = bytearray(layout.stack.size_bytes)
     memory[layout.heap_address] = bytearray(HEAP_BYTES)
-    powerpc = report.target.isa is Isa.POWERPC
-    first, stack = (3, "r1") if powerpc else (0, "r13")
+    with used.machine(HEAP_BYTES) as machine:  # it runs nothing; it says how a call begins
+        entry = machine.entry_registers
 
     def call(function: str, *arguments: int):
         nonlocal memory
-        registers = {f"r{first + i}": argument for i, argument in enumerate(arguments)}
-        registers |= {stack: layout.stack.end_address - 16, "lr": RETURN_ADDRESS}
-        done = interpret(used, memory, registers, function)
+        done = interpret(used, memory, entry(arguments), function)
         memory = {
             base: bytearray(done.memory[base]) if isinstance(old, bytearray) else old for base, old in memory.items()
         }
