@@ -164,7 +164,7 @@ def test_everything_from_init_on_in_the_interpreter_alone(target, scenario):
     def call(function: str, *arguments: int):
         nonlocal memory
         registers = {f"r{first + i}": argument for i, argument in enumerate(arguments)}
-        registers |= {stack: layout.stack.end_address - 16, "lr": RETURN_ADDRESS}
+        registers |= {stack: layout.stack.end_address - 24, "lr": RETURN_ADDRESS}
         done = interpret(used, memory, registers, function)
         memory = {
             base: bytearray(done.memory[base]) if isinstance(old, bytearray) else old for base, old in memory.items()
