@@ -24,8 +24,12 @@ from wcet_probe.model.target import Isa
 
 
 class DataAccess(NamedTuple):
-    """One data access: a register of a load/store multiple is one, an unaligned access is one."""
+    """One data access: a register of a load/store multiple is one, an unaligned access is one.
 
+    ``step`` is the index in the path of the execution that made it.
+    """
+
+    step: int
     instruction_address: int
     address: int
     size_bytes: int
@@ -112,8 +116,8 @@ def interpret_call(
         step = steps.get(pc)
         if step is None:
             step = steps[pc] = machine.compile(lifter.lift(pc))
+        machine.pc, machine.step = pc, len(path)
         path.append(pc)
-        machine.pc = pc
         if visit is not None:
             visit(pc, machine.read_register)
         step()
@@ -134,6 +138,7 @@ class _Machine:
 
     def __init__(self, lifter: Lifter, memory: Mapping[int, bytes | bytearray]) -> None:
         self.pc = 0
+        self.step = 0
         self.next_pc = 0
         self.accesses: list[DataAccess] = []
         self.regions = [(base, data if isinstance(data, bytes) else data[:]) for base, data in sorted(memory.items())]
@@ -309,7 +314,7 @@ class _Machine:
                 f"the instruction at {self.pc:#010x} {'stores' if is_store else 'loads'} {size_bytes} bytes at "
                 f"{address:#010x}, outside the memory of the call."
             )
-        self.accesses.append(DataAccess(self.pc, address, size_bytes, is_store))
+        self.accesses.append(DataAccess(self.step, self.pc, address, size_bytes, is_store))
         return region, offset
 
 

@@ -187,14 +187,14 @@ class Caches:
         Parameters:
             path: addresses of the executed instructions in order.
             size_of: bytes of the instruction at an address.
-            accesses: data accesses in order, as instruction, address, size in bytes, and whether it stores.
+            accesses: data accesses in order, as index in ``path``, address, size in bytes, and whether it stores.
         """
         waiting = iter(accesses)
         access = next(waiting, None)
-        for instruction in path:
+        for step, instruction in enumerate(path):
             if self.icache:
                 self.icache.access_bytes(instruction, size_of(instruction), is_write=False)
-            while access and access[0] == instruction:
+            while access and access[0] == step:
                 _, address, size_bytes, is_store = access
                 if self.dcache and not self.memory.region_at(address):
                     self.dcache.access_bytes(address, size_bytes, is_write=is_store)

@@ -60,7 +60,8 @@ def cross_check(
     icache = dcache = None
     if call.initial_cache is not InitialCache.WARM:
         caches = Caches.of(target, call.initial_cache)
-        caches.run(second.path, lambda at: lifter.lift(at).size_bytes, second.accesses)
+        accesses = ((one.step, one.address, one.size_bytes, one.is_store) for one in second.accesses)
+        caches.run(second.path, lambda at: lifter.lift(at).size_bytes, accesses)
         icache, dcache = caches.icache, caches.dcache
     check = CrossCheck(
         engine="p-code interpreter",

@@ -249,8 +249,9 @@ def test_interpreter_agrees_with_unicorn(target, name, a, b, data):
     assert list(ours.path) == theirs.path
     assert ours.result == theirs.result
     assert ours.memory == theirs.memory
+    assert all(ours.path[access.step] == access.instruction_address for access in ours.accesses)
     if MACHINES[target].isa is not Isa.THUMB and (target, name) != ("603e", "s_multiple"):  # no hook on lmw, stmw
-        assert [access[1:] for access in ours.accesses] == theirs.accesses
+        assert [access[2:] for access in ours.accesses] == theirs.accesses
 
 
 def test_thumb_accesses_are_those_of_the_instructions_that_execute():
@@ -333,7 +334,7 @@ def test_memory_given_is_not_changed_and_bytes_are_read_only():
     assert given == bytes(16)
     assert found.memory[0x2000][4:8] == b"\4\3\2\1"
     assert (found.instructions, found.loads, found.stores) == (2, 0, 1)
-    assert found.accesses == (DataAccess(0x1000, 0x2004, 4, is_store=True),)
+    assert found.accesses == (DataAccess(0, 0x1000, 0x2004, 4, is_store=True),)
     with pytest.raises(EmulationError, match="0x00001000 stores to read-only memory at 0x00002004"):
         run_arm(STR, BX_LR, memory={0x2000: bytes(given)}, registers={"r1": 0x2004})
 

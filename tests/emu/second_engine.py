@@ -66,7 +66,8 @@ class Caches:
 
     def feed(self, guest: Guest, second: Interpretation) -> None:
         sizes = {i.address: i.size_bytes for i in guest.instructions}
-        self._plain.run(second.path, sizes.__getitem__, second.accesses)
+        accesses = ((one.step, one.address, one.size_bytes, one.is_store) for one in second.accesses)
+        self._plain.run(second.path, sizes.__getitem__, accesses)
 
 
 def counts_of(simulation: CacheSimulation | None) -> CacheCounts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from tests.emu.guests import arguments_in, guest
 from tests.emu.second_engine import assert_agree
 from tests.emu.test_cache import configs
 from tests.emu.test_oracle import CONTENT, KNOWN
-from tests.support import TARGETS, assembler, cache_config, guest_of, guest_on, tlsf_guest
+from tests.support import TARGETS, Guest, assembler, cache_config, guest_of, guest_on, tlsf_guest
 from wcet_probe.catalog import load_target
 from wcet_probe.errors import EmulationError
 from wcet_probe.model.scenario import InitialCache
@@ -28,6 +29,33 @@ UNIFIED = {
     "plru": cache_config(4, 4, 16, Replacement.PLRU),
     "random": cache_config(4, 3, 8, Replacement.RANDOM, seed=3),
 }
+
+POWERPC_WALK = f"""
+    1: mr 7, 3
+    lwz 3, 0(3)
+    andi. 6, 3, 1
+    beq 2f
+    stw 3, 1024(7)
+    2: andi. 6, 3, 2
+    beq 3f
+    {"nop;" * 12}
+    3: clrrwi. 3, 3, 2
+    bne 1b
+    blr"""
+ARM_WALK = f"""
+    1: mov r2, r0
+    ldr r0, [r0]
+    tst r0, #1
+    it ne
+    strne r0, [r2, #1024]
+    tst r0, #2
+    beq 3f
+    {"nop;" * 12}
+    3: bics r0, r0, #3
+    bne 1b
+    bx lr"""
+WALK = {"mpc603e": POWERPC_WALK, "arm926ej-s": ARM_WALK, "cortex-m4": ARM_WALK}
+"""A walk along a list of words, each the next one's address; bit 0 of it stores, bit 1 takes a detour."""
 
 
 def unified(target: Target, cache: CacheConfig) -> Target:
@@ -102,6 +130,32 @@ def test_hand_written_functions(target, case, name):
     with used.machine() as machine:
         machine.memory.write(machine.heap.base_address, CONTENT)
         assert_agree(used, machine, case.function, arguments_in(machine, case.arguments), COLD)
+
+
+@cache
+def walk(target: str) -> Guest:
+    return guest_of(assembler({"f": WALK[target]}, load_target(target)), load_target(target))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(
+    configs(),
+    st.sampled_from((COLD, DIRTY)),
+    st.lists(st.integers(1, 255), min_size=1, max_size=60, unique=True),
+    st.lists(st.integers(0, 3), min_size=60, max_size=60),
+)
+@settings(max_examples=30)
+def test_native_and_plain_caches_agree_on_random_walks(target, cache, initial, places, marks):
+    """One load, repeated: fetches come between its executions."""
+    used = guest_on(walk(target).image, unified(load_target(target), cache))
+    with used.machine(HEAP_BYTES) as machine:
+        base = machine.heap.base_address
+        addresses = [base + 4 * place for place in places]
+        for address, following, mark in zip(addresses, [*addresses[1:], 0], marks, strict=False):
+            word = following | mark
+            machine.memory.write(address, word.to_bytes(4, "big" if used.image.big_endian else "little"))
+        counts, _ = assert_agree(used, machine, "f", (base + 4 * places[0],), initial)
+        assert (counts.loads, counts.stores) == (len(places), sum(mark & 1 for mark in marks[: len(places)]))
 
 
 @pytest.mark.parametrize("target", TARGETS)
