@@ -25,7 +25,7 @@ from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.relational_cache import LineAccess, Verdict, analyze
 from wcet_probe.analyzer.shared_misses import Shared, Stays, shared_misses
 from wcet_probe.analyzer.state import Base
-from wcet_probe.analyzer.sweeps import Sweeps
+from wcet_probe.analyzer.sweeps import MOST_COUNTED_LINES, Sweeps
 from wcet_probe.analyzer.symbolic_lines import Lines
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values
@@ -180,6 +180,7 @@ class _Costs:
         """
         access, (line, fills, _, candidates, swept) = step.access, step.line
         told = objects_of(access, self.sweeps.lines, self.pointers, self.config) if access else None
+        told = told if told and told.lines < MOST_COUNTED_LINES else None
         charge = self.leaving if access is not None and access.is_leaving else self.inside
         if access is not None:
             is_through = access.is_store and not self.config.write_back

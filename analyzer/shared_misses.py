@@ -191,7 +191,7 @@ def _of_sweeps(
         if sweep.step_bytes:
             limits.append(sweep.limit(f"miss{place}", list(events), points, line_bytes))
         if objects:
-            limits.append(Limit(f"miss{place}:lines", constant=objects.lines, events=_all(events)))
+            limits.append(sweep.counted_limit(f"miss{place}:lines", events, objects.lines))
         yield events, limits
 
 

@@ -14,7 +14,7 @@ are in one set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.flow_graph import Limit
@@ -27,6 +27,8 @@ from wcet_probe.analyzer.values import Values, brought_back
 from wcet_probe.model.target import CacheConfig
 
 _LONGEST_STEP_BYTES = 1 << 16
+MOST_COUNTED_LINES = (1 << 32) // _LONGEST_STEP_BYTES
+"""A sweep of more lines could come back to where it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,15 @@ class Sweep:
     entries: tuple[Edge, ...]
     points: frozenset[int]
     inner: frozenset[int]
+
+    def counted_limit(self, name: str, events: Iterable[str], lines: int) -> Limit:
+        """``events`` take place once for each of the ``lines`` that the sweep comes to each time that it begins.
+
+        *Soundness:* as said of the module.
+        """
+        return Limit(
+            name, edges=tuple((edge, -lines) for edge in self.entries), events=tuple((event, 1) for event in events)
+        )
 
     def limit(self, name: str, events: Sequence[str], points: Sequence[int], line_bytes: int) -> Limit:
         """``events``, misses of accesses to one granule at ``points``, take place once for each line of a short sweep.
@@ -99,13 +110,19 @@ def _find(values: Values, lines: Lines, config: CacheConfig) -> Iterator[Sweep]:
             continue
         points = frozenset.intersection(*(_dominating(edge.source, above) for edge in back)) & loop.nodes
         inner = frozenset(node for part in loop.parts if isinstance(part, Loop) for node in part.nodes)
+        # What arrives at the header is what is read on the edges that lead there.
+        inside = [edge for edge in stale if {edge.source, edge.target} <= loop.nodes]
         revived = frozenset[Term]().union(
-            *(silent for edge, silent in stale.items() if {edge.source, edge.target} <= loop.nodes)
+            *(stale[edge] for edge in inside if edge.target != loop.header),
+            *(
+                frozenset(leaf for leaf in stale[edge] if not _is_in(values, leaf, loop))
+                for edge in inside
+                if edge.target == loop.header
+            ),
         )
         for number in range(len(lines.groups)):
             step_bytes = _step_bytes(values, lines, number, loop, back)
-            moved = {leaf for leaf in lines.groups[number].leaves if _is_in(values, leaf, loop)}
-            if not revived.isdisjoint(lines.groups[number].leaves - moved):
+            if not revived.isdisjoint(lines.groups[number].leaves):
                 continue
             if step_bytes and step_bytes <= _LONGEST_STEP_BYTES and lines.is_near(number, config.line_bytes):
                 short = step_bytes if step_bytes < config.line_bytes else 0
@@ -121,7 +138,9 @@ def _dominating(point: int, above: Mapping[int, int]) -> frozenset[int]:
 
 
 def _is_in(values: Values, leaf: Term, loop: Loop) -> bool:
-    return defined_at(values.terms[leaf].arguments) in loop.nodes
+    """Whether ``leaf`` may be defined in ``loop``."""
+    place = defined_at(values.terms[leaf].arguments)
+    return place is None or place in loop.nodes
 
 
 def _step_bytes(values: Values, lines: Lines, number: int, loop: Loop, back: Sequence[Edge]) -> int:

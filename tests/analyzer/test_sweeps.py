@@ -10,7 +10,9 @@ import pytest
 
 from tests.analyzer.concrete_caches import config_of
 from tests.analyzer.relational_programs import LINE_BYTES, Program, Step, Variable, bound_of
-from wcet_probe.analyzer import strided
+from wcet_probe.analyzer import strided, sweeps
+from wcet_probe.analyzer.forest import loops_of
+from wcet_probe.analyzer.memory_facts import Objects, Pointers
 
 FILL = 10
 LOOP = ((0, 1), (1, 1), (1, 2))
@@ -81,3 +83,25 @@ def test_long_steps_sweep_without_a_number_of_lines():
     (sweep,) = program_of((), (step(1),), (), moves=((1, 64),)).view.sweeps.found
     assert sweep.step_bytes == 0
     assert cost(program_of((), (step(1),), (), moves=((1, 64),)), 40) == 40 * FILL
+
+
+def test_lines_are_counted_each_time_that_a_sweep_begins():
+    """The inner loop, block 2, is entered twice, and what is between its entries may evict all lines."""
+    edges = ((0, 1), (1, 2), (2, 2), (2, 3), (3, 1), (1, 4))
+    unnamed = Step(None, 0, is_store=False, is_certain=True, is_named=False)
+    moving = Variable(2, 0, (0,), strided.top(32), {(1, 2): (0, 0), (2, 2): (1, 64)})
+    config = replace(config_of("lru", 2, sets=8), line_bytes=LINE_BYTES, write_back=False)
+    told = {(2, 0): Pointers(8, objects=Objects("fact", 3, 3))}
+    blocks = ((), (), (step(1),), (unnamed,) * 2, ())
+    program = Program(blocks, edges, (ARGUMENT, moving), {}, config, 8, 24, told)
+    taken = Counter({(0, 1): 1, (1, 2): 2, (2, 2): 18, (2, 3): 2, (3, 1): 2, (1, 4): 1})
+    points = Counter({0: 1, 1: 3, 2: 20, 3: 2, 4: 1})
+    assert bound_of(program.view.data, SimpleNamespace(points=points, taken=taken)) == (2 * 3 + 4) * FILL
+
+
+def test_what_is_defined_nobody_knows_where_does_not_stay():
+    program = program_of((), (step(1),), ())
+    (leaf,) = (leaf for group in program.view.lines.groups for leaf in group.leaves)
+    assert sweeps._is_in(program.view.values, leaf, loops_of(program.view.values.forest)[0])
+    other = program.view.terms.leaf(("was", 1), 32)
+    assert sweeps._is_in(program.view.values, other, loops_of(program.view.values.forest)[0])
