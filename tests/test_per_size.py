@@ -110,7 +110,7 @@ def test_the_table(run):
 
 
 def test_document_and_picture(run, tmp_path):
-    asked = ("cama", "--per-size", "--heap", "8K", "--sizes", "8,2K", "--cache-set", "3-5", "--target", "mpc603e")
+    asked = ("cama", "--per-size", "--heap", "8K", "--sizes", "8,2K", "--cache-set", "3-5", "--target", "cortex-m4")
     code, out, _ = run(*asked, "--json", "--svg", "figure.svg")
     assert code == 0
     document = json.loads(out)
