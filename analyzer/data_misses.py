@@ -26,7 +26,7 @@ from wcet_probe.analyzer.relational_cache import LineAccess, Verdict, analyze
 from wcet_probe.analyzer.shared_misses import Shared, Stays, shared_misses
 from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.sweeps import MOST_COUNTED_LINES, Sweeps
-from wcet_probe.analyzer.symbolic_lines import Lines
+from wcet_probe.analyzer.symbolic_lines import Line, Lines
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values
 from wcet_probe.model.target import CacheConfig, MemoryTiming, Target
@@ -179,8 +179,6 @@ class _Costs:
         *Soundness:* as said of the module; a store that is written through costs a single write in any case.
         """
         access, (line, fills, _, candidates, swept) = step.access, step.line
-        told = objects_of(access, self.sweeps.lines, self.pointers, self.config) if access else None
-        told = told if told and told.lines < MOST_COUNTED_LINES else None
         charge = self.leaving if access is not None and access.is_leaving else self.inside
         if access is not None:
             is_through = access.is_store and not self.config.write_back
@@ -194,8 +192,8 @@ class _Costs:
         elif verdict.is_persistent_in_call:
             shared = Shared(line if verdict.is_persistent else None, frozenset(candidates))
             self.shared.setdefault(shared, []).append(point)
-        elif verdict.is_persistent_in_sweep and swept and (told or self.sweeps.by_name[swept.group].step_bytes):
-            shared = Shared(line if verdict.is_persistent else None, swept=swept, objects=told)
+        elif verdict.is_persistent_in_sweep and swept and self._is_limited(swept, access):
+            shared = Shared(line if verdict.is_persistent else None, swept=swept, objects=self._counted_in(access))
             self.shared.setdefault(shared, []).append(point)
         elif line is None:
             size_bytes = access.size_bytes if access else 1
@@ -206,6 +204,15 @@ class _Costs:
             charge.local.setdefault((point, line.group), set()).add(line.granule)
         else:
             charge.misses[point] += 1
+
+    def _is_limited(self, swept: Line, access: Access | None) -> bool:
+        """Whether it is known how many lines a sweep comes to."""
+        return self.sweeps.by_name[swept.group].step_bytes > 0 or self._counted_in(access) is not None
+
+    def _counted_in(self, access: Access | None) -> Objects | None:
+        """What a fact counts the lines of a sweep's ``access`` among, if they are not too many."""
+        told = objects_of(access, self.sweeps.lines, self.pointers, self.config) if access else None
+        return told if told and told.lines < MOST_COUNTED_LINES else None
 
     def result(self, lines: Lines) -> DataMisses:
         """Cycles, events and limits."""
