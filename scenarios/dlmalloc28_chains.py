@@ -82,7 +82,22 @@ def room_and_fence(request: HeapRequest, offset: int | None) -> tuple[int, int]:
     return request.heap_bytes - HEADER_BYTES, fence
 
 
-def dearest(
+def dearest_plans(
+    request: HeapRequest,
+    designs: Callable[[int, int], Iterator[_Design]],
+    build: Callable[[_Design], Iterator[Chains]],
+    plan: Callable[[Chains, Layout, list[int], int | None], ScenarioPlan],
+) -> tuple[ScenarioPlan, ...]:
+    """The plans of the dearest designs that fit, of each alignment of nodes; a heap without any is refused."""
+    plans = [
+        plan(*found, offset)
+        for offset in node_offsets(request)
+        for found in _dearest(request, list(designs(*room_and_fence(request, offset))), build, offset)
+    ]
+    return at_least_one(request, plans)
+
+
+def _dearest(
     request: HeapRequest, designs: Sequence[_Design], build: Callable[[_Design], Iterator[Chains]], offset: int | None
 ) -> Iterator[tuple[Chains, Layout, list[int]]]:
     """The first designs that fit into the heap, by estimated instructions and, with a cache, by estimated cycles."""

@@ -13,11 +13,8 @@ from wcet_probe.scenarios.dlmalloc28_chains import (
     TO_LEAF,
     Chains,
     all_tries,
-    at_least_one,
-    dearest,
-    node_offsets,
+    dearest_plans,
     powers,
-    room_and_fence,
     variant_name,
 )
 from wcet_probe.scenarios.dlmalloc28_heap import MINIMUM_BYTES, UNIT_BYTES, Layout, Trie, trie_at
@@ -144,12 +141,7 @@ def _merged_beside(design: _FreeDesign, before: int) -> tuple[list[int], list[in
 
 def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """The dearest designs that fit, of each alignment of nodes."""
-    plans = [
-        _free_plan(*found, offset)
-        for offset in node_offsets(request)
-        for found in dearest(request, list(_free_designs(*room_and_fence(request, offset))), _build_free, offset)
-    ]
-    return at_least_one(request, plans)
+    return dearest_plans(request, _free_designs, _build_free, _free_plan)
 
 
 def _free_plan(chains: Chains, layout: Layout, slots: list[int], offset: int | None) -> ScenarioPlan:

@@ -16,11 +16,8 @@ from wcet_probe.scenarios.dlmalloc28_chains import (
     TO_LEAF,
     Chains,
     all_tries,
-    at_least_one,
-    dearest,
-    node_offsets,
+    dearest_plans,
     powers,
-    room_and_fence,
     variant_name,
 )
 from wcet_probe.scenarios.dlmalloc28_heap import (
@@ -214,12 +211,7 @@ def _variant(design: _AllocDesign) -> str:
 
 def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """The dearest designs that fit, of each alignment of nodes."""
-    plans = [
-        _alloc_plan(*found, offset)
-        for offset in node_offsets(request)
-        for found in dearest(request, list(_alloc_designs(*room_and_fence(request, offset))), _build_alloc, offset)
-    ]
-    return at_least_one(request, plans)
+    return dearest_plans(request, _alloc_designs, _build_alloc, _alloc_plan)
 
 
 def _alloc_plan(chains: Chains, layout: Layout, slots: list[int], offset: int | None) -> ScenarioPlan:
