@@ -19,7 +19,8 @@ from tests.support import Guest, assembler, guest_of
 from tests.test_bounds import NAMES, accepted_heap, allocator, program, workload
 from wcet_probe.analyzer.bound import BoundRequest, Prepared, prepare
 from wcet_probe.analyzer.data_misses import data_misses
-from wcet_probe.analyzer.facts import Facts, parse_facts
+from wcet_probe.analyzer.fact_file import parse_facts
+from wcet_probe.analyzer.facts import Facts
 from wcet_probe.analyzer.memory_facts import PointerFacts, Pointers
 from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.catalog import load_target

@@ -13,7 +13,8 @@ from tests.kernel_suite import FOLDER, KERNELS, SOURCES, bound, guest, machine, 
 from tests.support import TARGETS, guest_of, guest_on
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.concrete import interpret_call
-from wcet_probe.analyzer.facts import Facts, parse_facts
+from wcet_probe.analyzer.fact_file import parse_facts
+from wcet_probe.analyzer.facts import Facts
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.source_match import index_sources
 from wcet_probe.catalog import load_target

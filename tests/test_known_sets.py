@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support import Guest, cache_config, guest_of, guest_on
 from wcet_probe import build
 from wcet_probe.analyzer.bound import BoundRequest, prove
-from wcet_probe.analyzer.facts import parse_facts
+from wcet_probe.analyzer.fact_file import parse_facts
 from wcet_probe.analyzer.object_lines import _ways
 from wcet_probe.analyzer.source_match import index_sources
 from wcet_probe.catalog import load_allocator, load_target

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wcet_probe.analyzer.bound import BoundRequest, prove
-from wcet_probe.analyzer.facts import merged_facts, parse_facts
+from wcet_probe.analyzer.fact_file import parse_facts
+from wcet_probe.analyzer.facts import merged_facts
 from wcet_probe.decode import decode
 from wcet_probe.errors import UsageError
 from wcet_probe.image import read_image

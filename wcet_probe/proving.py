@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from wcet_probe.analyzer.bound import BoundRequest, prove
-from wcet_probe.analyzer.facts import Facts, merged_facts, parse_facts
+from wcet_probe.analyzer.fact_file import parse_facts
+from wcet_probe.analyzer.facts import Facts, merged_facts
 from wcet_probe.analyzer.parametric import parametric_bound
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.proof import Bound, Formula

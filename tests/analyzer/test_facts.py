@@ -8,7 +8,8 @@ import pytest
 from tests.analyzer.natural_loops import TARGETS, program, sites_of
 from tests.support import image_of
 from wcet_probe.analyzer.fact_binding import Analysed, bound_facts, check_place, code_sha256, parameter_values
-from wcet_probe.analyzer.facts import Place, parse_facts
+from wcet_probe.analyzer.fact_file import parse_facts
+from wcet_probe.analyzer.facts import Place
 from wcet_probe.analyzer.source_match import index_sources
 from wcet_probe.catalog import load_target
 from wcet_probe.decode import decode

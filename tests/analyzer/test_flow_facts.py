@@ -4,7 +4,7 @@ import pytest
 
 from tests.support import TARGETS, image_of
 from wcet_probe.analyzer.bound import BoundRequest, prove
-from wcet_probe.analyzer.facts import parse_facts
+from wcet_probe.analyzer.fact_file import parse_facts
 from wcet_probe.analyzer.source_match import index_sources
 from wcet_probe.catalog import load_target
 from wcet_probe.decode import decode

@@ -9,7 +9,7 @@ import pytest
 from tests.support import Guest, assembler, guest_of
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.bound import BoundRequest, prepare, prove
-from wcet_probe.analyzer.facts import parse_facts
+from wcet_probe.analyzer.fact_file import parse_facts
 from wcet_probe.analyzer.memory_facts import Pointers, pointer_facts, word_ranges
 from wcet_probe.analyzer.source_match import index_sources
 from wcet_probe.catalog import load_target
