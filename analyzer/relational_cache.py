@@ -48,10 +48,14 @@ class LineAccess(NamedTuple):
 
 
 class Younger(NamedTuple):
-    """Groups, and other lines, that may have been accessed since a line was."""
+    """Groups, and other lines, that may have been accessed since a line was, and how many of all of them at most.
+
+    Where paths have met there may be more of them than ``most``: then no path had all.
+    """
 
     groups: frozenset[int]
     others: int
+    most: int
 
 
 class CacheState(NamedTuple):
@@ -77,7 +81,7 @@ class Verdict(NamedTuple):
     is_persistent_in_sweep: bool
 
 
-_NOTHING = Younger(frozenset(), 0)
+_NOTHING = Younger(frozenset(), 0, 0)
 _UNKNOWN = CacheState({}, {})
 
 
@@ -209,12 +213,20 @@ class RelationalCache:
                 found[line] = younger
                 continue
             if accessed is None:
-                new = Younger(younger.groups, younger.others + 1)
+                new = Younger(younger.groups, younger.others + 1, younger.most + 1)
             else:
-                new = Younger(younger.groups | {accessed.group}, younger.others)
-            # Where paths have met these may be too many already: then no path had all of them yet.
-            found[line] = new if self._most_younger(line.group, new) < ways else None
+                new = Younger(younger.groups | {accessed.group}, younger.others, younger.most + 1)
+            found[line] = self._counted(line, new, ways)
         return found
+
+    def _counted(self, line: Line, younger: Younger, ways: int) -> Younger | None:
+        """``younger`` of ``line``, with no more lines than there can be; None where these are too many.
+
+        *Soundness:* what may have been evicted is said to be, and there are no more others than lines: bounds do not
+        grow for ever.
+        """
+        most = min(younger.most, self._most_younger(line.group, younger))
+        return Younger(younger.groups, min(younger.others, most), most) if most < ways else None
 
     def _most_younger(self, group: int, younger: Younger) -> int:
         """Most lines of ``younger`` that can be in one set, one that a line of ``group`` can be in."""
@@ -229,7 +241,7 @@ class RelationalCache:
         """The state where the names of the groups ``dropped`` mean other lines from now on.
 
         *Soundness:* in the set of another line, what a group stood for is one of its stand-ins, or counts as one line.
-        What may have been evicted by now is left out, or said to be: bounds do not grow for ever.
+        What may have been evicted by now is left out, or said to be.
         """
         if not dropped:
             return state
@@ -259,8 +271,7 @@ class RelationalCache:
             return younger
         known = [self.stand_ins[group] for group in old if group in self.stand_ins]
         groups = (younger.groups - dropped).union(*known)
-        renamed = Younger(groups, younger.others + len(old) - len(known))
-        return renamed if self._most_younger(line.group, renamed) < ways else None
+        return self._counted(line, Younger(groups, younger.others + len(old) - len(known), younger.most), ways)
 
     def _may_age(self, line: Line, accessed: Line) -> bool:
         """Whether ``accessed`` may be another line of the set of ``line``."""
@@ -296,7 +307,7 @@ def leq(a: CacheState, b: CacheState) -> bool:
 
 
 def _larger(a: Younger, b: Younger) -> Younger:
-    return a if a == b else Younger(a.groups | b.groups, max(a.others, b.others))
+    return a if a == b else Younger(a.groups | b.groups, max(a.others, b.others), max(a.most, b.most))
 
 
 @dataclass(frozen=True, slots=True)

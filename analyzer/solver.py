@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 _Option = bool | int | float | str
 
+# Where it presolves an integer program, the solver may tighten bounds in small steps for ever; and a basis of a
+# relaxation is wanted also where there is no optimum.
 _OPTIONS: dict[str, _Option] = {
+    "presolve": "off",
     "output_flag": False,
     "threads": 1,
     "parallel": "off",
@@ -29,7 +32,6 @@ _OPTIONS: dict[str, _Option] = {
 }
 # The primal simplex method comes nearest to the optimum where loop bounds multiply up to 10**18.
 _RELAXED_OPTIONS: dict[str, _Option] = {
-    "presolve": "off",
     "simplex_strategy": 4,
     "primal_feasibility_tolerance": 1e-10,
 }
@@ -46,7 +48,6 @@ def basis(system: FlowSystem) -> Basis:
 
     Soundness: a proposal only; see `exact_lp.optimise`.
     """
-    # Without presolve there always is a basis, also where there is no optimum.
     highs = _model(system, _RELAXED_OPTIONS, integral=False)
     highs.run()
     found = highs.getBasis()

@@ -10,7 +10,7 @@ splitting: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2nd edition, section 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -30,15 +30,16 @@ Trace = tuple[tuple[int, int], ...]
 def pointer_ways(values: Values) -> Mapping[Edge, int]:
     """The edges to points where paths meet with different pointers, numbered by what they bring.
 
-    A pointer is what an address of an access is the sum of. Headers of loops are left out.
+    A pointer is what an address of an access is the sum of, there or once it has come round a loop. Headers of loops
+    are left out.
 
     *Soundness:* it decides what is copied, not what is true.
     """
     headers = {loop.header for loop in loops_of(values.forest)}
-    addends = set(_addends(values))
     arriving: dict[int, list[Edge]] = {}
     for edge in values.edges:
         arriving.setdefault(edge.target, []).append(edge)
+    addends = _pointers(values, headers, arriving)
     ways: dict[Edge, int] = {}
     for point, edges in arriving.items():
         if point == EXIT or point in headers or len(edges) < 2:
@@ -51,11 +52,18 @@ def pointer_ways(values: Values) -> Mapping[Edge, int]:
     return ways
 
 
-def _addends(values: Values) -> Iterator[Term]:
-    for access in (access for found in values.accesses.values() for access in found):
-        if access.pointer is not None:
-            form = values.terms.linear(access.pointer)
-            yield from (term for term, coefficient in form.coefficients.items() if coefficient == 1)
+def _pointers(values: Values, headers: Collection[int], arriving: Mapping[int, Sequence[Edge]]) -> set[Term]:
+    """The terms that addresses are the sums of, and those that they are where a loop's next round begins."""
+    terms, found = values.terms, set[Term]()
+    held = {term: (point, location) for point in headers for location, term in values.states[point].locations.items()}
+    waiting = [one.pointer for own in values.accesses.values() for one in own if one.pointer is not None]
+    while waiting:
+        addends = {term for term, factor in terms.linear(waiting.pop()).coefficients.items() if factor == 1} - found
+        found |= addends
+        for point, location in (held[term] for term in addends if term in held):
+            brought = (values.edges[edge].state.read(location) for edge in arriving[point])
+            waiting += [term for term in brought if term is not None]
+    return found
 
 
 def _brought(values: Values, edge: Edge, held: Iterable[Location]) -> tuple[Term | None, ...]:
@@ -66,7 +74,7 @@ def _brought(values: Values, edge: Edge, held: Iterable[Location]) -> tuple[Term
 def unfolded(values: Values, ways: Mapping[Edge, int]) -> Supergraph:
     """The graph of ``values`` with a copy of each point for each trace that leads to it.
 
-    Loops are copied as a whole. Where traces become too many, they are forgotten.
+    Loops are copied as a whole. Where traces become too many, what is oldest of them is forgotten.
 
     *Soundness:* as said of the module; the headers of loops stay their only entries.
     """
@@ -128,13 +136,17 @@ class _Unfolding:
                     send(target, arrival)
         return leaving
 
-    def _by_trace(self, arrivals: Iterable[_Arrival]) -> Mapping[Trace, list[_Arrival]]:
-        found: dict[Trace, list[_Arrival]] = {}
-        for arrival in arrivals:
-            found.setdefault(arrival.trace, []).append(arrival)
-        if len(found) > _MOST_COPIES or len(self.points) > _MOST_GROWTH * len(self.originals):
-            return {(): [arrival for group in found.values() for arrival in group]}
-        return found
+    def _by_trace(self, arrivals: Sequence[_Arrival]) -> Mapping[Trace, list[_Arrival]]:
+        """``arrivals`` by what is kept of their traces: the latest parts, if all are too many."""
+        is_full = len(self.points) > _MOST_GROWTH * len(self.originals)
+        kept = 0 if is_full else max((len(arrival.trace) for arrival in arrivals), default=0)
+        while True:
+            found: dict[Trace, list[_Arrival]] = {}
+            for arrival in arrivals:
+                found.setdefault(arrival.trace[max(0, len(arrival.trace) - kept) :], []).append(arrival)
+            if len(found) <= _MOST_COPIES or not kept:
+                return found
+            kept -= 1
 
     def _along(self, edge: Edge, copy: int, trace: Trace) -> _Arrival:
         way = self.ways.get(edge)

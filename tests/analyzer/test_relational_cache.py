@@ -475,7 +475,9 @@ def group(numbers=None, *, sets=None, alignment=8) -> Group:
 
 GROUPS = (group(), group(), group(sets=frozenset({0})), group(sets=frozenset({1, 2})), group())
 _lines = st.builds(Line, st.integers(0, len(GROUPS) - 1), st.integers(0, 2))
-_younger = st.builds(Younger, st.frozensets(st.integers(0, len(GROUPS) - 1), max_size=2), st.integers(0, 1))
+_younger = st.builds(
+    Younger, st.frozensets(st.integers(0, len(GROUPS) - 1), max_size=3), st.integers(0, 2), st.integers(0, 3)
+)
 _states = st.builds(
     CacheState, st.dictionaries(_lines, _younger, max_size=4), st.dictionaries(_lines, _younger | st.none(), max_size=4)
 )
@@ -504,6 +506,22 @@ def test_what_is_known_less_of_stays_so(a, b, access, policy):
     stronger, weaker = next(iter(cache.verdicts(a, [access]))), next(iter(cache.verdicts(above, [access])))
     assert weaker.is_hit <= stronger.is_hit
     assert weaker.is_persistent <= stronger.is_persistent
+
+
+def test_where_paths_meet_a_line_is_as_old_as_on_the_path_with_most():
+    cache, line = RelationalCache(GROUPS, config_of("lru", 3, sets=4)), Line(0, 0)
+
+    def behind(*groups: int):
+        state = CacheState({}, {})
+        for group in groups:
+            state = cache.touch(state, LineAccess(Line(group, 0), fills=True, is_certain=True))
+        return state
+
+    both = join(behind(0, 1, 4), behind(0, 2, 3))
+    assert both.must[line] == Younger(frozenset({1, 2, 3, 4}), 0, 2)
+    again = cache.touch(both, LineAccess(line, fills=True, is_certain=True))
+    assert line in again.must
+    assert line not in cache.touch(both, LineAccess(None, fills=True, is_certain=True)).must
 
 
 @given(_states, _states, st.frozensets(st.integers(0, len(GROUPS) - 1)))

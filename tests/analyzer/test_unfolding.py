@@ -90,3 +90,12 @@ def test_what_follows_two_pointers_is_copied_for_each():
         (4, 0),
         (4, 1),
     ]
+
+
+def test_of_too_many_ways_the_latest_are_kept():
+    diamonds = 4
+    edges = [(4 * n + a, 4 * n + b) for n in range(diamonds) for a, b in ((0, 1), (0, 2), (1, 3), (2, 3), (3, 4))]
+    values = values_of([*edges, (4 * diamonds, EXIT)], 4 * diamonds + 1)
+    ways = {edge: edge.source for edge in values.graph.edges if edge.target % 4 == 3}
+    copies = Counter(point.block.address // 4 for point in unfolded(values, ways).points)
+    assert [copies[4 * n + 3] for n in range(diamonds)] == [2, 4, 8, 8]
