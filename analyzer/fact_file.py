@@ -285,6 +285,7 @@ def _pointer(entry: _Entry) -> PointerFact:
         lines=lines,
         lines_per_set=lines_per_set,
         symbol=entry.text("symbol") if entry.has("symbol") else None,
+        remainder=entry.expression("remainder") if entry.has("remainder") else None,
     )
 
 

@@ -143,9 +143,10 @@ class FlowFact:
 
 @dataclass(frozen=True, slots=True)
 class PointerFact:
-    """The variable part of an address of which nothing is known is a multiple of ``multiple_of``, a power of two.
+    """The part of an address of which nothing is known is ``remainder`` modulo ``multiple_of``, a power of two.
 
     Attributes:
+        remainder: None for 0.
         functions: source functions whose accesses it speaks of, with their hashes; none for those that no other
             pointer fact names.
         first_set, sets: the address is in these sets of the data cache; or None.
@@ -165,6 +166,7 @@ class PointerFact:
     lines: Expression | None = None
     lines_per_set: Expression | None = None
     symbol: str | None = None
+    remainder: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

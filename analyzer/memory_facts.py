@@ -13,6 +13,7 @@ from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.expressions import Expression, evaluate
 from wcet_probe.analyzer.fact_binding import Analysed, check_place
 from wcet_probe.analyzer.facts import Facts, Place, PointerFact
+from wcet_probe.analyzer.residues import Residue
 from wcet_probe.analyzer.source_match import SourceIndex
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.errors import UsageError
@@ -44,7 +45,7 @@ class Pointers:
     """What facts say of an address of which the values say nothing.
 
     Attributes:
-        alignment_bytes: the variable part is a multiple of it.
+        alignment_bytes: the variable part is ``remainder`` modulo it.
         sets: sets of the data cache that the address may be in; None for any.
         extent: addresses of the object that the address is in; None for any.
         is_own_block: whether the address is in the block that the call returns or is given.
@@ -56,6 +57,12 @@ class Pointers:
     is_own_block: bool = False
     objects: Objects | None = None
     extent: MemoryRange | None = None
+    remainder: int = 0
+
+    @property
+    def variable(self) -> Residue:
+        """The class of the variable part."""
+        return Residue(self.alignment_bytes, self.remainder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ def pointer_facts(facts: Facts, index: SourceIndex, analysed: Analysed, paramete
 
     Raises:
         UsageError: a function does not exist or has changed, two facts speak of one access, a number is no power of
-            two, or an object has no size.
+            two or no remainder, or an object has no size.
         ImageError: there is no such symbol.
 
     *Soundness:* as said of the module; the line table decides which accesses are a function's.
@@ -85,9 +92,15 @@ def pointer_facts(facts: Facts, index: SourceIndex, analysed: Analysed, paramete
         alignment = evaluate(fact.multiple_of, parameters)
         if alignment < 1 or alignment & (alignment - 1):
             raise UsageError(f"{fact.where}: [[pointer]] key multiple_of: {alignment} is no power of two; give one.")
+        remainder = 0 if fact.remainder is None else evaluate(fact.remainder, parameters)
+        if not 0 <= remainder < alignment:
+            raise UsageError(
+                f"{fact.where}: [[pointer]] key remainder: {remainder} is none of {alignment}; give one from 0 to "
+                f"{alignment - 1}."
+            )
         sets = _sets(fact.first_set, fact.sets, parameters)
         extent = None if fact.symbol is None else _extent(fact.where, require_symbol(analysed.image, fact.symbol))
-        told = Pointers(alignment, sets, fact.is_own_block, _objects(fact, parameters), extent)
+        told = Pointers(alignment, sets, fact.is_own_block, _objects(fact, parameters), extent, remainder)
         if not fact.functions:
             if others != Pointers():
                 raise UsageError(f"{fact.where}: a second [[pointer]] without functions; name those it speaks of.")
@@ -125,7 +138,8 @@ def pointer_assumptions(facts: Facts) -> Iterator[Assumption]:
     """
     for pointer in facts.pointers:
         subject = f"in {', '.join(pointer.functions)}" if pointer.functions else "elsewhere"
-        text = f"what addresses {subject} are computed from is a multiple of {pointer.multiple_of}"
+        more = f"{pointer.remainder} more than " if pointer.remainder else ""
+        text = f"what addresses {subject} are computed from is {more}a multiple of {pointer.multiple_of}"
         if pointer.sets is not None:
             text += f", and they are in cache sets {pointer.first_set} and up, {pointer.sets} of them"
         if pointer.symbol is not None:

@@ -29,6 +29,11 @@ class Residue(NamedTuple):
     modulus: int
     residue: int
 
+    def modulo(self, most: int) -> Residue:
+        """The class modulo ``most`` at most, which is a power of two."""
+        modulus = min(self.modulus, most)
+        return Residue(modulus, self.residue % modulus)
+
 
 def joined(one: Residue, other: Residue) -> Residue:
     """The least class above two.
@@ -49,7 +54,7 @@ class Residues:
         self._arriving: dict[int, list[Edge]] = {}
         for edge in values.edges:
             self._arriving.setdefault(edge.target, []).append(edge)
-        self._found: dict[tuple[Term, int], Residue] = {}
+        self._found: dict[tuple[Term, Residue], Residue] = {}
 
     def of_number(self, number: StridedInterval) -> Residue:
         """The class of a number by its range.
@@ -60,14 +65,14 @@ class Residues:
         modulus = min(self._most, stride & -stride)
         return Residue(modulus, number.low % modulus)
 
-    def of_unknown(self, term: Term, told: int) -> Residue:
-        """The class of a term of which nothing is known, if what it comes from is a multiple of ``told``.
+    def of_unknown(self, term: Term, told: Residue) -> Residue:
+        """The class of a term of which nothing is known, if what it comes from is in class ``told``.
 
         If it is a choice, nothing must be known of its parts either; see `transfer.Access.parts`.
 
         *Soundness:* as said of the module.
         """
-        told = min(told, self._most)
+        told = told.modulo(self._most)
         known = self._found.get((term, told))
         if known is None:
             classes: dict[Term, Residue | None] = {term: None}
@@ -80,7 +85,7 @@ class Residues:
             known = self._found[term, told] = classes[term] or Residue(1, 0)
         return known
 
-    def _step(self, term: Term, told: int, classes: dict[Term, Residue | None]) -> Residue | None:
+    def _step(self, term: Term, told: Residue, classes: dict[Term, Residue | None]) -> Residue | None:
         """The class of ``term`` by those that are known so far; None for no number."""
         terms = self._values.terms
         match terms[term].opcode, terms[term].arguments:
@@ -88,7 +93,7 @@ class Residues:
                 return self._chosen(term, None, classes)
             case "leaf", ("phi", (int(point),), location):
                 # What is there at entry comes in without an edge.
-                parts: list[Residue | None] = [Residue(told, 0)] if point == 0 else []
+                parts: list[Residue | None] = [told] if point == 0 else []
                 for edge in self._arriving.get(point, ()):
                     state = self._values.edges[edge].state
                     part = state.read(location)  # type: ignore[arg-type]
@@ -96,7 +101,7 @@ class Residues:
                         return Residue(1, 0)
                     parts.append(self._sum(terms.linear(part), state, classes))
                 return _joined(parts)
-        return Residue(told, 0)
+        return told
 
     def _chosen(self, term: Term, state: State | None, classes: dict[Term, Residue | None]) -> Residue | None:
         """The class of a choice: above that of either part, by what ``state`` knows of them."""

@@ -9,9 +9,10 @@ than runs are held against, which show the address, and not the numbers that it 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
 from wcet_probe.analyzer.memory_facts import PointerFacts
-from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES
+from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, joined
 from wcet_probe.analyzer.state import Base, defined_at, is_unknown
 from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.terms import Term
@@ -20,8 +21,8 @@ from wcet_probe.analyzer.values import Values, brought_back, in_order
 
 _MOST = 1 << 32
 
-Told = Mapping[Term, int]
-"""Powers of two that terms are multiples of."""
+Told = Mapping[Term, Residue]
+"""The classes of terms."""
 
 
 def told_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, tuple[Told, ...]]:
@@ -59,8 +60,8 @@ def _met(
     terms = values.terms
     ways = [
         {
-            term: alignment
-            for term, alignment in behind[edge.source].items()
+            term: told
+            for term, told in behind[edge.source].items()
             if all(
                 leaf not in stale[edge] and defined_at(terms[leaf].arguments) != point for leaf in terms.leaves(term)
             )
@@ -70,19 +71,24 @@ def _met(
     ]
     if point == 0 or not ways:
         return {}
-    return {term: min(way[term] for way in ways) for term in set.intersection(*map(set, ways))}
+    return {term: reduce(joined, (way[term] for way in ways)) for term in set.intersection(*map(set, ways))}
 
 
 def _through(values: Values, pointers: PointerFacts, point: int, told: Told) -> tuple[tuple[Told, ...], Told]:
     known = dict(told)
     found: list[Told] = []
     for access in values.accesses[point]:
-        own = {term: max(known.get(term, 1), alignment) for term, alignment in told_of(access, pointers).items()}
+        own = {term: _sharper(known.get(term), told) for term, told in told_of(access, pointers).items()}
         found.append(own)
         if access.is_certain and access.pointer is not None:
             shown = _shown(access)
-            known |= {term: max(known.get(term, 1), min(alignment, shown)) for term, alignment in own.items()}
+            known |= {term: _sharper(known.get(term), told.modulo(shown)) for term, told in own.items()}
     return tuple(found), known
+
+
+def _sharper(known: Residue | None, told: Residue) -> Residue:
+    """What is known if it implies what is told, else that: classes are in each other, or have nothing in common."""
+    return known if known is not None and joined(known, told) == told else told
 
 
 def _shown(access: Access) -> int:
@@ -101,5 +107,5 @@ def told_of(access: Access, pointers: PointerFacts) -> Told:
 
     *Soundness:* of those of which no range is known.
     """
-    alignment = pointers.of(access.instruction_address).alignment_bytes
-    return {term: alignment for factor, term, part in access.parts if term is not None and is_unknown(factor, part)}
+    told = pointers.of(access.instruction_address).variable
+    return {term: told for factor, term, part in access.parts if term is not None and is_unknown(factor, part)}

@@ -122,10 +122,11 @@ def _loosened(random: Random, variable: Variable) -> Variable:
 
 def _told(random: Random, lines: int) -> Pointers:
     alignment = random.choice((4, 8, 8, 16, 16))
+    remainder = random.choice((0, 0, random.randrange(0, alignment, 4)))
     if random.random() < 0.7:
-        return Pointers(alignment)
+        return Pointers(alignment, remainder=remainder)
     base = random.randrange(0, (lines - 2) * LINE_BYTES, 4)
-    return Pointers(alignment, extent=MemoryRange(base, random.choice((16, 32, 48, 64, 96))))
+    return Pointers(alignment, extent=MemoryRange(base, random.choice((16, 32, 48, 64, 96))), remainder=remainder)
 
 
 def _choice(

@@ -42,12 +42,15 @@ def test_a_pointer_fact_without_functions_speaks_of_all_accesses():
     found = told(f"[[pointer]]\nmultiple_of = 16\nfirst_set = 2\nsets = 3\n{BECAUSE}")
     assert found.of(0x1234) == Pointers(16, frozenset({2, 3, 4}))
     assert told("").of(0x1234) == Pointers(1, None)
+    odd = told(f'[[pointer]]\nmultiple_of = 8\nremainder = "n + 1"\n{BECAUSE}')
+    assert odd.of(0x1234) == Pointers(8, remainder=4)
 
 
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
         (f"[[pointer]]\nmultiple_of = 12\n{BECAUSE}", "12 is no power of two"),
+        (f"[[pointer]]\nmultiple_of = 8\nremainder = 8\n{BECAUSE}", "give one from 0 to 7"),
         (f"[[pointer]]\nmultiple_of = 8\n{BECAUSE}[[pointer]]\nmultiple_of = 16\n{BECAUSE}", "name those it speaks of"),
     ],
 )

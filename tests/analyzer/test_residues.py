@@ -51,7 +51,7 @@ def test_what_merges_where_blocks_meet_is_in_its_class():
             continue
         found = Residues(program.view.values, LINE_BYTES)
         (number, variable), leaf = merged[0], program.view.leaves[merged[0][0]]
-        known = found.of_unknown(leaf, program.told_bytes)
+        known = found.of_unknown(leaf, Residue(program.told_bytes, 0))
         sharp += known.modulus > 1
         for _ in range(5):
             run, point, met = Run(program, random), 0, False
@@ -72,7 +72,7 @@ def test_an_argument_enters_a_loop_that_begins_the_function():
     body = "0: lwz 7, 8(3)\n lwz 3, 0(5)\n addi 3, 3, 8\n cmpwi 7, 0\n bne 0b\n blr"
     values = analysed(guest_of(assembler({"f": body}, target), target), "f").prepared.values
     (leaf,) = (part for access in values.accesses[0][:1] for _, part, _ in access.parts)
-    assert Residues(values, 32).of_unknown(leaf, 16) == Residue(8, 0)
+    assert Residues(values, 32).of_unknown(leaf, Residue(16, 0)) == Residue(8, 0)
 
 
 def test_facts_speak_of_numbers_without_a_range():
