@@ -16,10 +16,26 @@ struct fast_fit_control fast_fit_control;
 
 /* ----------------------------------------------------------------------------------------------------------- blocks */
 
-/* Of a free block: its header is the plain size. Of none: 0, too small for anything. */
-static inline size_t size_of(const block_t *block)
+/* Of a free block: its header is the plain size. */
+static inline size_t node_size(const block_t *node)
 {
-    return block != NULL ? block->size_and_used : 0;
+    return node->size_and_used;
+}
+
+/* 0 of none: too small for anything. */
+static inline size_t size_of(const block_t *node)
+{
+    return node != NULL ? node_size(node) : 0;
+}
+
+static inline block_t *left_of(const block_t *node)
+{
+    return node->left;
+}
+
+static inline block_t *right_of(const block_t *node)
+{
+    return node->right;
 }
 
 static inline block_t *at_offset(block_t *block, size_t bytes)
@@ -42,8 +58,8 @@ static inline block_t *block_of(void *payload)
 /* Puts the subtrees of the node *link, merged, in its place. */
 static inline void remove_node(block_t **link)
 {
-    block_t *left = (*link)->left;
-    block_t *right = (*link)->right;
+    block_t *left = left_of(*link);
+    block_t *right = right_of(*link);
     size_t left_size = size_of(left);
     size_t right_size = size_of(right);
 
@@ -67,9 +83,9 @@ static inline void remove_node(block_t **link)
 static inline void demote(block_t **link)
 {
     block_t *node = *link;
-    block_t *left = node->left;
-    block_t *right = node->right;
-    size_t size = node->size_and_used;
+    block_t *left = left_of(node);
+    block_t *right = right_of(node);
+    size_t size = node_size(node);
     size_t left_size = size_of(left);
     size_t right_size = size_of(right);
 
@@ -135,12 +151,20 @@ static inline block_t **find(size_t size)
 
     for (;;) { /* loop: better */
         block_t *node = *link;
-        size_t left = size_of(node->left);
-        size_t right = size_of(node->right);
+        block_t *left = left_of(node);
+        block_t *right = right_of(node);
+        size_t left_size = 0;
+        size_t right_size = 0;
+        if (left != NULL)
+            /* point: left-child */
+            left_size = node_size(left);
+        if (right != NULL)
+            /* point: right-child */
+            right_size = node_size(right);
         /* point: left */
-        if (left >= size && (right < size || left <= right))
+        if (left_size >= size && (right_size < size || left_size <= right_size))
             link = &node->left;
-        else /* point: right */ if (right >= size)
+        else /* point: right */ if (right_size >= size)
             link = &node->right;
         else
             return link;
