@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.fetches import fetched_lines
 from wcet_probe.analyzer.flow_graph import Limit
+from wcet_probe.analyzer.held_lines import held_lines
 from wcet_probe.analyzer.ipet import FlowEvent
 from wcet_probe.analyzer.memory_facts import Objects, PointerFacts
 from wcet_probe.analyzer.object_lines import counted_objects, object_limits, objects_of
@@ -70,7 +71,8 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     steps = {point: tuple(_steps(values, point, lines, target, sweeps)) for point in sorted(values.states)}
     named = {point: [step.line for step in own] for point, own in steps.items()}
     analysis = analyze(values, lines, named, config, sweeps.found)
-    stays = Stays(values, {point: {one.line.line for one in own if _is_sure(one)} for point, own in steps.items()})
+    sure = {point: {one.line.line for one in own if _is_sure(one)} for point, own in steps.items()}
+    stays = Stays(values, sure, held_lines(values, named, analysis))
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
     objects = counted_objects(accesses, lines, pointers, config, stays.is_one_address)
     costs = _Costs(values, target, config, stays, sweeps, objects, pointers)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from wcet_probe.analyzer.cache_domains import effective_ways
 from wcet_probe.analyzer.state import defined_at
@@ -81,7 +81,8 @@ class Verdict(NamedTuple):
     is_persistent_in_sweep: bool
 
 
-_NOTHING = Younger(frozenset(), 0, 0)
+NOTHING = Younger(frozenset(), 0, 0)
+"""Of a line that was accessed just now."""
 _UNKNOWN = CacheState({}, {})
 
 
@@ -136,7 +137,7 @@ class RelationalCache:
         accessed from the first access on that it is a candidate of; none of those of ``access`` may have been evicted.
         """
         known = bool(access.candidates) and access.fills
-        return known and all(state.stay.get(one, _NOTHING) is not None for one in access.candidates)
+        return known and all(state.stay.get(one, NOTHING) is not None for one in access.candidates)
 
     def is_persistent_in_sweep(self, state: CacheState, access: LineAccess) -> bool:
         """Whether ``access`` misses only on a line that its sweep is new to.
@@ -146,7 +147,7 @@ class RelationalCache:
         was entered, is recorded for the former; the latter misses once.
         """
         swept = access.swept
-        return swept is not None and access.fills and state.stay.get(swept, _NOTHING) is not None
+        return swept is not None and access.fills and state.stay.get(swept, NOTHING) is not None
 
     def verdicts(self, state: CacheState, accesses: Iterable[LineAccess]) -> Iterable[Verdict]:
         """What is known of the accesses of a block, in order, at whose entry ``state`` holds.
@@ -168,15 +169,13 @@ class RelationalCache:
     def touch(self, state: CacheState, access: LineAccess) -> CacheState:
         """The state behind ``access``.
 
-        *Soundness:* as said of the module. Without write-allocate a store that misses changes nothing; where only fills
-        evict, stores do not age. Random replacement is an LRU set of one way.
+        *Soundness:* as said of the module. Without write-allocate a store that misses changes nothing.
         """
-        only_fills = self.config.replacement in {Replacement.FIFO, Replacement.RANDOM}
-        if only_fills and not access.fills:
+        if not self.ages(access):
             return state
         line = access.line
-        must = self._aged(state.must, access, self.must_ways)
-        stay = self._aged(state.stay, access, self.stay_ways)
+        must = self.aged(state.must, access, self.must_ways)
+        stay = self.aged(state.stay, access, self.stay_ways)
         for one in access.candidates:
             self._touch_stay(stay, access, one, is_certain=access.is_certain and len(access.candidates) == 1)
         if access.swept is not None:
@@ -184,7 +183,7 @@ class RelationalCache:
         if line is not None:
             held = {line: younger for line, younger in must.items() if younger is not None}
             if access.is_certain and (access.fills or line in state.must):
-                held[line] = _NOTHING
+                held[line] = NOTHING
             self._touch_stay(stay, access, line, is_certain=access.is_certain, is_held=line in state.must)
             return CacheState(held, stay)
         return CacheState({line: younger for line, younger in must.items() if younger is not None}, stay)
@@ -199,13 +198,25 @@ class RelationalCache:
         is_held: bool = False,
     ) -> None:
         if access.fills:
-            stay.setdefault(line, _NOTHING)
+            stay.setdefault(line, NOTHING)
         if self.config.replacement is Replacement.FIFO or not is_certain or line not in stay:
             return
         if access.fills or is_held or stay[line] is not None:
-            stay[line] = _NOTHING
+            stay[line] = NOTHING
 
-    def _aged(self, lines: Mapping[Line, Younger | None], access: LineAccess, ways: int) -> dict[Line, Younger | None]:
+    def ages(self, access: LineAccess) -> bool:
+        """Whether ``access`` may change what is known of other lines.
+
+        *Soundness:* where only fills evict, stores that fill nothing do not; random replacement is an LRU set of one
+        way.
+        """
+        return access.fills or self.config.replacement not in {Replacement.FIFO, Replacement.RANDOM}
+
+    def aged(self, lines: Mapping[Line, Younger | None], access: LineAccess, ways: int) -> dict[Line, Younger | None]:
+        """What is known of ``lines`` behind ``access``, in an LRU cache of so many ways.
+
+        *Soundness:* as said of the module; that the line of ``access`` is the youngest then is left to the caller.
+        """
         found: dict[Line, Younger | None] = {}
         accessed = access.line
         for line, younger in lines.items():
@@ -230,8 +241,6 @@ class RelationalCache:
 
     def _most_younger(self, group: int, younger: Younger) -> int:
         """Most lines of ``younger`` that can be in one set, one that a line of ``group`` can be in."""
-        if len(younger.groups) + younger.others < self.config.ways:
-            return len(younger.groups) + younger.others
         key = group, younger.groups
         if key not in self._crowds:
             self._crowds[key] = most_in_one_set(self.groups[group], [self.groups[one] for one in younger.groups])
@@ -246,12 +255,20 @@ class RelationalCache:
         if not dropped:
             return state
         must = {line: y for line, y in state.must.items() if line.group not in dropped}
-        stay = {
-            line: self._renamed(line, y, dropped, self.stay_ways)
-            for line, y in state.stay.items()
+        return CacheState(self.held(must, dropped), self.staying(state.stay, dropped, self.stay_ways))
+
+    def staying(
+        self, lines: Mapping[Line, Younger | None], dropped: frozenset[int], ways: int
+    ) -> dict[Line, Younger | None]:
+        """Those of ``lines`` whose names are not ``dropped``, in an LRU cache of so many ways.
+
+        *Soundness:* as said of `without`.
+        """
+        return {
+            line: self._renamed(line, younger, dropped, ways)
+            for line, younger in lines.items()
             if line.group not in dropped
         }
-        return CacheState(self.held(must, dropped), stay)
 
     def held(self, must: Mapping[Line, Younger], dropped: frozenset[int]) -> Mapping[Line, Younger]:
         """Lines that must be in the cache, where the names ``dropped`` mean other lines: those that still must be.
@@ -290,20 +307,19 @@ def join(a: CacheState, b: CacheState) -> CacheState:
     accessed in its stay on either.
     """
     must = {line: _larger(younger, b.must[line]) for line, younger in a.must.items() if line in b.must}
-    stay = dict(a.stay)
-    for line, younger in b.stay.items():
-        known = stay.get(line, _NOTHING)
-        stay[line] = None if younger is None or known is None else _larger(younger, known)
-    return CacheState(must, stay)
+    return CacheState(must, united(a.stay, b.stay))
 
 
-def leq(a: CacheState, b: CacheState) -> bool:
-    """Whether ``a`` says all that ``b`` says.
+def united(a: Mapping[Line, Younger | None], b: Mapping[Line, Younger | None]) -> dict[Line, Younger | None]:
+    """What holds of a line wherever it is known of it.
 
-    *Soundness:* then each cache that ``a`` describes is described by ``b``.
+    *Soundness:* of a line that is in one of the two only, nothing is claimed where the other holds.
     """
-    joined = join(a, b)
-    return joined.must == b.must and joined.stay == b.stay
+    found = dict(a)
+    for line, younger in b.items():
+        known = found.get(line, NOTHING)
+        found[line] = None if younger is None or known is None else _larger(younger, known)
+    return found
 
 
 def _larger(a: Younger, b: Younger) -> Younger:
@@ -312,10 +328,21 @@ def _larger(a: Younger, b: Younger) -> Younger:
 
 @dataclass(frozen=True, slots=True)
 class RelationalAnalysis:
-    """The fixpoint: a state where each point begins, and the verdict of each access of each point."""
+    """The fixpoint.
 
+    Attributes:
+        cache: the domain.
+        states: where each point begins.
+        verdicts: of each access of each point.
+        renamed: of each edge, the lines in the cache that have another name behind it.
+        dropped: of each edge, the groups whose names mean other lines behind it.
+    """
+
+    cache: RelationalCache
     states: Mapping[int, CacheState]
     verdicts: Mapping[int, tuple[Verdict, ...]]
+    renamed: Mapping[Edge, Mapping[Line, Younger]]
+    dropped: Mapping[Edge, frozenset[int]]
 
 
 def analyze(
@@ -334,41 +361,45 @@ def analyze(
         config: the cache.
         sweeps: those that accesses belong to.
 
-    Raises:
-        ValueError: the iteration did not end in a fixpoint; a bug.
-
-    *Soundness:* as said of the module. The result is checked in one pass, whoever found it.
+    *Soundness:* as said of the module.
     """
     cache = RelationalCache(lines.groups, config, lines.stand_ins(), {sweep.name: sweep.group for sweep in sweeps})
     passage = _Passage(values, lines, cache, sweeps)
-    outgoing: dict[int, list[Edge]] = {point: [] for point in values.states}
-    for edge in values.edges:
-        if edge.target != EXIT:
-            outgoing[edge.source].append(edge)
 
     def behind(point: int, state: CacheState) -> CacheState:
         for access in accesses.get(point, ()):
             state = cache.touch(state, access)
         return state
 
-    states = _fixpoint(values, outgoing, behind, passage.along)
-    for source, state in states.items():
-        after = behind(source, state)
-        for edge in outgoing[source]:
-            if not leq(passage.along(edge, after), states[edge.target]):
-                raise ValueError(f"the cache analysis is no fixpoint at {edge}.")
+    states = fixpoint(values, _UNKNOWN, behind, passage.along, join)
     verdicts = {point: tuple(cache.verdicts(state, accesses.get(point, ()))) for point, state in states.items()}
-    return RelationalAnalysis(states, verdicts)
+    renamed = {edge: passage.renamed(edge, behind(edge.source, states[edge.source])) for edge in passage.dropped}
+    return RelationalAnalysis(cache, states, verdicts, renamed, passage.dropped)
 
 
-def _fixpoint(
+_State = TypeVar("_State")
+
+
+def fixpoint(
     values: Values,
-    outgoing: Mapping[int, Iterable[Edge]],
-    behind: Callable[[int, CacheState], CacheState],
-    along: Callable[[Edge, CacheState], CacheState],
-) -> dict[int, CacheState]:
+    entry: _State,
+    behind: Callable[[int, _State], _State],
+    along: Callable[[Edge, _State], _State],
+    join: Callable[[_State, _State], _State],
+) -> dict[int, _State]:
+    """States where points begin, by what holds ``behind`` a point and ``along`` an edge; ``entry`` holds at entry.
+
+    Raises:
+        ValueError: the iteration did not end in a fixpoint; a bug.
+
+    *Soundness:* the result is checked in one pass, whoever found it.
+    """
+    outgoing: dict[int, list[Edge]] = {point: [] for point in values.states}
+    for edge in values.edges:
+        if edge.target != EXIT:
+            outgoing[edge.source].append(edge)
     order = {point: place for place, point in enumerate(in_order(values.forest))}
-    states = {0: _UNKNOWN}
+    states = {0: entry}
     waiting, queued = [(order[0], 0)], {0}
     while waiting:
         _, point = heappop(waiting)
@@ -383,6 +414,11 @@ def _fixpoint(
                 if edge.target not in queued:
                     queued.add(edge.target)
                     heappush(waiting, (order[edge.target], edge.target))
+    for source, state in states.items():
+        after = behind(source, state)
+        for edge in outgoing[source]:
+            if join(along(edge, after), states[edge.target]) != states[edge.target]:
+                raise ValueError(f"the cache analysis is no fixpoint at {edge}.")
     return states
 
 
@@ -393,7 +429,7 @@ class _Passage:
         self._values, self._lines, self._cache = values, lines, cache
         terms = values.terms
         self._new_names: dict[Edge, tuple[tuple[Linear, Linear], ...]] = {}
-        self._dropped: dict[Edge, frozenset[int]] = {}
+        self.dropped: dict[Edge, frozenset[int]] = {}
         self._stale: dict[Edge, frozenset[Term]] = {}
         defined: dict[int | None, set[Term]] = {}
         for leaf in frozenset().union(*(group.leaves for group in lines.groups)):
@@ -402,7 +438,7 @@ class _Passage:
             if edge.target != EXIT:
                 anew = frozenset(defined.get(edge.target, ()))
                 self._stale[edge] = silent | anew
-                self._dropped[edge] = frozenset(
+                self.dropped[edge] = frozenset(
                     number
                     for number, group in enumerate(lines.groups)
                     if not (anew.isdisjoint(group.leaves) and silent.isdisjoint(group.deciding))
@@ -410,7 +446,7 @@ class _Passage:
                 self._new_names[edge] = tuple(self._changes(edge))
         for sweep in sweeps:
             for edge in sweep.entries:
-                self._dropped[edge] |= {sweep.name}
+                self.dropped[edge] |= {sweep.name}
 
     def _changes(self, edge: Edge) -> Iterable[tuple[Linear, Linear]]:
         """Old and new address of what a location holds that has another term behind the edge."""
@@ -426,6 +462,14 @@ class _Passage:
     def along(self, edge: Edge, state: CacheState) -> CacheState:
         """The state where ``edge`` leads to.
 
+        *Soundness:* as said of the parts.
+        """
+        kept = self._cache.without(state, self.dropped[edge])
+        return CacheState({**kept.must, **self.renamed(edge, state)}, kept.stay)
+
+    def renamed(self, edge: Edge, state: CacheState) -> Mapping[Line, Younger]:
+        """The lines in the cache that have another name behind ``edge``.
+
         *Soundness:* a location holds the same number before and behind an edge, so what is known of a line by its old
         term is known by the new one.
         """
@@ -435,6 +479,4 @@ class _Passage:
                 named = self._lines.renamed(line, old, new, self._stale[edge])
                 if named is not None:
                     gained.setdefault(named, younger)
-        dropped = self._dropped[edge]
-        kept = self._cache.without(state, dropped)
-        return CacheState({**kept.must, **self._cache.held(gained, dropped)}, kept.stay)
+        return self._cache.held(gained, self.dropped[edge])

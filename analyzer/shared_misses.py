@@ -45,10 +45,15 @@ class Starts(NamedTuple):
 
 
 class Stays:
-    """The stays of groups in ``values``; ``sure`` are the lines that each point accesses in any case, and fills."""
+    """The stays of groups in ``values``.
 
-    def __init__(self, values: Values, sure: Mapping[int, Collection[Line | None]]) -> None:
-        self._terms, self._sure = values.terms, sure
+    ``sure`` are the lines that each point accesses in any case, and fills; ``held`` are the edges of `held_lines`.
+    """
+
+    def __init__(
+        self, values: Values, sure: Mapping[int, Collection[Line | None]], held: Mapping[Line, frozenset[Edge]]
+    ) -> None:
+        self._terms, self._sure, self._held = values.terms, sure, held
         self._points = sorted(values.states)
         self._arriving: dict[int, list[Edge]] = {point: [] for point in self._points}
         for edge in values.edges:
@@ -75,6 +80,26 @@ class Stays:
             edges=tuple(edges),
             at_entry=not self._defined_again(group.deciding),
         )
+
+    def missing(self, group: Group, line: Line) -> Starts:
+        """Where stays of a group begin in which ``line`` may miss, as `starts`.
+
+        *Soundness:* a stay that begins where all the leaves that are defined are values of before begins behind one of
+        the edges that lead there.
+        """
+        starts, held = self.starts(group), self._held.get(line, frozenset())
+        joins = {edge.target for edge in held if edge.target in starts.points and self._is_join(group, edge.target)}
+        arriving = (edge for point in sorted(joins) for edge in self._arriving[point])
+        return Starts(
+            points=tuple(point for point in starts.points if point not in joins),
+            edges=tuple(edge for edge in (*starts.edges, *arriving) if edge not in held),
+            at_entry=starts.at_entry,
+        )
+
+    def _is_join(self, group: Group, point: int) -> bool:
+        """Whether all leaves of ``group`` that ``point`` defines are values that edges bring there."""
+        own = (leaf for leaf in group.leaves if self._defined_at(leaf) == point)
+        return point != 0 and all(self._terms[leaf].arguments[0] == "phi" for leaf in own)
 
     def is_one_address(self, group: Group) -> bool:
         """Whether the variable part of ``group`` has one value in the call.
@@ -235,8 +260,9 @@ def _in_stays(
     points_of_all: set[int] = set()
     for granule, events in sorted(granules.items()):
         line, name = Line(number, granule), f"miss:{number}.{granule}"
+        missing = stays.missing(group, line)
         points = [point for own in events.values() for point in own]
-        is_once = points[0] not in stays.repeated or starts == Starts(tuple(points), (), at_entry=False)
+        is_once = points[0] not in stays.repeated or missing == Starts(tuple(points), (), at_entry=False)
         if most == len(granules) and len(points) == 1 and is_once and name in events:
             misses[points[0]] += 1
             continue
@@ -246,7 +272,7 @@ def _in_stays(
             limits += (_executed(f"{event}:own", own, (event,)) for event, own in events.items())
         first = stays.first(group, sorted(set(points)), partial(eq, line))
         limits.append(_executed(name, first, events))
-        limits.append(_in_each(starts, stays.leading_to(points), f"{name}:stay", events, 1))
+        limits.append(_in_each(missing, stays.leading_to(points), f"{name}:stay", events, 1))
     if every and most < len(granules):
         first = stays.first(group, sorted(points_of_all), lambda one: one.group == number)
         limits.append(_executed(f"miss:{number}", first, every, most))

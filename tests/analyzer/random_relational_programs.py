@@ -80,6 +80,24 @@ def random_sweep(random: Random) -> Program:
     return Program(steps, edges, variables, {}, config, told, 8)
 
 
+def random_walk(random: Random) -> Program:
+    """A loop as of `random_sweep`, which goes on to what it loads: a line that was accessed gets another name."""
+    program = random_sweep(random)
+    *rest, moving, loaded = program.variables
+    told = program.told_bytes
+    chased = {edge: (4, told * random.choice((0, 0, 1, -1))) for edge in moving.sources if edge[0] == loaded.point}
+    moving = replace(moving, sources={**moving.sources, **chased})
+    before = {edge[0] for edge in chased}
+
+    def more(point: int, own: tuple[Step, ...]) -> tuple[Step, ...]:
+        if not own or point not in before:
+            return own
+        return *own, replace(random.choice(own), to=4, offset=told * random.choice((0, 0, 1)))
+
+    steps = tuple(more(point, own) for point, own in enumerate(program.steps))
+    return replace(program, variables=(*rest, moving, loaded), steps=steps)
+
+
 def told_program(random: Random) -> Program:
     """A tiny program whose facts speak of some accesses only, and hold of some values only; others are to sums."""
     program = random_program(random)

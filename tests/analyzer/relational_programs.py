@@ -21,6 +21,7 @@ from wcet_probe.analyzer.data_misses import DataMisses, data_misses
 from wcet_probe.analyzer.exact_lp import Constraint, FlowSystem
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.forest import loop_forest
+from wcet_probe.analyzer.held_lines import held_lines
 from wcet_probe.analyzer.ipet import solve
 from wcet_probe.analyzer.memory_facts import PointerFacts, Pointers
 from wcet_probe.analyzer.relational_cache import LineAccess, RelationalAnalysis, analyze
@@ -198,9 +199,8 @@ class View:
 
     @cached_property
     def stays(self) -> Stays:
-        return Stays(
-            self.values, {p: {a.line for a in own if a.is_certain and a.fills} for p, own in self.named.items()}
-        )
+        sure = {p: {a.line for a in own if a.is_certain and a.fills} for p, own in self.named.items()}
+        return Stays(self.values, sure, held_lines(self.values, self.named, self.analysis))
 
     def shared(self, point: int, index: int) -> Shared | None:
         """Whose misses an access shares, if any."""

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.concrete_caches import config_of, contents, touches
-from tests.analyzer.random_relational_programs import random_program, random_sweep, told_program
+from tests.analyzer.random_relational_programs import random_program, random_sweep, random_walk, told_program
 from tests.analyzer.relational_programs import (
     LINE_BYTES,
     BrokenFactError,
@@ -27,7 +27,7 @@ from tests.analyzer.relational_programs import (
     choices_of,
     most_events,
 )
-from wcet_probe.analyzer import relational_cache, strided
+from wcet_probe.analyzer import held_lines, relational_cache, strided
 from wcet_probe.analyzer.cache_domains import effective_ways
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.relational_cache import (
@@ -36,7 +36,6 @@ from wcet_probe.analyzer.relational_cache import (
     RelationalCache,
     Younger,
     join,
-    leq,
 )
 from wcet_probe.analyzer.shared_misses import Shared
 from wcet_probe.analyzer.sweeps import Sweep
@@ -184,6 +183,7 @@ def test_no_run_refutes_a_limit_of_shared_misses():
 def test_no_run_refutes_many_limits_of_shared_misses():
     limits_campaign("slow", 20_000, 6)
     limits_campaign("slow", 20_000, 12, random_sweep)
+    limits_campaign("slow", 20_000, 12, random_walk)
 
 
 def _one_more(config):
@@ -226,6 +226,16 @@ def test_runs_refute_what_is_wrong_of_sweeps(monkeypatch):
     monkeypatch.setattr(Sweep, "limit", lambda _, name, events, *__: Limit(name, constant=1, events=((events[0], 1),)))
     with pytest.raises(AssertionError):
         sweeping("wrong", 600, 6)
+
+
+def test_no_run_refutes_a_limit_of_lines_whose_stay_begins_in_the_cache():
+    assert limits_campaign("walks", 300, 6, random_walk)["limits"] > 2000
+
+
+def test_runs_refute_that_such_lines_are_never_evicted(monkeypatch):
+    monkeypatch.setattr(held_lines, "_touched", lambda held, *_: held)
+    with pytest.raises(AssertionError):
+        limits_campaign("z", 100, 12, random_walk)
 
 
 @pytest.mark.slow
@@ -478,11 +488,14 @@ _lines = st.builds(Line, st.integers(0, len(GROUPS) - 1), st.integers(0, 2))
 _younger = st.builds(
     Younger, st.frozensets(st.integers(0, len(GROUPS) - 1), max_size=3), st.integers(0, 2), st.integers(0, 3)
 )
-_states = st.builds(
-    CacheState, st.dictionaries(_lines, _younger, max_size=4), st.dictionaries(_lines, _younger | st.none(), max_size=4)
-)
+_known = st.dictionaries(_lines, _younger | st.none(), max_size=4)
+_states = st.builds(CacheState, st.dictionaries(_lines, _younger, max_size=4), _known)
 _accesses = st.builds(LineAccess, st.none() | _lines, st.booleans(), st.booleans())
 _policies = st.sampled_from(list(Replacement))
+
+
+def leq(a: CacheState, b: CacheState) -> bool:
+    return join(a, b) == b
 
 
 @given(_states, _states, _states)

@@ -1,0 +1,79 @@
+"""Lines that are in the cache when a stay begins, by another name, and are not evicted before the stay is over.
+
+A loop that walks a list loads the address of the next node, and reads the node; in the next round this is the node, by
+its new name. Of its accesses there may be one that finds it in the cache on this way, but not on the way into the loop:
+so nothing is known of it where the two ways meet. It misses in those stays only that begin on the latter.
+
+*Soundness:* a line that must be in the cache before an edge is in it behind the edge, by whatever name. From there on
+it ages as lines in *must* do (`relational_cache`), apart from what is known on other ways: where these meet, something
+is claimed only of the stays that began with the line in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wcet_probe.analyzer.relational_cache import (
+    NOTHING,
+    LineAccess,
+    RelationalAnalysis,
+    RelationalCache,
+    Younger,
+    fixpoint,
+    united,
+)
+from wcet_probe.analyzer.supergraph import Edge
+from wcet_probe.analyzer.symbolic_lines import Line
+from wcet_probe.analyzer.values import Values
+
+_Held = dict[Line, Younger | None]
+"""Of lines that were in the cache when their stay began; None for those that may have been evicted since."""
+
+
+def held_lines(
+    values: Values, accesses: Mapping[int, Sequence[LineAccess]], analysis: RelationalAnalysis
+) -> Mapping[Line, frozenset[Edge]]:
+    """By line, the edges behind which a stay of its group begins in which no access to it misses.
+
+    Args:
+        values: points and edges.
+        accesses: of each point, in order.
+        analysis: what must be in the cache.
+
+    *Soundness:* as said of the module; an access that may find the line evicted speaks against all such edges.
+    """
+    cache = analysis.cache
+    begun = {
+        edge: {line: younger for line, younger in lines.items() if line.group in analysis.dropped[edge]}
+        for edge, lines in analysis.renamed.items()
+    }
+
+    def behind(point: int, held: _Held) -> _Held:
+        for access in accesses.get(point, ()):
+            held = _touched(held, access, cache)
+        return held
+
+    def along(edge: Edge, held: _Held) -> _Held:
+        return {**cache.staying(held, analysis.dropped[edge], cache.must_ways), **begun[edge]}
+
+    evicted: set[Line] = set()
+    for point, entering in fixpoint(values, {}, behind, along, united).items():
+        held = entering
+        for access in accesses.get(point, ()):
+            evicted |= {line for line, younger in held.items() if line == access.line and younger is None}
+            held = _touched(held, access, cache)
+    found: dict[Line, set[Edge]] = {}
+    for edge, lines in begun.items():
+        for line in lines.keys() - evicted:
+            found.setdefault(line, set()).add(edge)
+    return {line: frozenset(edges) for line, edges in found.items()}
+
+
+def _touched(held: _Held, access: LineAccess, cache: RelationalCache) -> _Held:
+    """What is known behind ``access``; a line that it finds in the cache is the youngest then."""
+    if not cache.ages(access):
+        return held
+    aged = cache.aged(held, access, cache.must_ways)
+    if access.line is not None and access.is_certain and aged.get(access.line) is not None:
+        aged[access.line] = NOTHING
+    return aged
