@@ -208,8 +208,8 @@ def _of_regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Event
 def _of_sweeps(
     shared: Mapping[Shared, Sequence[int]], sweeps: Mapping[int, Sweep], line_bytes: int
 ) -> Iterator[tuple[_Events, list[Limit]]]:
-    for (swept, objects), found in _swept(shared).items():
-        place = f":sweep{swept.group}.{swept.granule}" + (f":{objects.lines}" if objects else "")
+    for number, ((swept, objects), found) in enumerate(_swept(shared).items()):
+        place = f":sweep{number}"
         events = {_event(line, place): (line, points) for line, points in found.items()}
         points = [point for own in found.values() for point in own]
         sweep, limits = sweeps[swept.group], list[Limit]()

@@ -99,6 +99,12 @@ def test_lines_are_counted_each_time_that_a_sweep_begins():
     assert bound_of(program.view.data, SimpleNamespace(points=points, taken=taken)) == (2 * 3 + 4) * FILL
 
 
+def test_two_facts_that_count_as_many_lines_of_one_sweep_have_events_of_their_own():
+    program = program_of((), (step(1), step(2), step(1)), (), moves=((1, 64),), policy="fifo")
+    told = {(1, place): Pointers(8, objects=Objects(fact, 3, 3)) for place, fact in ((0, "one"), (2, "other"))}
+    assert cost(replace(program, told=told), 40) == (40 + 2 * 3) * FILL
+
+
 def test_what_is_defined_nobody_knows_where_does_not_stay():
     program = program_of((), (step(1),), ())
     (leaf,) = (leaf for group in program.view.lines.groups for leaf in group.leaves)
