@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.analyzer.concrete_caches import config_of
-from tests.analyzer.relational_programs import LINE_BYTES, Program, Step, Variable, bound_of
+from tests.analyzer.relational_programs import LINE_BYTES, Address, Program, Step, Sum, Variable, bound_of
 from wcet_probe.analyzer import strided, sweeps
 from wcet_probe.analyzer.forest import loops_of
 from wcet_probe.analyzer.memory_facts import Objects, Pointers
@@ -20,7 +20,7 @@ TWO_WAYS = ((0, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 4))
 ARGUMENT = Variable(None, 0, tuple(range(0, 256, 16)), strided.top(32))
 
 
-def step(to: int, offset: int = 0, *, is_store: bool = False, is_certain: bool = True) -> Step:
+def step(to: Address, offset: int = 0, *, is_store: bool = False, is_certain: bool = True) -> Step:
     return Step(to, offset, is_store, is_certain, is_named=True)
 
 
@@ -77,6 +77,22 @@ def test_only_what_is_executed_in_every_round_sweeps():
 def test_no_sweep_in_both_directions_nor_in_none_nor_by_leaps(moves):
     blocks = ((), (step(1),), (), (), ())
     assert not program_of(*blocks, edges=TWO_WAYS, moves=moves).view.sweeps.found
+
+
+@pytest.mark.parametrize(
+    ("to", "edge", "silent", "points"),
+    [
+        (1, (1, 2), 1, set()),
+        (1, (2, 1), 0, {1}),
+        (Sum(1, 0), (2, 1), 0, set()),
+        (Sum(1, 0), (0, 1), 0, {1}),
+        (1, (3, 4), 1, {1}),
+    ],
+)
+def test_no_sweep_by_a_value_that_is_brought_back_in_a_round(to, edge, silent, points):
+    blocks = ((), (step(to),), (step(to),), (step(to),), ())
+    program = program_of(*blocks, edges=TWO_WAYS, moves=((2, 4), (3, 4)))
+    assert sweeping_points(replace(program, silent={edge: frozenset({silent})})) == points
 
 
 def test_long_steps_sweep_without_a_number_of_lines():
