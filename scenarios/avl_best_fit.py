@@ -12,7 +12,8 @@ The state is built level by level: free blocks enter the tree in breadth-first o
 them, and no rotation ever happens while it is set up.
 
 On a core with a cache the fences also bring the nodes that are visited and rotated into the same two sets, where they
-evict each other: the second way misses again on what the first has read.
+evict each other: the second way misses again on what the first has read. A small heap has no room for that: there they
+are brought into some sets more, where the highest tree that holds them costs most, and at least into two lines each.
 
 Sources: C06 table 1 (1.44 log2 is the height of such a tree); the state itself is not in the papers.
 """
@@ -48,12 +49,14 @@ _STATE_MASK = 3
 
 _DRIVER = "tree height = largest h with 2M(F(h + 2) - 1) + c <= H, F Fibonacci's numbers, c what the larger blocks add"
 _DRIVER_APART = f"{_DRIVER}, and the fences that keep nodes apart"
-_MODULI = tuple(1 << bits for bits in range(9, 14))
+_MODULI = tuple(1 << bits for bits in range(4, 14))
 """Distances of nodes in bytes that states are looked at for."""
 _STACK_BYTES = 192
 """From what a call notes of its way down the tree to the end of the stack, which is a multiple of each of `_MODULI`."""
 _LEVELS_FOR_ROOM = 6
 """How much lower a tree is tried whose nodes are moved apart."""
+_LEAST_APART = 6
+"""Height from which on free touches no block at the start of the heap, where none can be moved."""
 _MOST_BYTES_FOR_ALL_KINDS = 1 << 20
 """Up to this heap single rotations are tried too: from 1 to 256 KiB they are never dearer."""
 
@@ -131,7 +134,7 @@ def _highest(sizes: _Sizes, extra: Callable[[int], int], least: int) -> int:
     """
 
     def needed(height: int) -> int:
-        return 2 * sizes.minimum * sparsest_nodes(height) + extra(height) + sizes.minimum + HEADER_BYTES
+        return 2 * sizes.minimum * sparsest_nodes(height) + extra(height) + sizes.rest + HEADER_BYTES
 
     if needed(least) > sizes.heap:
         message = (
@@ -160,7 +163,7 @@ def _trace(
         fences(free_sizes, sizes.minimum, moved, residue=(-_STACK_BYTES - HEADER_BYTES) % modulus, modulus=modulus)
     )
     rest = sizes.heap - HEADER_BYTES - sum(free_sizes) - sum(between)
-    if rest < sizes.minimum:
+    if rest < sizes.rest:
         message = f"a heap of {sizes.heap} bytes cannot hold the scenario's state; give a larger --heap."
         raise HeapTooSmallError(message)
     bodies = [b - HEADER_BYTES for pair in zip(free_sizes, between, strict=True) for b in pair]
@@ -202,11 +205,14 @@ def _alloc_plans_in_a_set(request: HeapRequest) -> Iterator[ScenarioPlan]:
 
 
 def _moduli(request: HeapRequest) -> tuple[int, ...]:
-    """Distances of nodes in bytes: of one set and, where the heap is small and room is dear, of two and four sets."""
+    """Distances of nodes in bytes: of one set and, where the heap is small and room is dear, of ever more sets.
+
+    A line is the least: it brings each node into two lines, for 24 bytes in all.
+    """
     way = way_bytes(request)
     if way is None:
         return ()
-    return (way, way // 2, way // 4) if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else (way,)
+    return tuple(way >> halvings for halvings in range(8 if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else 1))
 
 
 def _other_kinds(request: HeapRequest) -> tuple[str, ...]:
@@ -253,7 +259,7 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     sizes = _sizes(request)
     larger = sizes.larger(sizes.minimum)
     height = _highest(sizes, lambda _: 3 * (larger - sizes.minimum), 4)
-    room = (sizes.heap - HEADER_BYTES - sizes.minimum - 3 * (larger - sizes.minimum)) // (2 * sizes.minimum)
+    room = (sizes.heap - HEADER_BYTES - sizes.rest - 3 * (larger - sizes.minimum)) // (2 * sizes.minimum)
     subtrees = [(height - 2, height - 1), (height - 1, height - 2), (height - 1, height - 1)]
     if 2 * sparsest_nodes(height - 1) + 1 > room:
         subtrees.pop()
@@ -266,7 +272,7 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 def _free_plans_in_a_set(sizes: _Sizes, modulus: int, height: int) -> Iterator[ScenarioPlan]:
     """The same with nodes that evict each other, in the highest trees that the heap has room for."""
-    for top in range(height, max(3, height - _LEVELS_FOR_ROOM), -1):
+    for top in range(height, max(_LEAST_APART - 1, height - _LEVELS_FOR_ROOM), -1):
         found = 0
         for heights in ((top - 1, top - 1), (top - 2, top - 1), (top - 1, top - 2)):
             try:
