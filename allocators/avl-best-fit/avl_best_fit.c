@@ -114,6 +114,7 @@ __attribute__((always_inline)) static inline int rebalance(block_t **link, block
  * that *top leads to: the last one on the way to it that was not balanced, or the root if all were. */
 static inline void grown(block_t **top, const block_t *leaf, size_t size)
 {
+    /* point: top */
     block_t *node = *top;
     unsigned side = side_of(node, size, leaf);
 
