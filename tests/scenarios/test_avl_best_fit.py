@@ -28,7 +28,7 @@ CLIMBED = {"worst-alloc": 770, "worst-free": 1139}
 
 
 @cache
-def report(target: str, scenario: str, heap_bytes: int, *, other_sizes: bool = False) -> Report:
+def report(target: str, scenario: str, heap_bytes: int, *, other_sizes: bool = False, prove: bool = False) -> Report:
     allocator = load_allocator("avl-best-fit", OTHER_SIZES if other_sizes else {})
     return observe(
         ProbeRequest(
@@ -41,6 +41,7 @@ def report(target: str, scenario: str, heap_bytes: int, *, other_sizes: bool = F
             "zig",
             cross_check=False,
             cache_dir=images_dir(),
+            prove=prove,
         )
     )
 
@@ -104,6 +105,13 @@ def test_four_mebibytes_hold_height_24() -> None:
     assert found.plan.driver_value == 24
     assert found.plan.prediction["free blocks"] == 121_392
     assert 1900 < instructions(found) < 3116  # C06 table 3, on another instruction set
+
+
+@pytest.mark.parametrize("scenario", CLIMBED)
+def test_the_bound_of_instructions_is_nearly_reached(scenario: str) -> None:
+    found = report("cortex-m4", scenario, 4 * MIB, prove=True)
+    assert found.bound
+    assert instructions(found) <= found.bound.instructions < 1.03 * instructions(found)
 
 
 @pytest.mark.parametrize("scenario", WORST)
