@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Literal
 
 from wcet_probe.errors import HeapTooSmallError
@@ -20,6 +21,7 @@ _LEAST_BLOCKS = 64
 _FREE_BIT = 1
 _WORD_BYTES = 4
 _HEADS_AT = 4 * _WORD_BYTES
+_ON, _BACK = 1, 2
 _PIECE_BYTES = 1 << 12
 
 
@@ -33,6 +35,8 @@ class Buddies(ABC):
     """Classes of the requests that may cost most."""
     merges_form: str
     """Merges from the deepest leaf to the largest root, as a closed form in words; ``{drop}`` stands for fewer ones."""
+    back_link_bytes: int
+    """How far behind the start of a block the link back of the next one points; the first one's points to no block."""
     leaf_first: bool
     """Whether a request for the least block of a free block is served by its left-most, deepest leaf."""
 
@@ -97,10 +101,11 @@ class Buddies(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A whole block of a class, in use."""
+    """A whole block of a class, in use, at an offset from the heap's start."""
 
     class_: int
     slot: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +130,16 @@ class Carving:
 
     def __post_init__(self) -> None:
         classes = self.buddies.roots(self.heap_bytes)
-        self.roots = [Region(c, self._used(c)) for c in reversed(classes)][::-1]
+        ends = tuple(accumulate(self.buddies.size(c) for c in classes))
+        smallest_first = zip(reversed(classes), reversed((0, *ends[:-1])), strict=True)
+        self.roots = [Region(c, self._used(c), offset) for c, offset in smallest_first][::-1]
 
     def split(self, region: Region) -> tuple[Region, Region]:
         """The children of a region of class 3 at least, both in use."""
         self.builder.free(region.slot)
         left, right = region.class_ - 1, region.class_ - self.buddies.step
-        return Region(left, self._used(left)), Region(right, self._used(right))
+        middle = region.offset + self.buddies.size(left)
+        return Region(left, self._used(left), region.offset), Region(right, self._used(right), middle)
 
     def spine(self, region: Region, *, leaf_first: bool | None = None) -> Spine:
         """Splits a region down its left children (binary with the leaf last: its right ones); all are in use."""
@@ -148,18 +156,52 @@ class Carving:
         for slot in slots:
             self.builder.free(slot)
 
-    def two_chains(self, regions: list[Region]) -> list[Spine]:
+    def two_chains(self, regions: list[Region]) -> tuple[list[Spine], list[Region]]:
         """Spines in the two largest regions, or in the children of the largest: whichever are longer together.
 
-        Longest first. Fewer than two if there are not as many regions.
+        Longest first. Fewer than two if there are not as many regions. And the regions that are left.
         """
         regions = sorted([r for r in regions if r.class_ >= 3], key=lambda r: -r.class_)
         if not regions:
-            return []
+            return [], []
         second = regions[1].class_ if len(regions) > 1 else 0
         if regions[0].class_ + second < 2 * regions[0].class_ - 1 - self.buddies.step:
-            regions = list(self.split(regions[0]))
-        return [self.spine(region) for region in regions[:2]]
+            regions[:1] = self.split(regions[0])
+        return [self.spine(region) for region in regions[:2]], regions[2:]
+
+    def place(self, regions: list[Region], class_: int, residue: int, modulus: int) -> int | None:
+        """The slot of a block of ``class_`` at ``residue`` modulo ``modulus`` in one of ``regions``, if there is one.
+
+        What remains of the region is among them then, but for the block's buddy: the two would merge.
+        """
+        for region in regions:
+            path = self._path(region.class_, region.offset, class_, residue, modulus)
+            if path is not None:
+                regions.remove(region)
+                return self._follow(path, region, regions).slot
+        return None
+
+    def _follow(self, path: tuple[bool, ...], region: Region, others: list[Region]) -> Region:
+        """Splits a region down a path; ``others`` gets what is beside the path, but for the block's buddy."""
+        for number, goes_right in enumerate(path, 1):
+            children = self.split(region)
+            region, other = children[goes_right], children[not goes_right]
+            if number < len(path):
+                others.append(other)
+        return region
+
+    def _path(self, from_: int, offset: int, class_: int, residue: int, modulus: int) -> tuple[bool, ...] | None:
+        """The way down from a block of class ``from_``, for each split whether it goes to the right child."""
+        if from_ == class_:
+            return () if offset % modulus == residue else None
+        if from_ < max(class_ + 1, 3):
+            return None
+        middle = offset + self.buddies.size(from_ - 1)
+        for goes_right, child, start in ((False, from_ - 1, offset), (True, from_ - self.buddies.step, middle)):
+            rest = self._path(child, start, class_, residue, modulus)
+            if rest is not None:
+                return (goes_right, *rest)
+        return None
 
     def trace(self) -> Trace:
         """All operations so far."""
@@ -224,17 +266,18 @@ class Snapshot:
             buddy_tag = self.word(buddy)
             if buddy_tag >> self.buddies.tag_shift != class_ or not buddy_tag & _FREE_BIT:
                 return neighbours
-            neighbours.append(sum(self._has_neighbour(buddy, link, gone) for link in (1, 2)))
+            neighbours.append(sum(self._has_neighbour(buddy, link, gone) for link in (_ON, _BACK)))
             gone.add(self.base_address + buddy)
             tag = self.buddies.parent(tag, buddy_tag & ~_FREE_BIT)
             offset = min(offset, buddy)
 
     def _has_neighbour(self, offset: int, link: int, gone: set[int]) -> bool:
         """Whether the list goes on from a block (word 1 onwards, word 2 back), over blocks that have left it."""
-        address = self.word(offset + _WORD_BYTES * link)
+        ahead = self.buddies.back_link_bytes if link == _BACK else 0
+        address = self.word(offset + _WORD_BYTES * link) - ahead
         while address in gone:
-            address = self.word(address - self.base_address + _WORD_BYTES * link)
-        return address != 0
+            address = self.word(address - self.base_address + _WORD_BYTES * link) - ahead
+        return self.base_address <= address < self.base_address + self.bytes_
 
 
 def walk(buddies: Buddies, guest: GuestHeap) -> tuple[Block, ...]:

@@ -13,12 +13,19 @@ from types import MappingProxyType
 
 from wcet_probe.model.scenario import Block, InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.buddy_heap import Buddies, Carving, Region, Snapshot, Spine, walk
+from wcet_probe.scenarios.cache_sets import way_bytes
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.traces import TraceBuilder
 
 _CHOICES = ((0, False), (0, True), (1, True), (2, True))
 """Levels below the largest root at which merging ends; whether the lists get other blocks beside the buddies."""
+
+_CROWDED = (-1, -2, 0)
+"""Lines of a way that the call comes back to: the stack ends with one, the control structure and the heap begin one."""
+
+_CROWD = 4
+"""Lines that evict what was in their set before, of four ways."""
 
 Make = Callable[[Mapping[str, int]], Buddies]
 
@@ -63,7 +70,7 @@ def _split_plan(buddies: Buddies, request: HeapRequest, wanted: int) -> Scenario
     """The largest root is free; so are blocks below the request's class elsewhere: the last push meets one."""
     carving = Carving(buddies, request.heap_bytes)
     root, *others = carving.roots
-    chains = carving.two_chains(others) if wanted else []
+    chains = carving.two_chains(others)[0] if wanted else []
     below = [part for chain in chains for part in chain.parts[:wanted]]
     carving.free(*below, root.slot)
     count, size = buddies.splits(root.class_, wanted), buddies.payload(wanted)
@@ -154,7 +161,8 @@ def _merge_plan(buddies: Buddies, request: HeapRequest, drop: int, *, chained: b
     for _ in range(drop):
         host, sibling = carving.split(host)
         regions.append(sibling)
-    chains = carving.two_chains(regions) if chained else []
+    chains, rest = carving.two_chains(regions) if chained else ([], [])
+    chains = _crowd(carving, chains, rest, way_bytes(request), request.data_line_bytes)
     spine = _host_spine(carving, host, other_leaf=other_leaf)
     behind, before = (*chains, None, None)[:2]
     carving.free(*(behind.parts if behind else ()), *spine.parts, *(before.parts if before else ()))
@@ -185,6 +193,27 @@ def _merge_plan(buddies: Buddies, request: HeapRequest, drop: int, *, chained: b
         driver=buddies.merges_form.format(drop=f" - {drop}" if drop else ""),
         driver_value=count,
     )
+
+
+def _crowd(
+    carving: Carving, chains: list[Spine], regions: list[Region], way: int | None, line: int | None
+) -> list[Spine]:
+    """The chains with small blocks replaced by others in ``regions``, each in a line of its own.
+
+    They are in the sets of what the call touches at its beginning and again at its end, and evict it.
+    """
+    if way is None or line is None:
+        return chains
+    wanted = [number * line % way for number in _CROWDED for _ in range(_CROWD)]
+    parts = [list(chain.parts) for chain in chains]
+    for class_ in range(1, max(map(len, parts), default=0)):
+        for own in parts:
+            if wanted and class_ < len(own):
+                slot = carving.place(regions, class_, wanted[0], way)
+                if slot is not None:
+                    own[class_] = slot
+                    del wanted[0]
+    return [Spine(chain.leaf, tuple(own)) for chain, own in zip(chains, parts, strict=True)]
 
 
 def _host_spine(carving: Carving, host: Region, *, other_leaf: bool) -> Spine:

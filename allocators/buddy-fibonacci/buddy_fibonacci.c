@@ -76,14 +76,15 @@ static inline size_t tag_of(size_t class, size_t bits)
     return class << BUDDY_FIBONACCI_CLASS_SHIFT | bits;
 }
 
-static inline size_t left_tag(size_t parent_tag)
+/* The two bits of children, from their parent's tag or bits. */
+static inline size_t left_bits(size_t parent)
 {
-    return tag_of(class_of(parent_tag) - 1, (parent_tag & RIGHT) << 1);
+    return (parent & RIGHT) << 1;
 }
 
-static inline size_t right_tag(size_t parent_tag)
+static inline size_t right_bits(size_t parent)
 {
-    return tag_of(class_of(parent_tag) - 2, RIGHT | (parent_tag & INHERITED));
+    return RIGHT | (parent & INHERITED);
 }
 
 static inline size_t parent_tag(size_t left_tag, size_t right_tag)
@@ -106,125 +107,161 @@ static inline size_t bit(size_t class)
     return (size_t)1 << class;
 }
 
-/* Makes the memory at `block` the first free block of its class. */
-static inline void start_list(struct buddy_fibonacci_block *block, size_t tag, size_t *filled)
+/* Makes the memory at `block` the first free block of its class; its bit is the caller's to set. */
+static inline void start_list(struct buddy_fibonacci_block *block, size_t class, size_t bits)
 {
-    size_t class = class_of(tag);
+    struct buddy_fibonacci_block **head = &buddy_fibonacci_control.heads[class];
 
-    block->tag = tag | BUDDY_FIBONACCI_FREE_BIT;
+    block->tag = tag_of(class, bits | BUDDY_FIBONACCI_FREE_BIT);
     block->next = NULL;
-    block->prev = NULL;
-    *filled |= bit(class);
+    block->link = head;
     /* point: started */
-    buddy_fibonacci_control.heads[class] = block;
+    *head = block;
 }
 
-/* Makes the memory at `block` a free block. */
-static inline void push(struct buddy_fibonacci_block *block, size_t tag, size_t *filled)
+/* Makes the memory at `block` a free block; its bit is the caller's to set. */
+static inline void push(struct buddy_fibonacci_block *block, size_t class, size_t bits)
 {
-    size_t class = class_of(tag);
-    struct buddy_fibonacci_block *head = buddy_fibonacci_control.heads[class];
+    struct buddy_fibonacci_block **head = &buddy_fibonacci_control.heads[class];
+    struct buddy_fibonacci_block *next = *head;
 
-    block->tag = tag | BUDDY_FIBONACCI_FREE_BIT;
-    block->next = head;
-    block->prev = NULL;
-    if (head != NULL)
-        head->prev = block;
-    *filled |= bit(class);
+    block->tag = tag_of(class, bits | BUDDY_FIBONACCI_FREE_BIT);
+    block->next = next;
+    block->link = head;
+    /* point: tested */
+    if (next != NULL)
+        /* point: joined */
+        next->link = &block->next;
     /* point: pushed */
-    buddy_fibonacci_control.heads[class] = block;
+    *head = block;
+}
+
+/* The class of the list whose head is at `link`; no class, if that is in a block. */
+static inline size_t class_of_head(struct buddy_fibonacci_block **link)
+{
+    return ((uintptr_t)link - (uintptr_t)buddy_fibonacci_control.heads) / sizeof *link;
+}
+
+/* A function of its own, as flow facts say less of where a link is than of where blocks are. */
+static inline void redirect(struct buddy_fibonacci_block **link, struct buddy_fibonacci_block *block)
+{
+    /* point: redirected */
+    *link = block;
+}
+
+/* Takes a block out of its list, wherever it stands there. */
+static inline void detach(struct buddy_fibonacci_block *block, size_t *filled)
+{
+    struct buddy_fibonacci_block *next = block->next;
+    struct buddy_fibonacci_block **link = block->link;
+
+    redirect(link, next);
+    /* point: tested */
+    if (next != NULL)
+        /* point: joined */
+        next->link = link;
+    else if (class_of_head(link) < BUDDY_FIBONACCI_CLASSES)
+        *filled &= ~bit(class_of_head(link));
 }
 
 static inline struct buddy_fibonacci_block *pop(size_t class, size_t *filled)
 {
-    struct buddy_fibonacci_block *head = buddy_fibonacci_control.heads[class];
-    struct buddy_fibonacci_block *next = head->next;
+    struct buddy_fibonacci_block **head = &buddy_fibonacci_control.heads[class];
+    struct buddy_fibonacci_block *block = *head;
+    struct buddy_fibonacci_block *next = block->next;
 
     /* point: popped */
-    buddy_fibonacci_control.heads[class] = next;
+    *head = next;
+    /* point: tested */
     if (next != NULL)
-        next->prev = NULL;
+        /* point: joined */
+        next->link = head;
     else
         *filled &= ~bit(class);
-    return head;
-}
-
-/* Takes a block out of its list, wherever it stands there. */
-static inline void detach(struct buddy_fibonacci_block *block, size_t class, size_t *filled)
-{
-    struct buddy_fibonacci_block *next = block->next;
-    struct buddy_fibonacci_block *prev = block->prev;
-
-    *(prev != NULL ? &prev->next : &buddy_fibonacci_control.heads[class]) = next;
-    if (next != NULL)
-        next->prev = prev;
-    else if (prev == NULL)
-        *filled &= ~bit(class);
+    return block;
 }
 
 /* ----------------------------------------------------------------------------------------------------- split, merge */
 
-/* A block that is split or merged: its tag as a used one's, and its size. */
+/* The lists that `cut` files blocks in. */
+static inline size_t cut_lists(size_t found, size_t class)
+{
+#if BUDDY_FIBONACCI_FOLLOW == BUDDY_FIBONACCI_SMALLER
+    size_t lists = (0xAAAAAAAA >> (found & 1)) & (bit(found) - bit(class)); /* every second below `found` */
+    size_t last = lists & bit(class); /* if set, the last split is that of class + 1: into class and the one below */
+    return lists ^ last ^ last >> 1;
+#else
+    return (bit(found) - bit(class)) >> 1;
+#endif
+}
+
+/* Splits a block, `levels` above `class`, until it is of `class`, or of class 1 for class 0. The lists from `class` on,
+ * up to that of the block, are empty; the one below may not be. */
+static inline struct buddy_fibonacci_block *cut(struct buddy_fibonacci_block *block, size_t levels, size_t class,
+                                                struct sizes sizes)
+{
+    size_t bits = block->tag & (RIGHT | INHERITED);
+
+    while (levels >= 2) { /* loop: split */
+        sizes = down(sizes);
+        struct buddy_fibonacci_block *right = behind(block, sizes.own);
+#if BUDDY_FIBONACCI_FOLLOW == BUDDY_FIBONACCI_SMALLER
+        start_list(block, class + levels - 1, left_bits(bits));
+        block = right;
+        levels -= 2;
+        bits = right_bits(bits);
+        sizes = down(sizes);
+#else
+        start_list(right, class + levels - 2, right_bits(bits));
+        levels--;
+        bits = left_bits(bits);
+#endif
+    }
+    if (levels > 0 && class > 0) {
+        push(behind(block, down(sizes).own), class - 1, right_bits(bits));
+        levels = 0;
+        bits = left_bits(bits);
+    }
+    block->tag = tag_of(class + levels, bits);
+    return block;
+}
+
+/* A block that is merged: its tag as a used one's, and its size. */
 struct piece {
     struct buddy_fibonacci_block *block;
     size_t tag;
     struct sizes sizes;
 };
 
-/* Splits `piece` until it is of `class`, or of class 1 for class 0. The lists from `class` on, up to that of the piece,
- * are empty; the one below may not be. */
-static inline void cut(struct piece *piece, size_t class, size_t *filled)
-{
-    while (class_of(piece->tag) >= class + 2) { /* loop: split */
-        piece->sizes = down(piece->sizes);
-        struct buddy_fibonacci_block *right = behind(piece->block, piece->sizes.own);
-#if BUDDY_FIBONACCI_FOLLOW == BUDDY_FIBONACCI_SMALLER
-        start_list(piece->block, left_tag(piece->tag), filled);
-        piece->block = right;
-        piece->tag = right_tag(piece->tag);
-        piece->sizes = down(piece->sizes);
-#else
-        start_list(right, right_tag(piece->tag), filled);
-        piece->tag = left_tag(piece->tag);
-#endif
-    }
-    if (class_of(piece->tag) > class && class_of(piece->tag) > 1) {
-        push(behind(piece->block, down(piece->sizes).own), right_tag(piece->tag), filled);
-        piece->tag = left_tag(piece->tag);
-    }
-}
-
-/* Merges a right child with its buddy. Returns 0 iff the buddy is not free. */
-static inline int merge_to_the_left(struct piece *piece, size_t *filled)
+/* Merges a right child with its buddy, which is returned and still in its list. NULL: the buddy is not free. */
+static inline struct buddy_fibonacci_block *merge_to_the_left(struct piece *piece)
 {
     size_t class = class_of(piece->tag) + 1;
     struct buddy_fibonacci_block *left = block_of((unsigned char *)piece->block - piece->sizes.above);
 
     /* point: tested */
     if (!is_free_of_class(left->tag, class))
-        return 0;
-    detach(left, class, filled);
+        return NULL;
     piece->block = left;
     piece->tag = parent_tag(left->tag, piece->tag);
     piece->sizes = up(up(piece->sizes));
-    return 1;
+    return left;
 }
 
-/* Merges a left child with its buddy. Returns 0 iff the buddy is not free. */
-static inline int merge_to_the_right(struct piece *piece, size_t *filled)
+/* Merges a left child with its buddy, as above. */
+static inline struct buddy_fibonacci_block *merge_to_the_right(struct piece *piece)
 {
     size_t class = class_of(piece->tag) - 1;
     struct buddy_fibonacci_block *right = block_of((unsigned char *)piece->block + piece->sizes.own);
 
     if ((unsigned char *)right == buddy_fibonacci_control.base + buddy_fibonacci_control.bytes) /* the last root */
-        return 0;
+        return NULL;
     /* point: tested */
     if (!is_free_of_class(right->tag, class))
-        return 0;
-    detach(right, class, filled);
+        return NULL;
     piece->tag = parent_tag(piece->tag, right->tag);
     piece->sizes = up(piece->sizes);
-    return 1;
+    return right;
 }
 
 /* ------------------------------------------------------------------------------------------------------- operations */
@@ -248,7 +285,8 @@ static void make_roots(size_t bytes)
     buddy_fibonacci_control.largest_request = bytes_of[class] - BUDDY_FIBONACCI_HEADER_BYTES;
     for (; class > 0; class--) {
         if (bytes_of[class] <= bytes - offset) {
-            push((void *)(buddy_fibonacci_control.base + offset), tag_of(class, 0), &buddy_fibonacci_control.filled);
+            push((void *)(buddy_fibonacci_control.base + offset), class, 0);
+            buddy_fibonacci_control.filled |= bit(class);
             offset += bytes_of[class];
         }
     }
@@ -291,11 +329,8 @@ void *buddy_fibonacci_malloc(size_t bytes)
     }
 
     struct buddy_fibonacci_block *block = pop(found, &filled);
-    struct piece piece = {block, block->tag & ~BUDDY_FIBONACCI_FREE_BIT, sizes};
-    cut(&piece, class, &filled);
-    piece.block->tag = piece.tag;
-    buddy_fibonacci_control.filled = filled;
-    return (unsigned char *)piece.block + BUDDY_FIBONACCI_HEADER_BYTES;
+    buddy_fibonacci_control.filled = filled | cut_lists(found, class);
+    return (unsigned char *)cut(block, found - class, class, sizes) + BUDDY_FIBONACCI_HEADER_BYTES;
 }
 
 void buddy_fibonacci_free(void *payload)
@@ -307,9 +342,13 @@ void buddy_fibonacci_free(void *payload)
     struct piece piece = {block, block->tag, sizes_of(class_of(block->tag))};
     size_t filled = buddy_fibonacci_control.filled;
 
-    /* loop: merge */
-    for (int merged = 1; merged;)
-        merged = (piece.tag & RIGHT) != 0 ? merge_to_the_left(&piece, &filled) : merge_to_the_right(&piece, &filled);
-    push(piece.block, piece.tag, &filled);
-    buddy_fibonacci_control.filled = filled;
+    for (;;) { /* loop: merge */
+        struct buddy_fibonacci_block *buddy =
+            (piece.tag & RIGHT) != 0 ? merge_to_the_left(&piece) : merge_to_the_right(&piece);
+        if (buddy == NULL)
+            break;
+        detach(buddy, &filled);
+    }
+    push(piece.block, class_of(piece.tag), piece.tag & (RIGHT | INHERITED));
+    buddy_fibonacci_control.filled = filled | bit(class_of(piece.tag));
 }

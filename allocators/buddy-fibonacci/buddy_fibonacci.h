@@ -72,9 +72,9 @@
 /* A block. The links exist in free blocks only: the payload of a used block starts BUDDY_FIBONACCI_HEADER_BYTES behind
  * its start, over a link. */
 struct buddy_fibonacci_block {
-    size_t tag;                         /* 8 * class, plus the three bits */
-    struct buddy_fibonacci_block *next; /* NULL in the last block of a list */
-    struct buddy_fibonacci_block *prev; /* NULL in the first block of a list */
+    size_t tag;                          /* 8 * class, plus the three bits */
+    struct buddy_fibonacci_block *next;  /* NULL in the last block of a list */
+    struct buddy_fibonacci_block **link; /* what points to the block: the head of its list, or `next` of another */
 };
 
 /* What the allocator knows apart from the heap. All zero before buddy_fibonacci_init: malloc then returns NULL. */

@@ -102,22 +102,22 @@ static int may_be_block(const struct buddy_fibonacci_block *block)
     return offset % BUDDY_FIBONACCI_MINIMUM_BLOCK == 0 && offset < buddy_fibonacci_control.bytes;
 }
 
-/* Ends because a block cannot have two blocks before it, nor the head any: every step leads to another block. */
+/* Ends because a block has one link, and so cannot be met twice: every step leads to another block. */
 static int check_list(size_t class, struct census *census)
 {
-    const struct buddy_fibonacci_block *prev = NULL;
-    const struct buddy_fibonacci_block *block = buddy_fibonacci_control.heads[class];
+    struct buddy_fibonacci_block *const *link = &buddy_fibonacci_control.heads[class];
 
-    while (block != NULL) {
+    while (*link != NULL) {
+        const struct buddy_fibonacci_block *block = *link;
+
         if (!may_be_block(block))
             return BUDDY_FIBONACCI_BAD_LIST_ADDRESS;
         if ((block->tag & BUDDY_FIBONACCI_FREE_BIT) == 0 || block->tag >> BUDDY_FIBONACCI_CLASS_SHIFT != class)
             return BUDDY_FIBONACCI_BAD_LIST_TAG;
-        if (block->prev != prev)
+        if (block->link != link)
             return BUDDY_FIBONACCI_BAD_LIST_LINK;
         count_block(census, block);
-        prev = block;
-        block = block->next;
+        link = &block->next;
     }
     return BUDDY_FIBONACCI_HEAP_SOUND;
 }
