@@ -48,59 +48,87 @@ static inline size_t bit(size_t order)
     return (size_t)1 << order;
 }
 
+/* The bit of the order that has blocks of so many bytes. */
+static inline size_t bit_of(size_t bytes)
+{
+    return bytes >> BUDDY_BINARY_MINIMUM_BITS;
+}
+
+/* Functions of their own, as flow facts say less of where a link is than of where blocks are. */
+
+static inline struct buddy_binary_block *linked(struct buddy_binary_block *const *link)
+{
+    return *link;
+}
+
+static inline void redirect(struct buddy_binary_block **link, struct buddy_binary_block *block)
+{
+    *link = block;
+}
+
 /* Makes the memory at `block` the first free block of an order; its bit is the caller's to set. */
 static inline void start_list(struct buddy_binary_block *block, size_t order)
 {
+    struct buddy_binary_block **head = &buddy_binary_control.heads[order];
+
     block->tag = free_tag(order);
     block->next = NULL;
-    block->prev = NULL;
+    block->link = head;
     /* point: started */
-    buddy_binary_control.heads[order] = block;
+    *head = block;
 }
 
 /* Makes the memory at `block` a free block of the order. */
 static inline void push(struct buddy_binary_block *block, size_t order, size_t *filled)
 {
-    struct buddy_binary_block *head = buddy_binary_control.heads[order];
+    struct buddy_binary_block **head = &buddy_binary_control.heads[order];
+    struct buddy_binary_block *next = linked(head);
 
     block->tag = free_tag(order);
-    block->next = head;
-    block->prev = NULL;
-    /* point: tested */
-    if (head != NULL)
-        /* point: joined */
-        head->prev = block;
+    block->next = next;
     /* point: pushed */
-    buddy_binary_control.heads[order] = block;
+    block->link = head;
+    /* point: tested */
+    if (next != NULL)
+        /* point: joined */
+        next->link = &block->next;
+    redirect(head, block);
     *filled |= bit(order);
 }
 
 static inline struct buddy_binary_block *pop(size_t order, size_t *filled)
 {
-    struct buddy_binary_block *head = buddy_binary_control.heads[order];
-    struct buddy_binary_block *next = head->next;
+    struct buddy_binary_block **head = &buddy_binary_control.heads[order];
+    struct buddy_binary_block *block = *head;
+    struct buddy_binary_block *next = block->next;
 
-    buddy_binary_control.heads[order] = next;
+    *head = next;
     if (next != NULL)
-        next->prev = NULL;
+        next->link = head;
     else
         *filled &= ~bit(order);
-    return head;
+    return block;
 }
 
-/* Takes a block out of its list, wherever it stands there. */
-static inline void detach(struct buddy_binary_block *block, size_t order, size_t *filled)
+/* Else it is the head of a list. */
+static inline int is_in_block(struct buddy_binary_block **link)
+{
+    return (size_t)((unsigned char *)link - buddy_binary_control.base) < buddy_binary_control.bytes;
+}
+
+/* Takes a block out of its list, whose bit is `list`, wherever it stands there. */
+static inline void detach(struct buddy_binary_block *block, size_t list, size_t *filled)
 {
     struct buddy_binary_block *next = block->next;
-    struct buddy_binary_block *prev = block->prev;
+    struct buddy_binary_block **link = block->link;
 
-    *(prev != NULL ? &prev->next : &buddy_binary_control.heads[order]) = next;
+    redirect(link, next);
     /* point: tested */
     if (next != NULL)
         /* point: joined */
-        next->prev = prev;
-    else if (prev == NULL)
-        *filled &= ~bit(order);
+        next->link = link;
+    else if (!is_in_block(link))
+        *filled &= ~list;
 }
 
 /* ------------------------------------------------------------------------------------------------------- operations */
@@ -178,19 +206,22 @@ void buddy_binary_free(void *payload)
 
     size_t offset = offset_of_block(payload);
     size_t order = block_at(offset)->tag >> 1;
+    size_t tag = free_tag(order); /* of a free block of the same order */
+    size_t bytes = bytes_of(order);
     size_t filled = buddy_binary_control.filled;
 
     for (;;) { /* loop: merge */
-        size_t buddy_offset = offset ^ bytes_of(order);
+        size_t buddy_offset = offset ^ bytes;
         if (buddy_offset >= buddy_binary_control.bytes) /* the block is the last root */
             break;
         struct buddy_binary_block *buddy = block_at(buddy_offset);
-        if (buddy->tag != free_tag(order))
+        if (buddy->tag != tag)
             break;
-        detach(buddy, order, &filled);
+        detach(buddy, bit_of(bytes), &filled);
         /* point: merged */ offset &= buddy_offset;
-        order++;
+        tag += used_tag(1);
+        bytes <<= 1;
     }
-    push(block_at(offset), order, &filled);
+    push(block_at(offset), tag >> 1, &filled);
     buddy_binary_control.filled = filled;
 }

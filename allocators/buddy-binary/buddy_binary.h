@@ -62,9 +62,9 @@
 /* A block. The links exist in free blocks only: the payload of a used block starts BUDDY_BINARY_HEADER_BYTES behind
  * its start, over a link. */
 struct buddy_binary_block {
-    size_t tag;                      /* 2 * order, plus BUDDY_BINARY_FREE_BIT if the block is free */
-    struct buddy_binary_block *next; /* NULL in the last block of a list */
-    struct buddy_binary_block *prev; /* NULL in the first block of a list */
+    size_t tag;                       /* 2 * order, plus BUDDY_BINARY_FREE_BIT if the block is free */
+    struct buddy_binary_block *next;  /* NULL in the last block of a list */
+    struct buddy_binary_block **link; /* what points to the block: the head of its list, or `next` of another */
 };
 
 /* What the allocator knows apart from the heap. All zero before buddy_binary_init: then every malloc returns NULL. */

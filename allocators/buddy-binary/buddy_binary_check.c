@@ -56,22 +56,22 @@ static int check_blocks(struct census *census)
     return BUDDY_BINARY_HEAP_SOUND;
 }
 
-/* Ends because a block cannot have two blocks before it, nor the head any: every step leads to another block. */
+/* Ends because a block has one link, and so cannot be met twice: every step leads to another block. */
 static int check_list(size_t order, struct census *census)
 {
-    const struct buddy_binary_block *prev = NULL;
-    const struct buddy_binary_block *block = buddy_binary_control.heads[order];
+    struct buddy_binary_block *const *link = &buddy_binary_control.heads[order];
 
-    while (block != NULL) {
+    while (*link != NULL) {
+        const struct buddy_binary_block *block = *link;
+
         if (!is_place((uintptr_t)block - (uintptr_t)buddy_binary_control.base, order))
             return BUDDY_BINARY_BAD_LIST_ADDRESS;
         if (block->tag != (order << 1 | BUDDY_BINARY_FREE_BIT))
             return BUDDY_BINARY_BAD_LIST_TAG;
-        if (block->prev != prev)
+        if (block->link != link)
             return BUDDY_BINARY_BAD_LIST_LINK;
         count_block(census, block);
-        prev = block;
-        block = block->next;
+        link = &block->next;
     }
     return BUDDY_BINARY_HEAP_SOUND;
 }

@@ -183,15 +183,15 @@ static inline struct buddy_fibonacci_block *pop(size_t class, size_t *filled)
 
 /* ----------------------------------------------------------------------------------------------------- split, merge */
 
-/* The lists that `cut` files blocks in. */
-static inline size_t cut_lists(size_t found, size_t class)
+/* The lists that `cut` files blocks in: every second below the block's. But where the last would be that of `class`
+ * itself, it is the one below: that split leaves the class as a left child. */
+static inline size_t cut_lists(size_t levels, size_t class)
 {
 #if BUDDY_FIBONACCI_FOLLOW == BUDDY_FIBONACCI_SMALLER
-    size_t lists = (0xAAAAAAAA >> (found & 1)) & (bit(found) - bit(class)); /* every second below `found` */
-    size_t last = lists & bit(class); /* if set, the last split is that of class + 1: into class and the one below */
-    return lists ^ last ^ last >> 1;
+    size_t lists = 0x55555555 >> (BUDDY_FIBONACCI_CLASSES - 1 - levels); /* bit 0 is the list of `class` */
+    return ((lists << 1) - (levels & 1)) << class >> 1;
 #else
-    return (bit(found) - bit(class)) >> 1;
+    return (bit(levels) - 1) << class >> 1;
 #endif
 }
 
@@ -315,22 +315,24 @@ void *buddy_fibonacci_malloc(size_t bytes)
     size_t class = 0;
     struct sizes sizes = sizes_of(class);
     while (sizes.own < bytes + BUDDY_FIBONACCI_HEADER_BYTES) { /* loop: round */
+        /* point: rounded */
         class++;
         sizes = up(sizes);
     }
 
     size_t filled = buddy_fibonacci_control.filled;
-    size_t found = class;
+    size_t levels = 0;
     if (filled >> class == 0)
         return NULL;
-    while ((filled >> found & 1) == 0) { /* loop: search */
-        found++;
+    while ((filled >> class >> levels & 1) == 0) { /* loop: search */
+        /* point: passed */
+        levels++;
         sizes = up(sizes);
     }
 
-    struct buddy_fibonacci_block *block = pop(found, &filled);
-    buddy_fibonacci_control.filled = filled | cut_lists(found, class);
-    return (unsigned char *)cut(block, found - class, class, sizes) + BUDDY_FIBONACCI_HEADER_BYTES;
+    struct buddy_fibonacci_block *block = pop(class + levels, &filled);
+    buddy_fibonacci_control.filled = filled | cut_lists(levels, class);
+    return (unsigned char *)cut(block, levels, class, sizes) + BUDDY_FIBONACCI_HEADER_BYTES;
 }
 
 void buddy_fibonacci_free(void *payload)
