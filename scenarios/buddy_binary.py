@@ -12,7 +12,6 @@ class Binary(Buddies):
     control = "buddy_binary_control"
     step = 1
     tag_shift = 1
-    back_link_bytes = 4
     leaf_first = True
     least_requests = (0, 1)
     merges_form = "merges = floor(log2(H / M)){drop}"

@@ -21,7 +21,6 @@ class Fibonacci(Buddies):
     control = "buddy_fibonacci_control"
     step = 2
     tag_shift = 3
-    back_link_bytes = 4
     least_requests = (0, 2, 3)
     merges_form = "merges = k - 1{drop}" + _WHERE
 

@@ -22,6 +22,7 @@ _FREE_BIT = 1
 _WORD_BYTES = 4
 _HEADS_AT = 4 * _WORD_BYTES
 _ON, _BACK = 1, 2
+"""Words of a free block: its links."""
 _PIECE_BYTES = 1 << 12
 
 
@@ -35,8 +36,6 @@ class Buddies(ABC):
     """Classes of the requests that may cost most."""
     merges_form: str
     """Merges from the deepest leaf to the largest root, as a closed form in words; ``{drop}`` stands for fewer ones."""
-    back_link_bytes: int
-    """How far behind the start of a block the link back of the next one points; the first one's points to no block."""
     leaf_first: bool
     """Whether a request for the least block of a free block is served by its left-most, deepest leaf."""
 
@@ -135,7 +134,7 @@ class Carving:
         self.roots = [Region(c, self._used(c), offset) for c, offset in smallest_first][::-1]
 
     def split(self, region: Region) -> tuple[Region, Region]:
-        """The children of a region of class 3 at least, both in use."""
+        """The children of a region, both in use; a Fibonacci one is of class 3 at least."""
         self.builder.free(region.slot)
         left, right = region.class_ - 1, region.class_ - self.buddies.step
         middle = region.offset + self.buddies.size(left)
@@ -170,13 +169,13 @@ class Carving:
         return [self.spine(region) for region in regions[:2]], regions[2:]
 
     def place(self, regions: list[Region], class_: int, residue: int, modulus: int) -> int | None:
-        """The slot of a block of ``class_`` at ``residue`` modulo ``modulus`` in one of ``regions``, if there is one.
+        """The slot of a block of ``class_`` at ``residue`` modulo ``modulus``, split off one of ``regions``, if any.
 
         What remains of the region is among them then, but for the block's buddy: the two would merge.
         """
         for region in regions:
             path = self._path(region.class_, region.offset, class_, residue, modulus)
-            if path is not None:
+            if path:
                 regions.remove(region)
                 return self._follow(path, region, regions).slot
         return None
@@ -194,7 +193,7 @@ class Carving:
         """The way down from a block of class ``from_``, for each split whether it goes to the right child."""
         if from_ == class_:
             return () if offset % modulus == residue else None
-        if from_ < max(class_ + 1, 3):
+        if from_ <= class_ or from_ < 2 * self.buddies.step - 1:  # as `split` demands
             return None
         middle = offset + self.buddies.size(from_ - 1)
         for goes_right, child, start in ((False, from_ - 1, offset), (True, from_ - self.buddies.step, middle)):
@@ -272,8 +271,8 @@ class Snapshot:
             offset = min(offset, buddy)
 
     def _has_neighbour(self, offset: int, link: int, gone: set[int]) -> bool:
-        """Whether the list goes on from a block (word 1 onwards, word 2 back), over blocks that have left it."""
-        ahead = self.buddies.back_link_bytes if link == _BACK else 0
+        """Whether the list goes on from a block, over blocks that have left it. A link back is to the word ``_ON``."""
+        ahead = _WORD_BYTES * _ON if link == _BACK else 0
         address = self.word(offset + _WORD_BYTES * link) - ahead
         while address in gone:
             address = self.word(address - self.base_address + _WORD_BYTES * link) - ahead

@@ -116,7 +116,7 @@ enum buddy_binary_violation {
     BUDDY_BINARY_BAD_UNMERGED,      /* a block and its buddy are free */
     BUDDY_BINARY_BAD_LIST_ADDRESS,  /* a list leads to an address where no block of its order can be */
     BUDDY_BINARY_BAD_LIST_TAG,      /* a block in a list is marked used or has another order */
-    BUDDY_BINARY_BAD_LIST_LINK,     /* prev is not the block before it in the list: includes every cycle */
+    BUDDY_BINARY_BAD_LIST_LINK,     /* link is not what points to the block: includes every cycle */
     BUDDY_BINARY_BAD_FREE_COUNT,    /* the lists hold more or fewer blocks than the heap has free ones */
     BUDDY_BINARY_BAD_FREE_MEMBERS,  /* as many, but not the same: the sums of the addresses differ */
     BUDDY_BINARY_BAD_FILLED         /* the bitmap is not that of the lists that hold a block */

@@ -99,8 +99,7 @@ static inline int is_free_of_class(size_t tag, size_t class)
 
 /* ------------------------------------------------------------------------------------------------------------ lists */
 
-/* `filled` is the bitmap of lists that are not empty: control's, or a copy that its owner writes back. The tags that
- * blocks are pushed with are used ones. */
+/* `filled` is the bitmap of lists that are not empty: control's, or a copy that its owner writes back. */
 
 static inline size_t bit(size_t class)
 {

@@ -128,7 +128,7 @@ enum buddy_fibonacci_violation {
     BUDDY_FIBONACCI_BAD_UNMERGED,     /* a block and its buddy are free */
     BUDDY_FIBONACCI_BAD_LIST_ADDRESS, /* a list leads to an address where no block can be */
     BUDDY_FIBONACCI_BAD_LIST_TAG,     /* a block in a list is marked used or has another class */
-    BUDDY_FIBONACCI_BAD_LIST_LINK,    /* prev is not the block before it in the list: includes every cycle */
+    BUDDY_FIBONACCI_BAD_LIST_LINK,    /* link is not what points to the block: includes every cycle */
     BUDDY_FIBONACCI_BAD_FREE_COUNT,   /* the lists hold more or fewer blocks than the heap has free ones */
     BUDDY_FIBONACCI_BAD_FREE_MEMBERS, /* as many, but not the same: the sums of the addresses differ */
     BUDDY_FIBONACCI_BAD_FILLED        /* the bitmap is not that of the lists that hold a block */

@@ -8,13 +8,17 @@ from itertools import pairwise
 
 import pytest
 
+from tests.allocators import buddy_models
 from tests.support import TARGETS, guest_on, images_dir, trace_of
 from wcet_probe.build import build_image
 from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.model.report import Report
 from wcet_probe.probe import ProbeRequest, observe
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios import buddy_scenarios, family
+from wcet_probe.scenarios.buddy_binary import Binary
+from wcet_probe.scenarios.buddy_fibonacci import Fibonacci
+from wcet_probe.scenarios.buddy_heap import Carving
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.toolchain import PACKAGED
 
@@ -140,6 +144,37 @@ def test_no_random_workload_meets_a_worse_state(name, values, target):
             counts = machine.replay_counted(trace_of(steps))
         for (kind, _, _), count in zip(steps, counts, strict=True):
             assert count <= (free if kind else alloc)
+
+
+def test_what_the_call_comes_back_to_is_evicted(monkeypatch):
+    """Two lines of the stack, the control structure's first and the freed block are fetched a second time."""
+    crowded = report("buddy-fibonacci", "mpc603e", "worst-free", 4 * MIB)
+    monkeypatch.setattr(buddy_scenarios, "_CROWDED", ())
+    plain = report.__wrapped__("buddy-fibonacci", "mpc603e", "worst-free", 4 * MIB)
+    assert crowded.measurement.instructions == plain.measurement.instructions
+    assert crowded.measurement.dcache.misses >= plain.measurement.dcache.misses + 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_blocks_are_placed_where_they_shall_be_and_stay_apart(name):
+    make, model = (Binary, buddy_models.binary) if name == "buddy-binary" else (Fibonacci, buddy_models.fibonacci)
+    buddies, heap = make(load_allocator(name).values), model(6 * MIB, 4)
+    carving = Carving(buddies, 6 * MIB)
+    regions, classes = carving.roots[1:], (0, 1, 1, 2, 3, 5, 6)[buddies.step - 1 :]
+    slots = [carving.place(regions, class_, 0xFC0, 0x1000) for class_ in classes]
+    assert carving.place(regions, buddies.largest(6 * MIB), 0, 1) is None
+    placed = [(slot, class_) for slot, class_ in zip(slots, classes, strict=True) if slot is not None]
+    carving.free(*(slot for slot, _ in placed))
+    offsets, trace = {}, carving.trace()
+    for kind, slot, size in zip(trace.kinds, trace.slots, trace.sizes_bytes, strict=True):
+        if kind:
+            heap.free(offsets[slot])
+        else:
+            offsets[slot] = heap.malloc(size)
+    free = sorted(node.class_ for nodes in heap.lists.values() for node in nodes)
+    assert free == sorted(class_ for _, class_ in placed)
+    assert len(placed) == (4 if name == "buddy-binary" else 6)  # binary blocks are at multiples of their size
+    assert all(offsets[slot] % 0x1000 == 0xFC0 + buddies.header_bytes for slot, _ in placed)
 
 
 def test_a_heap_that_is_too_small_is_told_what_would_do():
