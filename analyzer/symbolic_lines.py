@@ -281,15 +281,16 @@ class Lines:
     def place_of(self, access: Access) -> str:
         """Where ``access`` goes, as `proof.AccessRange` has it.
 
-        *Soundness:* follows from its parts, or from what a flow fact says where they do not tell its set.
+        *Soundness:* follows from its parts, or from what a flow fact says where they do not tell its set, or not its
+        lines.
         """
         if access.base is Base.STACK:
             return "stack"
+        told = self._pointers.of(access.instruction_address)
+        if told.is_own_block and self._numbers_of(access) is None:
+            return "block"
         if self._sets_by_parts(access) is not None:
             return "static"
-        told = self._pointers.of(access.instruction_address)
-        if told.is_own_block:
-            return "block"
         return "any" if told.sets is None and told.extent is None else "told"
 
     def observable(self, access: Access) -> StridedInterval:

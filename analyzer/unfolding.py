@@ -82,11 +82,14 @@ def unfolded(values: Values, ways: Mapping[Edge, int]) -> Supergraph:
     for edge in values.graph.edges:
         if edge.source in outgoing and (edge.target == EXIT or edge.target in outgoing):
             outgoing[edge.source].append(edge)
-    unfolding = _Unfolding(values.graph.points, outgoing, ways)
-    for _, arrival in unfolding.level(values.forest, [(0, _Arrival((), None))]):
-        if arrival.edge is not None:
-            unfolding.edges.append(arrival.edge)
-    return Supergraph(tuple(unfolding.points), tuple(unfolding.edges), values.graph.unresolved)
+    # Of copies that are too many in sum, fewer are made everywhere, rather than none at the end.
+    for copies in range(_MOST_COPIES, 0, -1):
+        unfolding = _Unfolding(values.graph.points, outgoing, ways, copies)
+        leaving = unfolding.level(values.forest, [(0, _Arrival((), None))])
+        if len(unfolding.points) <= _MOST_GROWTH * len(values.states):
+            break
+    edges = (*unfolding.edges, *(arrival.edge for _, arrival in leaving if arrival.edge is not None))
+    return Supergraph(tuple(unfolding.points), edges, values.graph.unresolved)
 
 
 class _Arrival(NamedTuple):
@@ -101,6 +104,7 @@ class _Unfolding:
     originals: Sequence[Point]
     outgoing: Mapping[int, Sequence[Edge]]
     ways: Mapping[Edge, int]
+    most_copies: int
     points: list[Point] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     copies: Counter[tuple[Context, int]] = field(default_factory=Counter)
@@ -138,13 +142,12 @@ class _Unfolding:
 
     def _by_trace(self, arrivals: Sequence[_Arrival]) -> Mapping[Trace, list[_Arrival]]:
         """``arrivals`` by what is kept of their traces: the latest parts, if all are too many."""
-        is_full = len(self.points) > _MOST_GROWTH * len(self.originals)
-        kept = 0 if is_full else max((len(arrival.trace) for arrival in arrivals), default=0)
+        kept = max((len(arrival.trace) for arrival in arrivals), default=0)
         while True:
             found: dict[Trace, list[_Arrival]] = {}
             for arrival in arrivals:
                 found.setdefault(arrival.trace[max(0, len(arrival.trace) - kept) :], []).append(arrival)
-            if len(found) <= _MOST_COPIES or not kept:
+            if len(found) <= self.most_copies or not kept:
                 return found
             kept -= 1
 

@@ -135,6 +135,17 @@ def test_what_is_told_of_a_number_holds_behind_as_far_as_runs_show_it(first, ali
     assert view.lines.groups[line.group].alignment_bytes == alignment
 
 
+@pytest.mark.parametrize(("most", "place"), [(8 + (SETS * LINE_BYTES << 20), "block"), (8, "static")])
+def test_the_block_of_the_call_is_no_static_data_though_its_set_is_known(most, place):
+    variable = Variable(None, 0, (8,), strided.between(32, 8, most, SETS * LINE_BYTES))
+    view = replace(
+        program_of(variable, steps=(read(0, 0),), told_bytes=4), told={(0, 0): Pointers(is_own_block=True)}
+    ).view
+    (access,) = view.accesses[0]
+    assert view.lines.sets_of(access) == frozenset({0})
+    assert view.lines.place_of(access) == place
+
+
 def test_a_fact_that_excludes_an_access_says_nothing_of_it():
     variable = Variable(None, 0, (0,), strided.top(32))
     program = program_of(variable, steps=(read(0, 0),), told_bytes=4)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from wcet_probe.analyzer import unfolding
 from wcet_probe.analyzer.forest import IrreducibleError, loop_forest, loops_of
 from wcet_probe.analyzer.supergraph import EXIT, Edge, Point, Supergraph
 from wcet_probe.analyzer.unfolding import unfolded
@@ -92,10 +93,13 @@ def test_what_follows_two_pointers_is_copied_for_each():
     ]
 
 
-def test_of_too_many_ways_the_latest_are_kept():
+@pytest.mark.parametrize(("growth", "expected"), [(8, [2, 4, 8, 8]), (4, [2, 4, 4, 4])])
+def test_of_too_many_ways_the_latest_are_kept(monkeypatch, growth, expected):
+    """And where the points become too many, fewer everywhere."""
+    monkeypatch.setattr(unfolding, "_MOST_GROWTH", growth)
     diamonds = 4
     edges = [(4 * n + a, 4 * n + b) for n in range(diamonds) for a, b in ((0, 1), (0, 2), (1, 3), (2, 3), (3, 4))]
     values = values_of([*edges, (4 * diamonds, EXIT)], 4 * diamonds + 1)
     ways = {edge: edge.source for edge in values.graph.edges if edge.target % 4 == 3}
     copies = Counter(point.block.address // 4 for point in unfolded(values, ways).points)
-    assert [copies[4 * n + 3] for n in range(diamonds)] == [2, 4, 8, 8]
+    assert [copies[4 * n + 3] for n in range(diamonds)] == expected
