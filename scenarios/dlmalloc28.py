@@ -16,12 +16,13 @@ from types import MappingProxyType
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.dlmalloc28_chains import (
+    CHILDREN_AT,
     DRIVER,
     Chains,
+    alignments,
     all_tries,
     at_least_one,
     lay_out,
-    node_offsets,
     room_and_fence,
     variant_name,
 )
@@ -46,8 +47,8 @@ from wcet_probe.scenarios.random_workload import random_plans
 def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """One chain in the request's trie, nothing above it, and too little left at the top."""
     heap = request.heap_bytes - HEADER_BYTES
-    for offset in reversed(node_offsets(request)):
-        _, fence = room_and_fence(request, offset)
+    for line in reversed(alignments(request)):
+        _, fence = room_and_fence(request, line)
         chains = [(count, trie) for trie in all_tries() for count in range(1, trie.levels + 1)]
         chains = [(count, trie) for count, trie in chains if count * (trie.least + fence) <= heap]
         for count, trie in sorted(chains, key=lambda c: (-c[0], c[1].least)):
@@ -57,16 +58,16 @@ def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             if sizes is None or wanted > 1 << trie.levels:
                 continue
             size = trie.size(wanted - 1)
-            built = Chains("", tuple(trie.size(u) for u in sizes), (size,), {})
+            built = Chains("", tuple(trie.size(u) for u in sizes), (CHILDREN_AT,) * count, (size,), {})
             try:
-                slots = lay_out(request, layout, built, offset)
+                slots = lay_out(layout, built, line)
             except HeapTooSmallError:
                 continue
             layout.fill()
             return (
                 ScenarioPlan(
                     scenario="worst-failing-alloc",
-                    variant=variant_name("one chain", offset),
+                    variant=variant_name("one chain", line),
                     trace=layout.trace(slots),
                     measured=Operation(OperationKind.MALLOC, 0, request_of(size)),
                     initial_cache=InitialCache.DIRTY,

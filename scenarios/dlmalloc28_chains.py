@@ -21,6 +21,8 @@ _LINE = 60
 """About what a visited node costs: instructions by kind of walk, and, with a cache, cycles of its line. They only rank
 designs; what counts is measured."""
 DRIVER = "nodes visited on paths down tries"
+RING_AT, CHILDREN_AT, PARENT_AT = 8, 16, 24
+"""Offsets of members of a chunk."""
 FIRST_EXPONENT, LAST_EXPONENT = 8, 23
 """The tries above branch on all bits of a size: no heap is large enough for many nodes of theirs."""
 
@@ -36,6 +38,7 @@ class Chains:
     Attributes:
         variant: which design.
         chains: sizes of free chunks, in the order in which they are freed.
+        splits: of each chunk the offset of the member that begins a cache line, where nodes lie across two.
         measured: the size that is requested, or the sizes of the three neighbours of a deallocation, the first and
             the last of which are the first two chunks of ``chains``.
         facts: the prediction.
@@ -43,6 +46,7 @@ class Chains:
 
     variant: str
     chains: tuple[int, ...]
+    splits: tuple[int, ...]
     measured: tuple[int, ...]
     facts: Mapping[str, int]
 
@@ -70,55 +74,66 @@ def powers(least: int, end: int) -> Iterator[int]:
         value = 1 << value.bit_length()
 
 
-def node_offsets(request: HeapRequest) -> tuple[int | None, ...]:
-    """Where in a cache line the headers of nodes lie: anywhere, or so that a node's words lie in two lines."""
+def inserted_splits(trie: Trie, count: int) -> tuple[int, ...]:
+    """Where nodes that an insertion passes are split: each is asked for its size and for a child.
+
+    Below the end of all bits there is no child: the last node has the size of what is inserted, which joins its ring.
+    """
+    return (CHILDREN_AT,) * min(count, trie.levels) + (RING_AT,) * (count > trie.levels)
+
+
+def alignments(request: HeapRequest) -> tuple[int | None, ...]:
+    """Bytes of a cache line if each node is to lie across two; None if nodes may lie anywhere."""
     line = request.data_line_bytes
-    return (None,) if line is None or line <= MINIMUM_BYTES else (None, line - MINIMUM_BYTES)
+    return (None,) if line is None or line <= MINIMUM_BYTES else (None, line)
 
 
-def room_and_fence(request: HeapRequest, offset: int | None) -> tuple[int, int]:
+def room_and_fence(request: HeapRequest, line: int | None) -> tuple[int, int]:
     """Bytes for chunks, and what the fence of each takes."""
-    fence = MINIMUM_BYTES if offset is None else _ALIGNED_FENCE_BYTES
+    fence = MINIMUM_BYTES if line is None else _ALIGNED_FENCE_BYTES
     return request.heap_bytes - HEADER_BYTES, fence
 
 
 def dearest_plans(
     request: HeapRequest,
     designs: Callable[[int, int], Iterator[_Design]],
-    build: Callable[[_Design], Iterator[Chains]],
+    build: Callable[[_Design, int | None], Iterator[Chains]],
     plan: Callable[[Chains, Layout, list[int], int | None], ScenarioPlan],
 ) -> tuple[ScenarioPlan, ...]:
     """The plans of the dearest designs that fit, of each alignment of nodes; a heap without any is refused."""
     plans = [
-        plan(*found, offset)
-        for offset in node_offsets(request)
-        for found in _dearest(request, list(designs(*room_and_fence(request, offset))), build, offset)
+        plan(*found, line)
+        for line in alignments(request)
+        for found in _dearest(request, list(designs(*room_and_fence(request, line))), build, line)
     ]
     return at_least_one(request, plans)
 
 
 def _dearest(
-    request: HeapRequest, designs: Sequence[_Design], build: Callable[[_Design], Iterator[Chains]], offset: int | None
+    request: HeapRequest,
+    designs: Sequence[_Design],
+    build: Callable[[_Design, int | None], Iterator[Chains]],
+    line: int | None,
 ) -> Iterator[tuple[Chains, Layout, list[int]]]:
     """The first designs that fit into the heap, by estimated instructions and, with a cache, by estimated cycles."""
     seen = set[tuple[int, ...]]()
-    across = 1 if offset is None else 2
-    for line in (0, _LINE) if request.data_line_bytes else (0,):
-        worths = [design.worth(line, across) for design in designs]
+    across = 1 if line is None else 2
+    for cycles in (0, _LINE) if request.data_line_bytes else (0,):
+        worths = [design.worth(cycles, across) for design in designs]
         ranked = sorted(range(len(designs)), key=worths.__getitem__, reverse=True)
-        built = (build(designs[number]) for number in ranked[:_MOST_TRIALS])
-        yield from islice(_that_fit(request, built, offset, seen), _CANDIDATES)
+        built = (build(designs[number], line) for number in ranked[:_MOST_TRIALS])
+        yield from islice(_that_fit(request, built, line, seen), _CANDIDATES)
 
 
 def _that_fit(
-    request: HeapRequest, built: Iterator[Iterator[Chains]], offset: int | None, seen: set[tuple[int, ...]]
+    request: HeapRequest, built: Iterator[Iterator[Chains]], line: int | None, seen: set[tuple[int, ...]]
 ) -> Iterator[tuple[Chains, Layout, list[int]]]:
     """Of each design the first that fits, if it is new."""
     for variants in built:
         for chains in variants:
             layout = Layout(request.heap_bytes)
             try:
-                slots = lay_out(request, layout, chains, offset)
+                slots = lay_out(layout, chains, line)
             except HeapTooSmallError:
                 continue
             if chains.chains not in seen:
@@ -127,15 +142,15 @@ def _that_fit(
             break
 
 
-def lay_out(request: HeapRequest, layout: Layout, chains: Chains, offset: int | None) -> list[int]:
+def lay_out(layout: Layout, chains: Chains, line: int | None) -> list[int]:
     """Slots of the chains' chunks, and last of the chunk between neighbours where there is one."""
     slots, own = list[int](), list[int]()
-    for number, size in enumerate(chains.chains):
+    for number, (size, split) in enumerate(zip(chains.chains, chains.splits, strict=True)):
         joined = len(chains.measured) > 1 and number == 1
         if joined:
             own.append(layout.used(chains.measured[1]))
-        elif offset is not None and request.data_line_bytes:
-            layout.align(offset, request.data_line_bytes)
+        elif line is not None:
+            layout.align(-split, line)
         slots.append(layout.used(size))
         if len(chains.measured) == 1 or number > 0:
             layout.used(MINIMUM_BYTES)
@@ -150,6 +165,6 @@ def at_least_one(request: HeapRequest, plans: list[ScenarioPlan]) -> tuple[Scena
     return tuple(plans)
 
 
-def variant_name(variant: str, offset: int | None) -> str:
+def variant_name(variant: str, line: int | None) -> str:
     """The variant, with how nodes lie in cache lines where that is prescribed."""
-    return variant if offset is None else f"{variant}, nodes across two lines"
+    return variant if line is None else f"{variant}, nodes across two lines"

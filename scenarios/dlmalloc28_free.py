@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.dlmalloc28_chains import (
+    CHILDREN_AT,
     DRIVER,
     INSERT,
     LAST_EXPONENT,
+    PARENT_AT,
     TO_LEAF,
     Chains,
     all_tries,
     dearest_plans,
+    inserted_splits,
     powers,
     variant_name,
 )
@@ -69,9 +72,9 @@ def _free_designs(heap: int, fence: int) -> Iterator[_FreeDesign]:
             yield _FreeDesign(left, left_below, right, right_below, merged, inserted)
 
 
-def _build_free(design: _FreeDesign) -> Iterator[Chains]:
+def _build_free(design: _FreeDesign, line: int | None) -> Iterator[Chains]:
     """Sizes that make the design true: with two children of each root, which takes more memory, and with one."""
-    built = [_build_between(design, fork=fork) for fork in (True, False)]
+    built = [_build_between(design, line or UNIT_BYTES, fork=fork) for fork in (True, False)]
     return (chains for chains in built if chains)
 
 
@@ -83,14 +86,14 @@ def _rooted(trie: Trie, below: int, *, fork: bool) -> list[int] | None:
     return None if chain is None or other is None else chain + other
 
 
-def _build_between(design: _FreeDesign, *, fork: bool) -> Chains | None:
+def _build_between(design: _FreeDesign, line: int, *, fork: bool) -> Chains | None:
     is_apart = design.merged != design.right
     fork = fork and is_apart and min(design.left_below, design.right_below) > 0
     left = _rooted(design.left, design.left_below, fork=fork)
     if left is None:
         return None
     before = design.left.size(left[0])
-    built = _merged_apart(design, before, fork=fork) if is_apart else _merged_beside(design, before)
+    built = _merged_apart(design, before, line, fork=fork) if is_apart else _merged_beside(design, before)
     if built is None:
         return None
     right, inserted, merged = built
@@ -98,10 +101,16 @@ def _build_between(design: _FreeDesign, *, fork: bool) -> Chains | None:
     if own < MINIMUM_BYTES:
         return None
     chains = [before, right[0], *(design.left.size(u) for u in left[1:]), *right[1:], *inserted]
+    splits = (CHILDREN_AT,) * 2 + (PARENT_AT,) * (len(left) - 1)
+    if is_apart:
+        splits += (PARENT_AT,) * (len(right) - 1) + inserted_splits(design.merged, design.inserted)
+    else:
+        splits += (CHILDREN_AT,) * (len(right) - 1)
     how = "a third trie" if is_apart else "the right neighbour's trie"
     return Chains(
         f"merged chunk into {how}",
         tuple(chains),
+        splits,
         (before, own, right[0]),
         {
             "nodes below the left root": design.left_below,
@@ -113,8 +122,13 @@ def _build_between(design: _FreeDesign, *, fork: bool) -> Chains | None:
     )
 
 
-def _merged_apart(design: _FreeDesign, before: int, *, fork: bool) -> tuple[list[int], list[int], int] | None:
-    """Sizes of the right neighbour's trie and of the merged chunk's, and of the merged chunk."""
+def _merged_apart(
+    design: _FreeDesign, before: int, line: int, *, fork: bool
+) -> tuple[list[int], list[int], int] | None:
+    """Sizes of the right neighbour's trie and of the merged chunk's, and of the merged chunk.
+
+    The right neighbour lies in its lines as the left one does: whole lines are between their starts.
+    """
     trie, count = design.merged, design.inserted
     right = _rooted(design.right, design.right_below, fork=fork)
     if right is None:
@@ -122,6 +136,8 @@ def _merged_apart(design: _FreeDesign, before: int, *, fork: bool) -> tuple[list
     sizes = [design.right.size(u) for u in right]
     least = max(trie.least, before + MINIMUM_BYTES + sizes[0])
     for units in range(max(count, trie.units(least)), 1 << trie.levels):
+        if (trie.size(units) - sizes[0]) % line:
+            continue
         taken = () if count > trie.levels else (units,)
         nodes = trie.path(units, range(count), range(1 << trie.levels), taken)
         if nodes is not None:
@@ -144,13 +160,13 @@ def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     return dearest_plans(request, _free_designs, _build_free, _free_plan)
 
 
-def _free_plan(chains: Chains, layout: Layout, slots: list[int], offset: int | None) -> ScenarioPlan:
+def _free_plan(chains: Chains, layout: Layout, slots: list[int], line: int | None) -> ScenarioPlan:
     facts = chains.facts
     visited = sum(count for fact, count in facts.items() if fact.startswith("nodes"))
     *frees, own = slots
     return ScenarioPlan(
         scenario="worst-free",
-        variant=variant_name(chains.variant, offset),
+        variant=variant_name(chains.variant, line),
         trace=layout.trace(frees),
         measured=Operation(OperationKind.FREE, own),
         initial_cache=InitialCache.DIRTY,

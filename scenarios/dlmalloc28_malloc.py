@@ -8,15 +8,18 @@ from itertools import product
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.dlmalloc28_chains import (
+    CHILDREN_AT,
     DRIVER,
     FIRST_EXPONENT,
     INSERT,
     LEFTMOST,
+    PARENT_AT,
     SEARCH,
     TO_LEAF,
     Chains,
     all_tries,
     dearest_plans,
+    inserted_splits,
     powers,
     variant_name,
 )
@@ -97,7 +100,7 @@ def _found_tries(search: Trie) -> tuple[Trie, ...]:
     return above, above.above, above.above.above
 
 
-def _build_alloc(design: _AllocDesign) -> Iterator[Chains]:
+def _build_alloc(design: _AllocDesign, _: int | None) -> Iterator[Chains]:
     """Sizes that make the design true. A turn to the right costs a little more on some cores, and more memory."""
     if design.search == design.found:
         built = [_build_beside(design)]
@@ -118,6 +121,9 @@ def _build_above(design: _AllocDesign, right_search: bool, right_below: bool) ->
         return None
     size = search.size(wanted)
     rest, inserted = _rest(design, size)
+    splits = (CHILDREN_AT,) * (design.searched + 1 + design.below) + (PARENT_AT,) * design.apart
+    if design.rest not in {None, search}:
+        splits += inserted_splits(design.rest, design.inserted)
     if trie_at(size + rest) != found:
         return None
     root = found.units(size + rest)
@@ -128,6 +134,7 @@ def _build_above(design: _AllocDesign, right_search: bool, right_below: bool) ->
     return Chains(
         _variant(design),
         tuple(sizes),
+        splits,
         (size,),
         {
             "nodes searched": design.searched,
@@ -190,6 +197,7 @@ def _build_beside(design: _AllocDesign) -> Chains | None:
     return Chains(
         _variant(design),
         tuple(trie.size(u) for u in (root, *searched, *below)),
+        (CHILDREN_AT,) * (1 + len(searched) + len(below)),
         (trie.size(wanted),),
         {
             "nodes searched": design.searched,
@@ -214,12 +222,12 @@ def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     return dearest_plans(request, _alloc_designs, _build_alloc, _alloc_plan)
 
 
-def _alloc_plan(chains: Chains, layout: Layout, slots: list[int], offset: int | None) -> ScenarioPlan:
+def _alloc_plan(chains: Chains, layout: Layout, slots: list[int], line: int | None) -> ScenarioPlan:
     facts, size = chains.facts, chains.measured[0]
     visited = sum(count for fact, count in facts.items() if fact.startswith("nodes"))
     return ScenarioPlan(
         scenario="worst-alloc",
-        variant=variant_name(chains.variant, offset),
+        variant=variant_name(chains.variant, line),
         trace=layout.trace(slots),
         measured=Operation(OperationKind.MALLOC, 0, request_of(size)),
         initial_cache=InitialCache.DIRTY,
