@@ -75,11 +75,11 @@ def powers(least: int, end: int) -> Iterator[int]:
 
 
 def inserted_splits(trie: Trie, count: int) -> tuple[int, ...]:
-    """Where nodes that an insertion passes are split: each is asked for its size and for a child.
+    """Where chunks that an insertion meets are split: each node is asked for its size and for a child.
 
-    Below the end of all bits there is no child: the last node has the size of what is inserted, which joins its ring.
+    Below the end of all bits there is no child: what is inserted joins the ring of a node of its size.
     """
-    return (CHILDREN_AT,) * min(count, trie.levels) + (RING_AT,) * (count > trie.levels)
+    return (CHILDREN_AT,) * min(count, trie.levels) + (RING_AT,) * (count - trie.levels)
 
 
 def alignments(request: HeapRequest) -> tuple[int | None, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.dlmalloc28_chains import (
@@ -73,8 +74,12 @@ def _free_designs(heap: int, fence: int) -> Iterator[_FreeDesign]:
 
 
 def _build_free(design: _FreeDesign, line: int | None) -> Iterator[Chains]:
-    """Sizes that make the design true: with two children of each root, which takes more memory, and with one."""
-    built = [_build_between(design, line or UNIT_BYTES, fork=fork) for fork in (True, False)]
+    """Sizes that make the design true, the dearest first.
+
+    Each root has two children or one. Where there are lines the ring that the merged chunk joins has two chunks or one.
+    """
+    shapes = product((True, False), (True, False) if line else (False,))
+    built = [_build_between(design, line or UNIT_BYTES, fork=fork, ring=ring) for fork, ring in shapes]
     return (chains for chains in built if chains)
 
 
@@ -86,7 +91,7 @@ def _rooted(trie: Trie, below: int, *, fork: bool) -> list[int] | None:
     return None if chain is None or other is None else chain + other
 
 
-def _build_between(design: _FreeDesign, line: int, *, fork: bool) -> Chains | None:
+def _build_between(design: _FreeDesign, line: int, *, fork: bool, ring: bool) -> Chains | None:
     is_apart = design.merged != design.right
     fork = fork and is_apart and min(design.left_below, design.right_below) > 0
     left = _rooted(design.left, design.left_below, fork=fork)
@@ -97,13 +102,15 @@ def _build_between(design: _FreeDesign, line: int, *, fork: bool) -> Chains | No
     if built is None:
         return None
     right, inserted, merged = built
+    if ring and design.inserted > design.merged.levels:
+        inserted += inserted[-1:]
     own = merged - before - right[0]
     if own < MINIMUM_BYTES:
         return None
     chains = [before, right[0], *(design.left.size(u) for u in left[1:]), *right[1:], *inserted]
     splits = (CHILDREN_AT,) * 2 + (PARENT_AT,) * (len(left) - 1)
     if is_apart:
-        splits += (PARENT_AT,) * (len(right) - 1) + inserted_splits(design.merged, design.inserted)
+        splits += (PARENT_AT,) * (len(right) - 1) + inserted_splits(design.merged, len(inserted))
     else:
         splits += (CHILDREN_AT,) * (len(right) - 1)
     how = "a third trie" if is_apart else "the right neighbour's trie"

@@ -100,16 +100,21 @@ def _found_tries(search: Trie) -> tuple[Trie, ...]:
     return above, above.above, above.above.above
 
 
-def _build_alloc(design: _AllocDesign, _: int | None) -> Iterator[Chains]:
-    """Sizes that make the design true. A turn to the right costs a little more on some cores, and more memory."""
+def _build_alloc(design: _AllocDesign, line: int | None) -> Iterator[Chains]:
+    """Sizes that make the design true, the dearest first, as far as memory allows.
+
+    A turn to the right costs a little more on some cores, a second chunk in the ring that the rest joins on all that
+    have lines.
+    """
     if design.search == design.found:
         built = [_build_beside(design)]
     else:
-        built = [_build_above(design, *right) for right in product((True, False), repeat=2)]
+        shapes = product((True, False) if line else (False,), (True, False), (True, False))
+        built = [_build_above(design, *right, ring=ring) for ring, *right in shapes]
     return (chains for chains in built if chains)
 
 
-def _build_above(design: _AllocDesign, right_search: bool, right_below: bool) -> Chains | None:  # noqa: FBT001
+def _build_above(design: _AllocDesign, right_search: bool, right_below: bool, *, ring: bool) -> Chains | None:  # noqa: FBT001
     """The root of a trie above the request's is the best fit."""
     search, found = design.search, design.found
     half = 1 << (search.levels - 1)
@@ -120,16 +125,16 @@ def _build_above(design: _AllocDesign, right_search: bool, right_below: bool) ->
     else:
         return None
     size = search.size(wanted)
-    rest, inserted = _rest(design, size)
-    splits = (CHILDREN_AT,) * (design.searched + 1 + design.below) + (PARENT_AT,) * design.apart
-    if design.rest not in {None, search}:
-        splits += inserted_splits(design.rest, design.inserted)
+    rest, inserted = _rest(design, size, ring=ring)
     if trie_at(size + rest) != found:
         return None
     root = found.units(size + rest)
     below = _below(design, root, right=right_below)
     if inserted is None or below is None:
         return None
+    splits = (CHILDREN_AT,) * (design.searched + 1 + design.below) + (PARENT_AT,) * design.apart
+    if design.rest and inserted:
+        splits += inserted_splits(design.rest, len(inserted))
     sizes = [search.size(u) for u in searched] + [found.size(u) for u in (root, *below)] + inserted
     return Chains(
         _variant(design),
@@ -146,8 +151,8 @@ def _build_above(design: _AllocDesign, right_search: bool, right_below: bool) ->
     )
 
 
-def _rest(design: _AllocDesign, size: int) -> tuple[int, list[int] | None]:
-    """Size of the rest, and the sizes of the nodes on its path if they are nodes of their own."""
+def _rest(design: _AllocDesign, size: int, *, ring: bool) -> tuple[int, list[int] | None]:
+    """Size of the rest, and the sizes of the chunks that it meets if they are chunks of their own."""
     least = design.found.least - size
     if design.rest is None:
         return least, []
@@ -158,7 +163,8 @@ def _rest(design: _AllocDesign, size: int) -> tuple[int, list[int] | None]:
         taken = () if count > trie.levels else (units,)
         nodes = trie.path(units, range(count), range(1 << trie.levels), taken)
         if nodes is not None:
-            return trie.size(units), [trie.size(u) for u in nodes]
+            joined = nodes[-1:] if ring and count > trie.levels else []
+            return trie.size(units), [trie.size(u) for u in nodes + joined]
     return least, None
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 
 from tests.support import TARGETS
+from wcet_probe.catalog import load_allocator
 from wcet_probe.errors import UsageError
-from wcet_probe.scenarios import scenario_names
+from wcet_probe.model.scenario import ScenarioPlan
+from wcet_probe.scenarios import family, scenario_names
+from wcet_probe.scenarios.families import HeapRequest
 
 from .tagged_scenarios import dearest_of_random_replay, instructions, report
 
@@ -56,6 +59,34 @@ def test_both_children_of_the_roots_are_told_of_their_new_parents() -> None:
     found = report(NAME, "worst-free", "mpc603e", 4 << 20)
     assert found.plan.prediction["children of the roots"] == 4
     assert all(check.predicted == check.found for check in found.checks)
+
+
+def _line_offsets(plan: ScenarioPlan, line: int) -> dict[int, int]:
+    """Where in a cache line each slot's chunk starts: all are cut from a virgin heap, one behind the other."""
+    trace = plan.trace
+    sizes = {
+        slot: (size + 4 + 7) // 8 * 8
+        for kind, slot, size in zip(trace.kinds, trace.slots, trace.sizes_bytes, strict=True)
+        if kind == 0
+    }
+    return {slot: start % line for slot, start in zip(sizes, accumulate(sizes.values(), initial=0), strict=False)}
+
+
+def test_nodes_are_split_between_the_words_that_are_used():
+    """Header and children of both neighbours, children and parent below them, header and ring of the last one."""
+    request = HeapRequest(load_allocator(NAME), 4 << 20, 32, 1)
+    plans = [
+        p for p in family(NAME).builders["worst-free"](request) if p.variant.startswith("merged chunk into a third")
+    ]
+    split = [plan for plan in plans if plan.variant.endswith("two lines")]
+    assert split
+    for plan in split:
+        starts = _line_offsets(plan, 32)
+        freed = [slot for kind, slot in zip(plan.trace.kinds, plan.trace.slots, strict=True) if kind]
+        below = sum(plan.prediction[f"nodes below the {side} root"] for side in ("left", "right"))
+        others = plan.prediction["children of the roots"] - 2
+        assert [starts[slot] for slot in freed[: 2 + below + others]] == [16] * 2 + [8] * (below + others)
+        assert {starts[slot] for slot in freed[2 + below + others :]} <= {16, 24}
 
 
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc"])
