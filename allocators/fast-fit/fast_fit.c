@@ -55,25 +55,41 @@ static inline block_t *block_of(void *payload)
 
 /* ------------------------------------------------------------------------------------------------------------- tree */
 
+/* From `node` along right links, past all nodes of at least `size` bytes. Returns the link to the first that is smaller. */
+static inline block_t **along_right(block_t *node, size_t size)
+{
+    block_t **link = &node->right;
+
+    for (node = *link; node != NULL && node_size(node) >= size; node = *link) /* loop: right */
+        link = &node->right;
+    return link;
+}
+
+/* The same along left links, past all nodes of more than `size` bytes. */
+static inline block_t **along_left(block_t *node, size_t size)
+{
+    block_t **link = &node->left;
+
+    for (node = *link; node != NULL && node_size(node) > size; node = *link) /* loop: left */
+        link = &node->left;
+    return link;
+}
+
 /* Puts the subtrees of the node *link, merged, in its place. */
 static inline void remove_node(block_t **link)
 {
     block_t *left = left_of(*link);
     block_t *right = right_of(*link);
-    size_t left_size = size_of(left);
-    size_t right_size = size_of(right);
 
-    while (left_size != 0 && right_size != 0) { /* loop: merge */
-        if (left_size >= right_size) {
+    while (left != NULL && right != NULL) { /* loop: merge */
+        if (node_size(left) >= node_size(right)) {
             *link = left;
-            link = &left->right;
+            link = along_right(left, node_size(right));
             left = *link;
-            left_size = size_of(left);
         } else {
             *link = right;
-            link = &right->left;
+            link = along_left(right, node_size(left));
             right = *link;
-            right_size = size_of(right);
         }
     }
     *link = left != NULL ? left : right;
@@ -92,12 +108,12 @@ static inline void demote(block_t **link)
     while ((left_size > right_size ? left_size : right_size) > size) { /* loop: sink */
         if (left_size >= right_size) {
             *link = left;
-            link = &left->right;
+            link = along_right(left, right_size > size ? right_size : size + 1);
             left = *link;
             left_size = size_of(left);
         } else {
             *link = right;
-            link = &right->left;
+            link = along_left(right, left_size > size ? left_size : size);
             right = *link;
             right_size = size_of(right);
         }
@@ -116,12 +132,18 @@ static inline void split_around(block_t *block, block_t *rest)
     while (rest != NULL) { /* loop: cut */
         if (rest < block) {
             *left = rest;
-            left = &rest->right;
-            rest = *left;
+            do { /* loop: below */
+                left = &rest->right;
+                /* point: next-below */
+                rest = *left;
+            } while (rest != NULL && rest < block);
         } else {
             *right = rest;
-            right = &rest->left;
-            rest = *right;
+            do { /* loop: above */
+                right = &rest->left;
+                /* point: next-above */
+                rest = *right;
+            } while (rest != NULL && rest > block);
         }
     }
     *left = NULL;
@@ -153,21 +175,23 @@ static inline block_t **find(size_t size)
         block_t *node = *link;
         block_t *left = left_of(node);
         block_t *right = right_of(node);
-        size_t left_size = 0;
-        size_t right_size = 0;
-        if (left != NULL)
-            /* point: left-child */
-            left_size = node_size(left);
-        if (right != NULL)
-            /* point: right-child */
-            right_size = node_size(right);
-        /* point: left */
-        if (left_size >= size && (right_size < size || left_size <= right_size))
-            link = &node->left;
-        else /* point: right */ if (right_size >= size)
+        if (left == NULL) {
+            if (size_of(right) < size)
+                return link;
             link = &node->right;
-        else
-            return link;
+        } else if (right == NULL) {
+            if (node_size(left) < size)
+                return link;
+            link = &node->left;
+        } else {
+            size_t left_rest = node_size(left) - size; /* wraps around if the child is too small */
+            size_t right_rest = node_size(right) - size;
+            size_t rest = left_rest <= right_rest ? left_rest : right_rest;
+            /* point: both */
+            if (rest >= FAST_FIT_MOST_HEAP)
+                return link;
+            link = rest == left_rest ? &node->left : &node->right;
+        }
     }
 }
 
@@ -226,37 +250,41 @@ void fast_fit_free(void *payload)
     block_t **below = NULL; /* links to the last free block before this one and to the first one behind it */
     block_t **above = NULL;
 
-    for (block_t *node = *link; node != NULL; node = *link) { /* loop: walk */
+    block_t *node = *link;
+    while (node != NULL) { /* loop: walk */
         if (node < block) {
-            below = link;
-            link = &node->right;
+            do { /* loop: to-right */
+                below = link;
+                link = &node->right;
+                /* point: next-right */
+                node = *link;
+            } while (node != NULL && node < block);
         } else {
-            above = link;
-            link = &node->left;
+            do { /* loop: to-left */
+                above = link;
+                link = &node->left;
+                /* point: next-left */
+                node = *link;
+            } while (node != NULL && node > block);
         }
     }
     int is_above_deeper = above != NULL && link == &(*above)->left; /* the walk ended there */
-    if (below != NULL && at_offset(*below, (*below)->size_and_used) != block)
+    if (below != NULL && at_offset(*below, node_size(*below)) != block)
         below = NULL;
     if (above != NULL && *above != at_offset(block, size))
         above = NULL;
 
-    block_t **neighbours[2];
-    unsigned count = 0;
-    if (above != NULL && !is_above_deeper)
-        neighbours[count++] = above;
-    if (below != NULL)
-        neighbours[count++] = below;
-    if (above != NULL && is_above_deeper)
-        neighbours[count++] = above;
-    /* loop: neighbours */
-    while (count > 0) { /* the deeper one first: the link to it may lie in the other one */
-        link = neighbours[--count];
-        block_t *node = *link;
-        size += node->size_and_used;
-        if (node < block)
-            block = node;
-        remove_node(link);
+    if (below != NULL) {
+        block = *below;
+        size += node_size(block);
     }
+    if (above != NULL)
+        size += node_size(*above);
+    block_t **deeper = is_above_deeper ? above : below; /* it leaves first: the link to it may lie in the other one */
+    block_t **other = is_above_deeper ? below : above;
+    if (deeper != NULL)
+        remove_node(deeper);
+    if (other != NULL)
+        remove_node(other);
     insert(block, size);
 }
