@@ -13,6 +13,7 @@ from wcet_probe.analyzer.expressions import evaluate
 from wcet_probe.analyzer.fact_binding import Analysed, check_place, compare_hash
 from wcet_probe.analyzer.facts import Facts, FlowFact, FlowTerm
 from wcet_probe.analyzer.flow_graph import Limit
+from wcet_probe.analyzer.lift import LiftedInstruction
 from wcet_probe.analyzer.loop_shapes import loop_shapes
 from wcet_probe.analyzer.source_loops import SourceLoop
 from wcet_probe.analyzer.source_match import SourceIndex, ancestors, match_loops
@@ -182,7 +183,8 @@ def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
 
     *Soundness:* a loop's body runs at least as often as its header less its entries, and that is taken where the weight
     is positive; with no test in front of it, as often as the header. It runs at most as often as the header where there
-    is a test in front, and that is taken where the weight is negative.
+    is a test in front, and that is taken where the weight is negative. A block in which a point is executed on
+    conditions is executed at least as often: where the weight is positive, it is left out.
     """
     blocks: dict[int, int] = {}
     entries: dict[int, int] = {}
@@ -190,6 +192,8 @@ def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
         weight = evaluate(term.weight, parameters)
         if term.kind != "loop":
             found = _point_blocks(code, fact, term)
+            if weight > 0:
+                found -= _predicated(code, fact, term, found)
         else:
             source = _loop_of(code, fact, term)
             found = {address for address, loop in code.matches.items() if loop == source}
@@ -255,6 +259,25 @@ def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm) -> set[int]:
             "or say optional = true."
         )
     return {_start(values, i) for i in tests}
+
+
+def _predicated(code: _Code, fact: FlowFact, term: FlowTerm, blocks: set[int]) -> set[int]:
+    """Those of ``blocks`` that may be executed without the place: code of it there is executed on conditions."""
+    ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
+    found = set[int]()
+    for i in code.values.states:
+        block = code.values.graph.points[i].block
+        own = (one for one in block.instructions if _inside(one.address, ranges))
+        if block.address in blocks and any(_may_be_skipped(one) for one in own):
+            found.add(block.address)
+    return found
+
+
+def _may_be_skipped(instruction: LiftedInstruction) -> bool:
+    """Whether a condition decides if the instruction has any effect; no branch to elsewhere is meant."""
+    following = instruction.address + instruction.size_bytes
+    jumps = (op.inputs[0] for op in instruction.ops if op.opcode == "CBRANCH")
+    return any(target.space == "const" or target.offset == following for target in jumps)
 
 
 def _branches(values: Values, point: int) -> bool:
