@@ -184,10 +184,10 @@ static inline block_t **find(size_t size)
                 return link;
             link = &node->left;
         } else {
+            /* point: both */
             size_t left_rest = node_size(left) - size; /* wraps around if the child is too small */
             size_t right_rest = node_size(right) - size;
             size_t rest = left_rest <= right_rest ? left_rest : right_rest;
-            /* point: both */
             if (rest >= FAST_FIT_MOST_HEAP)
                 return link;
             link = rest == left_rest ? &node->left : &node->right;
