@@ -262,13 +262,17 @@ def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm) -> set[int]:
 
 
 def _predicated(code: _Code, fact: FlowFact, term: FlowTerm, blocks: set[int]) -> set[int]:
-    """Those of ``blocks`` that may be executed without the place: code of it there is executed on conditions."""
+    """Those of ``blocks`` that may be executed without the place: code of it there is executed on conditions.
+
+    *Soundness:* but for conditions that the place itself has tested there before.
+    """
     ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
     found = set[int]()
     for i in code.values.states:
         block = code.values.graph.points[i].block
         own = (one for one in block.instructions if _inside(one.address, ranges))
-        if block.address in blocks and any(_may_be_skipped(one) for one in own):
+        deciding = next((one for one in own if _may_be_skipped(one) or _is_test(one)), None)
+        if block.address in blocks and deciding is not None and _may_be_skipped(deciding):
             found.add(block.address)
     return found
 
@@ -278,6 +282,12 @@ def _may_be_skipped(instruction: LiftedInstruction) -> bool:
     following = instruction.address + instruction.size_bytes
     jumps = (op.inputs[0] for op in instruction.ops if op.opcode == "CBRANCH")
     return any(target.space == "const" or target.offset == following for target in jumps)
+
+
+def _is_test(instruction: LiftedInstruction) -> bool:
+    """Whether the instruction sets flags, which on ARM are registers of a byte."""
+    outputs = (op.output for op in instruction.ops)
+    return any(output and output.space == "register" and output.size_bytes == 1 for output in outputs)
 
 
 def _branches(values: Values, point: int) -> bool:
