@@ -21,7 +21,7 @@ from wcet_probe.analyzer.terms import Term
 from wcet_probe.analyzer.values import Values
 
 _MOST_COPIES = 8
-_MOST_GROWTH = 4
+_MOST_GROWTH = 3
 
 Trace = tuple[tuple[int, int], ...]
 """Where control came together with other pointers before, and by which of its ways."""
