@@ -50,12 +50,14 @@ class LineAccess(NamedTuple):
 class Younger(NamedTuple):
     """Groups, and other lines, that may have been accessed since a line was, and how many of all of them at most.
 
-    Where paths have met there may be more of them than ``most``: then no path had all.
+    Where paths have met there may be more of them than ``most``: then no path had all. Where ``is_assumed``, the line
+    has that name only if its group's variable part is in the class that the group's accesses show, and none did yet.
     """
 
     groups: frozenset[int]
     others: int
     most: int
+    is_assumed: bool = False
 
 
 class CacheState(NamedTuple):
@@ -224,9 +226,9 @@ class RelationalCache:
                 found[line] = younger
                 continue
             if accessed is None:
-                new = Younger(younger.groups, younger.others + 1, younger.most + 1)
+                new = younger._replace(others=younger.others + 1, most=younger.most + 1)
             else:
-                new = Younger(younger.groups | {accessed.group}, younger.others, younger.most + 1)
+                new = younger._replace(groups=younger.groups | {accessed.group}, most=younger.most + 1)
             found[line] = self._counted(line, new, ways)
         return found
 
@@ -237,7 +239,7 @@ class RelationalCache:
         grow for ever.
         """
         most = min(younger.most, self._most_younger(line.group, younger))
-        return Younger(younger.groups, min(younger.others, most), most) if most < ways else None
+        return younger._replace(others=min(younger.others, most), most=most) if most < ways else None
 
     def _most_younger(self, group: int, younger: Younger) -> int:
         """Most lines of ``younger`` that can be in one set, one that a line of ``group`` can be in."""
@@ -288,7 +290,8 @@ class RelationalCache:
             return younger
         known = [self.stand_ins[group] for group in old if group in self.stand_ins]
         groups = (younger.groups - dropped).union(*known)
-        return self._counted(line, Younger(groups, younger.others + len(old) - len(known), younger.most), ways)
+        others = younger.others + len(old) - len(known)
+        return self._counted(line, younger._replace(groups=groups, others=others), ways)
 
     def _may_age(self, line: Line, accessed: Line) -> bool:
         """Whether ``accessed`` may be another line of the set of ``line``."""
@@ -323,7 +326,10 @@ def united(a: Mapping[Line, Younger | None], b: Mapping[Line, Younger | None]) -
 
 
 def _larger(a: Younger, b: Younger) -> Younger:
-    return a if a == b else Younger(a.groups | b.groups, max(a.others, b.others), max(a.most, b.most))
+    if a == b:
+        return a
+    is_assumed = a.is_assumed or b.is_assumed
+    return Younger(a.groups | b.groups, max(a.others, b.others), max(a.most, b.most), is_assumed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,12 +477,15 @@ class _Passage:
         """The lines in the cache that have another name behind ``edge``.
 
         *Soundness:* a location holds the same number before and behind an edge, so what is known of a line by its old
-        term is known by the new one.
+        term is known by the new one. What the accesses of a group show of its variable part is shown by those that are
+        executed: a name that takes it for granted is good enough for them, but for a further name only where that takes
+        as much for granted.
         """
         gained: dict[Line, Younger] = {}
         for old, new in self._new_names[edge]:
             for line, younger in state.must.items():
                 named = self._lines.renamed(line, old, new, self._stale[edge])
-                if named is not None:
-                    gained.setdefault(named, younger)
+                if named is not None and (not younger.is_assumed or named.implies_old):
+                    is_assumed = younger.is_assumed or not named.is_implied
+                    gained.setdefault(named.line, younger._replace(is_assumed=is_assumed))
         return self._cache.held(gained, self.dropped[edge])

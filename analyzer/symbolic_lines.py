@@ -43,6 +43,14 @@ class Line(NamedTuple):
     granule: int
 
 
+class Renamed(NamedTuple):
+    """A further name of a line, and which names' classes of the variable part imply the other's."""
+
+    line: Line
+    is_implied: bool
+    implies_old: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Accesses whose addresses have the same variable part.
@@ -216,7 +224,7 @@ class Lines:
             return None
         return Line(known, self.groups[known].granule(signed(address.bits, address.constant)))
 
-    def renamed(self, line: Line, old: Linear, new: Linear, stale: Collection[Term]) -> Line | None:
+    def renamed(self, line: Line, old: Linear, new: Linear, stale: Collection[Term]) -> Renamed | None:
         """The name that ``line`` has by ``new``, where what it speaks of is ``old``; None where it has none.
 
         *Soundness:* ``old`` and ``new`` are equal, so the address of a byte of the line is the same with ``new`` added
@@ -234,10 +242,17 @@ class Lines:
         rest = combined(Linear(variable, offset, old.bits), old, -times)
         if any(not self._terms.leaves(one).isdisjoint(stale) for one in rest.coefficients):
             return None
-        named = self.of_address(combined(rest, new, times))
+        address = combined(rest, new, times)
+        named = self.of_address(address)
         if named is None or named.granule not in self._granules[named.group]:
             return None
-        return named if _covers(self.groups[named.group], group) else None
+        other = self.groups[named.group]
+        if not _covers(other, group):
+            return None
+        # The byte is the first of a granule, if the old variable part is in its class.
+        alignments = group.alignment_bytes, other.alignment_bytes
+        is_same = (signed(address.bits, address.constant) + other.residue) % min(alignments) == 0
+        return Renamed(named, is_same and alignments[1] <= alignments[0], is_same and alignments[0] <= alignments[1])
 
     def _line_number(self, access: Access) -> int | None:
         if access.base is Base.NUMBER and access.offset.is_constant:

@@ -30,6 +30,7 @@ from tests.analyzer.relational_programs import (
 from wcet_probe.analyzer import held_lines, relational_cache, strided
 from wcet_probe.analyzer.cache_domains import effective_ways
 from wcet_probe.analyzer.flow_graph import Limit
+from wcet_probe.analyzer.memory_facts import Pointers
 from wcet_probe.analyzer.relational_cache import (
     CacheState,
     LineAccess,
@@ -399,6 +400,23 @@ def test_a_line_of_a_group_elsewhere_leaves_the_misses_of_its_other_lines():
         ),
         1000,
     )
+
+
+@pytest.mark.parametrize("last", [Pointers(16, remainder=8), Pointers(8)])
+def test_a_name_that_no_access_has_shown_to_be_right_gives_no_further_name(last):
+    """What a fact says of an access in block 2 is not true of block 0's pointer where block 1 goes on to block 3."""
+    pointer = Variable(None, 0, tuple(range(0, 256, 8)), ARGUMENT)
+    same = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (0, 0)})
+    further = Variable(3, 0, (0,), ARGUMENT, {(1, 3): (1, 8)})
+    program = program_of(
+        [(read(0, 8),), (), (read(1),), (read(2, -8), read(2)), ()],
+        [(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)],
+        [pointer, same, further],
+        ways=2,
+        told_bytes=4,
+        line_count=24,
+    )
+    worst(replace(program, told={(2, 0): Pointers(16), (3, 0): last, (3, 1): last}))
 
 
 @pytest.mark.parametrize("ways", [2, 3])

@@ -103,8 +103,8 @@ def test_a_renamed_line_is_the_same_line(draw, told, old, new):
             there = value + old - new  # the other variable, if what was known of alignments is true of it
             if there % told:
                 continue
-            target = lines.groups[named.group]
-            byte = there + named.granule * target.alignment_bytes - target.residue
+            target = lines.groups[named.line.group]
+            byte = there + named.line.granule * target.alignment_bytes - target.residue
             assert byte // LINE_BYTES == (value + access.constant) // LINE_BYTES
 
 
