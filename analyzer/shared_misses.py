@@ -99,7 +99,7 @@ class Stays:
     def _is_join(self, group: Group, point: int) -> bool:
         """Whether all leaves of ``group`` that ``point`` defines are values that edges bring there."""
         own = (leaf for leaf in group.leaves if self._defined_at(leaf) == point)
-        return point != 0 and all(self._terms[leaf].arguments[0] == "phi" for leaf in own)
+        return point != 0 and all(self._terms[leaf].arguments[:2] == ("phi", (point,)) for leaf in own)
 
     def is_one_address(self, group: Group) -> bool:
         """Whether the variable part of ``group`` has one value in the call.

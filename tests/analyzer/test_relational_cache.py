@@ -402,6 +402,48 @@ def test_a_line_of_a_group_elsewhere_leaves_the_misses_of_its_other_lines():
     )
 
 
+def test_an_access_behind_a_join_is_one_more_on_the_way_that_does_not_have_it():
+    """Two ways; either is to another line; behind both the line of the one is accessed, which may be the second."""
+    pointer, one, other = (Variable(None, 0, tuple(range(0, 512, 16)), ARGUMENT) for _ in range(3))
+    program = program_of(
+        [(read(0),), (read(1),), (read(2),), (read(1), read(0)), ()],
+        [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)],
+        [pointer, one, other],
+        ways=2,
+        line_count=35,
+    )
+    worst(program)
+    assert not program.view.analysis.verdicts[3][1].is_hit
+
+
+def _walk(*inside: tuple[Step, ...], edges: tuple[tuple[int, int], ...]) -> Program:
+    """A loop that goes on to variable 0, which its last block loads; variable 1 is where it is, 2 its inner loop's."""
+    last = len(inside)
+    values = tuple(range(0, 256, 16))
+    return program_of(
+        [(), *inside, ()],
+        [(0, 1), *edges, (last, 1), (last, last + 1)],
+        [
+            Variable(last, 0, values, ARGUMENT),
+            Variable(1, 0, (0,), ARGUMENT, {(0, 1): (3, 0), (last, 1): (0, 0)}),
+            Variable(2, 0, values, ARGUMENT),
+            *(Variable(None, 0, values, ARGUMENT) for _ in range(3)),
+        ],
+        ways=2,
+        sets=2,
+        line_count=19,
+    )
+
+
+def test_a_line_whose_stay_begins_in_the_cache_ages_with_each_round_of_an_inner_loop():
+    attack_limits(_walk((), (read(2),), (read(1), read(0)), edges=((1, 2), (2, 2), (2, 3))), Random(0), 400)
+
+
+def test_a_line_whose_stay_begins_in_the_cache_is_no_younger_where_it_may_not_be_accessed():
+    perhaps = replace(read(1), is_certain=False)
+    attack_limits(_walk((perhaps, read(4)), (read(1),), (read(0), read(5)), edges=((1, 2), (2, 3))), Random(0), 400)
+
+
 @pytest.mark.parametrize("last", [Pointers(16, remainder=8), Pointers(8)])
 def test_a_name_that_no_access_has_shown_to_be_right_gives_no_further_name(last):
     """What a fact says of an access in block 2 is not true of block 0's pointer where block 1 goes on to block 3."""
