@@ -57,7 +57,8 @@ def held_lines(
         return {**cache.staying(held, analysis.dropped[edge], cache.must_ways), **begun[edge]}
 
     evicted: set[Line] = set()
-    for point, entering in fixpoint(values, {}, behind, along, united).items():
+    nothing: _Held = {}
+    for point, entering in fixpoint(values, nothing, behind, along, united).items():
         held = entering
         for access in accesses.get(point, ()):
             evicted |= {line for line, younger in held.items() if line == access.line and younger is None}

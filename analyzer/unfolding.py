@@ -83,13 +83,19 @@ def unfolded(values: Values, ways: Mapping[Edge, int]) -> Supergraph:
         if edge.source in outgoing and (edge.target == EXIT or edge.target in outgoing):
             outgoing[edge.source].append(edge)
     # Of copies that are too many in sum, fewer are made everywhere, rather than none at the end.
-    for copies in range(_MOST_COPIES, 0, -1):
-        unfolding = _Unfolding(values.graph.points, outgoing, ways, copies)
-        leaving = unfolding.level(values.forest, [(0, _Arrival((), None))])
-        if len(unfolding.points) <= _MOST_GROWTH * len(values.states):
-            break
-    edges = (*unfolding.edges, *(arrival.edge for _, arrival in leaving if arrival.edge is not None))
-    return Supergraph(tuple(unfolding.points), edges, values.graph.unresolved)
+    graphs = (_copied(values, outgoing, ways, most) for most in range(_MOST_COPIES, 0, -1))
+    return next(graph for graph in graphs if len(graph.points) <= _MOST_GROWTH * len(values.states))
+
+
+def _copied(
+    values: Values, outgoing: Mapping[int, Sequence[Edge]], ways: Mapping[Edge, int], most_copies: int
+) -> Supergraph:
+    """The graph with at most so many copies of a point; with one it is the graph of ``values``."""
+    unfolding = _Unfolding(values.graph.points, outgoing, ways, most_copies)
+    for _, arrival in unfolding.level(values.forest, [(0, _Arrival((), None))]):
+        if arrival.edge is not None:
+            unfolding.edges.append(arrival.edge)
+    return Supergraph(tuple(unfolding.points), tuple(unfolding.edges), values.graph.unresolved)
 
 
 class _Arrival(NamedTuple):
