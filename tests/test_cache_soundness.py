@@ -348,3 +348,20 @@ def test_no_attack_succeeds(attack, policy):
                 machine.measure("f", attack.words(guest.address("buf")), InitialCache.DIRTY)
             found = machine.measure("f", attack.words(guest.address("buf")), start)
         assert found.cycles <= bound, (start, found.dcache)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        (
+            "mov r3,#0\n cmp r3,#1\n beq 1f\n ldr r2,[r0]\n bx lr\n"
+            "1: mov r4,#9\n0: ldr r0,[r0]\n subs r4,r4,#1\n bne 0b\n bx lr"
+        ),
+        "ldr r2,[r0]\n mov r3,#0\n cmp r3,#1\n beq f\n bx lr",
+    ],
+    ids=["header", "way-round"],
+)
+def test_a_loop_that_is_never_entered_or_never_goes_round_has_a_bound(code):
+    target = load_target("arm926ej-s")
+    guest = guest_of(assembler({"f": code}, target) + ".data\n.balign 64\nbuf: .space 4096\n", target)
+    assert analysed(guest, "f").bound(target) > 0
