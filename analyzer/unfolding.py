@@ -55,15 +55,15 @@ def pointer_ways(values: Values) -> Mapping[Edge, int]:
 def _pointers(values: Values, headers: Collection[int], arriving: Mapping[int, Sequence[Edge]]) -> set[Term]:
     """The terms that addresses are the sums of, and those that they are where a loop's next round begins."""
     terms, found = values.terms, set[Term]()
-    reached = [point for point in headers if point in values.states]
-    held = {term: (point, location) for point in reached for location, term in values.states[point].locations.items()}
     waiting = [one.pointer for own in values.accesses.values() for one in own if one.pointer is not None]
     while waiting:
         addends = {term for term, factor in terms.linear(waiting.pop()).coefficients.items() if factor == 1} - found
         found |= addends
-        for point, location in (held[term] for term in addends if term in held):
-            brought = (values.edges[edge].state.read(location) for edge in arriving.get(point, ()))
-            waiting += [term for term in brought if term is not None]
+        for term in addends:
+            match terms[term].arguments:
+                case ("phi", (int(point),), location) if point in headers:
+                    brought = (values.edges[edge].state.read(location) for edge in arriving.get(point, ()))
+                    waiting += [part for part in brought if part is not None]
     return found
 
 
