@@ -1,4 +1,4 @@
-"""The analysis of lines known by name against runs of tiny programs; laws of its domain; the order decides nothing."""
+"""The analysis of lines known by name against runs of tiny programs; the order of iteration decides nothing."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import product
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.analyzer.concrete_caches import config_of, contents, touches
+from tests.analyzer.concrete_caches import config_of
 from tests.analyzer.random_relational_programs import random_program, random_sweep, random_walk, told_program
 from tests.analyzer.relational_programs import (
-    LINE_BYTES,
     BrokenFactError,
     Choice,
     Program,
@@ -24,7 +20,6 @@ from tests.analyzer.relational_programs import (
     Step,
     Variable,
     bound_of,
-    choices_of,
     most_events,
 )
 from wcet_probe.analyzer import held_lines, relational_cache, strided
@@ -32,16 +27,11 @@ from wcet_probe.analyzer.cache_domains import effective_ways
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.memory_facts import Pointers
 from wcet_probe.analyzer.relational_cache import (
-    CacheState,
-    LineAccess,
     RelationalCache,
-    Younger,
-    join,
 )
 from wcet_probe.analyzer.shared_misses import Shared
 from wcet_probe.analyzer.sweeps import Sweep
 from wcet_probe.analyzer.symbolic_lines import Group, Line
-from wcet_probe.model.target import Replacement
 
 MOST_BLOCKS = 40
 
@@ -250,102 +240,6 @@ def test_no_run_refutes_half_a_million_verdicts(part):
     campaign(f"slow {part}", 500_000, 12)
 
 
-def reachable(program: Program, limit: int) -> dict[tuple[int, int], set[bool]] | None:
-    """Whether each access can hit and miss, of all runs from any start; None where there are too many situations.
-
-    Only for programs whose accesses are named and certain and whose states are never silent.
-    """
-    config = program.config
-    per_set = [
-        contents(config.replacement, config.ways, tuple(range(number, program.line_count, config.sets)))
-        for number in range(config.sets)
-    ]
-    values = list(product(*(one.choices for one in program.variables)))
-    size = len(values)
-    for own in per_set:
-        size *= len(own)
-    if size > limit:
-        return None
-    found: dict[tuple[int, int], set[bool]] = {}
-    waiting = [(0, value, content) for value in values for content in product(*per_set)]
-    seen = set(waiting)
-    while waiting:
-        point, value, content = waiting.pop()
-        if len(seen) > 8 * limit:
-            return None
-        for after in _passed(program, point, value, content, found):
-            for source, target in program.edges:
-                if source == point and (target, *after) not in seen:
-                    seen.add((target, *after))
-                    waiting.append((target, *after))
-    return found
-
-
-def _passed(program, point, value, content, found):
-    """All values and contents behind a block."""
-    config, ways = program.config, {(value, content)}
-    own = [(n, v) for n, v in enumerate(program.variables) if v.point == point]
-    steps = program.steps[point]
-    for index in range(len(steps) + 1):
-        for number, variable in own:
-            if variable.place == index:
-                ways = {((*v[:number], new, *v[number + 1 :]), c) for v, c in ways for new in variable.choices}
-        if index == len(steps):
-            break
-        step, after = steps[index], set()
-        for v, c in ways:
-            line = (step.offset + (v[step.to] if isinstance(step.to, int) else 0)) // LINE_BYTES
-            number = line % config.sets
-            fills = config.write_allocate or not step.is_store
-            for hit, new in touches(config.replacement, config.ways, c[number], line, fills=fills):
-                found.setdefault((point, index), set()).add(not hit)
-                after.add((v, (*c[:number], new, *c[number + 1 :])))
-        ways = after
-    return ways
-
-
-def undecided(policy: Replacement, programs: int, limit: int) -> Counter[str]:
-    """Accesses without a verdict of a hit, and how many of them hit in all that can happen."""
-    counts, number = Counter[str](), 0
-    while counts["programs"] < programs:
-        program = random_program(Random(f"exact {policy} {number}"), policy, most_ways=2)
-        number += 1
-        steps = [step for block in program.steps for step in block]
-        merged = any(variable.sources for variable in program.variables)
-        if (
-            merged
-            or program.silent
-            or choices_of(program)
-            or not all(step.is_named and step.is_certain for step in steps)
-        ):
-            continue
-        found = reachable(program, limit)
-        if found is None:
-            continue
-        counts["programs"] += 1
-        for (point, index), misses in found.items():
-            is_hit = program.view.analysis.verdicts[point][index].is_hit
-            assert not (is_hit and True in misses), (program, point, index)
-            counts["hit"] += is_hit
-            counts["unknown"] += not is_hit
-            counts["decidable"] += not is_hit and misses == {False}
-    return counts
-
-
-@pytest.mark.parametrize("policy", Replacement)
-def test_few_accesses_that_always_hit_are_not_found(policy):
-    counts = undecided(policy, 12, 3000)
-    assert counts["hit"] > 3
-    assert counts["decidable"] < 0.25 * counts["unknown"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("policy", Replacement)
-def test_few_accesses_that_always_hit_are_not_found_in_many_programs(policy):
-    counts = undecided(policy, 400, 20_000)
-    assert counts["decidable"] < 0.2 * counts["unknown"]
-
-
 def test_the_order_of_iteration_decides_nothing(monkeypatch):
     in_order = relational_cache.in_order
     for seed in range(120):
@@ -534,75 +428,3 @@ def test_a_choice_whose_variable_is_never_loaded_misses_all_the_same():
         silent={(2, 3): frozenset({1}), (1, 3): frozenset({2})},
     )
     worst(program)
-
-
-# ----------------------------------------------------------------------------------------------------------------- laws
-
-
-def group(numbers=None, *, sets=None, alignment=8) -> Group:
-    return Group(frozenset(), frozenset(), alignment, 0, numbers, sets, is_short=True, set_count=4)
-
-
-GROUPS = (group(), group(), group(sets=frozenset({0})), group(sets=frozenset({1, 2})), group())
-_lines = st.builds(Line, st.integers(0, len(GROUPS) - 1), st.integers(0, 2))
-_younger = st.builds(
-    Younger, st.frozensets(st.integers(0, len(GROUPS) - 1), max_size=3), st.integers(0, 2), st.integers(0, 3)
-)
-_known = st.dictionaries(_lines, _younger | st.none(), max_size=4)
-_states = st.builds(CacheState, st.dictionaries(_lines, _younger, max_size=4), _known)
-_accesses = st.builds(LineAccess, st.none() | _lines, st.booleans(), st.booleans())
-_policies = st.sampled_from(list(Replacement))
-
-
-def leq(a: CacheState, b: CacheState) -> bool:
-    return join(a, b) == b
-
-
-@given(_states, _states, _states)
-def test_join_is_the_least_upper_bound(a, b, c):
-    both = join(a, b)
-    assert leq(a, a)
-    assert leq(a, both)
-    assert leq(b, both)
-    assert join(a, a) == a
-    assert both == join(b, a)
-    assert join(both, c) == join(a, join(b, c))
-    assert leq(both, c) == (leq(a, c) and leq(b, c))
-
-
-@settings(max_examples=300)
-@given(_states, _states, _accesses, _policies)
-def test_what_is_known_less_of_stays_so(a, b, access, policy):
-    cache = RelationalCache(GROUPS, config_of(policy, 4, sets=4))
-    above = join(a, b)
-    assert leq(cache.touch(a, access), cache.touch(above, access))
-    stronger, weaker = next(iter(cache.verdicts(a, [access]))), next(iter(cache.verdicts(above, [access])))
-    assert weaker.is_hit <= stronger.is_hit
-    assert weaker.is_persistent <= stronger.is_persistent
-
-
-def test_where_paths_meet_a_line_is_as_old_as_on_the_path_with_most():
-    cache, line = RelationalCache(GROUPS, config_of("lru", 3, sets=4)), Line(0, 0)
-
-    def behind(*groups: int):
-        state = CacheState({}, {})
-        for group in groups:
-            state = cache.touch(state, LineAccess(Line(group, 0), fills=True, is_certain=True))
-        return state
-
-    both = join(behind(0, 1, 4), behind(0, 2, 3))
-    assert both.must[line] == Younger(frozenset({1, 2, 3, 4}), 0, 2)
-    again = cache.touch(both, LineAccess(line, fills=True, is_certain=True))
-    assert line in again.must
-    assert line not in cache.touch(both, LineAccess(None, fills=True, is_certain=True)).must
-
-
-@given(_states, _states, st.frozensets(st.integers(0, len(GROUPS) - 1)))
-def test_names_are_dropped_monotonously(a, b, dropped):
-    cache = RelationalCache(GROUPS, config_of("lru", 4, sets=4))
-    assert leq(cache.without(a, dropped), cache.without(join(a, b), dropped))
-    kept = cache.without(a, dropped)
-    assert all(line.group not in dropped for line in (*kept.must, *kept.stay))
-    assert all(
-        younger is None or not younger.groups & dropped for younger in (*kept.must.values(), *kept.stay.values())
-    )
