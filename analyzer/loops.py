@@ -14,32 +14,17 @@ from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.forest import Loop, dominators
+from wcet_probe.analyzer.loop_conditions import relations, repetitions
 from wcet_probe.analyzer.loop_shapes import LoopShape
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.state import Base, Location, State, defined_at
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import Edge
 from wcet_probe.analyzer.terms import Linear, Term, Terms, combined
+from wcet_probe.analyzer.triangular_loops import MOST_SUMMED, summed
 from wcet_probe.analyzer.values import EdgeValues, Values, brought_back
 
 _FOREVER = 1 << 64
-
-_MOST_SUMMED = 1 << 20
-"""Most outer iterations that a sum is formed over."""
-
-_CONTINUES = {
-    ("INT_EQUAL", True): "==",
-    ("INT_NOTEQUAL", False): "==",
-    ("INT_EQUAL", False): "!=",
-    ("INT_NOTEQUAL", True): "!=",
-}
-_ORDERS = {
-    "INT_LESS": ("<", False),
-    "INT_LESSEQUAL": ("<=", False),
-    "INT_SLESS": ("<", True),
-    "INT_SLESSEQUAL": ("<=", True),
-}
-_MIRRORED = {"<": "<=", "<=": "<"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,27 +281,10 @@ class _Counter:
     def _of_edge(self, edge: EdgeValues) -> Iterator[Count]:
         """The bounds that follow from each condition of an edge that goes on."""
         for condition, holds in edge.conditions:
-            for relation, order_signed, first, second in self._relations(condition, holds):
+            for relation, order_signed, first, second in relations(self._terms, condition, holds=holds):
                 count = self._of_relation(relation, order_signed, first, second)
                 if count is not None:
                     yield count
-
-    def _relations(self, condition: Term, holds: bool) -> Iterator[tuple[str, bool, Term, Term]]:  # noqa: FBT001
-        """``condition``, or its negation, as comparisons that hold all."""
-        node, operands = self._terms[condition], self._terms.operands(condition)
-        if node.opcode == "BOOL_NEGATE":
-            yield from self._relations(operands[0], not holds)
-        elif node.opcode in ("BOOL_AND", "BOOL_OR") and (node.opcode == "BOOL_AND") == holds:
-            for operand in operands:
-                yield from self._relations(operand, holds)
-        elif (node.opcode, holds) in _CONTINUES:
-            yield _CONTINUES[node.opcode, holds], False, operands[0], operands[1]
-        elif node.opcode in _ORDERS:
-            relation, order_signed = _ORDERS[node.opcode]
-            if holds:
-                yield relation, order_signed, operands[0], operands[1]
-            else:
-                yield _MIRRORED[relation], order_signed, operands[1], operands[0]
 
     def _of_relation(self, relation: str, order_signed: bool, first: Term, second: Term) -> Count | None:  # noqa: FBT001
         shifted = self._shifted(relation, order_signed, first, second)
@@ -420,8 +388,8 @@ class _Counter:
         low, high = met.unsigned_range()
         if high == (1 << bits) - 1:
             return None
-        repeats = -(-high // step) if relation == "<" else high // step + 1
-        return self._count(relation, step, low, high, repeats + 1, distance, lasts)
+        header = repetitions(relation, step, high) + 1
+        return self._count(relation, step, low, high, header, distance, lasts)
 
     def _count(self, relation: str, step: int, low: int, high: int, header: int, distance: Linear, lasts: int) -> Count:
         total = self._total(relation, step, distance, header)
@@ -502,7 +470,7 @@ class _Counter:
             return None
         outer = self._counts[parent.header].max_header
         own = {t: s for t, s in self._counters[parent.header].items() if not s.shifts and t in distance.coefficients}
-        if len(own) != 1 or outer > _MOST_SUMMED:
+        if len(own) != 1 or outer > MOST_SUMMED:
             return None
         ((leaf, counter),) = own.items()
         coefficient = signed(distance.bits, distance.coefficients[leaf])
@@ -513,17 +481,15 @@ class _Counter:
             return None
         (rest_low, rest_high), (start_low, start_high) = rest_value.signed_range(), start.signed_range()
         ends = (coefficient * start_low, coefficient * start_high)
-        low, high = rest_low + min(ends), rest_high + max(ends)
-        total, rate = 0, coefficient * counter.amount
-        for iteration in range(outer):
-            moved = rate * iteration
-            if low + moved < 0 or high + moved >= 1 << distance.bits:
-                total += header
-                continue
-            gap = high + moved
-            repeats = gap // step if relation == "!=" else -(-gap // step) if relation == "<" else gap // step + 1
-            total += min(header, repeats + 1)
-        return total if total < outer * header else None
+        return summed(
+            relation,
+            step,
+            range(rest_low + min(ends), rest_high + max(ends) + 1),
+            rate=coefficient * counter.amount,
+            outer=outer,
+            header=header,
+            bits=distance.bits,
+        )
 
     def _outer_start(self, parent: Loop, location: Location) -> StridedInterval | None:
         result: StridedInterval | None = None
