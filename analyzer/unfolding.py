@@ -61,7 +61,7 @@ def _pointers(values: Values, headers: Collection[int], arriving: Mapping[int, S
         found |= addends
         for term in addends:
             match terms[term].arguments:
-                case ("phi", (int(point),), location) if point in headers:
+                case ("phi", (int(point),), Location() as location) if point in headers:
                     brought = (values.edges[edge].state.read(location) for edge in arriving.get(point, ()))
                     waiting += [part for part in brought if part is not None]
     return found
