@@ -144,7 +144,7 @@ static inline struct bt_block *djgpp_tags_search_close(struct djgpp_tags_node **
     /* loop: walk */
     for (; *link != NULL; link = &(*link)->next) {
         struct bt_block *block = bt_block_of(*link);
-        if (bt_size(block) >= size && bt_size(block) <= size + size / 4) {
+        if (bt_size(block) - size <= size / 4) { /* wraps around if it is too small */
             *link = (*link)->next;
             return block;
         }
@@ -155,7 +155,19 @@ static inline struct bt_block *djgpp_tags_search_close(struct djgpp_tags_node **
 
 /* ------------------------------------------------------------------------------------------------------------ blocks */
 
-/* Makes a block of any kind free, one with its free neighbours, and in no list. */
+/* Makes `size` bytes a free block, one with the free block before them, and in no list. */
+static inline struct bt_block *djgpp_tags_merge_before(struct djgpp_tags *heap, struct bt_block *block, size_t size)
+{
+    if (bt_is_free_before(block)) {
+        block = bt_prev(block);
+        djgpp_tags_remove(heap, block);
+        size += bt_size(block);
+    }
+    bt_set(block, size, BT_FREE_BIT);
+    return block;
+}
+
+/* Makes a used block free, one with its free neighbours, and in no list. */
 static inline struct bt_block *djgpp_tags_merge(struct djgpp_tags *heap, struct bt_block *block)
 {
     size_t size = bt_size(block);
@@ -165,13 +177,7 @@ static inline struct bt_block *djgpp_tags_merge(struct djgpp_tags *heap, struct 
         djgpp_tags_remove(heap, next);
         size += bt_size(next);
     }
-    if (bt_is_free_before(block)) {
-        block = bt_prev(block);
-        djgpp_tags_remove(heap, block);
-        size += bt_size(block);
-    }
-    bt_set(block, size, BT_FREE_BIT);
-    return block;
+    return djgpp_tags_merge_before(heap, block, size);
 }
 
 /* Moves the break, for a block of at least `size` bytes below it; NULL, and nothing done, if too few are left. */
@@ -186,10 +192,9 @@ static inline struct bt_block *djgpp_tags_grow(struct djgpp_tags *heap, size_t s
         return NULL;
     if (more < DJGPP_TAGS_CHUNK)
         more = left < DJGPP_TAGS_CHUNK ? left : DJGPP_TAGS_CHUNK;
-    bt_set(block, more, 0);
-    heap->brk = bt_next(block);
+    heap->brk = (void *)((unsigned char *)block + more);
     heap->brk->header = 0;
-    return djgpp_tags_merge(heap, block);
+    return djgpp_tags_merge_before(heap, block, more);
 }
 
 /* The block that a request is cut from, in no list any more; NULL if nothing serves it. */
