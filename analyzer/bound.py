@@ -471,6 +471,7 @@ def _access_ranges(values: Values, lines: Lines | None) -> Iterable[tuple[Point,
                 size_bytes=access.size_bytes,
                 place=lines.place_of(access) if lines else "any",
                 sets=lines.sets_of(access) if lines else None,
+                visit=lines.visit_of(access) or "" if lines else "",
             )
             yield point, found
 

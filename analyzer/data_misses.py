@@ -6,13 +6,20 @@ begins. Accesses to objects that facts count miss once for each line (`object_li
 A miss that fills writes a line back at most, and a line can be written back only if it was modified before the call, or
 by a store of it: a further event, limited by both.
 
-*Soundness:* as said of `relational_cache`; the cache may hold anything at entry, all of it modified.
+What is visited again, as it was on a first visit, writes nothing back. A line that is missed then was evicted since the
+first visit. If it was not modified, nothing was written back for the fill that evicted it; these are different fills
+for different misses. If it was, then the first visit found it in the cache, for what is filled is not modified; of
+several misses after one first visit that is so of the first alone. So there are no more write-backs than fills,
+without those of visits again, and with each first visit counted as a fill.
+
+*Soundness:* as said of `relational_cache`; the cache may hold anything at entry, all of it modified. What a visit is
+is told by flow facts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,8 +30,9 @@ from wcet_probe.analyzer.ipet import FlowEvent
 from wcet_probe.analyzer.memory_facts import Objects, PointerFacts
 from wcet_probe.analyzer.object_lines import counted_objects, object_limits, objects_of
 from wcet_probe.analyzer.pcode_semantics import signed
-from wcet_probe.analyzer.relational_cache import LineAccess, Verdict, analyze
-from wcet_probe.analyzer.shared_misses import Shared, Stays, shared_misses
+from wcet_probe.analyzer.relational_analysis import analyze
+from wcet_probe.analyzer.relational_cache import LineAccess, Verdict
+from wcet_probe.analyzer.shared_misses import Shared, Stays, shared_misses, visit_event
 from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.sweeps import MOST_COUNTED_LINES, Sweeps
 from wcet_probe.analyzer.symbolic_lines import Line, Lines
@@ -159,6 +167,8 @@ class _Costs:
         pointers: what flow facts say.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
+        visits: first visits in each execution of a point.
+        told: of ``inside``, the misses of first visits and of those that are made again.
         shared: points of the persistent accesses, by what they share.
         counted: accesses to them that may miss, by point.
     """
@@ -172,6 +182,8 @@ class _Costs:
     pointers: PointerFacts
     inside: _Charge = field(default_factory=_Charge)
     leaving: _Charge = field(default_factory=_Charge)
+    visits: Counter[int] = field(default_factory=Counter)
+    told: Counter[int] = field(default_factory=Counter)
     shared: dict[Shared, list[int]] = field(default_factory=dict)
     counted: dict[Objects, Counter[int]] = field(default_factory=dict)
 
@@ -187,6 +199,10 @@ class _Costs:
             is_single = is_through or not (verdict.is_hit or fills)
             charge.cycles[point] += self.target.memory.single_cycles * is_single
             charge.cycles[point] += _region_cycles(access, self.target.memory)
+        visit = None if access is None else self.pointers.of(access.instruction_address).visit
+        self.visits[point] += visit == "first"
+        if access is None or access.is_leaving or access.is_store:
+            visit = None
         if verdict.is_hit or not fills:
             return
         if access is not None and access in self.objects:
@@ -201,11 +217,12 @@ class _Costs:
             size_bytes = access.size_bytes if access else 1
             charge.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
         elif verdict.is_persistent:
-            self.shared.setdefault(Shared(line), []).append(point)
-        elif verdict.is_persistent_in_block:
+            self.shared.setdefault(Shared(line, visit=visit), []).append(point)
+        elif verdict.is_persistent_in_block and not visit:
             charge.local.setdefault((point, line.group), set()).add(line.granule)
         else:
             charge.misses[point] += 1
+            self.told[point] += visit is not None
 
     def _is_limited(self, swept: Line, access: Access | None) -> bool:
         """Whether it is known how many lines a sweep comes to."""
@@ -228,21 +245,31 @@ class _Costs:
         events = [FlowEvent(name, fill) for name in names]
         if self.config.write_back:
             events.append(FlowEvent("write-backs", fill))
-            limits += self._write_back_limits(tuple((name, 1) for name in names))
+            limits += self._write_back_limits(names)
         return DataMisses(self.inside.total(fill), self.leaving.total(fill), tuple(events), tuple(limits), lines)
 
-    def _write_back_limits(self, misses: tuple[tuple[str, int], ...]) -> Iterator[Limit]:
-        """A write-back takes a miss, and a line that was modified."""
+    def _write_back_limits(self, names: Sequence[str]) -> Iterator[Limit]:
+        """A write-back takes a miss, other than of a visit again, and a line that was modified."""
         stores = Counter({p: sum(access.is_store for access in self.values.accesses[p]) for p in self.values.states})
-        yield Limit(
-            "write-backs:misses",
-            tuple((point, -count) for point, count in sorted(self.inside.misses.items())),
-            tuple((edge, -self.leaving.misses[edge.source]) for edge in self.values.edges if edge.way != "fall"),
-            events=(("write-backs", 1), *((name, -count) for name, count in misses)),
-        )
+        visits = {visit_event(key) for key in self.shared if key.visit}
+        others = Counter(self.inside.misses)
+        others.subtract(self.told)
+        others.update(self.visits)
+        yield self._fills("write-backs:misses", self.inside.misses, names)
+        if visits or +self.told:
+            yield self._fills("write-backs:visits", others, [name for name in names if name not in visits])
         yield Limit(
             "write-backs:modified",
             tuple((point, -count) for point, count in sorted(stores.items()) if count),
             events=(("write-backs", 1),),
             constant=self.config.sets * self.config.ways,
+        )
+
+    def _fills(self, name: str, misses: Mapping[int, int], events: Iterable[str]) -> Limit:
+        """There are no more write-backs than ``misses`` at points, those where points are left, and ``events``."""
+        return Limit(
+            name,
+            tuple((point, -count) for point, count in sorted(misses.items())),
+            tuple((edge, -self.leaving.misses[edge.source]) for edge in self.values.edges if edge.way != "fall"),
+            events=(("write-backs", 1), *((event, -1) for event in events)),
         )

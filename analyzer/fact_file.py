@@ -27,6 +27,7 @@ from wcet_probe.analyzer.facts import (
     Place,
     PointerFact,
     RecursionFact,
+    Visit,
     WordFact,
 )
 from wcet_probe.errors import UsageError, unknown_name
@@ -41,6 +42,7 @@ _KINDS_OF_TERMS: Mapping[str, Literal["branch", "loop", "point"]] = {
     "loop": "loop",
     "point": "point",
 }
+_VISITS: Mapping[str, Visit] = {"first": "first", "again": "again"}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _Value = TypeVar("_Value")
 
@@ -272,8 +274,13 @@ def _pointer(entry: _Entry) -> PointerFact:
         raise entry.error("symbol", "leave out first_set and sets, or the symbol")
     if len(entry.has("lines", "lines_per_set")) == 1:
         raise entry.error("lines", "give both lines and lines_per_set, or neither")
-    keys = ("first_set", "sets", "lines", "lines_per_set")
-    first_set, sets, lines, lines_per_set = (entry.expression(key) if entry.has(key) else None for key in keys)
+    visit = _visit(entry) if entry.has("visit") else None
+    if (visit == "again") != bool(entry.has("visit_line_bytes")):
+        raise entry.error("visit_line_bytes", "give it with visit = 'again', and only then")
+    keys = ("first_set", "sets", "lines", "lines_per_set", "visit_line_bytes")
+    first_set, sets, lines, lines_per_set, line_bytes = (
+        entry.expression(key) if entry.has(key) else None for key in keys
+    )
     return PointerFact(
         where=entry.where,
         functions=MappingProxyType({function: given.get(function, "") for function in functions}),
@@ -286,7 +293,16 @@ def _pointer(entry: _Entry) -> PointerFact:
         lines_per_set=lines_per_set,
         symbol=entry.text("symbol") if entry.has("symbol") else None,
         remainder=entry.expression("remainder") if entry.has("remainder") else None,
+        visit=visit,
+        visit_line_bytes=line_bytes,
     )
+
+
+def _visit(entry: _Entry) -> Visit:
+    visit = _VISITS.get(entry.text("visit"))
+    if visit is None:
+        raise entry.error("visit", f"cannot be {entry.text('visit')!r}; give 'first' or 'again'")
+    return visit
 
 
 def _word(entry: _Entry) -> WordFact:

@@ -141,6 +141,9 @@ class FlowFact:
     optional: bool = False
 
 
+Visit = Literal["first", "again"]
+
+
 @dataclass(frozen=True, slots=True)
 class PointerFact:
     """The part of an address of which nothing is known is ``remainder`` modulo ``multiple_of``, a power of two.
@@ -152,6 +155,9 @@ class PointerFact:
         first_set, sets: the address is in these sets of the data cache; or None.
         symbol: the address is in the object of this name; or None.
         is_own_block: whether the address is in the block that the call returns or is given, or in its header.
+        visit: ``again``: the address is in a line that the call has loaded from before, by an access that another
+            pointer fact calls ``first``, and has not stored to since; or None.
+        visit_line_bytes: largest line of which that holds, for ``again``; or None.
         lines, lines_per_set: most different lines that these addresses are in during one call of the analysed entry,
             and most of them in one cache set; or None.
     """
@@ -167,6 +173,8 @@ class PointerFact:
     lines_per_set: Expression | None = None
     symbol: str | None = None
     remainder: Expression | None = None
+    visit: Visit | None = None
+    visit_line_bytes: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wcet_probe.analyzer.relational_cache import (
-    NOTHING,
-    LineAccess,
-    RelationalAnalysis,
-    RelationalCache,
-    Younger,
-    fixpoint,
-    united,
-)
+from wcet_probe.analyzer.relational_analysis import RelationalAnalysis, fixpoint
+from wcet_probe.analyzer.relational_cache import NOTHING, LineAccess, RelationalCache, Younger, united
 from wcet_probe.analyzer.supergraph import Edge
 from wcet_probe.analyzer.symbolic_lines import Line
 from wcet_probe.analyzer.values import Values
@@ -33,7 +26,7 @@ _Held = dict[Line, Younger | None]
 def held_lines(
     values: Values, accesses: Mapping[int, Sequence[LineAccess]], analysis: RelationalAnalysis
 ) -> Mapping[Line, frozenset[Edge]]:
-    """By line, the edges behind which a stay of its group begins in which no access to it misses.
+    """By line, the edges behind which a stay of its group begins in which no access to it fills.
 
     Args:
         values: points and edges.
@@ -44,7 +37,7 @@ def held_lines(
     """
     cache = analysis.cache
     begun = {
-        edge: {line: younger for line, younger in lines.items() if line.group in analysis.dropped[edge]}
+        edge: {line: younger for line, younger in lines.items() if line.group in analysis.renaming[edge].dropped}
         for edge, lines in analysis.renamed.items()
     }
 
@@ -54,14 +47,15 @@ def held_lines(
         return held
 
     def along(edge: Edge, held: _Held) -> _Held:
-        return {**cache.staying(held, analysis.dropped[edge], cache.must_ways), **begun[edge]}
+        return {**cache.staying(held, analysis.renaming[edge], cache.must_ways), **begun[edge]}
 
     evicted: set[Line] = set()
     nothing: _Held = {}
     for point, entering in fixpoint(values, nothing, behind, along, united).items():
         held = entering
         for access in accesses.get(point, ()):
-            evicted |= {line for line, younger in held.items() if line == access.line and younger is None}
+            if access.fills:
+                evicted |= {line for line, younger in held.items() if line == access.line and younger is None}
             held = _touched(held, access, cache)
     found: dict[Line, set[Edge]] = {}
     for edge, lines in begun.items():

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.expressions import Expression, evaluate
 from wcet_probe.analyzer.fact_binding import Analysed, check_place
-from wcet_probe.analyzer.facts import Facts, Place, PointerFact
+from wcet_probe.analyzer.facts import Facts, Place, PointerFact, Visit
 from wcet_probe.analyzer.residues import Residue
 from wcet_probe.analyzer.source_match import SourceIndex
 from wcet_probe.analyzer.strided import StridedInterval
@@ -50,6 +50,7 @@ class Pointers:
         extent: addresses of the object that the address is in; None for any.
         is_own_block: whether the address is in the block that the call returns or is given.
         objects: what the addresses are in, where that is counted.
+        visit: whether the address is in a line that is visited for the first time, or again, see `facts.PointerFact`.
     """
 
     alignment_bytes: int = 1
@@ -58,6 +59,7 @@ class Pointers:
     objects: Objects | None = None
     extent: MemoryRange | None = None
     remainder: int = 0
+    visit: Visit | None = None
 
     @property
     def variable(self) -> Residue:
@@ -100,7 +102,9 @@ def pointer_facts(facts: Facts, index: SourceIndex, analysed: Analysed, paramete
             )
         sets = _sets(fact.first_set, fact.sets, parameters)
         extent = None if fact.symbol is None else _extent(fact.where, require_symbol(analysed.image, fact.symbol))
-        told = Pointers(alignment, sets, fact.is_own_block, _objects(fact, parameters), extent, remainder)
+        told = Pointers(
+            alignment, sets, fact.is_own_block, _objects(fact, parameters), extent, remainder, _visit(fact, parameters)
+        )
         if not fact.functions:
             if others != Pointers():
                 raise UsageError(f"{fact.where}: a second [[pointer]] without functions; name those it speaks of.")
@@ -144,6 +148,8 @@ def pointer_assumptions(facts: Facts) -> Iterator[Assumption]:
             text += f", and they are in cache sets {pointer.first_set} and up, {pointer.sets} of them"
         if pointer.symbol is not None:
             text += f", and they are in {pointer.symbol}"
+        if pointer.visit == "again":
+            text += ", and they are in lines that the call has loaded from on a first visit, and not stored to since"
         yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", "every cross-checked run")
         if pointer.lines is not None:
             text = (
@@ -172,6 +178,13 @@ def _objects(fact: PointerFact, parameters: Mapping[str, int]) -> Objects | None
             "least 1 and at most the lines."
         )
     return Objects(fact.where, lines, per_set)
+
+
+def _visit(fact: PointerFact, parameters: Mapping[str, int]) -> Visit | None:
+    """What is told of visits, for the lines of the cache that there is."""
+    line_bytes = fact.visit_line_bytes
+    is_told = line_bytes is None or parameters.get("cache_line_bytes", 0) <= evaluate(line_bytes, parameters)
+    return fact.visit if is_told else None
 
 
 def _extent(where: str, symbol: Symbol) -> MemoryRange:

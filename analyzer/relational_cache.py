@@ -2,7 +2,8 @@
 
 Of each line that was accessed it is known which groups of lines (`analyzer.symbolic_lines`) may have been accessed
 since, in its set. As two lines of a group are never in one set, its age is at most the number of those groups; an
-access to a line without a name, and each value that a name stood for before, count as one more.
+access to a line without a name, and each value that a name stood for before, count as one more, unless the lines have
+another name from then on.
 
 Two bounds are kept: one of lines that were surely accessed (*must*: those younger than the ways hit), and one that
 holds if the line was accessed in the *stay*, that is since its group's leaves got their values (*persistence*, see
@@ -18,18 +19,13 @@ as there are ways, of different lines, as a line filled twice was evicted before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
-from typing import NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import NamedTuple
 
 from wcet_probe.analyzer.cache_domains import effective_ways
-from wcet_probe.analyzer.state import defined_at
-from wcet_probe.analyzer.supergraph import EXIT, Edge
-from wcet_probe.analyzer.sweeps import Sweep
-from wcet_probe.analyzer.symbolic_lines import Group, Line, Lines, most_in_one_set
-from wcet_probe.analyzer.terms import Linear, Term
-from wcet_probe.analyzer.values import Values, brought_back, in_order
+from wcet_probe.analyzer.symbolic_lines import Group, Line, most_in_one_set
 from wcet_probe.model.target import CacheConfig, Replacement
 
 
@@ -50,14 +46,17 @@ class LineAccess(NamedTuple):
 class Younger(NamedTuple):
     """Groups, and other lines, that may have been accessed since a line was, and how many of all of them at most.
 
-    Where paths have met there may be more of them than ``most``: then no path had all. Where ``is_assumed``, the line
-    has that name only if its group's variable part is in the class that the group's accesses show, and none did yet.
+    Where paths have met there may be more of them than ``most``: then no path had all. On each there were no more lines
+    in a set than that though one of each of the groups ``common`` is counted.
+    Where ``is_assumed``, the line has that name only if its group's variable part is in the class that the group's
+    accesses show, and none did yet.
     """
 
     groups: frozenset[int]
     others: int
     most: int
     is_assumed: bool = False
+    common: frozenset[int] = frozenset()
 
 
 class CacheState(NamedTuple):
@@ -83,9 +82,19 @@ class Verdict(NamedTuple):
     is_persistent_in_sweep: bool
 
 
+class Renaming(NamedTuple):
+    """What an edge does to names: the groups ``dropped`` mean other lines behind it.
+
+    The lines that a group meant before are lines of its successor behind the edge.
+    """
+
+    dropped: frozenset[int] = frozenset()
+    successors: Mapping[int, int] = MappingProxyType({})
+
+
 NOTHING = Younger(frozenset(), 0, 0)
 """Of a line that was accessed just now."""
-_UNKNOWN = CacheState({}, {})
+UNKNOWN = CacheState({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +165,7 @@ class RelationalCache:
 
         *Soundness:* as said of `is_persistent`; an execution of a block is a stay, too.
         """
-        local = _UNKNOWN
+        local = UNKNOWN
         for access in accesses:
             is_hit = access.line is not None and access.line in state.must
             yield Verdict(
@@ -228,7 +237,9 @@ class RelationalCache:
             if accessed is None:
                 new = younger._replace(others=younger.others + 1, most=younger.most + 1)
             else:
-                new = younger._replace(groups=younger.groups | {accessed.group}, most=younger.most + 1)
+                own = frozenset({accessed.group})
+                most = younger.most + (accessed.group not in younger.common)
+                new = younger._replace(groups=younger.groups | own, most=most, common=younger.common | own)
             found[line] = self._counted(line, new, ways)
         return found
 
@@ -248,50 +259,69 @@ class RelationalCache:
             self._crowds[key] = most_in_one_set(self.groups[group], [self.groups[one] for one in younger.groups])
         return self._crowds[key] + younger.others
 
-    def without(self, state: CacheState, dropped: frozenset[int]) -> CacheState:
-        """The state where the names of the groups ``dropped`` mean other lines from now on.
+    def without(self, state: CacheState, renaming: Renaming) -> CacheState:
+        """The state behind an edge, without new names.
 
-        *Soundness:* in the set of another line, what a group stood for is one of its stand-ins, or counts as one line.
-        What may have been evicted by now is left out, or said to be.
+        *Soundness:* in the set of another line, what a dropped group stood for is one of its stand-ins, or a line of
+        its successor, or counts as one line. What may have been evicted by now is left out, or said to be.
         """
-        if not dropped:
+        if not renaming.dropped and not renaming.successors:
             return state
-        must = {line: y for line, y in state.must.items() if line.group not in dropped}
-        return CacheState(self.held(must, dropped), self.staying(state.stay, dropped, self.stay_ways))
+        must = {line: y for line, y in state.must.items() if line.group not in renaming.dropped}
+        return CacheState(self.held(must, renaming), self.staying(state.stay, renaming, self.stay_ways))
 
     def staying(
-        self, lines: Mapping[Line, Younger | None], dropped: frozenset[int], ways: int
+        self, lines: Mapping[Line, Younger | None], renaming: Renaming, ways: int
     ) -> dict[Line, Younger | None]:
-        """Those of ``lines`` whose names are not ``dropped``, in an LRU cache of so many ways.
+        """Those of ``lines`` that keep their names behind an edge, in an LRU cache of so many ways.
 
         *Soundness:* as said of `without`.
         """
         return {
-            line: self._renamed(line, younger, dropped, ways)
+            line: self._renamed(line, younger, renaming, ways)
             for line, younger in lines.items()
-            if line.group not in dropped
+            if line.group not in renaming.dropped
         }
 
-    def held(self, must: Mapping[Line, Younger], dropped: frozenset[int]) -> Mapping[Line, Younger]:
-        """Lines that must be in the cache, where the names ``dropped`` mean other lines: those that still must be.
+    def held(self, must: Mapping[Line, Younger], renaming: Renaming) -> Mapping[Line, Younger]:
+        """Of lines that must be in the cache before an edge, those that still must be, as far as can be told.
 
         *Soundness:* as said of `without`.
         """
-        renamed = {line: self._renamed(line, younger, dropped, self.must_ways) for line, younger in must.items()}
+        renamed = {line: self._renamed(line, younger, renaming, self.must_ways) for line, younger in must.items()}
         return {line: younger for line, younger in renamed.items() if younger is not None}
 
-    def _renamed(self, line: Line, younger: Younger | None, dropped: frozenset[int], ways: int) -> Younger | None:
-        """``younger`` of ``line`` with stand-ins, or a line without a name, for each group of ``dropped``.
+    def _renamed(self, line: Line, younger: Younger | None, renaming: Renaming, ways: int) -> Younger | None:
+        """``younger`` of ``line`` with what the groups that it speaks of are behind an edge.
 
         None where these are too many.
         """
-        old = younger.groups & dropped if younger is not None else None
-        if younger is None or not old:
+        if younger is None:
             return younger
-        known = [self.stand_ins[group] for group in old if group in self.stand_ins]
-        groups = (younger.groups - dropped).union(*known)
+        old = [one for one in younger.groups if one in renaming.dropped or one in renaming.successors]
+        if not old:
+            return younger
+        known = [found for found in (self._known(group, renaming) for group in old) if found]
+        groups = younger.groups.difference(old).union(*known)
         others = younger.others + len(old) - len(known)
-        return self._counted(line, younger._replace(groups=groups, others=others), ways)
+        # Where the successor may be in more sets, more of it and the others may be in one than were counted.
+        moved = {
+            renaming.successors[one]
+            for one in younger.common
+            if one in renaming.successors and self._is_as_wide(one, renaming.successors[one])
+        }
+        common = younger.common.difference(old).union(moved)
+        return self._counted(line, younger._replace(groups=groups, others=others, common=common), ways)
+
+    def _is_as_wide(self, group: int, successor: int) -> bool:
+        one, other = self.groups[group], self.groups[successor]
+        return (one.numbers, one.sets) == (other.numbers, other.sets)
+
+    def _known(self, group: int, renaming: Renaming) -> frozenset[int]:
+        """What the lines of a group count as behind an edge; nothing if they count as one line without a name."""
+        if group in renaming.successors:
+            return frozenset({renaming.successors[group]})
+        return self.stand_ins.get(group, frozenset())
 
     def _may_age(self, line: Line, accessed: Line) -> bool:
         """Whether ``accessed`` may be another line of the set of ``line``."""
@@ -320,172 +350,32 @@ def united(a: Mapping[Line, Younger | None], b: Mapping[Line, Younger | None]) -
     """
     found = dict(a)
     for line, younger in b.items():
-        known = found.get(line, NOTHING)
+        known = found.get(line, younger)
         found[line] = None if younger is None or known is None else _larger(younger, known)
     return found
 
 
 def _larger(a: Younger, b: Younger) -> Younger:
-    if a == b:
+    """What holds wherever ``a`` or ``b`` does.
+
+    *Soundness:* of either the lines since, and those of its common groups, are ``most`` at most in a set; with further
+    groups there may be one more for each.
+    """
+    if _covers(b, a):
+        return b
+    if _covers(a, b):
         return a
-    is_assumed = a.is_assumed or b.is_assumed
-    return Younger(a.groups | b.groups, max(a.others, b.others), max(a.most, b.most), is_assumed)
+    most, either = max(a.most, b.most), a.common | b.common
+    is_enough = all(one.most + len(either - one.common) <= most for one in (a, b))
+    common = either if is_enough else a.common & b.common
+    return Younger(a.groups | b.groups, max(a.others, b.others), most, a.is_assumed or b.is_assumed, common)
 
 
-@dataclass(frozen=True, slots=True)
-class RelationalAnalysis:
-    """The fixpoint.
-
-    Attributes:
-        cache: the domain.
-        states: where each point begins.
-        verdicts: of each access of each point.
-        renamed: of each edge, the lines in the cache that have another name behind it.
-        dropped: of each edge, the groups whose names mean other lines behind it.
-    """
-
-    cache: RelationalCache
-    states: Mapping[int, CacheState]
-    verdicts: Mapping[int, tuple[Verdict, ...]]
-    renamed: Mapping[Edge, Mapping[Line, Younger]]
-    dropped: Mapping[Edge, frozenset[int]]
-
-
-def analyze(
-    values: Values,
-    lines: Lines,
-    accesses: Mapping[int, Sequence[LineAccess]],
-    config: CacheConfig,
-    sweeps: Sequence[Sweep] = (),
-) -> RelationalAnalysis:
-    """The fixpoint over the points of ``values``, for any content of the cache at entry.
-
-    Args:
-        values: points, edges and terms.
-        lines: names of the lines.
-        accesses: of each point, in order.
-        config: the cache.
-        sweeps: those that accesses belong to.
-
-    *Soundness:* as said of the module.
-    """
-    cache = RelationalCache(lines.groups, config, lines.stand_ins(), {sweep.name: sweep.group for sweep in sweeps})
-    passage = _Passage(values, lines, cache, sweeps)
-
-    def behind(point: int, state: CacheState) -> CacheState:
-        for access in accesses.get(point, ()):
-            state = cache.touch(state, access)
-        return state
-
-    states = fixpoint(values, _UNKNOWN, behind, passage.along, join)
-    verdicts = {point: tuple(cache.verdicts(state, accesses.get(point, ()))) for point, state in states.items()}
-    renamed = {edge: passage.renamed(edge, behind(edge.source, states[edge.source])) for edge in passage.dropped}
-    return RelationalAnalysis(cache, states, verdicts, renamed, passage.dropped)
-
-
-_State = TypeVar("_State")
-
-
-def fixpoint(
-    values: Values,
-    entry: _State,
-    behind: Callable[[int, _State], _State],
-    along: Callable[[Edge, _State], _State],
-    join: Callable[[_State, _State], _State],
-) -> dict[int, _State]:
-    """States where points begin, by what holds ``behind`` a point and ``along`` an edge; ``entry`` holds at entry.
-
-    Raises:
-        ValueError: the iteration did not end in a fixpoint; a bug.
-
-    *Soundness:* the result is checked in one pass, whoever found it.
-    """
-    outgoing: dict[int, list[Edge]] = {point: [] for point in values.states}
-    for edge in values.edges:
-        if edge.target != EXIT:
-            outgoing[edge.source].append(edge)
-    order = {point: place for place, point in enumerate(in_order(values.forest))}
-    states = {0: entry}
-    waiting, queued = [(order[0], 0)], {0}
-    while waiting:
-        _, point = heappop(waiting)
-        queued.discard(point)
-        after = behind(point, states[point])
-        for edge in outgoing[point]:
-            arriving = along(edge, after)
-            old = states.get(edge.target)
-            new = arriving if old is None else join(old, arriving)
-            if new != old:
-                states[edge.target] = new
-                if edge.target not in queued:
-                    queued.add(edge.target)
-                    heappush(waiting, (order[edge.target], edge.target))
-    for source, state in states.items():
-        after = behind(source, state)
-        for edge in outgoing[source]:
-            if join(along(edge, after), states[edge.target]) != states[edge.target]:
-                raise ValueError(f"the cache analysis is no fixpoint at {edge}.")
-    return states
-
-
-class _Passage:
-    """What an edge does to a state: names that mean something else behind it, and new names of known lines."""
-
-    def __init__(self, values: Values, lines: Lines, cache: RelationalCache, sweeps: Sequence[Sweep]) -> None:
-        self._values, self._lines, self._cache = values, lines, cache
-        terms = values.terms
-        self._new_names: dict[Edge, tuple[tuple[Linear, Linear], ...]] = {}
-        self.dropped: dict[Edge, frozenset[int]] = {}
-        self._stale: dict[Edge, frozenset[Term]] = {}
-        defined: dict[int | None, set[Term]] = {}
-        for leaf in frozenset().union(*(group.leaves for group in lines.groups)):
-            defined.setdefault(defined_at(terms[leaf].arguments), set()).add(leaf)
-        for edge, silent in brought_back(values).items():
-            if edge.target != EXIT:
-                anew = frozenset(defined.get(edge.target, ()))
-                self._stale[edge] = silent | anew
-                self.dropped[edge] = frozenset(
-                    number
-                    for number, group in enumerate(lines.groups)
-                    if not (anew.isdisjoint(group.leaves) and silent.isdisjoint(group.deciding))
-                )
-                self._new_names[edge] = tuple(self._changes(edge))
-        for sweep in sweeps:
-            for edge in sweep.entries:
-                self.dropped[edge] |= {sweep.name}
-
-    def _changes(self, edge: Edge) -> Iterable[tuple[Linear, Linear]]:
-        """Old and new address of what a location holds that has another term behind the edge."""
-        terms, before = self._values.terms, self._values.edges[edge].state
-        after = self._values.states[edge.target]
-        for location, new in after.locations.items():
-            if terms[new].bits != 32 or location.space == "unique":
-                continue
-            old = before.read(location)
-            if old is not None and old != new:
-                yield terms.linear(old), terms.linear(new)
-
-    def along(self, edge: Edge, state: CacheState) -> CacheState:
-        """The state where ``edge`` leads to.
-
-        *Soundness:* as said of the parts.
-        """
-        kept = self._cache.without(state, self.dropped[edge])
-        return CacheState({**kept.must, **self.renamed(edge, state)}, kept.stay)
-
-    def renamed(self, edge: Edge, state: CacheState) -> Mapping[Line, Younger]:
-        """The lines in the cache that have another name behind ``edge``.
-
-        *Soundness:* a location holds the same number before and behind an edge, so what is known of a line by its old
-        term is known by the new one. What the accesses of a group show of its variable part is shown by those that are
-        executed: a name that takes it for granted is good enough for them, but for a further name only where that takes
-        as much for granted.
-        """
-        gained: dict[Line, Younger] = {}
-        for old, new in self._new_names[edge]:
-            for line, younger in state.must.items():
-                named = self._lines.renamed(line, old, new, self._stale[edge])
-                if named is not None and (not younger.is_assumed or named.implies_old):
-                    is_assumed = younger.is_assumed or not named.is_implied
-                    gained.setdefault(named.line, younger._replace(is_assumed=is_assumed))
-        return self._cache.held(gained, self.dropped[edge])
+def _covers(wide: Younger, narrow: Younger) -> bool:
+    """Whether ``wide`` holds wherever ``narrow`` does."""
+    return (
+        narrow.groups <= wide.groups
+        and narrow.others <= wide.others
+        and narrow.most + len(wide.common - narrow.common) <= wide.most
+        and narrow.is_assumed <= wide.is_assumed
+    )

@@ -68,7 +68,8 @@ class Residues:
     def of_unknown(self, term: Term, told: Residue) -> Residue:
         """The class of a term of which nothing is known, if what it comes from is in class ``told``.
 
-        If it is a choice, nothing must be known of its parts either; see `transfer.Access.parts`.
+        Null pointers count as that too: it is not null if 0 is not in the class. If it is a choice, nothing must be
+        known of its parts either; see `transfer.Access.parts`.
 
         *Soundness:* as said of the module.
         """
@@ -90,7 +91,7 @@ class Residues:
         terms = self._values.terms
         match terms[term].opcode, terms[term].arguments:
             case "CHOICE", _:
-                return self._chosen(term, None, classes)
+                return self._chosen(term, None, told, classes)
             case "leaf", ("phi", (int(point),), location):
                 # What is there at entry comes in without an edge.
                 parts: list[Residue | None] = [told] if point == 0 else []
@@ -99,23 +100,29 @@ class Residues:
                     part = state.read(location)  # type: ignore[arg-type]
                     if part is None:
                         return Residue(1, 0)
-                    parts.append(self._sum(terms.linear(part), state, classes))
+                    parts.append(self._sum(terms.linear(part), state, told, classes))
                 return _joined(parts)
         return told
 
-    def _chosen(self, term: Term, state: State | None, classes: dict[Term, Residue | None]) -> Residue | None:
+    def _chosen(
+        self, term: Term, state: State | None, told: Residue, classes: dict[Term, Residue | None]
+    ) -> Residue | None:
         """The class of a choice: above that of either part, by what ``state`` knows of them."""
         terms = self._values.terms
-        return _joined([self._sum(terms.linear(part), state, classes) for part in terms.operands(term)[1:]])
+        return _joined([self._sum(terms.linear(part), state, told, classes) for part in terms.operands(term)[1:]])
 
-    def _sum(self, form: Linear, state: State | None, classes: dict[Term, Residue | None]) -> Residue | None:
+    def _sum(
+        self, form: Linear, state: State | None, told: Residue, classes: dict[Term, Residue | None]
+    ) -> Residue | None:
+        if form.constant == 0 and not form.coefficients:
+            return told  # a null pointer
         modulus, residue = self._most, form.constant
         for term, factor in form.coefficients.items():
             number = strided.top(form.bits) if state is None else state.value(term)
             if not is_unknown(factor, number):
                 own: Residue | None = self.of_number(number)
             elif state is not None and self._values.terms[term].opcode == "CHOICE":
-                own = self._chosen(term, state, classes)
+                own = self._chosen(term, state, told, classes)
             else:
                 own = classes.setdefault(term, None)
             if state is not None and state.base(term) is Base.STACK:

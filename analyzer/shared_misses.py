@@ -16,6 +16,7 @@ from functools import partial
 from operator import eq
 from typing import NamedTuple
 
+from wcet_probe.analyzer.facts import Visit
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.forest import loops_of
 from wcet_probe.analyzer.memory_facts import Objects
@@ -28,12 +29,16 @@ from wcet_probe.analyzer.values import Values, brought_back
 
 
 class Shared(NamedTuple):
-    """Whose misses an access shares: of a line in its stay, besides of its candidates in the call, or of a sweep."""
+    """Whose misses an access shares: of a line in its stay, besides of its candidates in the call, or of a sweep.
+
+    Or only of the first visits to a line, or of those that find it as it was (`data_misses`).
+    """
 
     line: Line | None
     candidates: frozenset[Line] = frozenset()
     swept: Line | None = None
     objects: Objects | None = None
+    visit: Visit | None = None
 
 
 class Starts(NamedTuple):
@@ -176,7 +181,7 @@ def shared_misses(
     """
     limits: list[Limit] = []
     by_group: dict[int, dict[int, dict[str, list[int]]]] = {}
-    for events, own in (*_of_regions(shared), *_of_sweeps(shared, sweeps, line_bytes)):
+    for events, own in (*_of_regions(shared), *_of_sweeps(shared, sweeps, line_bytes), *_of_visits(shared)):
         limits += own
         for event, (line, points) in events.items():
             if line is None:
@@ -220,12 +225,21 @@ def _of_sweeps(
         yield events, limits
 
 
+def _of_visits(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Events, list[Limit]]]:
+    yield {visit_event(key): (key.line, points) for key, points in shared.items() if key.visit}, []
+
+
+def visit_event(shared: Shared) -> str:
+    """The name of the misses that only visits of a kind share."""
+    return _event(shared.line, f":{shared.visit}")
+
+
 def _swept(
     shared: Mapping[Shared, Sequence[int]],
 ) -> Mapping[tuple[Line, Objects | None], Mapping[Line | None, Sequence[int]]]:
     """The points of the accesses of each sweep, by line."""
     found: dict[tuple[Line, Objects | None], dict[Line | None, Sequence[int]]] = {}
-    for (line, _, swept, objects), points in shared.items():
+    for (line, _, swept, objects, _), points in shared.items():
         if swept is not None:
             found.setdefault((swept, objects), {})[line] = points
     return found
@@ -237,13 +251,14 @@ def _regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[frozenset
     First those that have none.
     """
     regions: list[frozenset[Line]] = []
-    for candidates in (key.candidates for key in shared):
+    others = {key: points for key, points in shared.items() if not key.visit}
+    for candidates in (key.candidates for key in others):
         united = candidates.union(*(region for region in regions if not region.isdisjoint(candidates)))
         regions = [region for region in regions if region.isdisjoint(candidates)]
         regions += [united] if united else []
     for region in (frozenset[Line](), *regions):
         found: dict[Line | None, list[int]] = {}
-        for (line, candidates, swept, _), points in shared.items():
+        for (line, candidates, swept, _, _), points in others.items():
             if swept is None and candidates <= region and bool(candidates) == bool(region):
                 found.setdefault(line, []).extend(points)
         yield region, found

@@ -7,14 +7,14 @@ counts the lines of the objects that are accessed.
 *Soundness:* the variable part of the address is a sum of one value that arrives at the loop's header and of values that
 are not defined in the loop. In each round, on every way, the former moves by a number of one sign (or by 0), so that a
 line that was left is not met again before the loop is entered anew: steps are so short that a sweep would have to
-come to 65,536 lines before it had gone around all addresses. An access that belongs to a sweep is executed in
-every round. All its accesses to a line, and those by other offsets in between, are so near that no two of their lines
-are in one set.
+come to 65,536 lines before it had gone around all addresses. Of the accesses that belong to a sweep, by one offset,
+one is executed in every round: of the copies of a block, say, that control comes to by different ways. All accesses to
+a line, and those by other offsets in between, are so near that no two of their lines are in one set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.flow_graph import Limit
@@ -41,8 +41,8 @@ class Sweep:
         step_bytes: most that it moves in a round, if that is less than a line; else 0.
         header: of the loop.
         entries: edges by which the loop is entered.
-        points: those that are executed in every round.
-        inner: those that may be executed several times in a round.
+        once: points that are executed once in every round.
+        points: of the accesses that belong to it, by granule.
     """
 
     group: int
@@ -50,8 +50,8 @@ class Sweep:
     step_bytes: int
     header: int
     entries: tuple[Edge, ...]
-    points: frozenset[int]
-    inner: frozenset[int]
+    once: frozenset[int]
+    points: Mapping[int, frozenset[int]]
 
     def counted_limit(self, name: str, events: Iterable[str], lines: int) -> Limit:
         """``events`` take place once for each of the ``lines`` that the sweep comes to each time that it begins.
@@ -69,7 +69,7 @@ class Sweep:
         bytes of the first, and so in at most (that - 1) / ``line_bytes`` + 2 lines. There are no more of different
         addresses than rounds, and the header is executed in each.
         """
-        counted = self.header if len(points) > 1 or points[0] in self.inner else points[0]
+        counted = points[0] if len(points) == 1 and points[0] in self.once else self.header
         once = 2 * line_bytes - 1 - self.step_bytes
         return Limit(
             name,
@@ -85,14 +85,17 @@ class Sweeps:
     def __init__(self, values: Values, lines: Lines, config: CacheConfig) -> None:
         self.lines = lines
         self.found = tuple(_find(values, lines, config))
-        self._of_point: dict[tuple[int, int], Sweep] = {
-            (point, sweep.group): sweep for sweep in self.found for point in sweep.points
+        self._of_point: dict[tuple[int, Line], Sweep] = {
+            (point, Line(sweep.group, granule)): sweep
+            for sweep in self.found
+            for granule, points in sweep.points.items()
+            for point in points
         }
         self.by_name: Mapping[int, Sweep] = {sweep.name: sweep for sweep in self.found}
 
     def of(self, point: int, line: Line | None, *, is_certain: bool) -> Line | None:
         """The name of the line of an access at ``point`` that outlives a round; None if it belongs to no sweep."""
-        sweep = self._of_point.get((point, line.group)) if line is not None and is_certain else None
+        sweep = self._of_point.get((point, line)) if line is not None and is_certain else None
         return None if sweep is None or line is None else Line(sweep.name, line.granule)
 
 
@@ -103,12 +106,13 @@ def _find(values: Values, lines: Lines, config: CacheConfig) -> Iterator[Sweep]:
             successors[edge.source].append(edge.target)
     above = dominators(successors, 0)
     stale = brought_back(values)
+    accessing = _accessing(values, lines)
     for loop in loops_of(values.forest):
         entering = [edge for edge in values.edges if edge.target == loop.header and edge.source not in loop.nodes]
         back = [edge for edge in values.edges if edge.target == loop.header and edge.source in loop.nodes]
         if not entering or not back or loop.header == 0:
             continue
-        points = frozenset.intersection(*(_dominating(edge.source, above) for edge in back)) & loop.nodes
+        always = frozenset.intersection(*(_dominating(edge.source, above) for edge in back)) & loop.nodes
         inner = frozenset(node for part in loop.parts if isinstance(part, Loop) for node in part.nodes)
         # What arrives at the header is what is read on the edges that lead there.
         inside = [edge for edge in stale if {edge.source, edge.target} <= loop.nodes]
@@ -126,7 +130,36 @@ def _find(values: Values, lines: Lines, config: CacheConfig) -> Iterator[Sweep]:
                 continue
             if step_bytes and step_bytes <= _LONGEST_STEP_BYTES and lines.is_near(number, config.line_bytes):
                 short = step_bytes if step_bytes < config.line_bytes else 0
-                yield Sweep(number, lines.alias(number), short, loop.header, tuple(entering), points, inner)
+                points = {
+                    granule: frozenset(own if _is_passed(loop, own, successors) else own & always)
+                    for granule, found in accessing.get(number, {}).items()
+                    for own in (found & loop.nodes,)
+                }
+                yield Sweep(number, lines.alias(number), short, loop.header, tuple(entering), always - inner, points)
+
+
+def _accessing(values: Values, lines: Lines) -> Mapping[int, Mapping[int, set[int]]]:
+    """By group and granule, the points with an access to that line that surely takes place where they are executed."""
+    found: dict[int, dict[int, set[int]]] = {}
+    for point in values.states:
+        for access in values.accesses[point]:
+            line = lines.of_access(access) if access.is_certain else None
+            if line is not None:
+                found.setdefault(line.group, {}).setdefault(line.granule, set()).add(point)
+    return found
+
+
+def _is_passed(loop: Loop, points: Collection[int], successors: Mapping[int, Sequence[int]]) -> bool:
+    """Whether control comes to one of ``points`` in every round of ``loop``."""
+    found, waiting = {loop.header} - set(points), [loop.header] if loop.header not in points else []
+    while waiting:
+        following = set(successors[waiting.pop()])
+        if loop.header in following:
+            return False
+        new = (following & loop.nodes) - found - set(points)
+        found |= new
+        waiting += new
+    return True
 
 
 def _dominating(point: int, above: Mapping[int, int]) -> frozenset[int]:

@@ -22,6 +22,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from wcet_probe.analyzer import strided
+from wcet_probe.analyzer.facts import Visit
 from wcet_probe.analyzer.memory_facts import PointerFacts
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, Residues, joined
@@ -49,6 +50,14 @@ class Renamed(NamedTuple):
     line: Line
     is_implied: bool
     implies_old: bool
+
+
+class Successor(NamedTuple):
+    """Lines of group ``of`` are lines of group ``to`` behind an edge, ``moved`` by so many bytes."""
+
+    of: int
+    to: int
+    moved: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +126,23 @@ def most_in_one_set(group: Group, others: Collection[Group]) -> int:
     return unknown + max((unnumbered[one] + min(names[one], lines[one]) for one in own), default=0)
 
 
+class _Address(NamedTuple):
+    """The variable part of an address, and the rest: ``constant``, or up to ``extent`` bytes more.
+
+    Where it ``is_folded``, what is known of the address to be in a range is no variable part.
+    """
+
+    variable: tuple[tuple[Term, int], ...]
+    constant: int
+    extent: int = 0
+    is_folded: bool = False
+
+
 class _Seen(NamedTuple):
-    """An access, the constant part of its address, and the class of the variable part."""
+    """An access, its address, and the class of the variable part."""
 
     access: Access
-    constant: int
+    address: _Address
     variable: Residue
 
 
@@ -137,17 +158,30 @@ class Lines:
         self._granules: list[set[int]] = []
         self.groups: list[Group] = []
         told = told_alignments(values, pointers)
+        named = [
+            (access, own)
+            for point in sorted(values.states)
+            for access, own in zip(values.accesses[point], told[point], strict=True)
+            if self._line_number(access) is None
+        ]
+        self._extents: dict[int, tuple[int, int]] = {}
+        self._addresses: dict[Access, _Address] = {}
+        for access, (_, shown) in named:
+            if access.pointer is not None:
+                address = self._address(access, access.pointer, shown)
+                # What is known on one way only folds nothing on the other.
+                if self._addresses.setdefault(access, address) != address:
+                    self._addresses[access] = _plain(values.terms.linear(access.pointer))
         seen: dict[tuple[tuple[Term, int], ...], list[_Seen]] = {}
-        for point in sorted(values.states):
-            for access, own in zip(values.accesses[point], told[point], strict=True):
-                if self._line_number(access) is None and access.pointer is not None:
-                    address = values.terms.linear(access.pointer)
-                    seen.setdefault(tuple(address.coefficients.items()), []).append(
-                        _Seen(access, signed(address.bits, address.constant), self._alignment(access, own))
-                    )
+        for access, (own, _) in named:
+            if access in self._addresses:
+                address = self._addresses[access]
+                known = self._alignment(access, own, address)
+                seen.setdefault(address.variable, []).append(_Seen(access, address, known))
         for variable, found in seen.items():
             number = self._add(variable, self._group(variable, found), dict(variable))
-            self._granules[number] |= {self.groups[number].granule(one.constant) for one in found}
+            self._extents[number] = _extent(found)
+            self._granules[number] |= {self.groups[number].granule(one.address.constant) for one in found}
 
     def of_number(self, number: int) -> Line:
         """The line of address ``number * line bytes``."""
@@ -215,14 +249,37 @@ class Lines:
         number = self._line_number(access)
         if number is not None:
             return self.of_number(number)
-        return None if access.pointer is None else self.of_address(self._terms.linear(access.pointer))
+        return self._line_of(self._addresses[access]) if access in self._addresses else None
 
     def of_address(self, address: Linear) -> Line | None:
         """The line of a symbolic address, if an access has the same variable part."""
-        known = self._numbers.get(tuple(address.coefficients.items()))
+        return self._line_of(_plain(address))
+
+    def _line_of(self, address: _Address) -> Line | None:
+        known = self._numbers.get(address.variable)
         if known is None or not self.groups[known].is_short:
             return None
-        return Line(known, self.groups[known].granule(signed(address.bits, address.constant)))
+        first, last = (self.groups[known].granule(address.constant + more) for more in (0, address.extent))
+        return Line(known, first) if first == last else None
+
+    def _address(self, access: Access, pointer: Term, shown: Told) -> _Address:
+        """The address of ``access``: what is known of it is no variable part if it does not lead out of one granule.
+
+        *Soundness:* a line is that of each byte of a granule, if the variable part is in its class. Accesses before
+        have ``shown`` it, as this one does not.
+        """
+        plain = _plain(self._terms.linear(pointer))
+        known = [(signed(part.bits, factor), part) for factor, _, part in access.parts if not is_unknown(factor, part)]
+        if access.has_stack_part or not 0 < len(known) < len(access.parts):
+            return plain  # of the stack pointer only the distance from that at entry is known
+        variable = tuple(
+            one for one, (factor, _, part) in zip(plain.variable, access.parts, strict=True) if is_unknown(factor, part)
+        )
+        low = plain.constant + sum(step * part.low + min(0, step * part.extent) for step, part in known)
+        folded = _Address(variable, low, sum(abs(step) * part.extent for step, part in known), is_folded=True)
+        modulus, residue = self._alignment(access, shown, folded)
+        is_one = (low + residue) // modulus == (low + folded.extent + residue) // modulus
+        return folded if is_one else plain
 
     def renamed(self, line: Line, old: Linear, new: Linear, stale: Collection[Term]) -> Renamed | None:
         """The name that ``line`` has by ``new``, where what it speaks of is ``old``; None where it has none.
@@ -232,19 +289,11 @@ class Lines:
         which may have other values by now. By its new name the line is one that some access may be to, and it may meet
         whatever it may meet by the old one.
         """
-        variable = self._variables[line.group]
-        term, coefficient = next(iter(old.coefficients.items()), (None, 0))
-        if term is None or term not in variable or coefficient % 2 == 0:
-            return None
-        times = variable[term] * pow(coefficient, -1, 1 << old.bits)
         group = self.groups[line.group]
         offset = line.granule * group.alignment_bytes - group.residue
-        rest = combined(Linear(variable, offset, old.bits), old, -times)
-        if any(not self._terms.leaves(one).isdisjoint(stale) for one in rest.coefficients):
-            return None
-        address = combined(rest, new, times)
-        named = self.of_address(address)
-        if named is None or named.granule not in self._granules[named.group]:
+        address = self._instead(line.group, offset, old, new, stale)
+        named = None if address is None else self.of_address(address)
+        if address is None or named is None or named.granule not in self._granules[named.group]:
             return None
         other = self.groups[named.group]
         if not _covers(other, group):
@@ -253,6 +302,53 @@ class Lines:
         alignments = group.alignment_bytes, other.alignment_bytes
         is_same = (signed(address.bits, address.constant) + other.residue) % min(alignments) == 0
         return Renamed(named, is_same and alignments[1] <= alignments[0], is_same and alignments[0] <= alignments[1])
+
+    def successor(self, number: int, old: Linear, new: Linear, stale: Collection[Term]) -> Successor | None:
+        """What the accessed lines of group ``number`` are lines of, where what it speaks of is ``new``, not ``old``.
+
+        *Soundness:* as said of `renamed`; lines of the new group may meet whatever those of the old one may meet.
+        """
+        address = self._instead(number, 0, old, new, stale)
+        known = None if address is None else self._numbers.get(tuple(address.coefficients.items()))
+        if address is None or known is None or not _covers(self.groups[known], self.groups[number]):
+            return None
+        return Successor(number, known, signed(address.bits, address.constant))
+
+    def lasting(self, successors: Iterable[Successor]) -> frozenset[Successor]:
+        """Those of ``successors`` behind which still no two lines of a group are in one set.
+
+        *Soundness:* lines that a group has from others are passed on with its own, so extents grow until nothing
+        changes; what makes one too long is left out, and the others are tried without it.
+        """
+        left = {one for one in successors if one.of != one.to or one.moved == 0}
+        while True:
+            extents, long = dict(self._extents), None
+            changed = True
+            while changed and long is None:
+                changed = False
+                for one in sorted(left):
+                    (low, end), (own_low, own_end) = extents[one.to], extents[one.of]
+                    both = min(low, own_low + one.moved), max(end, own_end + one.moved)
+                    if not self._is_short(both[1] - both[0]):
+                        long = one
+                        break
+                    changed |= both != extents[one.to]
+                    extents[one.to] = both
+            if long is None:
+                return frozenset(left)
+            left.discard(long)
+
+    def _instead(self, number: int, offset: int, old: Linear, new: Linear, stale: Collection[Term]) -> Linear | None:
+        """The variable part of a group and ``offset``, with ``new`` instead of ``old``; None if it cannot be told."""
+        variable = self._variables[number]
+        term, coefficient = next(iter(old.coefficients.items()), (None, 0))
+        if term is None or term not in variable or coefficient % 2 == 0:
+            return None
+        times = variable[term] * pow(coefficient, -1, 1 << old.bits)
+        rest = combined(Linear(variable, offset, old.bits), old, -times)
+        if any(not self._terms.leaves(one).isdisjoint(stale) for one in rest.coefficients):
+            return None
+        return combined(rest, new, times)
 
     def _line_number(self, access: Access) -> int | None:
         if access.base is Base.NUMBER and access.offset.is_constant:
@@ -269,19 +365,27 @@ class Lines:
     def _group(self, variable: Sequence[tuple[Term, int]], found: Sequence[_Seen]) -> Group:
         config = self._config
         alignment, residue = reduce(joined, (one.variable for one in found))
-        constants = [one.constant for one in found]
-        span = max(constants) - min(constants) + max(one.access.size_bytes for one in found)
+        low, end = _extent(found)
         leaves = frozenset().union(*(self._terms.leaves(term) for term, _ in variable))
         deciding = frozenset().union(*(self._terms.deciding(term) for term, _ in variable))
-        is_short = span <= (config.sets - 1) * config.line_bytes
+        is_short = self._is_short(end - low)
         numbers = _united(self._numbers_of(one.access) for one in found)
         sets = _united(self.sets_of(one.access) for one in found)
         return Group(leaves, deciding, alignment, residue, numbers, sets, is_short, config.sets)
 
-    def _alignment(self, access: Access, told: Told) -> Residue:
-        """A power of two modulo which the variable part is known, and its residue; ``told`` is what facts say."""
+    def _is_short(self, span_bytes: int) -> bool:
+        """Whether no two lines of so many bytes are in one set."""
+        return span_bytes <= (self._config.sets - 1) * self._config.line_bytes
+
+    def _alignment(self, access: Access, told: Told, address: _Address | None = None) -> Residue:
+        """A power of two modulo which the variable part is known, and its residue; ``told`` is what facts say.
+
+        All of the address that is not constant is variable, or what ``address`` has.
+        """
         known, residue = self._config.line_bytes, 0
         for factor, term, part in access.parts:
+            if address is not None and address.is_folded and not is_unknown(factor, part):
+                continue
             own = (
                 self._residues.of_unknown(term, told[term])
                 if term is not None and term in told
@@ -307,6 +411,10 @@ class Lines:
         if self._sets_by_parts(access) is not None:
             return "static"
         return "any" if told.sets is None and told.extent is None else "told"
+
+    def visit_of(self, access: Access) -> Visit | None:
+        """What a flow fact says of how often the call has visited the line of ``access``."""
+        return self._pointers.of(access.instruction_address).visit
 
     def observable(self, access: Access) -> StridedInterval:
         """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.
@@ -373,6 +481,16 @@ class Lines:
         line_bytes = self._config.line_bytes
         numbers = range(low // line_bytes, (high + access.size_bytes - 1) // line_bytes + 1)
         return frozenset(numbers) if len(numbers) <= self._config.sets else None
+
+
+def _extent(found: Iterable[_Seen]) -> tuple[int, int]:
+    """Where the first access begins and the last one ends, beyond the variable part."""
+    places = [(one.address.constant, one.address.extent + one.access.size_bytes) for one in found]
+    return min(low for low, _ in places), max(low + size for low, size in places)
+
+
+def _plain(address: Linear) -> _Address:
+    return _Address(tuple(address.coefficients.items()), signed(address.bits, address.constant))
 
 
 def _covers(wide: Group, narrow: Group) -> bool:

@@ -2,14 +2,16 @@
 
 *Soundness:* a fact speaks of numbers at an access. It holds of them until one of their leaves may have another value:
 where it is defined, and behind an edge that is silent about it (`values.brought_back`). Where paths meet it must hold
-on all of them. An access that may not have taken place tells nothing of what is behind it; nor does more hold behind it
-than runs are held against, which show the address, and not the numbers that it is the sum of (`_shown`).
+on all of them; of a number that gets a new name there is told what is told of the numbers that it may be. An access
+that may not have taken place tells nothing of what is behind it; nor does more hold behind it than runs are held
+against, which show the address, and not the numbers that it is the sum of (`_shown`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
+from typing import NamedTuple
 
 from wcet_probe.analyzer.memory_facts import PointerFacts
 from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, joined
@@ -25,7 +27,14 @@ Told = Mapping[Term, Residue]
 """The classes of terms."""
 
 
-def told_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, tuple[Told, ...]]:
+class ToldOf(NamedTuple):
+    """What is told of the terms of an address: in all, and of it what accesses before have shown."""
+
+    terms: Told
+    shown: Told
+
+
+def told_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, tuple[ToldOf, ...]]:
     """For each access of each point of ``values``, what is told of the terms of its address.
 
     *Soundness:* as said of the module; the iteration only loses knowledge, and ends where nothing is lost.
@@ -37,7 +46,7 @@ def told_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, tupl
         if edge.target != EXIT:
             arriving[edge.target].append(edge)
     order = [point for point in in_order(values.forest) if point in values.states]
-    found: dict[int, tuple[Told, ...]] = {}
+    found: dict[int, tuple[ToldOf, ...]] = {}
     changed = True
     while changed:
         changed = False
@@ -66,6 +75,7 @@ def _met(
                 leaf not in stale[edge] and defined_at(terms[leaf].arguments) != point for leaf in terms.leaves(term)
             )
         }
+        | _brought(values, edge, behind[edge.source])
         for edge in edges
         if edge.source in behind
     ]
@@ -74,12 +84,28 @@ def _met(
     return {term: reduce(joined, (way[term] for way in ways)) for term in set.intersection(*map(set, ways))}
 
 
-def _through(values: Values, pointers: PointerFacts, point: int, told: Told) -> tuple[tuple[Told, ...], Told]:
+def _brought(values: Values, edge: Edge, told: Told) -> dict[Term, Residue]:
+    """What is told of the leaves that are defined where ``edge`` leads to: a number that is told of, and a constant.
+
+    *Soundness:* such a leaf is what its location holds on the edge, so it comes from what that comes from.
+    """
+    terms, state = values.terms, values.edges[edge].state
+    found: dict[Term, Residue] = {}
+    for location, leaf in values.states[edge.target].locations.items():
+        if terms[leaf].arguments[:2] == ("phi", (edge.target,)):
+            held = state.read(location)
+            parts = {} if held is None else terms.linear(held).coefficients
+            if len(parts) == 1 and parts.keys() <= told.keys():
+                found[leaf] = told[next(iter(parts))]
+    return found
+
+
+def _through(values: Values, pointers: PointerFacts, point: int, told: Told) -> tuple[tuple[ToldOf, ...], Told]:
     known = dict(told)
-    found: list[Told] = []
+    found: list[ToldOf] = []
     for access in values.accesses[point]:
         own = {term: _sharper(known.get(term), told) for term, told in told_of(access, pointers).items()}
-        found.append(own)
+        found.append(ToldOf(own, {term: known[term] for term in own if term in known}))
         if access.is_certain and access.pointer is not None:
             shown = _shown(access)
             known |= {term: _sharper(known.get(term), told.modulo(shown)) for term, told in own.items()}

@@ -37,6 +37,7 @@ class Access:
     ``parts``: factor, term and value of each (`Terms.linear`), without the term of a choice where one of its parts is
     known to be in a range. An access that is not ``is_certain`` may also not take place where its instruction is
     executed. One that ``is_leaving`` takes place only where control then goes elsewhere than to the next instruction.
+    Where one ``has_stack_part``, a part of its address is an offset from the stack pointer at entry.
     """
 
     instruction_address: int
@@ -49,6 +50,7 @@ class Access:
     parts: tuple[tuple[int, Term | None, StridedInterval], ...]
     is_certain: bool
     is_leaving: bool = False
+    has_stack_part: bool = False
 
 
 @dataclass(slots=True)
@@ -318,8 +320,9 @@ class _Run:
                 (factor, part if self._is_unknown(state, part) else None, state.value(part))
                 for part, factor in form.coefficients.items()
             )
+            has_stack_part = any(state.base(part) is Base.STACK for part in form.coefficients)
             place = self._instruction.address, is_store, base, offset, size_bytes
-            self._accesses(Access(*place, lasting, form.constant, parts, is_certain, is_leaving))
+            self._accesses(Access(*place, lasting, form.constant, parts, is_certain, is_leaving, has_stack_part))
 
     def _is_unknown(self, state: State, term: Term) -> bool:
         """Whether nothing is known of what ``term`` chooses from, constants apart."""

@@ -1,14 +1,20 @@
 """A search for contradictions: random programs, all that is proved of them held against runs on random words."""
 
 import random
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
 from tests.path_check import Proved, attack, check_emulated, proved
 from tests.random_programs import arguments, source
 from tests.support import TARGETS, assembler, guest_of
+from wcet_probe.analyzer.concrete import DataAccess
 from wcet_probe.catalog import load_target
-from wcet_probe.errors import AnalysisError
+from wcet_probe.contradiction import check_accesses
+from wcet_probe.errors import AnalysisError, ContradictionError
+from wcet_probe.model.proof import AccessRange
+from wcet_probe.model.target import MemoryRange
 
 FUNCTIONS = 12
 LONGEST = 100_000
@@ -57,6 +63,34 @@ def test_registers_are_held_against_all_copies_of_a_block():
     assert len({(block.address, block.context) for block in proof.bound.worst_path}) == len(proof.bound.worst_path)
     for argument in (0, 1):
         attack(proof, argument)
+
+
+FIRST, AGAIN, ELSEWHERE = 0x100, 0x104, 0x108
+"""Instructions: of a first visit, of one again, and of a store of which no fact speaks."""
+
+
+@pytest.mark.parametrize(
+    ("accesses", "holds"),
+    [
+        ([(FIRST, 64), (AGAIN, 92)], True),
+        ([(FIRST, 64), (ELSEWHERE, 128), (AGAIN, 64)], True),
+        ([(FIRST, 64), (AGAIN, 96)], False),
+        ([(FIRST, 64), (ELSEWHERE, 88), (AGAIN, 64)], False),
+        ([(FIRST, 64), (ELSEWHERE, 88), (FIRST, 64), (AGAIN, 64)], True),
+        ([(AGAIN, 64)], False),
+    ],
+)
+def test_visits_are_held_against_runs(accesses, holds):
+    target = load_target("mpc603e")
+    image = guest_of(assembler({"f": "blr"}, target), target).image
+    visits = {FIRST: "first", AGAIN: "again", ELSEWHERE: ""}
+    allowed = tuple(AccessRange(at, (), at == ELSEWHERE, "number", 0, 4, 99, 4, visit=visits[at]) for at in visits)
+    made = [DataAccess(step, at, to, 4, at == ELSEWHERE) for step, (at, to) in enumerate(accesses)]
+    expected = nullcontext() if holds else pytest.raises(ContradictionError, match="against a fact about visits")
+    with expected:
+        check_accesses(
+            SimpleNamespace(accesses=allowed), made, image, target, frames=MemoryRange(4096, 64), subject="a test"
+        )
 
 
 @pytest.mark.slow

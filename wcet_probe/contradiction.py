@@ -97,6 +97,8 @@ def check_accesses(
     Raises:
         ContradictionError: an access is elsewhere.
     """
+    visited: set[int] = set()
+    line_bytes = target.dcache.line_bytes if target.dcache else 1
     allowed: dict[tuple[int, bool], list[AccessRange]] = {}
     for access in bound.accesses:
         allowed.setdefault((access.address, access.is_store), []).append(access)
@@ -108,6 +110,9 @@ def check_accesses(
             not one.is_store or one.address not in frames or any(each.base != "number" for each in ranges)
         ),
         "across a cache line, against the assumption alignment": lambda one, _: not _crosses(one, target),
+        "in a line that was not loaded from on a first visit, or was stored to since, against a fact about visits": (
+            lambda one, ranges: one.address // line_bytes in visited or any(each.visit != "again" for each in ranges)
+        ),
     }
     for one in accesses:
         ranges = allowed.get((one.instruction_address, one.is_store), [])
@@ -118,6 +123,10 @@ def check_accesses(
                     f"the {what} at {image.location(one.instruction_address)} accessed {one.address:#010x} in "
                     f"{subject}, {reason}"
                 )
+        if one.is_store:
+            visited -= {one.address // line_bytes, (one.address + one.size_bytes - 1) // line_bytes}
+        if any(each.visit == "first" for each in ranges):
+            visited.add(one.address // line_bytes)
 
 
 def register_check(

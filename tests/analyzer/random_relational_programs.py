@@ -98,6 +98,89 @@ def random_walk(random: Random) -> Program:
     return replace(program, variables=(*rest, moving, loaded), steps=steps)
 
 
+def random_copies(random: Random) -> Program:
+    """As of `random_sweep`, but with one access of the sweep in both branches of the loop, or in some of its blocks."""
+    program = random_sweep(random)
+    loop = range(program.variables[3].point or 0, len(program.steps) - 1)
+    copied = Step(3, random.choice((0, 4)), random.random() < 0.2, is_certain=True, is_named=True)
+    chosen = {point for point in loop if random.random() < 0.6} | ({2, 3} & {*loop})
+
+    def more(point: int, own: tuple[Step, ...]) -> tuple[Step, ...]:
+        place = random.randint(0, len(own))
+        return (*own[:place], copied, *own[place:]) if point in chosen else own
+
+    return replace(program, steps=tuple(more(point, own) for point, own in enumerate(program.steps)))
+
+
+def random_renaming(random: Random) -> Program:
+    """A tiny program whose blocks give new names to what older ones mean, some bytes further, again and again."""
+    sets, told = random.choice((4, 4, 8)), random.choice((8, 16, 16))
+    config = config_of(random.choice(list(Replacement)), random.choice((2, 2, 2, 4)), sets=sets)
+    config = replace(config, line_bytes=LINE_BYTES, write_allocate=random.random() < 0.8)
+    count, edges, _ = _program(random)
+    edges = sorted(set(edges))
+    above = _dominators(count, edges)
+    page = sets * LINE_BYTES
+
+    def argument() -> Variable:
+        low = 16 * page + random.randrange(0, page, LINE_BYTES)
+        if random.random() < 0.5:
+            choices = (low, low + page)
+            return Variable(None, 0, choices, strided.between(32, *choices, page))
+        return Variable(None, 0, tuple(range(16 * page, 18 * page, told)), strided.top(32))
+
+    variables = [argument() for _ in range(3)]
+    steps_of = (0, 0, 0, told, -told, LINE_BYTES, -LINE_BYTES, page // 2, page // 4)
+    for _ in range(random.randint(1, 3)):
+        head = random.randrange(1, count)
+        sources = {}
+        for edge in edges:
+            if edge[1] == head:
+                known = [
+                    n
+                    for n, point in enumerate([*(one.point for one in variables), head])
+                    if point is None or point in above[edge[0]]
+                ]
+                sources[edge] = random.choice([*known, known[-1]]), random.choice(steps_of)
+        variables.append(Variable(head, 0, (0,), strided.top(32), sources))
+
+    offsets = [0, *(random.choice((0, 4, told, LINE_BYTES, 2 * LINE_BYTES)) for _ in range(2))]
+    stores = random.choice((0.0, 0.0, 0.4))
+
+    def step(point: int) -> Step:
+        known = [n for n, one in enumerate(variables) if one.point is None or one.point in above[point]]
+        to = random.choice([0, *known, known[-1]])
+        certain = random.random() < 0.9
+        return Step(to, random.choice(offsets) if to else 0, random.random() < stores, certain, is_named=True)
+
+    steps = tuple(tuple(step(point) for _ in range(random.choice((0, 1, 2, 2, 3)))) for point in range(count))
+    return Program(steps, tuple(edges), tuple(variables), {}, config, told, 2 * sets)
+
+
+def random_index(random: Random) -> Program:
+    """A tiny program with accesses to a pointer and an index of few values, beside those to the pointer alone."""
+    program = random_program(random)
+    count, above = len(program.steps), _dominators(len(program.steps), program.edges)
+    places = [len(block) for block in program.steps]
+    stride = random.choice((1, 4, 4, 8, 12))
+    choices = tuple(range(random.choice((0, 0, 4)), 32, stride))[: random.randint(1, 3)]
+    known = (
+        strided.constant(32, choices[0]) if len(choices) == 1 else strided.between(32, choices[0], choices[-1], stride)
+    )
+    point = random.choice((None, random.randrange(count)))
+    index = Variable(point, 0 if point is None else random.randint(0, places[point]), choices, known)
+    variables, number = (*program.variables, index), len(program.variables)
+
+    def changed(place: int, step: Step) -> Step:
+        usable = point is None or point in above[place]
+        if not usable or not step.is_named or not isinstance(step.to, int) or random.random() < 0.3:
+            return step
+        return replace(step, to=Sum(step.to, number), offset=random.choice((0, 0, 4, 8, 16)))
+
+    steps = tuple(tuple(changed(place, step) for step in block) for place, block in enumerate(program.steps))
+    return replace(program, variables=variables, steps=steps)
+
+
 def told_program(random: Random) -> Program:
     """A tiny program whose facts speak of some accesses only, and hold of some values only; others are to sums."""
     program = random_program(random)
@@ -127,6 +210,31 @@ def told_program(random: Random) -> Program:
     lines = max(program.line_count, far // LINE_BYTES + 3)
     everywhere = random.choice((1, 1, 1, 4))
     return replace(program, steps=steps, variables=variables, told=told, told_bytes=everywhere, line_count=lines)
+
+
+def visiting_program(random: Random) -> Program:
+    """A loop as of `random_sweep` or `random_walk`, some accesses of which visit a line first, and some again."""
+    program = random.choice((random_sweep, random_walk))(random)
+    told = {
+        (point, index): Pointers(program.told_bytes, visit=random.choice(("first", "again")))
+        for point, block in enumerate(program.steps)
+        for index in range(len(block))
+        if random.random() < 0.6
+    }
+    config = replace(program.config, write_back=True, write_allocate=random.random() < 0.7)
+    return replace(program, told=told, config=config)
+
+
+def random_null(random: Random) -> Program:
+    """As of `told_program`, where what meets other pointers may be null."""
+    program = told_program(random)
+
+    def perhaps_null(variable: Variable) -> Variable:
+        edges = sorted(variable.sources)[1:] if random.random() < 0.7 else []
+        nulls = {edge: (None, 0) for edge in edges if random.random() < 0.6}
+        return replace(variable, sources={**variable.sources, **nulls})
+
+    return replace(program, variables=tuple(perhaps_null(one) for one in program.variables))
 
 
 def _loosened(random: Random, variable: Variable) -> Variable:

@@ -24,7 +24,8 @@ from wcet_probe.analyzer.forest import loop_forest
 from wcet_probe.analyzer.held_lines import held_lines
 from wcet_probe.analyzer.ipet import solve
 from wcet_probe.analyzer.memory_facts import PointerFacts, Pointers
-from wcet_probe.analyzer.relational_cache import LineAccess, RelationalAnalysis, analyze
+from wcet_probe.analyzer.relational_analysis import RelationalAnalysis, analyze
+from wcet_probe.analyzer.relational_cache import LineAccess
 from wcet_probe.analyzer.shared_misses import Shared, Stays, shared_misses
 from wcet_probe.analyzer.state import Base, Location, State
 from wcet_probe.analyzer.strided import StridedInterval
@@ -56,14 +57,14 @@ class Variable:
     """``point`` and ``place`` say which block loads it, before which of its accesses; no point: an argument.
 
     ``choices`` are the values that it may have. ``range`` is what the analysis is told of them. Where there are
-    ``sources``, it is not loaded, but is on each edge to ``point`` another variable plus a constant.
+    ``sources``, it is not loaded, but is on each edge to ``point`` another variable, or none, plus a constant.
     """
 
     point: int | None
     place: int
     choices: tuple[int, ...]
     range: StridedInterval
-    sources: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    sources: Mapping[tuple[int, int], tuple[int | None, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,8 @@ class View:
             state.locations[location] = self.terms.constant(0, 32) if number in silent else leaf
             if edge in (sources := self.program.variables[number].sources):
                 source, constant = sources[edge]
-                term = self.terms.apply("INT_ADD", (self.leaves[source], self.terms.constant(constant, 32)), 32)
+                held = self.terms.constant(0, 32) if source is None else self.leaves[source]
+                term = self.terms.apply("INT_ADD", (held, self.terms.constant(constant, 32)), 32)
                 state.locations[location] = self.terms.constant(0, 32) if term is None else term
             if number not in silent and not self.program.variables[number].range.is_top:
                 state.known[leaf] = self.program.variables[number].range
@@ -342,6 +344,7 @@ class Run:
         self.cycles = 0
         self.points: Counter[int] = Counter()
         self.taken: Counter[tuple[int, int]] = Counter()
+        self.visited: set[int] = set()
         self._fill = program.target.memory.line_cycles(LINE_BYTES)
         self._single = program.target.memory.single_cycles
 
@@ -357,8 +360,17 @@ class Run:
                 address = self._address(step)
                 if address not in self.program.view.lines.observable(self.program.view.accesses[point][index]):
                     raise BrokenFactError
+                self._visit(step, address // LINE_BYTES, self.program.told.get((point, index)))
                 yield Event(point, index, *self._access(step, address))
         self._define(own, _NOWHERE)
+
+    def _visit(self, step: Step, line: int, told: Pointers | None) -> None:
+        if told and told.visit == "again" and line not in self.visited:
+            raise BrokenFactError
+        if step.is_store:
+            self.visited.discard(line)
+        if told and told.visit == "first":
+            self.visited.add(line)
 
     def leave(self, point: int) -> int | None:
         """Take an edge that can be taken."""
@@ -373,7 +385,7 @@ class Run:
         for number, variable in enumerate(self.program.variables):
             if edge in variable.sources:
                 source, constant = variable.sources[edge]
-                self.now.values[number] = before[source] + constant
+                self.now.values[number] = (0 if source is None else before[source]) + constant
         return edge[1]
 
     def _can(self, edge: tuple[int, int]) -> bool:

@@ -46,11 +46,22 @@ def test_a_pointer_fact_without_functions_speaks_of_all_accesses():
     assert odd.of(0x1234) == Pointers(8, remainder=4)
 
 
+@pytest.mark.parametrize(("line_bytes", "visit"), [(16, "again"), (32, "again"), (64, None)])
+def test_visits_are_told_of_lines_that_are_small_enough(line_bytes, visit):
+    facts = f'[[pointer]]\nmultiple_of = 4\nvisit = "again"\nvisit_line_bytes = "8 * n + 8"\n{BECAUSE}'
+    parameters = {"n": 3, "cache_line_bytes": line_bytes}
+    found = pointer_facts(parse_facts("f.toml", facts), index_sources({}), None, parameters)
+    assert found.of(0x1234) == Pointers(4, visit=visit)
+
+
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
         (f"[[pointer]]\nmultiple_of = 12\n{BECAUSE}", "12 is no power of two"),
         (f"[[pointer]]\nmultiple_of = 8\nremainder = 8\n{BECAUSE}", "give one from 0 to 7"),
+        (f'[[pointer]]\nmultiple_of = 8\nvisit = "often"\n{BECAUSE}', "give 'first' or 'again'"),
+        (f'[[pointer]]\nmultiple_of = 8\nvisit = "again"\n{BECAUSE}', "give it with visit = 'again', and only then"),
+        (f"[[pointer]]\nmultiple_of = 8\nvisit_line_bytes = 8\n{BECAUSE}", "give it with visit = 'again'"),
         (f"[[pointer]]\nmultiple_of = 8\n{BECAUSE}[[pointer]]\nmultiple_of = 16\n{BECAUSE}", "name those it speaks of"),
     ],
 )

@@ -11,21 +11,33 @@ from random import Random
 import pytest
 
 from tests.analyzer.concrete_caches import config_of
-from tests.analyzer.random_relational_programs import random_program, random_sweep, random_walk, told_program
+from tests.analyzer.random_relational_programs import (
+    random_copies,
+    random_index,
+    random_null,
+    random_program,
+    random_renaming,
+    random_sweep,
+    random_walk,
+    told_program,
+    visiting_program,
+)
 from tests.analyzer.relational_programs import (
     BrokenFactError,
     Choice,
     Program,
     Run,
     Step,
+    Sum,
     Variable,
     bound_of,
     most_events,
 )
-from wcet_probe.analyzer import held_lines, relational_cache, strided
+from wcet_probe.analyzer import data_misses, held_lines, relational_analysis, relational_cache, strided
 from wcet_probe.analyzer.cache_domains import effective_ways
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.memory_facts import Pointers
+from wcet_probe.analyzer.relational_analysis import analyze
 from wcet_probe.analyzer.relational_cache import (
     RelationalCache,
 )
@@ -156,6 +168,22 @@ def test_no_run_refutes_what_facts_about_some_accesses_make_of_it():
     assert counts["call"] > 500
 
 
+def test_no_run_refutes_what_facts_about_visits_make_of_write_backs():
+    counts = campaign("visits", 3000, 6, visiting_program)
+    assert counts["bound"] > 300
+
+
+def test_runs_refute_that_first_visits_make_no_write_backs(monkeypatch):
+    right = data_misses._Costs._fills
+
+    def wrong(costs, name, misses, events):
+        return right(costs, name, {} if name == "write-backs:visits" else misses, events)
+
+    monkeypatch.setattr(data_misses._Costs, "_fills", wrong)
+    with pytest.raises(AssertionError):
+        campaign("visits", 3000, 6, visiting_program)
+
+
 def limits_campaign(
     seed: str, programs: int, runs: int, make: Callable[[Random], Program] = told_program
 ) -> Counter[str]:
@@ -175,6 +203,22 @@ def test_no_run_refutes_many_limits_of_shared_misses():
     limits_campaign("slow", 20_000, 6)
     limits_campaign("slow", 20_000, 12, random_sweep)
     limits_campaign("slow", 20_000, 12, random_walk)
+
+
+_LATER = [random_renaming, random_copies, random_index, random_null]
+
+
+@pytest.mark.parametrize("make", _LATER)
+def test_no_run_refutes_what_is_said_of_new_names_copies_indices_and_null_pointers(make):
+    assert campaign("quick", 500, 6, make)["hit"] > 20
+    assert limits_campaign("quick", 60, 6, make)["limits"] > 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", _LATER)
+def test_no_run_refutes_much_of_what_is_said_of_new_names_copies_indices_and_null_pointers(make):
+    campaign("slow", 100_000, 12, make)
+    limits_campaign("slow", 5000, 12, make)
 
 
 def _one_more(config):
@@ -241,7 +285,8 @@ def test_no_run_refutes_half_a_million_verdicts(part):
 
 
 def test_the_order_of_iteration_decides_nothing(monkeypatch):
-    in_order = relational_cache.in_order
+    """Of verdicts; what is known of ages where paths meet is not always the same."""
+    in_order = relational_analysis.in_order
     for seed in range(120):
         program = random_program(Random(seed))
         expected = program.view.analysis
@@ -253,10 +298,10 @@ def test_the_order_of_iteration_decides_nothing(monkeypatch):
                 return points
 
             with monkeypatch.context() as patch:
-                patch.setattr(relational_cache, "in_order", order)
+                patch.setattr(relational_analysis, "in_order", order)
                 view = program.view
-                found = relational_cache.analyze(view.values, view.lines, view.named, program.config, view.sweeps.found)
-                assert found == expected
+                found = analyze(view.values, view.lines, view.named, program.config, view.sweeps.found)
+                assert found.verdicts == expected.verdicts
 
 
 # ------------------------------------------------------------------------------------------------------ single programs
@@ -353,6 +398,96 @@ def test_a_name_that_no_access_has_shown_to_be_right_gives_no_further_name(last)
         line_count=24,
     )
     worst(replace(program, told={(2, 0): Pointers(16), (3, 0): last, (3, 1): last}))
+
+
+ANYWHERE = Variable(None, 0, tuple(range(0, 512, 16)), ARGUMENT)
+FAR = {"policy": "lru", "ways": 2, "line_count": 300}
+
+
+def in_one_set(*choices: int) -> Variable:
+    return Variable(None, 0, choices, strided.between(32, choices[0], choices[-1], choices[1] - choices[0]))
+
+
+def before_and_behind(first, inside, variables, *, told=None, edges=((0, 1), (1, 2)), **more) -> Program:
+    """Block 0, block 1, and block 2 with an access to variable 0, which must not be said to hit."""
+    program = program_of([first, inside, (read(0),)], edges, variables, **{**FAR, **more})
+    program = replace(program, told=told or {})
+    assert not program.view.analysis.verdicts[2][0].is_hit
+    return program
+
+
+@pytest.mark.parametrize("move", [48, 64, -64])
+@pytest.mark.parametrize("policy", ["lru", "fifo"])
+def test_lines_that_names_meant_in_many_rounds_are_many(move, policy):
+    """Block 1 moves on in each round: what its name meant one round ago is near, but not what it meant before."""
+    moving = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (1, 0), (1, 1): (2, move)})
+    again = ((0, 1), (1, 1), (1, 2))
+    worst(before_and_behind((read(0),), (read(2),), [ANYWHERE, ANYWHERE, moving], edges=again, policy=policy, sets=8))
+
+
+def test_lines_that_move_on_and_come_back_are_one():
+    """Two loops' values: one is what the other was, and that is it again, so that all lines stay near."""
+    one = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (1, 0), (2, 1): (3, -16)})
+    other = Variable(2, 0, (0,), ARGUMENT, {(1, 2): (2, 16)})
+    program = program_of(
+        [(read(0),), (read(2),), (read(3, -16),), (read(0),)],
+        [(0, 1), (1, 2), (2, 1), (2, 3)],
+        [ANYWHERE, ANYWHERE, one, other],
+        ways=2,
+        sets=8,
+        line_count=64,
+    )
+    assert program.view.analysis.verdicts[3][0].is_hit
+    worst(program)
+
+
+def test_a_group_that_may_be_in_more_sets_than_the_one_before_is_counted_anew():
+    """Variables 1 and 2 are in different sets, so that one line is younger; variable 3 is in that of variable 2."""
+    same = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (1, 0)})
+    variables = [ANYWHERE, in_one_set(0, 64), in_one_set(16, 80), same]
+    worst(before_and_behind((read(0), read(1), read(2)), (read(3, 16), read(3)), variables), 2000)
+
+
+def test_a_line_is_of_no_group_that_is_in_fewer_sets():
+    """Variable 1 and 16 bytes is in the set of variable 2; its new name is only read in the set before."""
+    same = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (1, 0)})
+    first, pointer = replace(ANYWHERE, choices=(128,)), replace(ANYWHERE, choices=(16, 336))
+    variables = [pointer, first, in_one_set(16, 80), same, in_one_set(208, 272)]
+    told = {(1, 0): Pointers(16, sets=frozenset({0}))}
+    blocks = (read(0), read(1, 16), read(2)), (read(3), read(4))
+    worst(before_and_behind(*blocks, variables, told=told, ways=3), 2000)
+
+
+def test_what_is_told_of_one_pointer_is_not_told_of_another_one():
+    """Block 1 reads variable 2, that variable 1 has become; only variable 0 is known to be a multiple of 16."""
+    loose = replace(ANYWHERE, choices=tuple(range(0, 512, 4)))
+    same = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (1, 0)})
+    blocks = [(read(0),), (read(2), read(2, 12)), ()]
+    program = program_of(blocks, [(0, 1), (1, 2)], [ANYWHERE, loose, same], told_bytes=4, line_count=40)
+    program = replace(program, told={(0, 0): Pointers(16)})
+    assert not program.view.analysis.verdicts[1][1].is_hit
+    worst(program)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_what_a_pointer_has_become_is_told_of_where_all_that_it_comes_from_is(is_told):
+    """Block 3 reads variable 2: variable 0 or 1 by the way, both multiples of 16; a fact may tell it of one only."""
+    one, other = ANYWHERE, ANYWHERE if is_told else replace(ANYWHERE, choices=tuple(range(0, 512, 4)))
+    same = Variable(3, 0, (0,), ARGUMENT, {(1, 3): (0, 0), (2, 3): (1, 16)})
+    blocks = [(), (read(0),), (read(1),), (read(2), read(2, 12)), ()]
+    edges = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)]
+    program = program_of(blocks, edges, [one, other, same], told_bytes=4, line_count=40)
+    told = {(1, 0): Pointers(16)} | ({(2, 0): Pointers(16)} if is_told else {})
+    program = replace(program, told=told)
+    assert program.view.analysis.verdicts[3][1].is_hit == is_told
+    worst(program)
+
+
+def test_a_sum_with_a_new_value_has_no_name_by_the_old_one():
+    """Variables 1 and 2 are added; block 1 has another name for the one, and loads the other anew."""
+    far = Variable(1, 0, tuple(range(0, 512, 64)), ARGUMENT)
+    same = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (1, 0)})
+    worst(before_and_behind((read(0), read(Sum(1, 2))), (read(Sum(3, 2)),), [ANYWHERE, ANYWHERE, far, same]), 2000)
 
 
 @pytest.mark.parametrize("ways", [2, 3])

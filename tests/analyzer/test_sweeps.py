@@ -63,14 +63,28 @@ def test_stores_that_do_not_fill_sweep_nothing_and_evict_nothing():
 
 
 def sweeping_points(program: Program) -> set[int]:
-    return {point for sweep in program.view.sweeps.found for point in sweep.points}
+    return {point for sweep in program.view.sweeps.found for points in sweep.points.values() for point in points}
 
 
-def test_only_what_is_executed_in_every_round_sweeps():
-    blocks = ((), (step(1),), (step(1),), (step(1),), ())
-    assert sweeping_points(program_of(*blocks, edges=TWO_WAYS, moves=((2, 4), (3, 4)))) == {1}
-    view = program_of((), (step(1, is_certain=False),), ()).view
-    assert view.named[1][0].swept is None
+@pytest.mark.parametrize(
+    ("where", "points"), [({1}, {1}), ({1, 2}, {1, 2}), ({2, 3}, {2, 3}), ({2}, set()), ({1, 2, 3}, {1, 2, 3})]
+)
+def test_only_lines_that_are_accessed_in_every_round_are_swept(where, points):
+    """Blocks 2 and 3 are the two ways of a round."""
+    blocks = tuple((step(1),) if block in where else () for block in range(5))
+    assert sweeping_points(program_of(*blocks, edges=TWO_WAYS, moves=((2, 4), (3, 4)))) == points
+
+
+def test_a_sweep_of_two_copies_misses_as_often_as_one():
+    """Block 2 or 3 is executed in a round: here, 40 times block 3."""
+    program = program_of((), (), (step(1),), (step(1),), (), edges=TWO_WAYS, moves=((2, 4), (3, 4)))
+    taken = Counter({(0, 1): 1, (1, 3): 40, (3, 1): 39, (3, 4): 1})
+    run = SimpleNamespace(points=Counter({0: 1, 1: 40, 3: 40, 4: 1}), taken=taken)
+    assert bound_of(program.view.data, run) == swept(40, 4)
+
+
+def test_an_access_that_may_not_take_place_sweeps_nothing():
+    assert program_of((), (step(1, is_certain=False),), ()).view.named[1][0].swept is None
 
 
 @pytest.mark.parametrize("moves", [((2, 4), (3, -4)), ((2, 0), (3, 0)), ((2, 1 << 20), (3, 4))])
@@ -83,10 +97,10 @@ def test_no_sweep_in_both_directions_nor_in_none_nor_by_leaps(moves):
     ("to", "edge", "silent", "points"),
     [
         (1, (1, 2), 1, set()),
-        (1, (2, 1), 0, {1}),
+        (1, (2, 1), 0, {1, 2, 3}),
         (Sum(1, 0), (2, 1), 0, set()),
-        (Sum(1, 0), (0, 1), 0, {1}),
-        (1, (3, 4), 1, {1}),
+        (Sum(1, 0), (0, 1), 0, {1, 2, 3}),
+        (1, (3, 4), 1, {1, 2, 3}),
     ],
 )
 def test_no_sweep_by_a_value_that_is_brought_back_in_a_round(to, edge, silent, points):

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from tests.analyzer.concrete_caches import config_of
 from tests.analyzer.random_relational_programs import random_program
 from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Sum, Variable
+from tests.support import assembler, guest_of
+from tests.test_cache_soundness import analysed
 from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.memory_facts import Pointers
-from wcet_probe.analyzer.symbolic_lines import Group, most_in_one_set
+from wcet_probe.analyzer.memory_facts import PointerFacts, Pointers
+from wcet_probe.analyzer.symbolic_lines import Group, Lines, most_in_one_set
 from wcet_probe.analyzer.terms import Linear
+from wcet_probe.catalog import load_target
 from wcet_probe.model.target import MemoryRange
 
 SETS = 4
@@ -175,3 +178,14 @@ def test_sets_and_observable_addresses_hold_for_all_values():
                     assert address in told
                     checked += 1
     assert checked > 2000
+
+
+def test_an_index_into_the_stack_is_measured_from_the_stack_pointer():
+    """Both accesses have the same index; one of them is to so much more than the stack pointer."""
+    target = load_target("mpc603e")
+    body = "stwu 1, -64(1)\n lbzx 7, 1, 3\n lbz 8, -64(3)\n addi 1, 1, 64\n blr"
+    values = analysed(guest_of(assembler({"f": body}, target), target), "f").prepared.values
+    assert target.dcache is not None
+    lines = Lines(values, target.dcache, PointerFacts(Pointers(4), {}))
+    _, indexed, plain = values.accesses[0]
+    assert lines.of_access(indexed) != lines.of_access(plain)
