@@ -35,7 +35,7 @@ def _paper_layout(request: HeapRequest) -> tuple[list[int], range]:
     count = size.different_blocks
     require(request, count >= 4)
     sizes = [size.least] * (2 * count - 1)
-    sizes[::2] = [size.least + size.alignment * i for i in range(count)]
+    sizes[::2] = [size.least + size.granule * i for i in range(count)]
     return sizes, range(0, 2 * count, 2)
 
 

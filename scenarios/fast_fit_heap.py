@@ -17,9 +17,18 @@ _LEFT, _RIGHT = 4, 8
 _END_OFFSET, _ROOT_OFFSET = 4, 8
 
 
+def _granule(values: Mapping[str, int]) -> int:
+    """Bytes that sizes are multiples of."""
+    return max(values["granule"], values["alignment"])
+
+
+def _rounded_up(size: int, granule: int) -> int:
+    return -(-size // granule) * granule
+
+
 def _least(values: Mapping[str, int]) -> int:
-    """Bytes of the least block: a multiple of the alignment."""
-    return -(-values["minimum-block"] // values["alignment"]) * values["alignment"]
+    """Bytes of the least block."""
+    return _rounded_up(values["minimum-block"], _granule(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +36,7 @@ class Sizes:
     """Sizes of a build, and what a heap holds.
 
     Attributes:
-        alignment: of payloads and sizes.
+        granule: of sizes.
         least: the least block.
         least_rest: the least rest that a block is split for.
         closing: a used block at the lower end of the heap, which is allocated last: where the least rest is larger than
@@ -35,7 +44,7 @@ class Sizes:
         usable: bytes of the heap that hold the other blocks.
     """
 
-    alignment: int
+    granule: int
     least: int
     least_rest: int
     closing: int
@@ -45,11 +54,11 @@ class Sizes:
     def of(cls, request: HeapRequest) -> Sizes:
         """Of the allocator and the heap of ``request``."""
         values = request.allocator.values
-        alignment, least = values["alignment"], _least(values)
-        lost = alignment if alignment > HEADER_BYTES else 0
-        least_rest = max(least, values["split-threshold"])
+        granule, least = _granule(values), _least(values)
+        usable = (request.heap_bytes - values["alignment"] + HEADER_BYTES) // granule * granule
+        least_rest = max(least, _rounded_up(values["split-threshold"], granule))
         closing = least_rest if least_rest > least else 0
-        return cls(alignment, least, least_rest, closing, request.heap_bytes - lost - closing)
+        return cls(granule, least, least_rest, closing, usable - closing)
 
     @property
     def equal_blocks(self) -> int:
@@ -60,8 +69,8 @@ class Sizes:
     def different_blocks(self) -> int:
         """Most free blocks of different sizes, with fences."""
         count, taken = 0, -self.least
-        while taken + 2 * self.least + count * self.alignment <= self.usable:
-            taken += 2 * self.least + count * self.alignment
+        while taken + 2 * self.least + count * self.granule <= self.usable:
+            taken += 2 * self.least + count * self.granule
             count += 1
         return count
 
@@ -155,8 +164,8 @@ def state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
 
 def _malloc_walks(words: Words, root: int, values: Mapping[str, int], request_bytes: int) -> dict[str, int | str]:
     """The search, and the merging below the node that leaves or moves down."""
-    alignment, least = values["alignment"], _least(values)
-    size = max(least, -(-(request_bytes + HEADER_BYTES) // alignment) * alignment)
+    least = _least(values)
+    size = max(least, _rounded_up(request_bytes + HEADER_BYTES, _granule(values)))
     heap, base = words.words, words.base_address
     node, searched = root, 1
     while True:

@@ -59,8 +59,8 @@ def _search_plan(request: HeapRequest, *, to_left: bool) -> ScenarioPlan:
 
 def _merge_plan(request: HeapRequest) -> ScenarioPlan:
     size = Sizes.of(request)
-    root = size.least + size.alignment
-    count = (size.usable - size.alignment + size.least) // (2 * size.least)
+    root = size.least + size.granule
+    count = (size.usable - size.granule + size.least) // (2 * size.least)
     require(request, count >= 4)
     sizes = [size.least] * (2 * count - 1)
     sizes[-3] = root
@@ -83,15 +83,15 @@ def _merge_plan(request: HeapRequest) -> ScenarioPlan:
             "height of the tree": count - 1,
             "bytes of the largest": root,
         },
-        driver=f"nodes = floor({usable_text(request)} - {size.alignment} + M) / 2M) - 1, M = {size.least}",
+        driver=f"nodes = floor({usable_text(request)} - {size.granule} + M) / 2M) - 1, M = {size.least}",
         driver_value=count - 1,
     )
 
 
 def _demote_plan(request: HeapRequest, *, to_left: bool) -> ScenarioPlan:
     size = Sizes.of(request)
-    below = size.least_rest + size.alignment
-    cut = below + size.alignment
+    below = size.least_rest + size.granule
+    cut = below + size.granule
     root = cut + size.least_rest
     count = (size.usable - root) // (below + size.least)
     require(request, count >= 2)

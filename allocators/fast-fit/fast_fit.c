@@ -3,10 +3,12 @@
 #include "fast_fit.h"
 
 #define ALIGNMENT FAST_FIT_ALIGNMENT_BYTES
+#define GRANULE FAST_FIT_GRANULE_BYTES
 #define LEAST FAST_FIT_LEAST
 #define USED_BIT FAST_FIT_USED_BIT
 
 _Static_assert(FAST_FIT_ALIGNMENT == 4 || FAST_FIT_ALIGNMENT == 8, "the alignment is 4 or 8");
+_Static_assert((GRANULE & (GRANULE - 1)) == 0, "the granule is a power of two");
 _Static_assert(LEAST >= sizeof(struct fast_fit_block), "the least block holds the links");
 _Static_assert(offsetof(struct fast_fit_block, left) == FAST_FIT_WORD, "the payload is behind the header");
 
@@ -58,21 +60,23 @@ static inline block_t *block_of(void *payload)
 /* From `node` along right links, past all nodes of at least `size` bytes. Returns the link to the first that is smaller. */
 static inline block_t **along_right(block_t *node, size_t size)
 {
-    block_t **link = &node->right;
-
-    for (node = *link; node != NULL && node_size(node) >= size; node = *link) /* loop: right */
-        link = &node->right;
-    return link;
+    for (;;) { /* loop: right */
+        block_t *next = right_of(node);
+        if (next == NULL || node_size(next) < size)
+            return &node->right;
+        node = next;
+    }
 }
 
 /* The same along left links, past all nodes of more than `size` bytes. */
 static inline block_t **along_left(block_t *node, size_t size)
 {
-    block_t **link = &node->left;
-
-    for (node = *link; node != NULL && node_size(node) > size; node = *link) /* loop: left */
-        link = &node->left;
-    return link;
+    for (;;) { /* loop: left */
+        block_t *next = left_of(node);
+        if (next == NULL || node_size(next) <= size)
+            return &node->left;
+        node = next;
+    }
 }
 
 /* Puts the subtrees of the node *link, merged, in its place. */
@@ -170,27 +174,36 @@ static inline void insert(block_t *block, size_t size)
 static inline block_t **find(size_t size)
 {
     block_t **link = &fast_fit_control.root;
+    block_t *node = *link;
 
     for (;;) { /* loop: better */
-        block_t *node = *link;
         block_t *left = left_of(node);
         block_t *right = right_of(node);
         if (left == NULL) {
-            if (size_of(right) < size)
+            if (right == NULL || node_size(right) < size)
                 return link;
             link = &node->right;
+            node = right;
         } else if (right == NULL) {
             if (node_size(left) < size)
                 return link;
             link = &node->left;
+            node = left;
         } else {
             /* point: both */
             size_t left_rest = node_size(left) - size; /* wraps around if the child is too small */
             size_t right_rest = node_size(right) - size;
-            size_t rest = left_rest <= right_rest ? left_rest : right_rest;
-            if (rest >= FAST_FIT_MOST_HEAP)
-                return link;
-            link = rest == left_rest ? &node->left : &node->right;
+            if (left_rest <= right_rest) {
+                if (left_rest >= FAST_FIT_MOST_HEAP)
+                    return link;
+                link = &node->left;
+                node = left;
+            } else {
+                if (right_rest >= FAST_FIT_MOST_HEAP)
+                    return link;
+                link = &node->right;
+                node = right;
+            }
         }
     }
 }
@@ -199,12 +212,12 @@ static inline block_t **find(size_t size)
 
 int fast_fit_init(void *arena, size_t bytes)
 {
-    if (arena == NULL || (((uintptr_t)arena | bytes) & (ALIGNMENT - 1)) != 0)
+    if (arena == NULL || ((uintptr_t)arena & (GRANULE - 1)) != 0 || (bytes & (ALIGNMENT - 1)) != 0)
         return -1;
     if (bytes < FAST_FIT_LEAST_HEAP || bytes > FAST_FIT_MOST_HEAP)
         return -1;
 
-    size_t size = bytes - FAST_FIT_LOST;
+    size_t size = (bytes - FAST_FIT_FIRST_OFFSET) & ~(GRANULE - 1);
     block_t *first = at_offset(arena, FAST_FIT_FIRST_OFFSET);
     fast_fit_control.first = first;
     fast_fit_control.end = at_offset(first, size);
@@ -218,9 +231,9 @@ void *fast_fit_malloc(size_t bytes)
     if (bytes - 1 >= FAST_FIT_MOST_HEAP) /* 0 wraps around to SIZE_MAX */
         return NULL;
 
-    size_t size = (bytes + FAST_FIT_WORD + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
-    if (size < LEAST)
-        size = LEAST;
+    if (bytes < LEAST - FAST_FIT_WORD)
+        bytes = LEAST - FAST_FIT_WORD;
+    size_t size = FAST_FIT_ROUND_UP(bytes + FAST_FIT_WORD);
     if (size_of(fast_fit_control.root) < size)
         return NULL;
 

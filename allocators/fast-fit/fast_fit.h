@@ -24,14 +24,19 @@
 
 /* ------------------------------------------------------------------------------------------ parameters of the build */
 
-/* Bytes on 32-bit targets; all three are twice as much on 64-bit hosts. */
+/* Bytes on 32-bit targets; all four are twice as much on 64-bit hosts. */
 
-/* Of payloads, and of sizes: 4 or 8. */
+/* Of payloads: 4 or 8. */
 #ifndef FAST_FIT_ALIGNMENT
 #define FAST_FIT_ALIGNMENT 8
 #endif
 
-/* The least block, header included: at least 12, rounded up to a multiple of the alignment. */
+/* Of sizes: a power of two, at least the alignment. With 16 or more no node of the tree lies in two lines of a cache. */
+#ifndef FAST_FIT_GRANULE
+#define FAST_FIT_GRANULE 16
+#endif
+
+/* The least block, header included: at least 12, rounded up to a multiple of the granule. */
 #ifndef FAST_FIT_MINIMUM
 #define FAST_FIT_MINIMUM 16
 #endif
@@ -47,18 +52,17 @@
 #define FAST_FIT_SCALED(bytes_of_32_bit_target) ((size_t)(bytes_of_32_bit_target) / 4 * FAST_FIT_WORD)
 
 #define FAST_FIT_ALIGNMENT_BYTES FAST_FIT_SCALED(FAST_FIT_ALIGNMENT)
-#define FAST_FIT_LEAST \
-    FAST_FIT_SCALED((FAST_FIT_MINIMUM + FAST_FIT_ALIGNMENT - 1) / FAST_FIT_ALIGNMENT * FAST_FIT_ALIGNMENT)
+#define FAST_FIT_GRANULE_BYTES \
+    FAST_FIT_SCALED(FAST_FIT_GRANULE > FAST_FIT_ALIGNMENT ? FAST_FIT_GRANULE : FAST_FIT_ALIGNMENT)
+#define FAST_FIT_ROUND_UP(bytes) (((bytes) + FAST_FIT_GRANULE_BYTES - 1) & ~(FAST_FIT_GRANULE_BYTES - 1))
+#define FAST_FIT_LEAST FAST_FIT_ROUND_UP(FAST_FIT_SCALED(FAST_FIT_MINIMUM))
 #define FAST_FIT_LEAST_REST \
     (FAST_FIT_SCALED(FAST_FIT_SPLIT) > FAST_FIT_LEAST ? FAST_FIT_SCALED(FAST_FIT_SPLIT) : FAST_FIT_LEAST)
 
 /* Where the first block starts, so that payloads are aligned: a word below a multiple of the alignment. */
 #define FAST_FIT_FIRST_OFFSET (FAST_FIT_ALIGNMENT_BYTES - FAST_FIT_WORD)
 
-/* As many bytes at both ends of the arena hold no block: 8 together with an alignment of 8, none with one of 4. */
-#define FAST_FIT_LOST (FAST_FIT_FIRST_OFFSET == 0 ? 0 : FAST_FIT_ALIGNMENT_BYTES)
-
-#define FAST_FIT_LEAST_HEAP (FAST_FIT_LEAST + FAST_FIT_LOST)
+#define FAST_FIT_LEAST_HEAP (FAST_FIT_FIRST_OFFSET + FAST_FIT_LEAST)
 #define FAST_FIT_MOST_HEAP ((size_t)1 << 28)
 
 /* -------------------------------------------------------------------------------------------------- data structures */
@@ -86,7 +90,7 @@ extern struct fast_fit_control fast_fit_control;
 /*
  * Makes the arena the heap: one free block. Blocks of an earlier heap are forgotten.
  *
- * Returns 0, or nonzero iff arena is NULL or not a multiple of the alignment, or bytes is not a multiple of the
+ * Returns 0, or nonzero iff arena is NULL or not a multiple of the granule, or bytes is not a multiple of the
  * alignment, below FAST_FIT_LEAST_HEAP or above FAST_FIT_MOST_HEAP; then nothing has changed.
  * Time: O(1).
  */
@@ -112,7 +116,7 @@ void fast_fit_free(void *payload);
 enum fast_fit_violation {
     FAST_FIT_SOUND = 0,
     FAST_FIT_NO_HEAP,        /* fast_fit_init has not succeeded yet */
-    FAST_FIT_BAD_SIZE,       /* a size is not a multiple of the alignment, or below the least */
+    FAST_FIT_BAD_SIZE,       /* a size is not a multiple of the granule, or below the least */
     FAST_FIT_BAD_CHAIN_END,  /* a block reaches beyond the end */
     FAST_FIT_BAD_NEIGHBOURS, /* two neighbours are free */
     FAST_FIT_BAD_LINK,       /* a link leads to an address where no free block can be */

@@ -25,7 +25,7 @@ static int check_chain(void)
     int before_is_free = 0;
 
     for (const block_t *block = fast_fit_control.first; block != fast_fit_control.end; block = behind(block)) {
-        if (size_of(block) < FAST_FIT_LEAST || size_of(block) % FAST_FIT_ALIGNMENT_BYTES != 0)
+        if (size_of(block) < FAST_FIT_LEAST || size_of(block) % FAST_FIT_GRANULE_BYTES != 0)
             return FAST_FIT_BAD_SIZE;
         if (size_of(block) > (uintptr_t)fast_fit_control.end - (uintptr_t)block)
             return FAST_FIT_BAD_CHAIN_END;
@@ -42,7 +42,7 @@ static int may_be_free_block(const block_t *block)
     const uintptr_t last = (uintptr_t)fast_fit_control.end - FAST_FIT_LEAST;
     const uintptr_t address = (uintptr_t)block;
 
-    return address >= first && address <= last && (address - first) % FAST_FIT_ALIGNMENT_BYTES == 0 && !is_used(block);
+    return address >= first && address <= last && (address - first) % FAST_FIT_GRANULE_BYTES == 0 && !is_used(block);
 }
 
 static int check_child(const block_t *node, const block_t *child, int is_left)

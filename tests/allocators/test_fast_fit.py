@@ -80,18 +80,25 @@ class FastFit:
     """The tree as a recursive specification. Neighbours are found by looking at all free blocks."""
 
     def __init__(
-        self, heap_bytes: int, word_bytes: int, *, alignment: int = 8, minimum: int = 16, threshold: int = 16
+        self,
+        heap_bytes: int,
+        word_bytes: int,
+        *,
+        alignment: int = 8,
+        granule: int = 16,
+        minimum: int = 16,
+        threshold: int = 16,
     ) -> None:
         self.word = word_bytes
         scale = word_bytes // 4
-        self.alignment, self.minimum = alignment * scale, minimum * scale
+        self.granule, self.minimum = granule * scale, minimum * scale
         self.threshold = max(threshold, minimum) * scale
-        first = self.alignment - self.word
-        self.root: Node | None = Node(first, heap_bytes - (self.alignment if first else 0))
+        first = alignment * scale - self.word
+        self.root: Node | None = Node(first, (heap_bytes - first) // self.granule * self.granule)
         self.used: dict[int, int] = {}
 
     def malloc(self, size: int) -> int | None:
-        needed = max(-(-(size + self.word) // self.alignment) * self.alignment, self.minimum)
+        needed = max(-(-(size + self.word) // self.granule) * self.granule, self.minimum)
         node = self.root
         if node is None or node.size < needed or not 0 < size <= HEAP_LIMIT:
             return None
@@ -125,7 +132,7 @@ class Broken:
     def __init__(self, host: Host) -> None:
         self.host = host
         host.init(4096)
-        upper_used, upper, self.used, middle, lower_used = (host.malloc(72) for _ in range(5))
+        upper_used, upper, self.used, middle, lower_used = (host.malloc(88) for _ in range(5))
         assert None not in (upper_used, upper, self.used, middle, lower_used)
         self.top, self.upper, self.middle, self.root = upper_used, upper, middle, 2 * WORD
         host.free(upper)
@@ -147,9 +154,9 @@ BREAKAGES = {
     "no heap": (NO_HEAP, lambda b: b.control(0, 0)),
     "size zero": (BLOCK_SIZE, lambda b: b.poke(b.used, 0, 1)),
     "size below the least": (BLOCK_SIZE, lambda b: b.poke(b.used, 0, 16 | 1)),
-    "unknown flag": (BLOCK_SIZE, lambda b: b.poke(b.used, 0, 80 | 3)),
-    "beyond the end": (CHAIN_END, lambda b: b.poke(b.top, 0, 96 | 1)),
-    "used block marked free": (NEIGHBOURS, lambda b: b.poke(b.used, 0, 80)),
+    "unknown flag": (BLOCK_SIZE, lambda b: b.poke(b.used, 0, 96 | 3)),
+    "beyond the end": (CHAIN_END, lambda b: b.poke(b.top, 0, 128 | 1)),
+    "used block marked free": (NEIGHBOURS, lambda b: b.poke(b.used, 0, 96)),
     "root in use": (LINK, lambda b: b.control(2, b.host.arena + b.used - WORD)),
     "link above the arena": (LINK, lambda b: b.link(b.middle, 2, 8192)),
     "link below the arena": (LINK, lambda b: b.link(b.middle, 1, -8192)),
@@ -191,7 +198,13 @@ class TestFastFit(Conformance):
 class TestFastFitOfP02(Conformance):
     subject = Subject(
         "fast-fit",
-        {"alignment": 4, "minimum-block": 12, "split-threshold": 12},
-        model=partial(FastFit, alignment=4, minimum=12, threshold=12),
+        {"alignment": 4, "granule": 4, "minimum-block": 12, "split-threshold": 12},
+        model=partial(FastFit, alignment=4, granule=4, minimum=12, threshold=12),
         too_large_bytes=HEAP_LIMIT + 16,
     )
+
+
+class TestFastFitOfWords(Conformance):
+    """Payloads as well as sizes are multiples of the alignment only: nodes may lie in two lines."""
+
+    subject = Subject("fast-fit", {"granule": 4}, model=partial(FastFit, granule=8), too_large_bytes=HEAP_LIMIT + 16)

@@ -17,7 +17,7 @@ from wcet_probe.scenarios import scenario_names
 
 NAME = "fast-fit"
 KIB, MIB = 1 << 10, 1 << 20
-P02 = (("alignment", 4), ("minimum-block", 12), ("split-threshold", 12))
+P02 = (("alignment", 4), ("granule", 4), ("minimum-block", 12), ("split-threshold", 12))
 
 
 @cache
@@ -40,7 +40,16 @@ def test_the_state_is_reached_and_proved(target: str, scenario: str, heap_bytes:
 
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc", "paper-alloc", "paper-free"])
 @pytest.mark.parametrize("heap_bytes", [KIB, 5000])
-@pytest.mark.parametrize("values", [P02, (("minimum-block", 32),), (("split-threshold", 64),)])
+@pytest.mark.parametrize(
+    "values",
+    [
+        P02,
+        (("minimum-block", 32),),
+        (("split-threshold", 64),),
+        (("granule", 4), ("split-threshold", 24)),
+        (("granule", 32),),
+    ],
+)
 def test_every_build_reaches_every_state(scenario: str, heap_bytes: int, values: tuple[tuple[str, int], ...]) -> None:
     assert report("cortex-m4", scenario, heap_bytes, values).checks
 
@@ -53,7 +62,7 @@ def test_the_driver_is_the_closed_form(heap_bytes: int) -> None:
     assert dict(free.plan.prediction)["free blocks"] == n
     if heap_bytes < MIB:  # five candidates of as many blocks
         assert report("cortex-m4", "worst-alloc", heap_bytes).plan.driver_value == n
-    n = max(n for n in range(2000) if 4 * n * n + 28 * n - 8 <= heap_bytes)
+    n = max(n for n in range(2000) if 8 * n * n + 24 * n <= heap_bytes)
     assert report("cortex-m4", "paper-alloc", heap_bytes).plan.driver_value == n
     assert report("cortex-m4", "paper-free", heap_bytes).plan.driver_value == 2 * n - 2
 
