@@ -11,9 +11,9 @@ fewer blocks.
 The state is built level by level: free blocks enter the tree in breadth-first order, with used ones (fences) between
 them, and no rotation ever happens while it is set up.
 
-On a core with a cache the fences also bring the nodes that are visited and rotated into the same two sets, where they
-evict each other: the second way misses again on what the first has read. A small heap has no room for that: there they
-are brought into some sets more, where the highest tree that holds them costs most, and at least into two lines each.
+On a core with a cache the fences also bring the nodes that are visited and rotated into one set, where they evict
+each other: the second way misses again on what the first has read. A small heap has no room for that: there they
+are brought into some sets more, where the highest tree that holds them costs most.
 
 Sources: C06 table 1 (1.44 log2 is the height of such a tree); the state itself is not in the papers.
 """
@@ -33,9 +33,12 @@ from wcet_probe.scenarios.avl_best_fit_heap import (
     TALLER,
     Words,
     blocks_of,
+    evicting,
     highest,
+    rounded_up,
     set_up,
     sizes_of,
+    unit_of,
     walk,
     words_of,
 )
@@ -159,8 +162,8 @@ def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
 
 
 def _alloc_facts(guest: GuestHeap, heap: Words, plan: ScenarioPlan) -> dict[str, int | str]:
-    unit = guest.values["alignment"]
-    size = max(guest.values["minimum-block"], -(-(plan.measured.size_bytes + HEADER_BYTES) // unit) * unit)
+    unit, needed = unit_of(guest.values), plan.measured.size_bytes + HEADER_BYTES
+    size = rounded_up(max(guest.values["minimum-block"], needed), unit)
     way, found = _way(heap, (size, 0))
     facts: dict[str, int | str] = {"nodes on the way down": len(way)}
     facts |= {f"nodes on the way down, {m} bytes apart": _apart_on(guest, way, m) for m in MODULI}
@@ -186,8 +189,9 @@ def _free_facts(guest: GuestHeap, heap: Words, blocks: Blocks, plan: ScenarioPla
 
 
 def _apart_on(guest: GuestHeap, way: list[tuple[int, int]], modulus: int) -> int:
-    """Nodes of ``way`` whose headers end in the sets of the stack, ``modulus`` bytes apart."""
-    return sum((node + HEADER_BYTES + STACK_BYTES - guest.heap.base_address) % modulus == 0 for node, _ in way)
+    """Nodes of ``way`` that lie in the sets of the stack, ``modulus`` bytes apart, in as many lines as they can."""
+    offset = evicting(unit_of(guest.values)) + STACK_BYTES - guest.heap.base_address
+    return sum((node + offset) % modulus == 0 for node, _ in way)
 
 
 FAMILY = Family(

@@ -21,14 +21,11 @@ def other_kinds(request: HeapRequest) -> tuple[str, ...]:
 
 
 def moduli(request: HeapRequest) -> tuple[int, ...]:
-    """Distances of nodes in bytes: of one set and, where the heap is small and room is dear, of ever more sets.
-
-    A line is the least: it brings each node into two lines, for 24 bytes in all.
-    """
+    """Distances of nodes in bytes: of one set and, where the heap is small and room is dear, of ever more sets."""
     way = way_bytes(request)
     if way is None:
         return ()
-    return tuple(way >> halvings for halvings in range(8 if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else 1))
+    return tuple(way >> halvings for halvings in range(7 if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else 1))
 
 
 def apart(modulus: int) -> str:

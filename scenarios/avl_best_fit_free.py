@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
@@ -19,6 +20,7 @@ from wcet_probe.scenarios.avl_shapes import (
     behind,
     joined,
     level_order,
+    nodes_down,
     rotated_positions,
     size_of,
     sparsest_nodes,
@@ -57,18 +59,26 @@ def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         subtrees.pop()
     return (
         *(_free_plan(sizes, "double", heights) for heights in subtrees),
-        *(_free_plan(sizes, kind, subtrees[0]) for kind in other_kinds(request)),
-        *(plan for modulus in moduli(request) for plan in _free_plans_in_a_set(sizes, modulus, height)),
+        *(
+            _free_plan(sizes, kind, heights)
+            for kind in other_kinds(request)
+            for heights in (subtrees if kind == "long" else subtrees[:1])
+        ),
+        *(
+            plan
+            for kind, modulus in product(("double", "long"), moduli(request))
+            for plan in _free_plans_in_a_set(sizes, kind, modulus, height)
+        ),
     )
 
 
-def _free_plans_in_a_set(sizes: Sizes, modulus: int, height: int) -> Iterator[ScenarioPlan]:
+def _free_plans_in_a_set(sizes: Sizes, kind: str, modulus: int, height: int) -> Iterator[ScenarioPlan]:
     """The same with nodes that evict each other, in the highest trees that the heap has room for."""
     for top in range(height, max(_LEAST_APART - 1, height - LEVELS_FOR_ROOM), -1):
         found = 0
         for heights in ((top - 1, top - 1), (top - 2, top - 1), (top - 1, top - 2)):
             try:
-                yield _free_plan(sizes, "double", heights, modulus)
+                yield _free_plan(sizes, kind, heights, modulus)
                 found += 1
             except HeapTooSmallError:
                 continue
@@ -117,7 +127,11 @@ def _free_plan(sizes: Sizes, kind: str, heights: tuple[int, int], modulus: int =
             "rotated, right neighbour": rotated[1],
             "bytes of the left neighbour": sizes.minimum,
             "bytes of the right neighbour": larger,
-            **({f"nodes on the ways down, {modulus} bytes apart": sum((h + 2) // 2 for h in heights)} if moved else {}),
+            **(
+                {f"nodes on the ways down, {modulus} bytes apart": sum(nodes_down(h, kind) for h in heights)}
+                if moved
+                else {}
+            ),
         },
         driver=DRIVER_APART if moved else DRIVER,
         driver_value=height,

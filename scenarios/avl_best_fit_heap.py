@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from wcet_probe.errors import HeapTooSmallError
@@ -27,7 +27,14 @@ _STATE_MASK = 3
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of blocks, headers included."""
+    """Sizes of blocks, headers included, in bytes.
+
+    Attributes:
+        heap: bytes that hold the blocks and the sentinel.
+        minimum: the least block.
+        rest: the least that is split off.
+        unit: all are multiples of it.
+    """
 
     heap: int
     minimum: int
@@ -42,8 +49,25 @@ class Sizes:
 def sizes_of(request: HeapRequest) -> Sizes:
     """The sizes of the heap of ``request``."""
     values = request.allocator.values
-    minimum = values["minimum-block"]
-    return Sizes(request.heap_bytes, minimum, max(minimum, values["split-threshold"]), values["alignment"])
+    unit = unit_of(values)
+    minimum, split = (rounded_up(values[name], unit) for name in ("minimum-block", "split-threshold"))
+    heap = (request.heap_bytes - HEADER_BYTES) // unit * unit + HEADER_BYTES
+    return Sizes(heap, minimum, max(minimum, split), unit)
+
+
+def unit_of(values: Mapping[str, int]) -> int:
+    """What all sizes of a build are multiples of, in bytes."""
+    return max(values["granule"], values["alignment"])
+
+
+def evicting(unit: int) -> int:
+    """How far into a node a line begins where it lies in as many lines as it can, in bytes."""
+    return HEADER_BYTES if unit <= HEADER_BYTES else 0
+
+
+def rounded_up(size: int, unit: int) -> int:
+    """The least multiple of ``unit`` that is not below ``size``."""
+    return -(-size // unit) * unit
 
 
 def highest(sizes: Sizes, extra: Callable[[int], int], least: int) -> int:
@@ -74,15 +98,17 @@ def set_up(
 ) -> Trace:
     """Free blocks of ``free_sizes`` in address order, freed in ``order``, each with a fence behind it; no more is free.
 
-    Block i is in slot 2i, the fence behind it in slot 2i + 1. The headers of the blocks ``moved`` end where a line
-    does, at addresses that are congruent modulo ``modulus`` bytes, to those of the call's stack too: they evict each
-    other.
+    Block i is in slot 2i, the fence behind it in slot 2i + 1. The blocks ``moved`` begin where a line does, or end
+    their headers there if nodes can lie in two, at addresses that are congruent modulo ``modulus`` bytes, to those of
+    the call's stack too: they evict each other.
 
     Raises:
         HeapTooSmallError: the heap has no room to move them.
     """
     between = list(
-        fences(free_sizes, sizes.minimum, moved, residue=(-STACK_BYTES - HEADER_BYTES) % modulus, modulus=modulus)
+        fences(
+            free_sizes, sizes.minimum, moved, residue=(-STACK_BYTES - evicting(sizes.unit)) % modulus, modulus=modulus
+        )
     )
     rest = sizes.heap - HEADER_BYTES - sum(free_sizes) - sum(between)
     if rest < sizes.rest:
@@ -115,11 +141,11 @@ class Words:
 
     def size(self, block: int) -> int:
         """Bytes of ``block``."""
-        return self.at(block + 4) & ~_STATE_MASK
+        return self.at(block) & ~_STATE_MASK
 
     def state(self, block: int) -> int:
         """``BALANCED``, ``TALLER`` plus a side, or used."""
-        return self.at(block + 4) & _STATE_MASK
+        return self.at(block) & _STATE_MASK
 
     def child(self, block: int, side: int) -> int:
         """The child on the left side, 0, or the right one, 1; 0 if there is none."""
@@ -143,8 +169,7 @@ def walk(guest: GuestHeap) -> Blocks:
 
 def blocks_of(guest: GuestHeap, heap: Words) -> Blocks:
     """As ``walk``, of words that have been read."""
-    extent = MemoryRange(heap.base, guest.heap.size_bytes - HEADER_BYTES)
+    unit = unit_of(guest.values)
+    extent = MemoryRange(heap.base, (guest.heap.size_bytes - HEADER_BYTES) // unit * unit)
     states = {*range(_STATE_MASK + 1)} - {_USED}
-    return chained_blocks(
-        heap.words, heap.base, extent, header_bytes=HEADER_BYTES, flags=_STATE_MASK, free=states, tag_word=1
-    )
+    return chained_blocks(heap.words, heap.base, extent, header_bytes=HEADER_BYTES, flags=_STATE_MASK, free=states)

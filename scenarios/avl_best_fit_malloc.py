@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
@@ -15,7 +16,7 @@ from wcet_probe.scenarios.avl_best_fit_candidates import (
     other_kinds,
 )
 from wcet_probe.scenarios.avl_best_fit_heap import HEADER_BYTES, highest, set_up, sizes_of
-from wcet_probe.scenarios.avl_shapes import behind, level_order, rotated_positions, size_of, spine
+from wcet_probe.scenarios.avl_shapes import behind, level_order, nodes_down, rotated_positions, size_of, spine
 from wcet_probe.scenarios.families import HeapRequest
 
 _WHY_SPARSEST = (
@@ -52,10 +53,10 @@ def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 def _alloc_plans_in_a_set(request: HeapRequest) -> Iterator[ScenarioPlan]:
     """The same with nodes that evict each other: the highest tree that the heap has room for."""
-    for modulus in moduli(request):
+    for kind, modulus in product(("double", "long"), moduli(request)):
         for lower in range(LEVELS_FOR_ROOM):
             try:
-                yield _alloc_plan(request, "double", lower=lower, modulus=modulus)
+                yield _alloc_plan(request, kind, lower=lower, modulus=modulus)
             except HeapTooSmallError:
                 continue
             break
@@ -70,7 +71,7 @@ def _alloc_plan(request: HeapRequest, kind: str, *, lower: int = 0, modulus: int
     moved = set(rotated_positions(height, kind)) if modulus > 1 else set[int]()
     shape = spine(height, kind)
     count, large = size_of(shape), 1 + behind(height, kind)
-    down = height if kind == "long" else (height + 2) // 2
+    down = nodes_down(height, kind)
     rotated = 0 if kind == "long" else (height - 1) // 2
     return ScenarioPlan(
         scenario="worst-alloc",

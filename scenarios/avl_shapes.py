@@ -61,13 +61,20 @@ def behind(height: int, kind: str) -> int:
     return 2 if height % 2 and height > 1 and kind != "long" else 0
 
 
+def nodes_down(height: int, kind: str) -> int:
+    """Nodes on the path of ``spine``, to its end."""
+    return height if kind == "long" else (height + 2) // 2
+
+
 def rotated_positions(height: int, kind: str) -> Iterator[int]:
     """In-order positions of the nodes on the path of ``spine``, and of those that rotations bring up from beside it."""
     shape, first = spine(height, kind), 0
     while shape:
         at = first + size_of(shape.left)
         yield at
-        if shape.left and kind != "long":
+        if shape.left and kind == "long":
+            yield from () if shape.right else (first,)
+        elif shape.left:
             yield first + size_of(shape.left.left)
             if shape.left.right:
                 yield first + size_of(shape.left.left) + 1 + size_of(shape.left.right.left)

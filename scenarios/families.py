@@ -173,9 +173,8 @@ def chained_blocks(
     header_bytes: int,
     flags: int,
     free: Container[int],
-    tag_word: int = 0,
 ) -> Blocks:
-    """Blocks that fill ``extent``, each of which follows the other by the size in its tag.
+    """Blocks that fill ``extent``, each of which follows the other by the size in its first word, the tag.
 
     Parameters:
         words: the heap's words.
@@ -184,13 +183,12 @@ def chained_blocks(
         header_bytes: of every block.
         flags: bits of a tag that are not of its size in bytes, all of them among the lowest eight.
         free: values of the flags that tell of a free block.
-        tag_word: which word of a block is its tag.
 
     Raises:
         StateError: the sizes do not lead to the end of ``extent``.
     """
     first, end = ((address - base_address) // _WORD_BYTES for address in (extent.base_address, extent.end_address))
-    tags = _chained_tags(words, first + tag_word, end, ~flags)
+    tags = _chained_tags(words, first, end, ~flags)
     sizes = array("I", [tag & ~flags for tag in tags])
     if sum(sizes) != extent.size_bytes:
         message = (

@@ -97,6 +97,15 @@ def test_no_scenario_contradicts_the_proof(name, target):
         render(report, Console(file=io.StringIO()))
 
 
+@pytest.mark.parametrize("name", ["avl-best-fit", "fast-fit"])
+def test_no_build_contradicts_the_facts_about_its_pointers(name):
+    request = ProbeRequest(
+        load_allocator(name, {"granule": 32}), load_target("mpc603e"), "worst-free", 2048, 0, None, PACKAGED,
+        prove=True, cross_check=True, cache_dir=images_dir(),
+    )  # fmt: skip
+    assert observe(request).verdict is Verdict.BOUNDED
+
+
 @pytest.mark.usefixtures("proved_once")
 @pytest.mark.parametrize(("name", "scenario"), REACHED_ON_MPC603E)
 def test_the_bound_in_cycles_is_reached(name, scenario):

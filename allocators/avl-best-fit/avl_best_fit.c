@@ -2,9 +2,12 @@
 /* Best fit over an AVL tree, named in C06 section 2 and table 1 (see README.md). The manual is avl_best_fit.h. */
 #include "avl_best_fit.h"
 
+#define ALIGNMENT AVL_BEST_FIT_SCALED(AVL_BEST_FIT_ALIGNMENT)
+
 typedef struct avl_best_fit_block block_t;
 
 _Static_assert(AVL_BEST_FIT_ALIGNMENT == 4 || AVL_BEST_FIT_ALIGNMENT == 8, "the state needs two bits of a size");
+_Static_assert((AVL_BEST_FIT_UNIT & (AVL_BEST_FIT_UNIT - 1)) == 0, "the granule is a power of two");
 _Static_assert(AVL_BEST_FIT_MINIMUM_BLOCK >= 16 && AVL_BEST_FIT_MINIMUM_BLOCK % 8 == 0, "a block holds its links");
 _Static_assert(offsetof(block_t, child) == AVL_BEST_FIT_HEADER_BYTES, "the payload keeps its alignment");
 _Static_assert(sizeof(block_t) == AVL_BEST_FIT_SCALED(16), "the least payload holds the links");
@@ -28,6 +31,55 @@ static inline void set_state(block_t *block, unsigned state)
     block->size_and_state = size_of(block) | state;
 }
 
+/* Size and state of a node on a way down. */
+static inline size_t word_of(const block_t *node)
+{
+    return node->size_and_state;
+}
+
+/* The same of a node that is met again on that way, unchanged. */
+static inline size_t word_again(const block_t *node)
+{
+    return node->size_and_state;
+}
+
+static inline unsigned state_in(size_t word)
+{
+    return (unsigned)(word & AVL_BEST_FIT_STATE_MASK);
+}
+
+static inline size_t without_state(size_t word)
+{
+    return word & ~AVL_BEST_FIT_STATE_MASK;
+}
+
+/* A word with another state. */
+static inline size_t with_state(size_t word, unsigned state)
+{
+    return without_state(word) | state;
+}
+
+/* Size and state of a block that is reached by its payload, and of the one behind it. */
+static inline size_t given_word(const block_t *block)
+{
+    return block->size_and_state;
+}
+
+static inline size_t word_behind(const block_t *next)
+{
+    return next->size_and_state;
+}
+
+static inline void set_word(block_t *block, size_t word)
+{
+    block->size_and_state = word;
+}
+
+static inline void set_child(block_t *block, unsigned side, block_t *child)
+{
+    block->child[side] = child;
+}
+
 static inline void *payload_of(block_t *block)
 {
     return (unsigned char *)block + AVL_BEST_FIT_HEADER_BYTES;
@@ -45,8 +97,8 @@ static inline block_t *next_physical(block_t *block)
 
 static inline size_t block_size_for(size_t bytes)
 {
-    size_t size = (bytes + AVL_BEST_FIT_HEADER_BYTES + AVL_BEST_FIT_UNIT - 1) & ~(AVL_BEST_FIT_UNIT - 1);
-#if AVL_BEST_FIT_MINIMUM_BLOCK > 8 + AVL_BEST_FIT_ALIGNMENT /* else a payload of one byte already makes as much */
+    size_t size = AVL_BEST_FIT_ROUND_UP(bytes + AVL_BEST_FIT_HEADER_BYTES);
+#if AVL_BEST_FIT_MINIMUM_BLOCK > 8 + AVL_BEST_FIT_ALIGNMENT && AVL_BEST_FIT_MINIMUM_BLOCK > AVL_BEST_FIT_GRANULE /* else a payload of one byte already makes as much */
     if (size < AVL_BEST_FIT_MIN_BLOCK)
         return AVL_BEST_FIT_MIN_BLOCK;
 #endif
@@ -57,25 +109,23 @@ static inline size_t block_size_for(size_t bytes)
 
 #define ROOT (avl_best_fit_control.head.child[0])
 
-/* Whether the way to the key (size, address) goes left of `node`, 0, or right of it, 1: left of that very key. */
-static inline unsigned side_of(const block_t *node, size_t size, const block_t *address)
+/* Whether the way to the key (size, address) goes left of `node`, whose size is in `word`, 0, or right of it, 1: left of
+ * that very key. */
+static inline unsigned side_of(const block_t *node, size_t word, size_t size, const block_t *address)
 {
-    size_t own = size_of(node);
+    size_t own = without_state(word);
     return own != size ? own < size : (uintptr_t)node < (uintptr_t)address;
 }
 
-static inline void set_link(block_t **link, block_t *node)
-{
-    *link = node;
-}
-
-/* As rebalance, for a constant side: so the places of the links in their blocks are constants. */
-static inline int rotate(block_t **link, block_t *node, unsigned side)
+/* The subtree on `side` of `node`, a constant, is two levels taller than the other: the child on that side takes the
+ * place of `node`, or a child of that does. Returns which, and whether the whole has become lower. */
+static inline block_t *rotated(block_t *node, unsigned side, int *is_lower)
 {
     block_t *child = node->child[side];
     block_t *inner = child->child[side ^ 1];
     unsigned child_state = state_of(child);
 
+    *is_lower = child_state != AVL_BEST_FIT_BALANCED;
     if (child_state == AVL_BEST_FIT_TALLER(side ^ 1)) { /* its inner subtree is the tall one: whose root comes up */
         unsigned inner_state = state_of(inner);
         node->child[side] = inner->child[side ^ 1];
@@ -85,54 +135,24 @@ static inline int rotate(block_t **link, block_t *node, unsigned side)
         set_state(inner, AVL_BEST_FIT_BALANCED);
         set_state(child, inner_state == AVL_BEST_FIT_TALLER(side ^ 1) ? inner_state ^ 1 : AVL_BEST_FIT_BALANCED);
         set_state(node, inner_state == AVL_BEST_FIT_TALLER(side) ? inner_state ^ 1 : AVL_BEST_FIT_BALANCED);
-        set_link(link, inner);
-        return 1;
+        return inner;
     }
     node->child[side] = inner;
     child->child[side ^ 1] = node;
-    set_link(link, child);
     if (child_state == AVL_BEST_FIT_BALANCED) {
         set_state(child, AVL_BEST_FIT_TALLER(side ^ 1));
-        return 0;
+    } else {
+        set_state(child, AVL_BEST_FIT_BALANCED);
+        set_state(node, AVL_BEST_FIT_BALANCED);
     }
-    set_state(child, AVL_BEST_FIT_BALANCED);
-    set_state(node, AVL_BEST_FIT_BALANCED);
-    return 1;
-}
-
-/* The subtree on `side` of `node`, which *link leads to, is two levels taller than the other: the child on that side
- * takes the place of `node`, or a child of that does. Returns whether the whole has become lower. A call would store
- * registers for each node of a way: hence the attribute. */
-__attribute__((always_inline)) static inline int rebalance(block_t **link, block_t *node, unsigned side)
-{
-    return side == 0 ? rotate(link, node, 0) : rotate(link, node, 1);
+    return child;
 }
 
 /* -------------------------------------------------------------------------------------------------------- insertion */
 
-/* `leaf`, with the key (size, leaf), is new in the tree. What is above it has become one level higher, up to the node
- * that *top leads to: the last one on the way to it that was not balanced, or the root if all were. */
-static inline void grown(block_t **top, const block_t *leaf, size_t size)
-{
-    /* point: top */
-    block_t *node = *top;
-    unsigned side = side_of(node, size, leaf);
-
-    for (block_t *below = node->child[side]; below != leaf;) { /* loop: grow */
-        unsigned side_below = side_of(below, size, leaf);
-        set_state(below, AVL_BEST_FIT_TALLER(side_below));
-        /* point: again */
-        below = below->child[side_below];
-    }
-    if (state_of(node) == AVL_BEST_FIT_TALLER(side))
-        rebalance(top, node, side);
-    else if (state_of(node) == AVL_BEST_FIT_BALANCED)
-        set_state(node, AVL_BEST_FIT_TALLER(side));
-    else
-        set_state(node, AVL_BEST_FIT_BALANCED);
-}
-
-/* Makes `block` of `size` bytes a free one. Its neighbours are not free, its prev_physical is right. */
+/* Makes `block` of `size` bytes a free one. Its neighbours are not free, its prev_physical is right. The way down to it
+ * changes no node above the last one that was not balanced, *top, or the root if all were: from there it is gone again,
+ * and what is below becomes one level higher. A node is read before anything near it is written, both times. */
 static void release(block_t *block, size_t size)
 {
     block_t **link = &ROOT;
@@ -141,16 +161,39 @@ static void release(block_t *block, size_t size)
     block->size_and_state = size | AVL_BEST_FIT_BALANCED;
     next_physical(block)->prev_physical = block;
     for (block_t *node = *link; node != NULL; node = *link) { /* loop: descent */
+        size_t word = word_of(node);
         /* point: down */
-        if (state_of(node) != AVL_BEST_FIT_BALANCED)
+        if (state_in(word) != AVL_BEST_FIT_BALANCED)
             top = link;
-        link = &node->child[side_of(node, size, block)];
+        link = &node->child[side_of(node, word, size, block)];
     }
     block->child[0] = NULL;
     block->child[1] = NULL;
+    if (link == &ROOT) { /* it is the only node */
+        *link = block;
+        return;
+    }
+
+    /* point: top */
+    block_t *node = *top;
+    size_t word = word_again(node);
+    unsigned side = side_of(node, word, size, block);
+    for (block_t *below = node->child[side]; below != NULL;) { /* loop: grow */
+        size_t word_below = word_again(below);
+        unsigned side_below = side_of(below, word_below, size, block);
+        set_word(below, with_state(word_below, AVL_BEST_FIT_TALLER(side_below)));
+        /* point: again */
+        below = below->child[side_below];
+    }
     *link = block;
-    if (link != top) /* else it is the only node */
-        grown(top, block, size);
+    if (state_in(word) == AVL_BEST_FIT_BALANCED) {
+        set_word(node, with_state(word, AVL_BEST_FIT_TALLER(side)));
+    } else if (state_in(word) != AVL_BEST_FIT_TALLER(side)) {
+        set_word(node, with_state(word, AVL_BEST_FIT_BALANCED));
+    } else {
+        int is_lower;
+        *top = side == 0 ? rotated(node, 0, &is_lower) : rotated(node, 1, &is_lower);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------------------- removal */
@@ -188,7 +231,7 @@ static inline unsigned descend(struct path *path, size_t size, const block_t *ad
         path->sides |= (uint32_t)side << depth;
         /* point: down */
         path->nodes[++depth] = node;
-        side = side_of(node, size, address);
+        side = side_of(node, word_of(node), size, address);
         if (side == 0)
             found = depth;
     }
@@ -196,30 +239,47 @@ static inline unsigned descend(struct path *path, size_t size, const block_t *ad
     return found;
 }
 
-/* Where the path ends, its subtree has become one level lower: up the path, until a subtree's height stays. */
-static inline void shrunk(const struct path *path)
+/* Where the path ends there is `subtree` now, one level lower: up the path, until a subtree's height stays. A node gets
+ * its new subtree when it is its turn: so a turn reads the path once, and no more than three nodes, and a node is as it
+ * was left on the way down. */
+static inline void shrunk(const struct path *path, block_t *subtree)
 {
     unsigned depth = path->last - 1;
-    block_t *node = path->nodes[depth];
 
     while (depth > 0) { /* loop: shrink */
-        unsigned side = side_at(path, depth);
-        block_t *above = path->nodes[--depth];
+        block_t *node = path->nodes[depth];
+        unsigned side = side_at(path, depth--);
+        size_t word = word_again(node);
+        int is_lower = 1;
+        set_child(node, side, subtree);
+        subtree = node;
         /* point: up */
-        if (state_of(node) == AVL_BEST_FIT_BALANCED) {
-            set_state(node, AVL_BEST_FIT_TALLER(side ^ 1));
-            return;
+        if (state_in(word) == AVL_BEST_FIT_BALANCED) {
+            set_word(node, with_state(word, AVL_BEST_FIT_TALLER(side ^ 1)));
+            break;
         }
-        if (state_of(node) == AVL_BEST_FIT_TALLER(side)) {
-            set_state(node, AVL_BEST_FIT_BALANCED);
+        if (state_in(word) == AVL_BEST_FIT_TALLER(side)) {
+            set_word(node, with_state(word, AVL_BEST_FIT_BALANCED));
         } else {
             /* point: rebalance */
-            block_t **link = &above->child[side_at(path, depth)];
-            if (!rebalance(link, node, side ^ 1))
-                return;
+            if (side == 0)
+                subtree = rotated(node, 1, &is_lower);
+            else
+                subtree = rotated(node, 0, &is_lower);
+            if (!is_lower)
+                break;
         }
-        node = above;
     }
+    path->nodes[depth]->child[side_at(path, depth)] = subtree;
+}
+
+/* `heir` takes the place of `taken`, which *link leads to. */
+static inline void succeed(block_t *heir, const block_t *taken, block_t **link)
+{
+    heir->child[0] = taken->child[0];
+    heir->child[1] = taken->child[1];
+    heir->size_and_state = with_state(heir->size_and_state, state_of(taken));
+    *link = heir;
 }
 
 /* Takes the least free block whose key is not below (size, address) out of the tree, or returns NULL. The way down went
@@ -234,18 +294,14 @@ static block_t *take(size_t size, const block_t *address)
 
     /* point: found */
     block_t *taken = path.nodes[at];
-    if (at == path.last) {
-        *link_to(&path, at) = taken->child[1];
-    } else {
-        block_t *heir = path.nodes[path.last];
-        *link_to(&path, path.last) = heir->child[0];
-        heir->child[0] = taken->child[0];
-        heir->child[1] = taken->child[1];
-        set_state(heir, state_of(taken));
-        *link_to(&path, at) = heir;
+    block_t *heir = path.nodes[path.last];
+    block_t *subtree = taken->child[1];
+    if (heir != taken) {
+        subtree = heir->child[0];
+        succeed(heir, taken, link_to(&path, at));
         path.nodes[at] = heir;
     }
-    shrunk(&path);
+    shrunk(&path, subtree);
     return taken;
 }
 
@@ -253,19 +309,20 @@ static block_t *take(size_t size, const block_t *address)
 
 int avl_best_fit_init(void *arena, size_t bytes)
 {
-    if (arena == NULL || (((uintptr_t)arena | bytes) & (AVL_BEST_FIT_UNIT - 1)) != 0)
+    if (arena == NULL || ((uintptr_t)arena & (AVL_BEST_FIT_UNIT - 1)) != 0 || (bytes & (ALIGNMENT - 1)) != 0)
         return -1;
     if (bytes < AVL_BEST_FIT_MIN_HEAP || bytes > AVL_BEST_FIT_MAX_HEAP)
         return -1;
 
     block_t *first = arena;
-    block_t *sentinel = (void *)((unsigned char *)arena + bytes - AVL_BEST_FIT_HEADER_BYTES);
+    size_t size = (bytes - AVL_BEST_FIT_HEADER_BYTES) & ~(AVL_BEST_FIT_UNIT - 1);
+    block_t *sentinel = (void *)((unsigned char *)arena + size);
     ROOT = NULL;
     avl_best_fit_control.first = first;
     avl_best_fit_control.sentinel = sentinel;
     first->prev_physical = NULL;
     sentinel->size_and_state = AVL_BEST_FIT_USED;
-    release(first, bytes - AVL_BEST_FIT_HEADER_BYTES);
+    release(first, size);
     return 0;
 }
 
@@ -298,11 +355,12 @@ void avl_best_fit_free(void *payload)
 
     block_t *block = block_of(payload);
     block_t *prev = block->prev_physical;
-    block_t *next = next_physical(block);
-    size_t size = size_of(block);
+    size_t size = without_state(given_word(block));
+    block_t *next = (void *)((unsigned char *)block + size);
+    size_t word = word_behind(next);
 
-    if (state_of(next) != AVL_BEST_FIT_USED)
-        size += size_of(take(size_of(next), next));
+    if (state_in(word) != AVL_BEST_FIT_USED)
+        size += size_of(take(without_state(word), next));
     if (prev != NULL && state_of(prev) != AVL_BEST_FIT_USED) {
         block = take(size_of(prev), prev);
         size += size_of(block);

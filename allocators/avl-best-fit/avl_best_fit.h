@@ -5,7 +5,7 @@
  * Nothing here recurses, divides or calls a library function, and no loop runs longer than the tree is high. There is
  * one heap. Nothing is thread-safe: the caller locks, or calls from one thread only.
  *
- * Layout of the heap: blocks lie side by side from the start of the arena to a sentinel at its end. Each block is a
+ * Layout of the heap: blocks lie side by side from the start of the arena to a sentinel near its end. Each block is a
  * header of two words and a payload. `size` always means the bytes of the whole block, header included. The links of
  * the tree live in the payload of free blocks. No two neighbours are free.
  *
@@ -25,7 +25,7 @@
 
 /* Bytes as they are on 32-bit targets; on 64-bit hosts, where each word is twice as long, each counts twice. */
 
-/* The least block, with its header: 16, 24 or 32. */
+/* The least block, with its header: 16, 24 or 32, rounded up to a multiple of the granule. */
 #ifndef AVL_BEST_FIT_MINIMUM_BLOCK
 #define AVL_BEST_FIT_MINIMUM_BLOCK 16
 #endif
@@ -35,23 +35,31 @@
 #define AVL_BEST_FIT_SPLIT_THRESHOLD 16
 #endif
 
-/* Alignment of payloads and granularity of sizes: 4 or 8. */
+/* Alignment of payloads: 4 or 8. */
 #ifndef AVL_BEST_FIT_ALIGNMENT
 #define AVL_BEST_FIT_ALIGNMENT 8
+#endif
+
+/* What blocks start at multiples of, and sizes are multiples of: a power of two, at least the alignment. With 16 or
+ * more no node of the tree lies in two lines of a cache. */
+#ifndef AVL_BEST_FIT_GRANULE
+#define AVL_BEST_FIT_GRANULE 16
 #endif
 
 /* ----------------------------------------------------------------------------------------------------- what follows */
 
 #define AVL_BEST_FIT_SCALED(bytes) ((size_t)(bytes) / 4 * sizeof(void *))
 
-#define AVL_BEST_FIT_UNIT AVL_BEST_FIT_SCALED(AVL_BEST_FIT_ALIGNMENT)
+#define AVL_BEST_FIT_UNIT_32 (AVL_BEST_FIT_GRANULE > AVL_BEST_FIT_ALIGNMENT ? AVL_BEST_FIT_GRANULE : AVL_BEST_FIT_ALIGNMENT)
+#define AVL_BEST_FIT_UNIT AVL_BEST_FIT_SCALED(AVL_BEST_FIT_UNIT_32)
+#define AVL_BEST_FIT_ROUND_UP(bytes) (((bytes) + AVL_BEST_FIT_UNIT - 1) & ~(AVL_BEST_FIT_UNIT - 1))
 #define AVL_BEST_FIT_HEADER_BYTES AVL_BEST_FIT_SCALED(8)
-#define AVL_BEST_FIT_MIN_BLOCK AVL_BEST_FIT_SCALED(AVL_BEST_FIT_MINIMUM_BLOCK)
+#define AVL_BEST_FIT_MIN_BLOCK AVL_BEST_FIT_ROUND_UP(AVL_BEST_FIT_SCALED(AVL_BEST_FIT_MINIMUM_BLOCK))
 #define AVL_BEST_FIT_MIN_REST                                                                                         \
     AVL_BEST_FIT_SCALED(AVL_BEST_FIT_SPLIT_THRESHOLD > AVL_BEST_FIT_MINIMUM_BLOCK ? AVL_BEST_FIT_SPLIT_THRESHOLD      \
                                                                                   : AVL_BEST_FIT_MINIMUM_BLOCK)
 
-/* One block of the least size, and the sentinel. 24 on 32-bit targets. */
+/* One block of the least size, and the sentinel. */
 #define AVL_BEST_FIT_MIN_HEAP (AVL_BEST_FIT_MIN_BLOCK + AVL_BEST_FIT_HEADER_BYTES)
 #define AVL_BEST_FIT_MAX_HEAP ((size_t)1 << 28)
 
@@ -69,8 +77,8 @@
 
 /* A block. child exists in free blocks only: the payload of a used block starts there. */
 struct avl_best_fit_block {
-    struct avl_best_fit_block *prev_physical; /* the block that ends where this one starts, NULL in the first block */
     size_t size_and_state;                    /* bytes of the block, plus one of the four states */
+    struct avl_best_fit_block *prev_physical; /* the block that ends where this one starts, NULL in the first block */
     struct avl_best_fit_block *child[2];      /* [0]: keys below this one's, [1]: keys above; NULL: none */
 };
 
@@ -78,7 +86,7 @@ struct avl_best_fit_block {
 struct avl_best_fit_control {
     struct avl_best_fit_block head;      /* no block: child[0] is the root, NULL if no block is free */
     struct avl_best_fit_block *first;    /* first block: the start of the arena */
-    struct avl_best_fit_block *sentinel; /* header at the arena's end: size 0, never free */
+    struct avl_best_fit_block *sentinel; /* header behind the last block: size 0, never free */
 };
 
 extern struct avl_best_fit_control avl_best_fit_control;
@@ -88,7 +96,7 @@ extern struct avl_best_fit_control avl_best_fit_control;
 /*
  * Makes the arena the heap: one free block. Blocks of an earlier heap are forgotten.
  *
- * Returns 0, or nonzero iff arena is NULL or not a multiple of the alignment, or bytes is not a multiple of the
+ * Returns 0, or nonzero iff arena is NULL or not a multiple of the granule, or bytes is not a multiple of the
  * alignment, below AVL_BEST_FIT_MIN_HEAP or above AVL_BEST_FIT_MAX_HEAP; then nothing has changed.
  * Time: O(1).
  */
@@ -115,7 +123,7 @@ enum avl_best_fit_violation {
     AVL_BEST_FIT_HEAP_SOUND = 0,
     AVL_BEST_FIT_NO_HEAP,            /* avl_best_fit_init has not succeeded yet */
     AVL_BEST_FIT_BAD_PREV_PHYSICAL,  /* prev_physical is not the block before (the sentinel's included) */
-    AVL_BEST_FIT_BAD_SIZE_ALIGNMENT, /* a size is not a multiple of the alignment */
+    AVL_BEST_FIT_BAD_SIZE_ALIGNMENT, /* a size is not a multiple of the granule */
     AVL_BEST_FIT_BAD_SIZE_MINIMUM,   /* a size is below the minimum */
     AVL_BEST_FIT_BAD_CHAIN_END,      /* a block reaches beyond the sentinel */
     AVL_BEST_FIT_BAD_ADJACENT_FREE,  /* two neighbours are free */

@@ -22,7 +22,7 @@ from wcet_probe.scenarios.traces import TraceBuilder
 KIB, MIB = 1 << 10, 1 << 20
 SCENARIOS = scenario_names("avl-best-fit")
 WORST = ("worst-alloc", "worst-free", "worst-failing-alloc")
-OTHER_SIZES = {"minimum-block": 24, "split-threshold": 64, "alignment": 4}
+OTHER_SIZES = {"minimum-block": 24, "split-threshold": 64, "alignment": 4, "granule": 4}
 # The most that a hill climbing search over trees, sizes and positions has found on 4 KiB; see the allocator's README.
 CLIMBED = {"worst-alloc": 770, "worst-free": 1139}
 
@@ -87,7 +87,7 @@ def test_the_driver_is_the_height_of_the_guests_tree(scenario: str, heap_bytes: 
 
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free"])
 @pytest.mark.parametrize("target", ["arm926ej-s", "mpc603e"])
-@pytest.mark.parametrize(("heap_bytes", "factor"), [(4 * KIB, 1.2), (64 * KIB, 1.4)])
+@pytest.mark.parametrize(("heap_bytes", "factor"), [(64 * KIB, 1.1), (4 * MIB, 1.35)])
 def test_behind_a_cache_nodes_that_evict_each_other_are_dearest(
     target: str, scenario: str, heap_bytes: int, factor: float
 ) -> None:

@@ -27,21 +27,21 @@ def rows(draw) -> list[int]:
     return sizes
 
 
-def heap(sizes: list[int], states: list[int], tag_word: int) -> tuple[array[int], MemoryRange]:
+def heap(sizes: list[int], states: list[int]) -> tuple[array[int], MemoryRange]:
     """Two words, then the blocks, then one word; what is no tag would be a size that leads astray."""
     words = array("I", [0xFFFF_FFF8]) * (3 + sum(sizes) // 4)
     at = 2
     for number, size in enumerate(sizes):
-        words[at + tag_word] = size | states[number % len(states)]
+        words[at] = size | states[number % len(states)]
         at += size // 4
     return words, MemoryRange(FIRST, sum(sizes))
 
 
-def walked(words: array[int], extent: MemoryRange, tag_word: int) -> list[tuple[int, int, int]] | None:
+def walked(words: array[int], extent: MemoryRange) -> list[tuple[int, int, int]] | None:
     """Address, size and state of each block, one by one; None where a size is damaged."""
     found, at = [], extent.base_address
     while at < extent.end_address:
-        tag = words[(at - BASE) // 4 + tag_word]
+        tag = words[(at - BASE) // 4]
         found.append((at, tag & ~FLAG, tag & FLAG))
         if not tag & ~FLAG:
             return None
@@ -49,26 +49,26 @@ def walked(words: array[int], extent: MemoryRange, tag_word: int) -> list[tuple[
     return found if at == extent.end_address else None
 
 
-def chained(words: array[int], extent: MemoryRange, tag_word: int) -> list[tuple[int, int, int]]:
-    blocks = chained_blocks(words, BASE, extent, header_bytes=8, flags=FLAG, free={FLAG}, tag_word=tag_word)
+def chained(words: array[int], extent: MemoryRange) -> list[tuple[int, int, int]]:
+    blocks = chained_blocks(words, BASE, extent, header_bytes=8, flags=FLAG, free={FLAG})
     return list(zip(blocks.addresses, blocks.sizes_bytes, blocks.free, strict=True))
 
 
-@given(rows(), STATES, st.integers(0, 1))
-def test_it_finds_what_a_plain_walk_finds(sizes, states, tag_word):
-    words, extent = heap(sizes, states, tag_word)
-    assert chained(words, extent, tag_word) == walked(words, extent, tag_word)
+@given(rows(), STATES)
+def test_it_finds_what_a_plain_walk_finds(sizes, states):
+    words, extent = heap(sizes, states)
+    assert chained(words, extent) == walked(words, extent)
 
 
 @given(rows(), STATES, st.data())
 def test_a_damaged_size_is_refused_where_a_plain_walk_goes_astray(sizes, states, data):
-    words, extent = heap(sizes, states, 0)
+    words, extent = heap(sizes, states)
     victim = data.draw(st.integers(0, len(sizes) - 1), "victim")
     damaged = data.draw(st.sampled_from([0, 4, 8, 12, 16, 20, 24, 28, 0xFFFF_FFF8]), "damaged size")
     words[2 + sum(sizes[:victim]) // 4] = damaged
-    plain = walked(words, extent, 0)
+    plain = walked(words, extent)
     if plain is None:
         with pytest.raises(StateError, match="damaged size"):
-            chained(words, extent, 0)
+            chained(words, extent)
     else:
-        assert chained(words, extent, 0) == plain
+        assert chained(words, extent) == plain
