@@ -161,7 +161,8 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
     analysed = analysed_code(request.image, values)
     icache = None if request.target.unified_cache else request.target.icache
     fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
-    told = pointer_facts(request.facts, index, analysed, parameters)
+    cache = request.target.dcache
+    told = pointer_facts(request.facts, index, analysed, parameters, cache.line_bytes if cache else None)
     data = data_misses(values, request.target, told)
     return Prepared(request, values, index, analysed, conflicts, fetches, data)
 

@@ -79,8 +79,10 @@ class PointerFacts:
         return self.by_address.get(instruction_address, self.others)
 
 
-def pointer_facts(facts: Facts, index: SourceIndex, analysed: Analysed, parameters: Mapping[str, int]) -> PointerFacts:
-    """What ``facts`` say of pointers.
+def pointer_facts(
+    facts: Facts, index: SourceIndex, analysed: Analysed, parameters: Mapping[str, int], line_bytes: int | None
+) -> PointerFacts:
+    """What ``facts`` say of pointers, behind a data cache with lines of ``line_bytes``, or without one.
 
     Raises:
         UsageError: a function does not exist or has changed, two facts speak of one access, a number is no power of
@@ -102,9 +104,8 @@ def pointer_facts(facts: Facts, index: SourceIndex, analysed: Analysed, paramete
             )
         sets = _sets(fact.first_set, fact.sets, parameters)
         extent = None if fact.symbol is None else _extent(fact.where, require_symbol(analysed.image, fact.symbol))
-        told = Pointers(
-            alignment, sets, fact.is_own_block, _objects(fact, parameters), extent, remainder, _visit(fact, parameters)
-        )
+        visit = _visit(fact, parameters, line_bytes)
+        told = Pointers(alignment, sets, fact.is_own_block, _objects(fact, parameters), extent, remainder, visit)
         if not fact.functions:
             if others != Pointers():
                 raise UsageError(f"{fact.where}: a second [[pointer]] without functions; name those it speaks of.")
@@ -180,11 +181,12 @@ def _objects(fact: PointerFact, parameters: Mapping[str, int]) -> Objects | None
     return Objects(fact.where, lines, per_set)
 
 
-def _visit(fact: PointerFact, parameters: Mapping[str, int]) -> Visit | None:
-    """What is told of visits, for the lines of the cache that there is."""
-    line_bytes = fact.visit_line_bytes
-    is_told = line_bytes is None or parameters.get("cache_line_bytes", 0) <= evaluate(line_bytes, parameters)
-    return fact.visit if is_told else None
+def _visit(fact: PointerFact, parameters: Mapping[str, int], line_bytes: int | None) -> Visit | None:
+    """What is told of visits to lines of so many bytes; nothing where there are none."""
+    if line_bytes is None:
+        return None
+    most = fact.visit_line_bytes
+    return fact.visit if most is None or line_bytes <= evaluate(most, parameters) else None
 
 
 def _extent(where: str, symbol: Symbol) -> MemoryRange:

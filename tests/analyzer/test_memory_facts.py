@@ -34,8 +34,8 @@ def request(facts: str) -> BoundRequest:
     return BoundRequest(on.image, on.target, on.instructions, on.costs, "f", parse_facts("f.toml", facts), {}, {"n": 3})
 
 
-def told(facts: str):
-    return pointer_facts(parse_facts("f.toml", facts), index_sources({}), None, {"n": 3})
+def told(facts: str, line_bytes: int | None = 32):
+    return pointer_facts(parse_facts("f.toml", facts), index_sources({}), None, {"n": 3}, line_bytes)
 
 
 def test_a_pointer_fact_without_functions_speaks_of_all_accesses():
@@ -46,12 +46,10 @@ def test_a_pointer_fact_without_functions_speaks_of_all_accesses():
     assert odd.of(0x1234) == Pointers(8, remainder=4)
 
 
-@pytest.mark.parametrize(("line_bytes", "visit"), [(16, "again"), (32, "again"), (64, None)])
+@pytest.mark.parametrize(("line_bytes", "visit"), [(16, "again"), (32, "again"), (64, None), (None, None)])
 def test_visits_are_told_of_lines_that_are_small_enough(line_bytes, visit):
     facts = f'[[pointer]]\nmultiple_of = 4\nvisit = "again"\nvisit_line_bytes = "8 * n + 8"\n{BECAUSE}'
-    parameters = {"n": 3, "cache_line_bytes": line_bytes}
-    found = pointer_facts(parse_facts("f.toml", facts), index_sources({}), None, parameters)
-    assert found.of(0x1234) == Pointers(4, visit=visit)
+    assert told(facts, line_bytes).of(0x1234) == Pointers(4, visit=visit)
 
 
 @pytest.mark.parametrize(
