@@ -61,7 +61,7 @@ def most_accesses(request: BoundRequest, progress: Callable[[str], None] = lambd
 
 
 def _sets(lines: Lines | None, access: Access) -> frozenset[int] | None:
-    return lines.sets_of(access) if lines else None
+    return lines.places.sets_of(access) if lines else None
 
 
 def _solved(stage: Bounded, costs: dict[int, int]) -> int:

@@ -457,10 +457,11 @@ def _invariants(
 
 
 def _access_ranges(values: Values, lines: Lines | None) -> Iterable[tuple[Point, AccessRange]]:
+    places = lines.places if lines else None
     for index in sorted(values.states):
         point = values.graph.points[index]
         for access in values.accesses[index]:
-            offset = lines.observable(access) if lines else access.offset
+            offset = places.observable(access) if places else access.offset
             found = AccessRange(
                 address=access.instruction_address,
                 context=point.context,
@@ -470,9 +471,9 @@ def _access_ranges(values: Values, lines: Lines | None) -> Iterable[tuple[Point,
                 stride=offset.stride,
                 steps=offset.steps,
                 size_bytes=access.size_bytes,
-                place=lines.place_of(access) if lines else "any",
-                sets=lines.sets_of(access) if lines else None,
-                visit=lines.visit_of(access) or "" if lines else "",
+                place=places.place_of(access) if places else "any",
+                sets=places.sets_of(access) if places else None,
+                visit=places.visit_of(access) or "" if places else "",
             )
             yield point, found
 

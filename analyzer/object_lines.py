@@ -52,7 +52,7 @@ def counted_objects(
     every = frozenset(range(config.sets))
     for line, access in accesses:
         objects = objects_of(access, lines, pointers, config) if access else None
-        sets = lines.sets_of(access) if access else None
+        sets = lines.places.sets_of(access) if access else None
         group = lines.groups[line.group] if line else None
         if objects and access:
             found[access] = objects, every if sets is None else sets
@@ -98,6 +98,6 @@ def objects_of(access: Access, lines: Lines, pointers: PointerFacts, config: Cac
     *Soundness:* as far as the fact is true.
     """
     told = pointers.of(access.instruction_address).objects
-    if told is None or access.size_bytes > config.line_bytes or lines.place_of(access) in {"stack", "static"}:
+    if told is None or access.size_bytes > config.line_bytes or lines.places.place_of(access) in {"stack", "static"}:
         return None
     return told

@@ -8,9 +8,8 @@ line that lie in one *granule* of that size. An address that is a number is a gr
 After S. Hahn and D. Grund, Relational cache analysis for static timing analysis, ECRTS 2012.
 
 *Soundness:* a group is compared with itself only as long as no leaf of its variable part is given another value; that
-is for `analyzer.relational_cache` to see to. The stack pointer at entry is a multiple of 8 (assumption
-``stack-alignment``), and a number of which nothing is known and to which others are added to make an address is a
-multiple of what a flow fact says of pointers.
+is for `analyzer.relational_cache` to see to. What is known of a variable part, and of where an access may go, is as
+said of `analyzer.access_places`.
 """
 
 from __future__ import annotations
@@ -21,15 +20,13 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple
 
-from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.facts import Visit
+from wcet_probe.analyzer.access_places import Places
 from wcet_probe.analyzer.memory_facts import PointerFacts
 from wcet_probe.analyzer.pcode_semantics import signed
-from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, Residues, joined
+from wcet_probe.analyzer.residues import Residue, Residues, joined
 from wcet_probe.analyzer.state import Base, is_unknown
-from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.terms import Linear, Term, combined
-from wcet_probe.analyzer.told_alignment import Told, told_alignments, told_of
+from wcet_probe.analyzer.told_alignment import Told, told_alignments
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values
 from wcet_probe.model.target import CacheConfig
@@ -147,12 +144,11 @@ class _Seen(NamedTuple):
 
 
 class Lines:
-    """The groups of all accesses of a program, and the line of each."""
+    """The groups of all accesses of a program, and the line of each; ``places`` tells where each may go."""
 
     def __init__(self, values: Values, config: CacheConfig, pointers: PointerFacts) -> None:
         self._terms, self._config = values.terms, config
-        self._residues = Residues(values, config.line_bytes)
-        self._pointers = pointers
+        self.places = Places(Residues(values, config.line_bytes), config, pointers)
         self._numbers: dict[object, int] = {}
         self._variables: list[Mapping[Term, int]] = []
         self._granules: list[set[int]] = []
@@ -176,7 +172,7 @@ class Lines:
         for access, (own, _) in named:
             if access in self._addresses:
                 address = self._addresses[access]
-                known = self._alignment(access, own, address)
+                known = self.places.alignment(access, own, is_folded=address.is_folded)
                 seen.setdefault(address.variable, []).append(_Seen(access, address, known))
         for variable, found in seen.items():
             number = self._add(variable, self._group(variable, found), dict(variable))
@@ -237,7 +233,7 @@ class Lines:
 
     def candidates_of(self, access: Access) -> tuple[Line, ...]:
         """The lines that ``access`` may be to, if their numbers are known; none if they are not, or are too many."""
-        numbers = None if access.size_bytes > self._config.line_bytes else self._numbers_of(access)
+        numbers = None if access.size_bytes > self._config.line_bytes else self.places.numbers_of(access)
         if numbers is None or len(numbers) > _MOST_CANDIDATES:
             return ()
         return tuple(self.candidate(number) for number in sorted(numbers))
@@ -277,7 +273,7 @@ class Lines:
         )
         low = plain.constant + sum(step * part.low + min(0, step * part.extent) for step, part in known)
         folded = _Address(variable, low, sum(abs(step) * part.extent for step, part in known), is_folded=True)
-        modulus, residue = self._alignment(access, shown, folded)
+        modulus, residue = self.places.alignment(access, shown, is_folded=True)
         is_one = (low + residue) // modulus == (low + folded.extent + residue) // modulus
         return folded if is_one else plain
 
@@ -369,118 +365,13 @@ class Lines:
         leaves = frozenset().union(*(self._terms.leaves(term) for term, _ in variable))
         deciding = frozenset().union(*(self._terms.deciding(term) for term, _ in variable))
         is_short = self._is_short(end - low)
-        numbers = _united(self._numbers_of(one.access) for one in found)
-        sets = _united(self.sets_of(one.access) for one in found)
+        numbers = _united(self.places.numbers_of(one.access) for one in found)
+        sets = _united(self.places.sets_of(one.access) for one in found)
         return Group(leaves, deciding, alignment, residue, numbers, sets, is_short, config.sets)
 
     def _is_short(self, span_bytes: int) -> bool:
         """Whether no two lines of so many bytes are in one set."""
         return span_bytes <= (self._config.sets - 1) * self._config.line_bytes
-
-    def _alignment(self, access: Access, told: Told, address: _Address | None = None) -> Residue:
-        """A power of two modulo which the variable part is known, and its residue; ``told`` is what facts say.
-
-        All of the address that is not constant is variable, or what ``address`` has.
-        """
-        known, residue = self._config.line_bytes, 0
-        for factor, term, part in access.parts:
-            if address is not None and address.is_folded and not is_unknown(factor, part):
-                continue
-            own = (
-                self._residues.of_unknown(term, told[term])
-                if term is not None and term in told
-                else self._residues.of_number(part)
-            )
-            known = min(known, factor * own.modulus & -(factor * own.modulus))
-            residue += factor * own.residue
-        if access.base is Base.STACK:
-            known = min(known, STACK_ALIGNMENT_BYTES)
-        return Residue(known, residue % known)
-
-    def place_of(self, access: Access) -> str:
-        """Where ``access`` goes, as `proof.AccessRange` has it.
-
-        *Soundness:* follows from its parts, or from what a flow fact says where they do not tell its set, or not its
-        lines.
-        """
-        if access.base is Base.STACK:
-            return "stack"
-        told = self._pointers.of(access.instruction_address)
-        if told.is_own_block and self._numbers_of(access) is None:
-            return "block"
-        if self._sets_by_parts(access) is not None:
-            return "static"
-        return "any" if told.sets is None and told.extent is None else "told"
-
-    def visit_of(self, access: Access) -> Visit | None:
-        """What a flow fact says of how often the call has visited the line of ``access``."""
-        return self._pointers.of(access.instruction_address).visit
-
-    def observable(self, access: Access) -> StridedInterval:
-        """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.
-
-        *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by.
-        """
-        told, aligned = self._told_range(access), self._aligned(access)
-        return aligned if told is None else strided.meet(aligned, told)
-
-    def _aligned(self, access: Access) -> StridedInterval:
-        """The addresses that ``access`` may go to, by its parts and the alignment that facts tell of it."""
-        if not any(is_unknown(factor, part) for factor, _, part in access.parts):
-            return access.offset
-        alignment, residue = self._alignment(access, told_of(access, self._pointers))
-        return strided.residue_class(access.offset.bits, residue + access.constant, alignment)
-
-    def sets_of(self, access: Access) -> frozenset[int] | None:
-        """The sets that ``access`` may be to; None for any.
-
-        *Soundness:* follows from its parts, or from what a flow fact says where they do not tell it.
-        """
-        known = self._sets_by_parts(access)
-        if known is not None or access.base is Base.STACK:
-            return known
-        numbers = self._numbers_of(access)
-        if numbers is not None:
-            return frozenset(number % self._config.sets for number in numbers)
-        return self._pointers.of(access.instruction_address).sets
-
-    def _told_range(self, access: Access) -> StridedInterval | None:
-        """The addresses of the object that a flow fact says ``access`` is in, where its parts do not tell the sets.
-
-        None, too, where there is no such address: the fact then says nothing of the access.
-        """
-        extent = self._pointers.of(access.instruction_address).extent
-        if extent is None or access.base is Base.STACK or self._sets_by_parts(access) is not None:
-            return None
-        told = strided.between(access.offset.bits, extent.base_address, extent.end_address - access.size_bytes)
-        is_possible = not any(strided.meet(known, told).is_bottom for known in (access.offset, self._aligned(access)))
-        return told if is_possible else None
-
-    def _sets_by_parts(self, access: Access) -> frozenset[int] | None:
-        """The sets by the values of the parts; a part that is a multiple of all sets' bytes does not change the set."""
-        config = self._config
-        page_bytes = config.sets * config.line_bytes
-        low, extent = access.constant, access.size_bytes
-        for factor, _, part in access.parts:
-            step = signed(part.bits, factor)
-            low += step * part.low
-            if step * part.stride % page_bytes:
-                low += min(0, step * part.extent)
-                extent += abs(step) * part.extent
-        if access.base is not Base.NUMBER or extent > page_bytes:
-            return None
-        lines = range(low // config.line_bytes, (low + extent - 1) // config.line_bytes + 1)
-        return frozenset(number % config.sets for number in lines)
-
-    def _numbers_of(self, access: Access) -> frozenset[int] | None:
-        """The lines that ``access`` may be to, if they are no more than the cache has sets."""
-        told = self._told_range(access)
-        if access.base is not Base.NUMBER and told is None:
-            return None
-        low, high = (access.offset if told is None else strided.meet(access.offset, told)).unsigned_range()
-        line_bytes = self._config.line_bytes
-        numbers = range(low // line_bytes, (high + access.size_bytes - 1) // line_bytes + 1)
-        return frozenset(numbers) if len(numbers) <= self._config.sets else None
 
 
 def _extent(found: Iterable[_Seen]) -> tuple[int, int]:

@@ -358,7 +358,7 @@ class Run:
                 yield Event(point, index, None, None)
             else:
                 address = self._address(step)
-                if address not in self.program.view.lines.observable(self.program.view.accesses[point][index]):
+                if address not in self.program.view.lines.places.observable(self.program.view.accesses[point][index]):
                     raise BrokenFactError
                 self._visit(step, address // LINE_BYTES, self.program.told.get((point, index)))
                 yield Event(point, index, *self._access(step, address))

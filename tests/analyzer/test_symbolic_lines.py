@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analyzer.concrete_caches import config_of
-from tests.analyzer.random_relational_programs import random_program
-from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Sum, Variable
+from tests.analyzer.relational_programs import LINE_BYTES, Program, Step, Sum, Variable
 from tests.support import assembler, guest_of
 from tests.test_cache_soundness import analysed
 from wcet_probe.analyzer import strided
@@ -19,7 +17,6 @@ from wcet_probe.analyzer.memory_facts import PointerFacts, Pointers
 from wcet_probe.analyzer.symbolic_lines import Group, Lines, most_in_one_set
 from wcet_probe.analyzer.terms import Linear
 from wcet_probe.catalog import load_target
-from wcet_probe.model.target import MemoryRange
 
 SETS = 4
 _alignments = st.sampled_from((1, 2, 4, 8, 16))
@@ -136,48 +133,6 @@ def test_what_is_told_of_a_number_holds_behind_as_far_as_runs_show_it(first, ali
     line = view.lines.of_access(view.accesses[0][1])
     assert line is not None
     assert view.lines.groups[line.group].alignment_bytes == alignment
-
-
-@pytest.mark.parametrize(("most", "place"), [(8 + (SETS * LINE_BYTES << 20), "block"), (8, "static")])
-def test_the_block_of_the_call_is_no_static_data_though_its_set_is_known(most, place):
-    variable = Variable(None, 0, (8,), strided.between(32, 8, most, SETS * LINE_BYTES))
-    view = replace(
-        program_of(variable, steps=(read(0, 0),), told_bytes=4), told={(0, 0): Pointers(is_own_block=True)}
-    ).view
-    (access,) = view.accesses[0]
-    assert view.lines.sets_of(access) == frozenset({0})
-    assert view.lines.place_of(access) == place
-
-
-def test_a_fact_that_excludes_an_access_says_nothing_of_it():
-    variable = Variable(None, 0, (0,), strided.top(32))
-    program = program_of(variable, steps=(read(0, 0),), told_bytes=4)
-    for extent in (MemoryRange(64, 2), MemoryRange(65, 5)):
-        view = replace(program, told={(0, 0): Pointers(4, extent=extent)}).view
-        (access,) = view.accesses[0]
-        assert view.lines.sets_of(access) is None
-        assert view.lines.observable(access) == strided.residue_class(32, 0, 4)
-
-
-def test_sets_and_observable_addresses_hold_for_all_values():
-    checked = 0
-    for seed in range(150):
-        program = random_program(Random(seed))
-        view, config = program.view, program.config
-        for point, steps in enumerate(program.steps):
-            for step, access in zip(steps, view.accesses[point], strict=True):
-                if not step.is_named or isinstance(step.to, Choice):
-                    continue
-                variable = None if step.to is None else program.variables[step.to]
-                if variable is not None and variable.sources:
-                    continue
-                sets, told = view.lines.sets_of(access), view.lines.observable(access)
-                for value in (0,) if variable is None else variable.choices:
-                    address = value + step.offset
-                    assert sets is None or address // LINE_BYTES % config.sets in sets
-                    assert address in told
-                    checked += 1
-    assert checked > 2000
 
 
 def test_an_index_into_the_stack_is_measured_from_the_stack_pointer():
