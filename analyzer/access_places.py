@@ -79,9 +79,8 @@ class Places:
     def observable(self, access: Access) -> StridedInterval:
         """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.
 
-        *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by. The
-        alignment by which a folded address (`symbolic_lines._Address`) is in one granule is shown by accesses before
-        it (`Lines._address`), not by this one.
+        *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by. Of a
+        folded address (`symbolic_lines._Address`) they are shown by accesses before it, as this one does not show them.
         """
         told, aligned = self._told_range(access), self._aligned(access)
         return aligned if told is None else strided.meet(aligned, told)

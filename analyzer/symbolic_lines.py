@@ -153,11 +153,11 @@ class Lines:
         self._variables: list[Mapping[Term, int]] = []
         self._granules: list[set[int]] = []
         self.groups: list[Group] = []
-        told = told_alignments(values, pointers)
+        alignments = told_alignments(values, pointers)
         named = [
             (access, own)
             for point in sorted(values.states)
-            for access, own in zip(values.accesses[point], told[point], strict=True)
+            for access, own in zip(values.accesses[point], alignments[point], strict=True)
             if self._line_number(access) is None
         ]
         self._extents: dict[int, tuple[int, int]] = {}
@@ -169,10 +169,11 @@ class Lines:
                 if self._addresses.setdefault(access, address) != address:
                     self._addresses[access] = _plain(values.terms.linear(access.pointer))
         seen: dict[tuple[tuple[Term, int], ...], list[_Seen]] = {}
-        for access, (own, _) in named:
+        for access, (own, shown) in named:
             if access in self._addresses:
                 address = self._addresses[access]
-                known = self.places.alignment(access, own, is_folded=address.is_folded)
+                told = shown if address.is_folded else own
+                known = self.places.alignment(access, told, is_folded=address.is_folded)
                 seen.setdefault(address.variable, []).append(_Seen(access, address, known))
         for variable, found in seen.items():
             number = self._add(variable, self._group(variable, found), dict(variable))

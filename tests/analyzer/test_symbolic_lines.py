@@ -144,3 +144,20 @@ def test_an_index_into_the_stack_is_measured_from_the_stack_pointer():
     lines = Lines(values, target.dcache, PointerFacts(Pointers(4), {}))
     _, indexed, plain = values.accesses[0]
     assert lines.of_access(indexed) != lines.of_access(plain)
+
+
+def test_an_index_that_is_folded_gives_a_name_only_what_accesses_before_show():
+    """No run shows of an access to a pointer and an index, 0 or 4, that the pointer is a multiple of 16."""
+    pointer, strides, index = (
+        Variable(None, 0, (), strided.top(32)),
+        Variable(None, 0, (), strided.between(32, 0, 64, 8)),
+        Variable(None, 0, (), strided.between(32, 0, 4, 4)),
+    )
+    steps = read(Sum(0, 1), 0), read(Sum(0, 2), 0)
+    told = {(0, 0): Pointers(8), (0, 1): Pointers(16)}
+    program = replace(program_of(pointer, strides, index, steps=steps, told_bytes=1), told=told)
+    lines = program.view.lines
+    line = lines.of_access(program.view.accesses[0][1])
+    assert line is not None
+    assert lines.variable(line.group).keys() == {program.view.leaves[0]}
+    assert lines.groups[line.group].alignment_bytes == 8
