@@ -1,4 +1,4 @@
-"""CAMA: the C against the model, the checker against broken heaps, the sets that a call touches."""
+"""CAMA on the host: the C against the model, the checker against broken heaps, sanitizers and coverage."""
 
 from __future__ import annotations
 
@@ -8,120 +8,28 @@ import random
 import shutil
 import struct
 import subprocess
-from enum import IntEnum
-from pathlib import Path
 
 import pytest
 
-from tests.support import TARGETS, guest_on, images_dir
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
-from wcet_probe.model.scenario import InitialCache
-from wcet_probe.scenarios.cama_heap import Cama, Geometry
-from wcet_probe.toolchain import PACKAGED
+from wcet_probe.catalog import load_allocator
+from wcet_probe.scenarios.cama_heap import Cama
 
+from .cama_builds import (
+    CAMA,
+    DRIVER,
+    FREE,
+    INIT,
+    INIT_AT,
+    MALLOC,
+    NONE,
+    PARAMETERS,
+    SOURCES,
+    Host,
+    Violation,
+    geometry_of,
+    random_steps,
+)
 from .conformance import CC, SIZE_MAX, WARNINGS, WORD, compile_or_fail
-
-HERE = Path(__file__).parent
-CAMA = HERE.parents[1] / "allocators" / "cama"
-SOURCES = [str(CAMA / "cama.c"), str(CAMA / "cama_check.c")]
-PARAMETERS = {
-    "default": {},
-    "one class a row": {"tl": 1, "sl": 14, "cache-sets": 64},
-    "reserved in the middle": {"descriptor-first-set": 32, "descriptor-sets": 64, "tl": 2},
-    "long lines": {"line-bytes": 64, "descriptor-first-set": 16, "sl": 8},
-}
-INIT, MALLOC, FREE, INIT_AT = range(4)
-NONE = 0xFFFFFFFF
-
-
-class Violation(IntEnum):
-    """enum cama_violation."""
-
-    HEAP_SOUND = 0
-    NO_HEAP = 1
-    BAD_AREA = 2
-    BAD_DESCRIPTOR = 3
-    BAD_LEFT = 4
-    BAD_SIZE = 5
-    BAD_ADJACENT_FREE = 6
-    BAD_BACK_POINTER = 7
-    BAD_TAG = 8
-    BAD_CHAIN = 9
-    BAD_SPARE = 10
-    BAD_AVAILABLE = 11
-    BAD_LIST_ADDRESS = 12
-    BAD_LIST_FREE_BIT = 13
-    BAD_LIST_CLASS = 14
-    BAD_LIST_LINK = 15
-    BAD_VECTOR = 16
-    BAD_FREE_COUNT = 17
-    BAD_FREE_MEMBERS = 18
-
-
-def macros(values):
-    allocator = load_allocator("cama", values)
-    return [f"-D{p.macro}={allocator.values[p.name]}" for p in allocator.parameters]
-
-
-def geometry_of(values, word_bytes=WORD):
-    return Geometry.of_values(load_allocator("cama", values).values, word_bytes)
-
-
-class Descriptor(ctypes.Structure):
-    """struct cama_descriptor."""
-
-    _fields_ = tuple((name, ctypes.c_size_t) for name in ("left", "right", "prev", "next", "start", "size_and_free"))
-
-
-class Host:
-    """A build, loaded; blocks are offsets in the arena, which starts a cache page."""
-
-    def __init__(self, folder, values):
-        self.geometry = geometry_of(values)
-        flags = ["-std=c11", "-O2", "-shared", "-fPIC", "-ffreestanding", "-nostdlib", f"-I{CAMA}"]
-        compile_or_fail([*CC, *WARNINGS, *flags, *macros(values), *SOURCES, "-o", "host.so"], folder)
-        self.library = ctypes.CDLL(str(folder / "host.so"))
-        self.library.cama_init.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-        self.library.cama_malloc.argtypes = [ctypes.c_size_t, ctypes.c_uint]
-        self.library.cama_malloc.restype = ctypes.c_void_p
-        self.library.cama_free.argtypes = [ctypes.c_void_p]
-        self.library.cama_free.restype = None
-        at = ctypes.addressof(ctypes.c_char.in_dll(self.library, "cama_control"))
-        names = ("arena", "end", "top", "spare", "fresh", "available", "newest", "oldest")
-        control = type("Control", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_size_t) for name in names]})
-        self.control = control.from_address(at + self.geometry.first_set * self.geometry.line_bytes)
-        self.sentinel = ctypes.addressof(self.control) + 8 * WORD
-        self.tables = ctypes.addressof(ctypes.c_char.in_dll(self.library, "cama_tables"))
-
-    def init(self, heap_bytes):
-        page = self.geometry.page_bytes
-        self.memory = ctypes.create_string_buffer(heap_bytes + page)
-        self.arena = -(-ctypes.addressof(self.memory) // page) * page
-        self.heap_bytes = heap_bytes
-        return self.library.cama_init(self.arena, heap_bytes)
-
-    def malloc(self, size, cache_set):
-        address = self.library.cama_malloc(size, cache_set)
-        return None if address is None else address - self.arena
-
-    def free(self, offset):
-        self.library.cama_free(self.arena + offset)
-
-    def check(self):
-        return Violation(self.library.cama_check())
-
-    def contents(self):
-        return ctypes.string_at(self.arena, self.heap_bytes) + bytes(self.control)
-
-    def word(self, address):
-        return ctypes.c_size_t.from_address(address)
-
-    def head(self, cache_set, number):
-        return self.word(self.geometry.word_address(self.tables, self.geometry.vector_words + number, cache_set))
-
-    def descriptor(self, start):
-        return Descriptor.from_address(self.word(self.arena + start - WORD).value)
 
 
 @pytest.fixture(scope="module", params=PARAMETERS, ids=lambda name: name.replace(" ", "-"))
@@ -134,30 +42,7 @@ def default_host(tmp_path_factory):
     return Host(tmp_path_factory.mktemp("cama"), {})
 
 
-def random_steps(seed, geometry, heap_bytes, count):
-    """Operations as (code, size or slot, set), and the model's answers: starts, or None."""
-    draw, model = random.Random(seed), Cama(geometry, heap_bytes)
-    favoured = [draw.randrange(geometry.sets) for _ in range(3)]
-    slots, live = [], []
-    for _ in range(count):
-        if live and draw.random() < 0.45:
-            slot = live.pop(draw.randrange(len(live)))
-            model.free(slots[slot])
-            yield FREE, slot, slots[slot], None
-            continue
-        size = draw.choice((draw.randrange(1, 60), draw.randrange(1, 400), int(2 ** draw.uniform(0, 13))))
-        cache_set = draw.choice((*favoured, geometry.set_of(model.top), geometry.set_of(model.top)))
-        start = model.malloc(size, cache_set)
-        if start is not None:
-            live.append(len(slots))
-            slots.append(start)
-        yield MALLOC, size, cache_set, start
-    for slot in draw.sample(live, len(live)):
-        model.free(slots[slot])
-        yield FREE, slot, slots[slot], None
-
-
-# ---------------------------------------------------------------------------------------------------------- on the host
+# ---------------------------------------------------------------------------------------------------- against the model
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -476,7 +361,7 @@ def test_sanitizers_find_nothing(tmp_path):
         done = subprocess.run(probe, capture_output=True, text=True, check=False, cwd=tmp_path)
         if done.returncode != 0:
             pytest.skip(f"{CC[0]} has no working sanitizers here: {done.stderr.strip()[-200:]}")
-    sources = [*SOURCES, str(HERE / "cama_driver.c")]
+    sources = [*SOURCES, DRIVER]
     compile_or_fail([*CC, *sanitize, "-std=gnu11", *WARNINGS, f"-I{CAMA}", *sources, "-o", "driver"], tmp_path)
     drive(tmp_path / "driver")
 
@@ -485,7 +370,7 @@ def test_no_line_or_branch_stays_unexecuted(tmp_path):
     gcc, gcov = shutil.which("gcc"), shutil.which("gcov")
     if gcc is None or gcov is None:
         pytest.skip("needs gcc and gcov")
-    sources = [*SOURCES, str(HERE / "cama_driver.c")]
+    sources = [*SOURCES, DRIVER]
     compile_or_fail([gcc, "-std=gnu11", "--coverage", "-O0", f"-I{CAMA}", *sources, "-o", "driver"], tmp_path)
     drive(tmp_path / "driver")
     done = subprocess.run(
@@ -500,70 +385,3 @@ def test_no_line_or_branch_stays_unexecuted(tmp_path):
     assert len(lines) > 100
     assert [line["line_number"] for line in lines if line["count"] == 0] == []
     assert [line["line_number"] for line in lines for branch in line["branches"] if branch["count"] == 0] == []
-
-
-# -------------------------------------------------------------------------------------------------------- on the guests
-
-
-def guest(target_name, values):
-    allocator, target = load_allocator("cama", values), load_target(target_name)
-    return guest_on(build_image(allocator, target, PACKAGED, images_dir()), target)
-
-
-@pytest.mark.parametrize("name", PARAMETERS)
-@pytest.mark.parametrize("target_name", TARGETS)
-def test_guests_do_what_the_model_says(target_name, name):
-    geometry, heap_bytes = geometry_of(PARAMETERS[name], 4), 1 << 17
-    with guest(target_name, PARAMETERS[name]).machine(heap_bytes) as machine:
-        base = machine.heap.base_address
-        assert machine.call("cama_init", base, heap_bytes) == 0
-        for code, argument, other, start in random_steps(3, geometry, heap_bytes, 60):
-            if code == MALLOC:
-                assert machine.call("cama_malloc", argument, other) == (0 if start is None else base + start)
-            else:
-                machine.call("cama_free", base + other)
-            assert machine.call("cama_check") == Violation.HEAP_SOUND
-
-
-@pytest.mark.parametrize("values", [{}, {"descriptor-first-set": 32}], ids=["sets-0-31", "sets-32-63"])
-def test_a_call_touches_the_reserved_sets_and_the_blocks_own(values):
-    geometry, heap_bytes = geometry_of(values, 4), 1 << 17
-    reserved = set(range(geometry.first_set, geometry.first_set + geometry.reserved_sets))
-    with guest("mpc603e", values).machine(heap_bytes) as machine:
-        base = machine.heap.base_address
-        assert machine.call("cama_init", base, heap_bytes) == 0
-        for code, argument, other, start in random_steps(5, geometry, heap_bytes, 150):
-            if code == MALLOC:
-                measured = machine.measure("cama_malloc", (argument, other), InitialCache.COLD)
-                own = {other, (other - 1) % geometry.sets} if start is not None else set()
-                block = start
-            else:
-                measured = machine.measure("cama_free", (base + other,), InitialCache.COLD)
-                own, block = {geometry.set_of(other), geometry.set_of(other - 4)}, other
-            regions = measured.touched_sets_by_region
-            assert set(regions["static"]) <= reserved
-            assert set(regions["heap_blocks"]) | set(regions["heap_metadata"]) <= reserved | own
-            assert not regions["code"]
-            if block is not None:
-                assert geometry.set_of(block - 4) in {
-                    geometry.set_of(block),
-                    (geometry.set_of(block) - 1) % geometry.sets,
-                }
-            stack = set(regions["stack"])
-            assert set(measured.touched_data_sets) <= reserved | own | stack
-
-
-def test_descriptors_and_static_data_are_in_the_reserved_sets():
-    values = {"descriptor-first-set": 32}
-    geometry, heap_bytes = geometry_of(values, 4), 1 << 17
-    reserved = range(geometry.first_set, geometry.first_set + geometry.reserved_sets)
-    model = Cama(geometry, heap_bytes)
-    with guest("mpc603e", values).machine(heap_bytes) as machine:
-        base = machine.heap.base_address
-        assert machine.call("cama_init", base, heap_bytes) == 0
-        seen = set()
-        while (start := model.malloc(200, geometry.set_of(model.top))) is not None:
-            assert machine.call("cama_malloc", 200, geometry.set_of(start)) == base + start
-            seen.add(machine.memory.read_word(base + start - 4))
-        assert len(seen) > 100
-        assert all(geometry.set_of(d) in reserved and geometry.set_of(d + 23) in reserved for d in seen)
