@@ -85,9 +85,16 @@ def test_the_driver_is_the_height_of_the_guests_tree(scenario: str, heap_bytes: 
     assert {check.found for check in found.checks if check.fact == "tree height"} == {height}
 
 
-@pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free"])
-@pytest.mark.parametrize("target", ["arm926ej-s", "mpc603e"])
-@pytest.mark.parametrize(("heap_bytes", "factor"), [(64 * KIB, 1.1)])
+@pytest.mark.parametrize(
+    ("target", "scenario", "heap_bytes", "factor"),
+    [
+        ("arm926ej-s", "worst-alloc", 64 * KIB, 1.1),
+        ("arm926ej-s", "worst-free", 64 * KIB, 1.1),
+        ("mpc603e", "worst-alloc", 64 * KIB, 1.1),
+        ("mpc603e", "worst-free", 64 * KIB, 1.1),
+        ("arm926ej-s", "worst-alloc", 4 * MIB, 1.4),
+    ],
+)
 def test_behind_a_cache_nodes_that_evict_each_other_are_dearest(
     target: str, scenario: str, heap_bytes: int, factor: float
 ) -> None:
