@@ -3,7 +3,9 @@
 An access that always hits costs nothing more. One that is persistent shares its misses with the others to the same
 line, or to the few lines that a group lies in: they are events of the flow problem, limited by how often the stay
 begins. Accesses to objects that facts count miss once for each line (`object_lines`). Everything else misses each time.
-A miss that fills writes a line back at most, and a line can be written back only if it was modified before the call, or
+Where a store that misses is a single write, and first-in first-out, the store misses only if no access in the stay
+filled the line (`RelationalCache.is_kept`): such writes are events that share the limit of the line's misses. A miss
+that fills writes a line back at most, and a line can be written back only if it was modified before the call, or
 by a store of it: a further event, limited by both.
 
 What is visited again, as it was on a first visit, writes nothing back. A line that is missed then was evicted since the
@@ -170,6 +172,7 @@ class _Costs:
         visits: first visits in each execution of a point.
         told: of ``inside``, the misses of first visits and of those that are made again.
         shared: points of the persistent accesses, by what they share.
+        writes: single writes of stores that miss only if their line was not filled in the stay, by line and point.
         counted: accesses to them that may miss, by point.
     """
 
@@ -185,6 +188,7 @@ class _Costs:
     visits: Counter[int] = field(default_factory=Counter)
     told: Counter[int] = field(default_factory=Counter)
     shared: dict[Shared, list[int]] = field(default_factory=dict)
+    writes: dict[Line, Counter[int]] = field(default_factory=dict)
     counted: dict[Objects, Counter[int]] = field(default_factory=dict)
 
     def add(self, point: int, step: _Step, verdict: Verdict) -> None:
@@ -195,9 +199,7 @@ class _Costs:
         access, (line, fills, _, candidates, swept) = step.access, step.line
         charge = self.leaving if access is not None and access.is_leaving else self.inside
         if access is not None:
-            is_through = access.is_store and not self.config.write_back
-            is_single = is_through or not (verdict.is_hit or fills)
-            charge.cycles[point] += self.target.memory.single_cycles * is_single
+            self._add_single_write(point, step.line, access, verdict)
             charge.cycles[point] += _region_cycles(access, self.target.memory)
         visit = None if access is None else self.pointers.of(access.instruction_address).visit
         self.visits[point] += visit == "first"
@@ -208,21 +210,36 @@ class _Costs:
         if access is not None and access in self.objects:
             self.counted.setdefault(self.objects[access], Counter())[point] += 1
         elif verdict.is_persistent_in_call:
-            shared = Shared(line if verdict.is_persistent else None, frozenset(candidates))
-            self.shared.setdefault(shared, []).append(point)
+            self._share(point, Shared(line if verdict.is_persistent else None, frozenset(candidates)))
         elif verdict.is_persistent_in_sweep and swept and self._is_limited(swept, access):
-            shared = Shared(line if verdict.is_persistent else None, swept=swept, objects=self._counted_in(access))
-            self.shared.setdefault(shared, []).append(point)
+            objects = self._counted_in(access)
+            self._share(point, Shared(line if verdict.is_persistent else None, swept=swept, objects=objects))
         elif line is None:
             size_bytes = access.size_bytes if access else 1
             charge.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
         elif verdict.is_persistent:
-            self.shared.setdefault(Shared(line, visit=visit), []).append(point)
+            self._share(point, Shared(line, visit=visit))
         elif verdict.is_persistent_in_block and not visit:
             charge.local.setdefault((point, line.group), set()).add(line.granule)
         else:
             charge.misses[point] += 1
             self.told[point] += visit is not None
+
+    def _add_single_write(self, point: int, accessed: LineAccess, access: Access, verdict: Verdict) -> None:
+        is_through = access.is_store and not self.config.write_back
+        if not is_through and (verdict.is_hit or accessed.fills):
+            return
+        if accessed.line is not None and verdict.is_kept and not is_through and not access.is_leaving:
+            self.writes.setdefault(accessed.line, Counter())[point] += 1
+        else:
+            charge = self.leaving if access.is_leaving else self.inside
+            charge.cycles[point] += self.target.memory.single_cycles
+
+    def _share(self, point: int, shared: Shared) -> None:
+        """Count an access among those that share misses; stores of its line before it in the block are charged."""
+        self.shared.setdefault(shared, []).append(point)
+        if shared.line in self.writes:
+            self.inside.cycles[point] += self.target.memory.single_cycles * self.writes[shared.line].pop(point, 0)
 
     def _is_limited(self, swept: Line, access: Access | None) -> bool:
         """Whether it is known how many lines a sweep comes to."""
@@ -236,13 +253,17 @@ class _Costs:
     def result(self, lines: Lines) -> DataMisses:
         """Cycles, events and limits."""
         fill = self.target.memory.line_cycles(self.config.line_bytes)
-        misses, limits = shared_misses(
-            self.shared, self.stays, self.sweeps.by_name, lines.groups, self.config.line_bytes
+        misses, writes, limits, written = shared_misses(
+            self.shared, self.stays, self.sweeps.by_name, lines.groups, self.config.line_bytes, writes=self.writes
         )
         self.inside.misses.update(misses)
+        single_cycles = self.target.memory.single_cycles
+        for point, count in writes.items():
+            self.inside.cycles[point] += count * single_cycles
         limits += object_limits(self.counted)
-        names = sorted({name for limit in limits for name, _ in limit.events})
+        names = sorted({name for limit in limits for name, _ in limit.events} - written.keys())
         events = [FlowEvent(name, fill) for name in names]
+        events += (FlowEvent(name, count * single_cycles) for name, count in sorted(written.items()))
         if self.config.write_back:
             events.append(FlowEvent("write-backs", fill))
             limits += self._write_back_limits(names)

@@ -73,6 +73,7 @@ class Verdict(NamedTuple):
     """Of an access: it always hits; or it misses only if its line was not accessed before: in the stay, block or call.
 
     In the call: by whatever name that tells the number. In a sweep: by its accesses since the loop was entered.
+    Of an access that does not fill: it misses only if no access by that name filled its line in the stay before.
     """
 
     is_hit: bool
@@ -80,6 +81,7 @@ class Verdict(NamedTuple):
     is_persistent_in_block: bool
     is_persistent_in_call: bool
     is_persistent_in_sweep: bool
+    is_kept: bool
 
 
 class Renaming(NamedTuple):
@@ -160,6 +162,20 @@ class RelationalCache:
         swept = access.swept
         return swept is not None and access.fills and state.stay.get(swept, NOTHING) is not None
 
+    def is_kept(self, state: CacheState, access: LineAccess) -> bool:
+        """Whether ``access``, which does not fill, misses only if its line was not filled in the stay before.
+
+        Known with first-in first-out, by the accesses of the same name that fill.
+
+        *Soundness:* a line is evicted by the fills of as many other lines as there are ways, of each one: a line that
+        was filled after it is not evicted before it. So many groups would have been accessed since the first access
+        by that name.
+        """
+        line = access.line
+        if line is None or access.fills or self.config.replacement is not Replacement.FIFO:
+            return False
+        return state.stay.get(line, NOTHING) is not None
+
     def verdicts(self, state: CacheState, accesses: Iterable[LineAccess]) -> Iterable[Verdict]:
         """What is known of the accesses of a block, in order, at whose entry ``state`` holds.
 
@@ -174,6 +190,7 @@ class RelationalCache:
                 self.is_persistent(local, access),
                 self.is_persistent_in_call(state, access),
                 self.is_persistent_in_sweep(state, access),
+                self.is_kept(state, access),
             )
             state, local = self.touch(state, access), self.touch(local, access)
 

@@ -2,7 +2,7 @@
 
 They are events of the flow problem, limited by how often stays begin, and by how often the first access of a stay is
 executed. The stay of a group is the time from when the leaves of its variable part get their values to when one of them
-may get another (`relational_cache`).
+may get another (`relational_cache`). Single writes of stores share these limits, where they rule out a miss before.
 
 *Soundness:* a persistent access misses at most once in the stay of its line, so there are at most as many misses as
 stays in which the line is accessed; each of these begins somewhere, and has a first access.
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import eq
+from types import MappingProxyType
 from typing import NamedTuple
 
 from wcet_probe.analyzer.facts import Visit
@@ -41,6 +42,22 @@ class Shared(NamedTuple):
     visit: Visit | None = None
 
 
+class SharedMisses(NamedTuple):
+    """What misses share.
+
+    Attributes:
+        misses: of each execution of a point, which are not shared.
+        writes: the same of single writes.
+        limits: of the misses and single writes that are events.
+        written: single writes of each event that is no miss.
+    """
+
+    misses: Counter[int]
+    writes: Counter[int]
+    limits: list[Limit]
+    written: dict[str, int]
+
+
 class Starts(NamedTuple):
     """Where stays begin: at points and edges, and where ``at_entry`` also once in the call."""
 
@@ -61,9 +78,11 @@ class Stays:
         self._terms, self._sure, self._held = values.terms, sure, held
         self._points = sorted(values.states)
         self._arriving: dict[int, list[Edge]] = {point: [] for point in self._points}
+        self._outgoing: dict[int, list[Edge]] = {point: [] for point in self._points}
         for edge in values.edges:
             if edge.target != EXIT:
                 self._arriving[edge.target].append(edge)
+                self._outgoing[edge.source].append(edge)
         self._brought_back = brought_back(values)
         self.repeated = frozenset(node for loop in loops_of(values.forest) for node in loop.nodes)
         """Points that may be executed more than once."""
@@ -145,6 +164,15 @@ class Stays:
                     behind[point], changed = False, True
         return tuple(point for point in points if not before[point])
 
+    def is_last(self, group: Group, point: int, others: Iterable[int]) -> bool:
+        """Whether neither ``point`` nor one of ``others`` is executed behind ``point``, in a stay of ``group``."""
+        found, waiting = set[int](), [point]
+        while waiting:
+            onward = {edge.target for edge in self._outgoing[waiting.pop()] if not self._begins(group, edge)} - found
+            found |= onward
+            waiting += onward
+        return found.isdisjoint((point, *others))
+
     def _begins(self, group: Group, edge: Edge) -> bool:
         """Whether a stay of ``group`` may begin behind ``edge``."""
         if not self._brought_back[edge].isdisjoint(group.deciding):
@@ -166,8 +194,10 @@ def shared_misses(
     sweeps: Mapping[int, Sweep],
     groups: Sequence[Group],
     line_bytes: int,
-) -> tuple[Counter[int], list[Limit]]:
-    """Misses of each execution of a point, and limits of those that are events.
+    *,
+    writes: Mapping[Line, Mapping[int, int]] = MappingProxyType({}),
+) -> SharedMisses:
+    """Misses of each execution of a point, and limits of those that are events; the same of single writes.
 
     Args:
         shared: points of the persistent accesses, by what they share.
@@ -175,6 +205,8 @@ def shared_misses(
         sweeps: by name.
         groups: by number.
         line_bytes: of the cache.
+        writes: stores at points, by line, that are single writes only if no miss of an access to the line came before
+            in the stay, and behind which the point has none.
 
     *Soundness:* as said of the module. Each miss of an access that is persistent in the call is of another one of the
     candidates; regions of candidates do not overlap.
@@ -190,12 +222,22 @@ def shared_misses(
                 known = by_group.setdefault(line.group, {}).setdefault(line.granule, {})
                 # A region with no line but this one has no event of its own.
                 known.setdefault(event, []).extend(points)
-    misses = Counter[int]()
+    found = SharedMisses(Counter(), Counter(), limits, {})
     for number, granules in sorted(by_group.items()):
-        own_misses, own = _in_stays(number, granules, stays, groups[number], line_bytes)
-        misses += own_misses
-        limits += own
-    return misses, limits
+        own = {granule: writes.get(Line(number, granule), {}) for granule in granules}
+        _add_stays(
+            found,
+            number,
+            granules,
+            own,
+            most=groups[number].most_lines(granules, line_bytes),
+            stays=stays,
+            group=groups[number],
+        )
+    for line, points in writes.items():
+        if line.granule not in by_group.get(line.group, {}):
+            found.writes.update(points)
+    return found
 
 
 _Events = Mapping[str, tuple[Line | None, Sequence[int]]]
@@ -264,22 +306,36 @@ def _regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[frozenset
         yield region, found
 
 
-def _in_stays(
-    number: int, granules: Mapping[int, Mapping[str, Sequence[int]]], stays: Stays, group: Group, line_bytes: int
-) -> tuple[Counter[int], list[Limit]]:
-    """The misses of the persistent accesses of a group: events and their points, by granule."""
+def _add_stays(
+    found: SharedMisses,
+    number: int,
+    granules: Mapping[int, Mapping[str, Sequence[int]]],
+    writes: Mapping[int, Mapping[int, int]],
+    *,
+    most: int,
+    stays: Stays,
+    group: Group,
+) -> None:
+    """Add to ``found`` the misses of the persistent accesses of a group: events and their points, by granule.
+
+    ``granules`` lie in ``most`` lines at most.
+
+    *Soundness:* a stay has a single write of a store, if no access came before that missed, or a miss, if the store and
+    the accesses that may miss do not follow the store in the stay: the two share the limits of a miss.
+    """
     starts = stays.starts(group)
-    most = group.most_lines(granules, line_bytes)
-    misses, limits = Counter[int](), list[Limit]()
+    limits = found.limits
     every: list[str] = []
     points_of_all: set[int] = set()
     for granule, events in sorted(granules.items()):
         line, name = Line(number, granule), f"miss:{number}.{granule}"
         missing = stays.missing(group, line)
         points = [point for own in events.values() for point in own]
+        last = {point: count for point, count in writes[granule].items() if stays.is_last(group, point, points)}
+        found.writes.update({point: count for point, count in writes[granule].items() if point not in last})
         is_once = points[0] not in stays.repeated or missing == Starts(tuple(points), (), at_entry=False)
-        if most == len(granules) and len(points) == 1 and is_once and name in events:
-            misses[points[0]] += 1
+        if most == len(granules) and len(points) == 1 and is_once and name in events and not last:
+            found.misses[points[0]] += 1
             continue
         every += events
         points_of_all.update(points)
@@ -288,11 +344,17 @@ def _in_stays(
         first = stays.first(group, sorted(set(points)), partial(eq, line))
         limits.append(_executed(name, first, events))
         limits.append(_in_each(missing, stays.leading_to(points), f"{name}:stay", events, 1))
+        for point, count in sorted(last.items()):
+            write, both = f"write:{number}.{granule}@{point}", sorted({*points, point})
+            found.written[write] = count
+            first = stays.first(group, both, partial(eq, line))
+            limits.append(_executed(f"{write}:own", (point,), (write,)))
+            limits.append(_executed(write, first, (*events, write)))
+            limits.append(_in_each(starts, stays.leading_to(both), f"{write}:stay", (*events, write), 1))
     if every and most < len(granules):
         first = stays.first(group, sorted(points_of_all), lambda one: one.group == number)
         limits.append(_executed(f"miss:{number}", first, every, most))
         limits.append(_in_each(starts, stays.leading_to(points_of_all), f"miss:{number}:lines", every, most))
-    return misses, limits
 
 
 def _event(line: Line | None, place: str) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from random import Random
+from typing import NamedTuple
 
 from tests.analyzer.relational_programs import BrokenFactError, Program, Run, bound_of, most_events
 from wcet_probe.analyzer.shared_misses import Shared
@@ -14,16 +15,23 @@ from wcet_probe.analyzer.symbolic_lines import Line
 MOST_BLOCKS = 40
 
 
+class _Misses(NamedTuple):
+    """Misses in stays, by name: of persistent accesses, and of those that fill."""
+
+    persistent: Counter[Line]
+    filling: Counter[Line]
+
+
 def attack(program: Program, random: Random, runs: int) -> Counter[str]:
     """Counts of what is said of ``program``, each held against ``runs`` runs; and of the blocks that they executed."""
     view, counts = program.view, Counter[str]({"bound": 1})
     for found in view.analysis.verdicts.values():
         for one in found:
             counts.update({"hit": one.is_hit, "persistent": one.is_persistent, "block": one.is_persistent_in_block})
-            counts["call"] += one.is_persistent_in_call
+            counts.update({"call": one.is_persistent_in_call, "kept": one.is_kept})
     starts = _starts(program)
     for _ in range(runs):
-        run, point, missed, once = Run(program, random), 0, Counter[Line](), Counter[int | None]()
+        run, point, missed, once = Run(program, random), 0, _Misses(Counter(), Counter()), Counter[int | None]()
         length = random.randint(1, MOST_BLOCKS)
         with suppress(BrokenFactError):
             while point is not None and sum(run.points.values()) < length:
@@ -89,13 +97,14 @@ def _starts(program: Program) -> dict[int | tuple[int, int], set[int]]:
     return found
 
 
-def _forget(missed: Counter[Line], groups: Collection[int]) -> None:
-    for line in [line for line in missed if line.group in groups]:
-        del missed[line]
+def _forget(missed: _Misses, groups: Collection[int]) -> None:
+    for kind in missed:
+        for line in [line for line in kind if line.group in groups]:
+            del kind[line]
 
 
-def _check_block(program: Program, run: Run, point: int, missed: Counter[Line], once: Counter[int | None]) -> None:
-    """Execute a block; ``missed`` are the lines on which persistent accesses missed in their stays.
+def _check_block(program: Program, run: Run, point: int, missed: _Misses, once: Counter[int | None]) -> None:
+    """Execute a block; ``missed`` are the lines that were missed in their stays.
 
     ``once`` are the numbers of those on which accesses did that are persistent in the call.
     """
@@ -107,7 +116,9 @@ def _check_block(program: Program, run: Run, point: int, missed: Counter[Line], 
             assert once[event.line] <= 1, (program, event, "in the call")
         if event.miss and line is not None:
             assert not verdict.is_hit, (program, event)
-            missed[line] += verdict.is_persistent
+            assert not (verdict.is_kept and missed.filling[line]), (program, event, "filled before")
+            missed.filling[line] += named[event.index].fills
+            missed.persistent[line] += verdict.is_persistent
             here[line] += verdict.is_persistent_in_block
-            assert missed[line] <= 1, (program, event, "in its stay")
+            assert missed.persistent[line] <= 1, (program, event, "in its stay")
             assert here[line] <= 1, (program, event, "in the block")

@@ -221,7 +221,8 @@ class View:
                 key = self.shared(point, index)
                 if key in keys:
                     found.setdefault(key, []).append(point)
-        return shared_misses(found, self.stays, self.sweeps.by_name, self.lines.groups, LINE_BYTES)
+        said = shared_misses(found, self.stays, self.sweeps.by_name, self.lines.groups, LINE_BYTES)
+        return said.misses, said.limits
 
     def _instructions(self, point: int) -> tuple[SimpleNamespace, ...]:
         return tuple(SimpleNamespace(address=_address(point, index)) for index in range(len(self.program.steps[point])))
