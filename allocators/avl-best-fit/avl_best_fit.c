@@ -16,19 +16,30 @@ struct avl_best_fit_control avl_best_fit_control;
 
 /* ----------------------------------------------------------------------------------------------------------- blocks */
 
+static inline size_t without_state(size_t word)
+{
+    return word & ~AVL_BEST_FIT_STATE_MASK;
+}
+
+static inline unsigned state_in(size_t word)
+{
+    return (unsigned)(word & AVL_BEST_FIT_STATE_MASK);
+}
+
+/* A word with another state. */
+static inline size_t with_state(size_t word, unsigned state)
+{
+    return without_state(word) | state;
+}
+
 static inline size_t size_of(const block_t *block)
 {
-    return block->size_and_state & ~AVL_BEST_FIT_STATE_MASK;
+    return without_state(block->size_and_state);
 }
 
 static inline unsigned state_of(const block_t *block)
 {
-    return (unsigned)(block->size_and_state & AVL_BEST_FIT_STATE_MASK);
-}
-
-static inline void set_state(block_t *block, unsigned state)
-{
-    block->size_and_state = size_of(block) | state;
+    return state_in(block->size_and_state);
 }
 
 /* Size and state of a node on a way down. */
@@ -41,22 +52,6 @@ static inline size_t word_of(const block_t *node)
 static inline size_t word_again(const block_t *node)
 {
     return node->size_and_state;
-}
-
-static inline unsigned state_in(size_t word)
-{
-    return (unsigned)(word & AVL_BEST_FIT_STATE_MASK);
-}
-
-static inline size_t without_state(size_t word)
-{
-    return word & ~AVL_BEST_FIT_STATE_MASK;
-}
-
-/* A word with another state. */
-static inline size_t with_state(size_t word, unsigned state)
-{
-    return without_state(word) | state;
 }
 
 /* Size and state of a block that is reached by its payload, and of the one behind it. */
@@ -98,7 +93,8 @@ static inline block_t *next_physical(block_t *block)
 static inline size_t block_size_for(size_t bytes)
 {
     size_t size = AVL_BEST_FIT_ROUND_UP(bytes + AVL_BEST_FIT_HEADER_BYTES);
-#if AVL_BEST_FIT_MINIMUM_BLOCK > 8 + AVL_BEST_FIT_ALIGNMENT && AVL_BEST_FIT_MINIMUM_BLOCK > AVL_BEST_FIT_GRANULE /* else a payload of one byte already makes as much */
+#if AVL_BEST_FIT_MINIMUM_BLOCK > 8 + AVL_BEST_FIT_ALIGNMENT && AVL_BEST_FIT_MINIMUM_BLOCK > AVL_BEST_FIT_GRANULE
+    /* else a payload of one byte already makes as much */
     if (size < AVL_BEST_FIT_MIN_BLOCK)
         return AVL_BEST_FIT_MIN_BLOCK;
 #endif
@@ -118,32 +114,34 @@ static inline unsigned side_of(const block_t *node, size_t word, size_t size, co
 }
 
 /* The subtree on `side` of `node`, a constant, is two levels taller than the other: the child on that side takes the
- * place of `node`, or a child of that does. Returns which, and whether the whole has become lower. */
-static inline block_t *rotated(block_t *node, unsigned side, int *is_lower)
+ * place of `node`, or a child of that does. Returns which, and whether the whole has become lower. Size and state of
+ * `node` are in `word`. No node is read after it was written. */
+static inline block_t *rotated(block_t *node, size_t word, unsigned side, int *is_lower)
 {
     block_t *child = node->child[side];
     block_t *inner = child->child[side ^ 1];
-    unsigned child_state = state_of(child);
+    size_t child_word = child->size_and_state;
 
-    *is_lower = child_state != AVL_BEST_FIT_BALANCED;
-    if (child_state == AVL_BEST_FIT_TALLER(side ^ 1)) { /* its inner subtree is the tall one: whose root comes up */
-        unsigned inner_state = state_of(inner);
+    *is_lower = state_in(child_word) != AVL_BEST_FIT_BALANCED;
+    if (state_in(child_word) == AVL_BEST_FIT_TALLER(side ^ 1)) { /* its inner subtree is the tall one */
+        size_t inner_word = inner->size_and_state;
+        unsigned state = state_in(inner_word);
         node->child[side] = inner->child[side ^ 1];
         child->child[side ^ 1] = inner->child[side];
         inner->child[side ^ 1] = node;
         inner->child[side] = child;
-        set_state(inner, AVL_BEST_FIT_BALANCED);
-        set_state(child, inner_state == AVL_BEST_FIT_TALLER(side ^ 1) ? inner_state ^ 1 : AVL_BEST_FIT_BALANCED);
-        set_state(node, inner_state == AVL_BEST_FIT_TALLER(side) ? inner_state ^ 1 : AVL_BEST_FIT_BALANCED);
+        set_word(inner, with_state(inner_word, AVL_BEST_FIT_BALANCED));
+        set_word(child, with_state(child_word, state == AVL_BEST_FIT_TALLER(side ^ 1) ? state ^ 1 : AVL_BEST_FIT_BALANCED));
+        set_word(node, with_state(word, state == AVL_BEST_FIT_TALLER(side) ? state ^ 1 : AVL_BEST_FIT_BALANCED));
         return inner;
     }
     node->child[side] = inner;
     child->child[side ^ 1] = node;
-    if (child_state == AVL_BEST_FIT_BALANCED) {
-        set_state(child, AVL_BEST_FIT_TALLER(side ^ 1));
+    if (state_in(child_word) == AVL_BEST_FIT_BALANCED) {
+        set_word(child, with_state(child_word, AVL_BEST_FIT_TALLER(side ^ 1)));
     } else {
-        set_state(child, AVL_BEST_FIT_BALANCED);
-        set_state(node, AVL_BEST_FIT_BALANCED);
+        set_word(child, with_state(child_word, AVL_BEST_FIT_BALANCED));
+        set_word(node, with_state(word, AVL_BEST_FIT_BALANCED));
     }
     return child;
 }
@@ -192,7 +190,7 @@ static void release(block_t *block, size_t size)
         set_word(node, with_state(word, AVL_BEST_FIT_BALANCED));
     } else {
         int is_lower;
-        *top = side == 0 ? rotated(node, 0, &is_lower) : rotated(node, 1, &is_lower);
+        *top = side == 0 ? rotated(node, word, 0, &is_lower) : rotated(node, word, 1, &is_lower);
     }
 }
 
@@ -263,9 +261,9 @@ static inline void shrunk(const struct path *path, block_t *subtree)
         } else {
             /* point: rebalance */
             if (side == 0)
-                subtree = rotated(node, 1, &is_lower);
+                subtree = rotated(node, word, 1, &is_lower);
             else
-                subtree = rotated(node, 0, &is_lower);
+                subtree = rotated(node, word, 0, &is_lower);
             if (!is_lower)
                 break;
         }
@@ -336,12 +334,13 @@ void *avl_best_fit_malloc(size_t bytes)
     if (block == NULL)
         return NULL;
 
-    size_t spare = size_of(block) - size;
+    size_t word = block->size_and_state;
+    size_t spare = without_state(word) - size;
     if (spare < AVL_BEST_FIT_MIN_REST) {
-        set_state(block, AVL_BEST_FIT_USED);
+        set_word(block, with_state(word, AVL_BEST_FIT_USED));
         return payload_of(block);
     }
-    block->size_and_state = size | AVL_BEST_FIT_USED;
+    set_word(block, size | AVL_BEST_FIT_USED);
     block_t *rest = next_physical(block);
     rest->prev_physical = block;
     release(rest, spare);
