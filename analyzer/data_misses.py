@@ -34,13 +34,13 @@ from wcet_probe.analyzer.object_lines import counted_objects, object_limits, obj
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.relational_analysis import analyze
 from wcet_probe.analyzer.relational_cache import LineAccess, Verdict
-from wcet_probe.analyzer.shared_misses import Shared, Stays, shared_misses, visit_event
+from wcet_probe.analyzer.shared_misses import Refills, Shared, Stays, shared_misses, visit_event
 from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.sweeps import MOST_COUNTED_LINES, Sweeps
 from wcet_probe.analyzer.symbolic_lines import Line, Lines
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import Values
-from wcet_probe.model.target import CacheConfig, MemoryTiming, Target
+from wcet_probe.model.target import CacheConfig, MemoryTiming, Replacement, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,8 @@ class _Costs:
             size_bytes = access.size_bytes if access else 1
             charge.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
         elif verdict.is_persistent:
-            self._share(point, Shared(line, visit=visit))
+            is_refilled = swept is not None and self._is_refilled(swept) and not visit
+            self._share(point, Shared(line, swept=swept if is_refilled else None, visit=visit, is_refilled=is_refilled))
         elif verdict.is_persistent_in_block and not visit:
             charge.local.setdefault((point, line.group), set()).add(line.granule)
         else:
@@ -245,6 +246,10 @@ class _Costs:
         """Whether it is known how many lines a sweep comes to."""
         return self.sweeps.by_name[swept.group].step_bytes > 0 or self._counted_in(access) is not None
 
+    def _is_refilled(self, swept: Line) -> bool:
+        """Whether it is known how many lines a sweep comes to, and how many fills evict one of them."""
+        return self.sweeps.by_name[swept.group].step_bytes > 0 and self.config.replacement is Replacement.FIFO
+
     def _counted_in(self, access: Access | None) -> Objects | None:
         """What a fact counts the lines of a sweep's ``access`` among, if they are not too many."""
         told = objects_of(access, self.sweeps.lines, self.pointers, self.config) if access else None
@@ -253,21 +258,52 @@ class _Costs:
     def result(self, lines: Lines) -> DataMisses:
         """Cycles, events and limits."""
         fill = self.target.memory.line_cycles(self.config.line_bytes)
-        misses, writes, limits, written = shared_misses(
+        shared = shared_misses(
             self.shared, self.stays, self.sweeps.by_name, lines.groups, self.config.line_bytes, writes=self.writes
         )
-        self.inside.misses.update(misses)
+        self.inside.misses.update(shared.misses)
         single_cycles = self.target.memory.single_cycles
-        for point, count in writes.items():
+        for point, count in shared.writes.items():
             self.inside.cycles[point] += count * single_cycles
-        limits += object_limits(self.counted)
-        names = sorted({name for limit in limits for name, _ in limit.events} - written.keys())
+        limits = [*shared.limits, *object_limits(self.counted)]
+        names = sorted({name for limit in limits for name, _ in limit.events} - shared.written.keys())
+        limits += (self._refill_limit(one, shared.accesses, names) for one in shared.refills)
         events = [FlowEvent(name, fill) for name in names]
-        events += (FlowEvent(name, count * single_cycles) for name, count in sorted(written.items()))
+        events += (FlowEvent(name, count * single_cycles) for name, count in sorted(shared.written.items()))
         if self.config.write_back:
             events.append(FlowEvent("write-backs", fill))
             limits += self._write_back_limits(names)
         return DataMisses(self.inside.total(fill), self.leaving.total(fill), tuple(events), tuple(limits), lines)
+
+    def _refill_limit(
+        self, refills: Refills, accesses: Mapping[str, tuple[int | None, frozenset[int]]], names: Iterable[str]
+    ) -> Limit:
+        """A sweep misses once for each line, and once more for each so many other misses in the loop as there are ways.
+
+        *Soundness:* first-in first-out: between two fills of a line as many other lines of its set are filled as there
+        are ways, by other groups, as the lines of the sweep's group that are accessed meanwhile are in other sets. A
+        sweep is done with a line before it comes to the next: what is filled between fills of the one is not filled
+        between those of another.
+        """
+        ways, line_bytes, (sweep, limit) = self.config.ways, self.config.line_bytes, refills
+        nowhere = None, sweep.nodes
+        others = [
+            name
+            for name in names
+            for group, points in (accesses.get(name, nowhere),)
+            if group != sweep.group and not points.isdisjoint(sweep.nodes)
+        ]
+        points = Counter({point: ways * factor for point, factor in limit.points})
+        points.subtract({point: line_bytes * self.inside.misses[point] for point in sweep.nodes})
+        edges = Counter({edge: ways * factor for edge, factor in limit.edges})
+        leaving = (edge for edge in self.values.edges if edge.source in sweep.nodes and edge.way != "fall")
+        edges.subtract({edge: line_bytes * self.leaving.misses[edge.source] for edge in leaving})
+        return Limit(
+            limit.name,
+            tuple((point, factor) for point, factor in sorted(points.items()) if factor),
+            tuple((edge, factor) for edge, factor in edges.items() if factor),
+            events=(*((one, ways * factor) for one, factor in limit.events), *((one, -line_bytes) for one in others)),
+        )
 
     def _write_back_limits(self, names: Sequence[str]) -> Iterator[Limit]:
         """A write-back takes a miss, other than of a visit again, and a line that was modified."""

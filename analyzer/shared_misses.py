@@ -32,7 +32,8 @@ from wcet_probe.analyzer.values import Values, brought_back
 class Shared(NamedTuple):
     """Whose misses an access shares: of a line in its stay, besides of its candidates in the call, or of a sweep.
 
-    Or only of the first visits to a line, or of those that find it as it was (`data_misses`).
+    Or only of the first visits to a line, or of those that find it as it was (`data_misses`). The lines of a sweep may
+    be evicted in between where it ``is_refilled``.
     """
 
     line: Line | None
@@ -40,6 +41,14 @@ class Shared(NamedTuple):
     swept: Line | None = None
     objects: Objects | None = None
     visit: Visit | None = None
+    is_refilled: bool = False
+
+
+class Refills(NamedTuple):
+    """A sweep whose lines may be evicted and filled again, and what would limit its misses if they were not."""
+
+    sweep: Sweep
+    limit: Limit
 
 
 class SharedMisses(NamedTuple):
@@ -50,12 +59,16 @@ class SharedMisses(NamedTuple):
         writes: the same of single writes.
         limits: of the misses and single writes that are events.
         written: single writes of each event that is no miss.
+        refills: of sweeps whose lines may be evicted.
+        accesses: group, if it is known, and points of the misses that are events.
     """
 
     misses: Counter[int]
     writes: Counter[int]
     limits: list[Limit]
     written: dict[str, int]
+    refills: list[Refills]
+    accesses: dict[str, tuple[int | None, frozenset[int]]]
 
 
 class Starts(NamedTuple):
@@ -211,18 +224,20 @@ def shared_misses(
     *Soundness:* as said of the module. Each miss of an access that is persistent in the call is of another one of the
     candidates; regions of candidates do not overlap.
     """
-    limits: list[Limit] = []
+    found = SharedMisses(Counter(), Counter(), [], {}, [], {})
     by_group: dict[int, dict[int, dict[str, list[int]]]] = {}
-    for events, own in (*_of_regions(shared), *_of_sweeps(shared, sweeps, line_bytes), *_of_visits(shared)):
-        limits += own
+    sweeping = _of_sweeps(shared, sweeps, line_bytes, found.refills)
+    for events, own in (*_of_regions(shared), *sweeping, *_of_visits(shared)):
+        found.limits.extend(own)
         for event, (line, points) in events.items():
+            others = found.accesses.get(event, (None, frozenset()))[1]
+            found.accesses[event] = line and line.group, others.union(points)
             if line is None:
-                limits.append(_executed(event, points, (event,)))
+                found.limits.append(_executed(event, points, (event,)))
             else:
                 known = by_group.setdefault(line.group, {}).setdefault(line.granule, {})
                 # A region with no line but this one has no event of its own.
                 known.setdefault(event, []).extend(points)
-    found = SharedMisses(Counter(), Counter(), limits, {})
     for number, granules in sorted(by_group.items()):
         own = {granule: writes.get(Line(number, granule), {}) for granule in granules}
         _add_stays(
@@ -253,15 +268,20 @@ def _of_regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Event
 
 
 def _of_sweeps(
-    shared: Mapping[Shared, Sequence[int]], sweeps: Mapping[int, Sweep], line_bytes: int
+    shared: Mapping[Shared, Sequence[int]], sweeps: Mapping[int, Sweep], line_bytes: int, refills: list[Refills]
 ) -> Iterator[tuple[_Events, list[Limit]]]:
-    for number, ((swept, objects), found) in enumerate(_swept(shared).items()):
+    """The events of sweeps and their limits, but for those that are added to ``refills``."""
+    for number, ((swept, objects, is_refilled), found) in enumerate(_swept(shared).items()):
         place = f":sweep{number}"
         events = {_event(line, place): (line, points) for line, points in found.items()}
         points = [point for own in found.values() for point in own]
         sweep, limits = sweeps[swept.group], list[Limit]()
         if sweep.step_bytes:
-            limits.append(sweep.limit(f"miss{place}", list(events), points, line_bytes))
+            limit = sweep.limit(f"miss{place}", list(events), points, line_bytes)
+            if is_refilled:
+                refills.append(Refills(sweep, limit))
+            else:
+                limits.append(limit)
         if objects:
             limits.append(sweep.counted_limit(f"miss{place}:lines", events, objects.lines))
         yield events, limits
@@ -278,12 +298,12 @@ def visit_event(shared: Shared) -> str:
 
 def _swept(
     shared: Mapping[Shared, Sequence[int]],
-) -> Mapping[tuple[Line, Objects | None], Mapping[Line | None, Sequence[int]]]:
-    """The points of the accesses of each sweep, by line."""
-    found: dict[tuple[Line, Objects | None], dict[Line | None, Sequence[int]]] = {}
-    for (line, _, swept, objects, _), points in shared.items():
+) -> Mapping[tuple[Line, Objects | None, bool], Mapping[Line | None, Sequence[int]]]:
+    """The points of the accesses of each sweep, by line; apart those whose lines may be evicted."""
+    found: dict[tuple[Line, Objects | None, bool], dict[Line | None, Sequence[int]]] = {}
+    for (line, _, swept, objects, _, is_refilled), points in shared.items():
         if swept is not None:
-            found.setdefault((swept, objects), {})[line] = points
+            found.setdefault((swept, objects, is_refilled), {})[line] = points
     return found
 
 
@@ -300,7 +320,7 @@ def _regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[frozenset
         regions += [united] if united else []
     for region in (frozenset[Line](), *regions):
         found: dict[Line | None, list[int]] = {}
-        for (line, candidates, swept, _, _), points in others.items():
+        for (line, candidates, swept, _, _, _), points in others.items():
             if swept is None and candidates <= region and bool(candidates) == bool(region):
                 found.setdefault(line, []).extend(points)
         yield region, found

@@ -40,6 +40,7 @@ class Sweep:
         name: a group of the same lines that keeps its name from round to round.
         step_bytes: most that it moves in a round, if that is less than a line; else 0.
         header: of the loop.
+        nodes: of the loop.
         entries: edges by which the loop is entered.
         once: points that are executed once in every round.
         points: of the accesses that belong to it, by granule.
@@ -49,6 +50,7 @@ class Sweep:
     name: int
     step_bytes: int
     header: int
+    nodes: frozenset[int]
     entries: tuple[Edge, ...]
     once: frozenset[int]
     points: Mapping[int, frozenset[int]]
@@ -135,7 +137,9 @@ def _find(values: Values, lines: Lines, config: CacheConfig) -> Iterator[Sweep]:
                     for granule, found in accessing.get(number, {}).items()
                     for own in (found & loop.nodes,)
                 }
-                yield Sweep(number, lines.alias(number), short, loop.header, tuple(entering), always - inner, points)
+                yield Sweep(
+                    number, lines.alias(number), short, loop.header, loop.nodes, tuple(entering), always - inner, points
+                )
 
 
 def _accessing(values: Values, lines: Lines) -> Mapping[int, Mapping[int, set[int]]]:

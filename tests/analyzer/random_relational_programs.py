@@ -339,3 +339,21 @@ def _variable(random: Random, count: int, places: Sequence[int], told: int, line
     choices = tuple(range(low, lines * LINE_BYTES, stride))[: random.randint(1, 5)]
     known = strided.constant(32, low) if len(choices) == 1 else strided.between(32, low, choices[-1], stride)
     return Variable(point, place, choices, known)
+
+
+def random_fifo(random: Random) -> Program:
+    """Another tiny program, with first-in first-out: with more stores, and what a loop loads evicts what it sweeps."""
+    program = random.choice((random_program, random_sweep, random_copies, random_copies, random_walk))(random)
+    stores, loads = random.choice((0.0, 0.4)), random.choice((0.0, 0.6))
+    loaded = len(program.variables) - 1
+    place = program.variables[loaded].point
+
+    def changed(point: int, step: Step) -> Step:
+        if point == place and step.to != 3 and random.random() < loads:
+            step = replace(step, to=loaded)
+        return replace(step, is_store=random.random() < stores)
+
+    steps = tuple(tuple(changed(point, step) for step in block) for point, block in enumerate(program.steps))
+    ways, allocates = random.choice((1, 2, 2, 3)), random.random() < 0.4
+    config = replace(program.config, replacement=Replacement.FIFO, ways=ways, write_allocate=allocates, write_back=True)
+    return replace(program, steps=steps, config=config)
