@@ -53,7 +53,7 @@ class Places:
             )
             known = min(known, factor * own.modulus & -(factor * own.modulus))
             residue += factor * own.residue
-        if access.base is Base.STACK:
+        if access.has_stack_part:
             known = min(known, STACK_ALIGNMENT_BYTES)
         return Residue(known, residue % known)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.memory_facts import PointerFacts
 from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, joined
-from wcet_probe.analyzer.state import Base, defined_at, is_unknown
+from wcet_probe.analyzer.state import defined_at, is_unknown
 from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.terms import Term
 from wcet_probe.analyzer.transfer import Access
@@ -122,7 +122,7 @@ def _shown(access: Access) -> int:
 
     *Soundness:* all else that is added is known modulo it; of two such numbers only the sum is shown.
     """
-    known = STACK_ALIGNMENT_BYTES if access.base is Base.STACK else _MOST
+    known = STACK_ALIGNMENT_BYTES if access.has_stack_part else _MOST
     unknown = [term for factor, term, part in access.parts if is_unknown(factor, part)]
     steps = [factor * part.stride for factor, _, part in access.parts if not is_unknown(factor, part)]
     return min((known, *(step & -step for step in steps if step))) if len(unknown) == 1 else 1

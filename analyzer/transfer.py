@@ -320,7 +320,7 @@ class _Run:
                 (factor, part if self._is_unknown(state, part) else None, state.value(part))
                 for part, factor in form.coefficients.items()
             )
-            has_stack_part = any(state.base(part) is Base.STACK for part in form.coefficients)
+            has_stack_part = base is Base.STACK or any(state.base(part) is Base.STACK for part in form.coefficients)
             place = self._instruction.address, is_store, base, offset, size_bytes
             self._accesses(Access(*place, lasting, form.constant, parts, is_certain, is_leaving, has_stack_part))
 

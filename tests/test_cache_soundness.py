@@ -26,6 +26,7 @@ from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.catalog import load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError
+from wcet_probe.image import require_symbol
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Target
 from wcet_probe.proving import prove_operation
@@ -134,6 +135,50 @@ def test_random_programs_stay_within_their_bounds(target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_many_random_programs_stay_within_their_bounds(target, seed):
     search(seed, target, 25, 4)
+
+
+_TO_THE_STACK = """
+    sub sp, sp, #64
+    str sp, [r1]
+    ldr r2, [r0]
+    add r12, sp, r2
+    ldr r1, [r12]
+    ldr r1, [r12, #8]
+    add sp, sp, #64
+    bx lr
+"""
+_FROM_THE_STACK = """
+    sub sp, sp, #64
+    str sp, [r1]
+    ldr r2, [r0]
+    and r3, r3, #4
+    mov r12, sp
+    ldr r12, [r12, r2]
+    ldr r12, =buf
+    add r12, r12, r2
+    add r12, r12, r3
+    ldr r1, [r12]
+    ldr r1, [r12, #8]
+    add sp, sp, #64
+    bx lr
+    .ltorg
+"""
+
+
+@pytest.mark.parametrize(("body", "word"), [(_TO_THE_STACK, 0), (_TO_THE_STACK, 16), (_FROM_THE_STACK, 8)])
+def test_of_the_stack_pointer_no_more_is_known_than_a_multiple_of_8(body, word):
+    """A fact says that numbers are multiples of 16; one that is added to the stack pointer does not show it."""
+    target = load_target("arm926ej-s")
+    data = f".data\n.balign 64\n.globl buf\nbuf: .space 256\n.globl words\nwords: .word {word}, 0\n"
+    guest = guest_of(assembler({"f": body}, target) + data, target)
+    one, slow = analysed(guest, "f"), with_cache(target, "d:sets=64,ways=2,line=16,policy=lru,write=back,allocate=yes")
+    bound = one.bound(slow, PointerFacts(Pointers(16), {}))
+    buf, words = (require_symbol(guest.image, name).address for name in ("buf", "words"))
+    with one.machine(slow) as machine:
+        machine._stack_pointer = (machine._stack_pointer & ~15) - 8
+        for offset in (0, 4):
+            for start in InitialCache:
+                assert machine.measure("f", (words, buf + 208, 0, offset), start).cycles <= bound
 
 
 # ---------------------------------------------------------------------------------------------------------- kernels
