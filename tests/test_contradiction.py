@@ -93,6 +93,23 @@ def test_visits_are_held_against_runs(accesses, holds):
         )
 
 
+@pytest.mark.parametrize(("address", "holds"), [(0, True), (4096 + 28, True), (32, False)])
+def test_sets_that_facts_tell_are_held_against_runs(address, holds):
+    target = load_target("mpc603e")
+    image = guest_of(assembler({"f": "blr"}, target), target).image
+    allowed = AccessRange(FIRST, (), False, "number", 0, 4, (1 << 30) - 1, 4, place="told", sets=frozenset({0}))
+    expected = nullcontext() if holds else pytest.raises(ContradictionError, match="in a set of the cache")
+    with expected:
+        check_accesses(
+            SimpleNamespace(accesses=(allowed,)),
+            [DataAccess(0, FIRST, address, 4, False)],
+            image,
+            target,
+            frames=MemoryRange(8192, 64),
+            subject="a test",
+        )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 140))
 @pytest.mark.parametrize("target", TARGETS)

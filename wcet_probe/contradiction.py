@@ -98,13 +98,16 @@ def check_accesses(
         ContradictionError: an access is elsewhere.
     """
     visited: set[int] = set()
-    line_bytes = target.dcache.line_bytes if target.dcache else 1
+    line_bytes, sets = (target.dcache.line_bytes, target.dcache.sets) if target.dcache else (1, 1)
     allowed: dict[tuple[int, bool], list[AccessRange]] = {}
     for access in bound.accesses:
         allowed.setdefault((access.address, access.is_store), []).append(access)
     checks: Mapping[str, Callable[[DataAccess, Sequence[AccessRange]], bool]] = {
         "outside of what the value analysis allows there": lambda one, ranges: any(
             _contains(each, one.address, frames.end_address) for each in ranges
+        ),
+        "in a set of the cache that is excluded there": lambda one, ranges: any(
+            each.sets is None or one.address // line_bytes % sets in each.sets for each in ranges
         ),
         "in the call's own stack, against the assumption stack-separation": lambda one, ranges: (
             not one.is_store or one.address not in frames or any(each.base != "number" for each in ranges)

@@ -359,11 +359,17 @@ class Run:
                 yield Event(point, index, None, None)
             else:
                 address = self._address(step)
-                if address not in self.program.view.lines.places.observable(self.program.view.accesses[point][index]):
-                    raise BrokenFactError
+                self._observe(address, self.program.view.accesses[point][index])
                 self._visit(step, address // LINE_BYTES, self.program.told.get((point, index)))
                 yield Event(point, index, *self._access(step, address))
         self._define(own, _NOWHERE)
+
+    def _observe(self, address: int, access: Access) -> None:
+        places = self.program.view.lines.places
+        sets = places.sets_of(access)
+        is_allowed = sets is None or address // LINE_BYTES % self.program.config.sets in sets
+        if address not in places.observable(access) or not is_allowed:
+            raise BrokenFactError
 
     def _visit(self, step: Step, line: int, told: Pointers | None) -> None:
         if told and told.visit == "again" and line not in self.visited:
