@@ -159,7 +159,34 @@ def random_renaming(random: Random) -> Program:
 
 def random_index(random: Random) -> Program:
     """A tiny program with accesses to a pointer and an index of few values, beside those to the pointer alone."""
-    program = random_program(random)
+    return _indexed(random, random_program(random))
+
+
+def told_index(random: Random) -> Program:
+    """A pointer and two indices of few values in some blocks, with a fact that may not hold of the pointer."""
+    sets, edges = random.choice((4, 8)), random.choice((((0, 1),), ((0, 1), (1, 1), (1, 2)), ((0, 1), (0, 2), (1, 2))))
+    config = config_of(random.choice(("lru", "lru", "fifo")), random.choice((2, 4)), sets=sets)
+    moved, pages = random.choice((0, 0, 4, 8)), range(16 * sets * LINE_BYTES, 18 * sets * LINE_BYTES, LINE_BYTES)
+
+    def index(number: int) -> Variable:
+        choices = tuple(range(0, random.choice((1, 2, 2, 3)) << number, 1 << number))
+        known = strided.between(32, 0, choices[-1], 1 << number) if len(choices) > 1 else strided.constant(32, 0)
+        return Variable(None, 0, choices, known)
+
+    pointer = Variable(None, 0, tuple(page + moved for page in pages), strided.top(32))
+    variables = (pointer, index(random.choice((2, 3))), index(random.choice((2, 3, 4))))
+
+    def step() -> Step:
+        to = random.choice((0, Sum(0, 1), Sum(0, 2)))
+        return Step(to, random.choice((0, 0, 4, 8, 8, -8, 16)), random.random() < 0.2, random.random() < 0.9, True)
+
+    count = 1 + max(target for _, target in edges)
+    steps = tuple(tuple(step() for _ in range(random.choice((0, 1, 2, 3)))) for _ in range(count))
+    told = random.choice((4, 8, 16, 16))
+    return Program(steps, edges, variables, {}, replace(config, line_bytes=LINE_BYTES), told, 4 * sets)
+
+
+def _indexed(random: Random, program: Program) -> Program:
     count, above = len(program.steps), _dominators(len(program.steps), program.edges)
     places = [len(block) for block in program.steps]
     stride = random.choice((1, 4, 4, 8, 12))

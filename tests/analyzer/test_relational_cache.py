@@ -11,12 +11,14 @@ import pytest
 
 from tests.analyzer.random_relational_programs import (
     random_copies,
+    random_fifo,
     random_index,
     random_null,
     random_program,
     random_renaming,
     random_sweep,
     random_walk,
+    told_index,
     told_program,
     visiting_program,
 )
@@ -27,6 +29,7 @@ from wcet_probe.analyzer.cache_domains import effective_ways
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.relational_analysis import analyze
 from wcet_probe.analyzer.relational_cache import RelationalCache
+from wcet_probe.analyzer.shared_misses import Stays
 from wcet_probe.analyzer.sweeps import Sweep
 from wcet_probe.analyzer.symbolic_lines import Group
 
@@ -89,18 +92,22 @@ def test_no_run_refutes_many_limits_of_shared_misses():
     limits_campaign("slow", 20_000, 12, random_walk)
 
 
-_LATER = [random_renaming, random_copies, random_index, random_null]
+_LATER = [random_renaming, random_copies, random_index, random_null, random_fifo]
 
 
 @pytest.mark.parametrize("make", _LATER)
-def test_no_run_refutes_what_is_said_of_new_names_copies_indices_and_null_pointers(make):
+def test_no_run_refutes_what_is_said_of_new_names_copies_indices_null_pointers_and_fifo(make):
     assert campaign("quick", 500, 6, make)["hit"] > 20
     assert limits_campaign("quick", 60, 6, make)["limits"] > 500
 
 
+def test_no_run_refutes_what_is_said_of_indices_where_a_fact_is_false():
+    assert campaign("quick", 600, 6, told_index)["hit"] > 20
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("make", _LATER)
-def test_no_run_refutes_much_of_what_is_said_of_new_names_copies_indices_and_null_pointers(make):
+@pytest.mark.parametrize("make", [*_LATER, told_index])
+def test_no_run_refutes_much_of_what_is_said_of_them(make):
     campaign("slow", 100_000, 12, make)
     limits_campaign("slow", 5000, 12, make)
 
@@ -123,6 +130,22 @@ def test_runs_refute_what_is_wrong(monkeypatch, of, name, wrong):
     monkeypatch.setattr(of, name, wrong)
     with pytest.raises(AssertionError):
         campaign("wrong", 10_000, 6)
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "wrong", "seed"),
+    [
+        (RelationalCache, "is_kept", lambda _, __, access: access.line is not None and not access.fills, "s1 387"),
+        (Stays, "is_last", lambda *_: True, "s1 432"),
+        (data_misses._Costs, "_refill_limit", lambda _, refills, *__: refills.limit, "s1 2280"),
+    ],
+)
+def test_a_run_refutes_what_is_wrong_of_first_in_first_out(monkeypatch, of, name, wrong, seed):
+    attack(random_fifo(Random(seed)), Random(f"{seed} right"), 8)
+    monkeypatch.setattr(of, name, wrong)
+    random = Random(seed)
+    with pytest.raises(AssertionError):
+        attack(random_fifo(random), random, 8)
 
 
 def sweeping(seed: str, programs: int, runs: int) -> Counter[str]:
