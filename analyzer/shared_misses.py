@@ -239,19 +239,12 @@ def shared_misses(
                 # A region with no line but this one has no event of its own.
                 known.setdefault(event, []).extend(points)
     for number, granules in sorted(by_group.items()):
-        own = {granule: writes.get(Line(number, granule), {}) for granule in granules}
-        _add_stays(
-            found,
-            number,
-            granules,
-            own,
-            most=groups[number].most_lines(granules, line_bytes),
-            stays=stays,
-            group=groups[number],
-        )
-    for line, points in writes.items():
+        stores = {granule: writes.get(Line(number, granule), {}) for granule in granules}
+        most = groups[number].most_lines(granules, line_bytes)
+        _add_stays(found, number, granules, stores, most=most, stays=stays, group=groups[number])
+    for line, counts in writes.items():
         if line.granule not in by_group.get(line.group, {}):
-            found.writes.update(points)
+            found.writes.update(counts)
     return found
 
 

@@ -24,12 +24,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.avl_best_fit_candidates import DRIVER, MODULI
+from wcet_probe.scenarios.avl_best_fit_candidates import DRIVER, SPACINGS, Spacing
 from wcet_probe.scenarios.avl_best_fit_free import worst_free
 from wcet_probe.scenarios.avl_best_fit_heap import (
     BALANCED,
     HEADER_BYTES,
-    STACK_BYTES,
     TALLER,
     Words,
     blocks_of,
@@ -166,7 +165,7 @@ def _alloc_facts(guest: GuestHeap, heap: Words, plan: ScenarioPlan) -> dict[str,
     size = rounded_up(max(guest.values["minimum-block"], needed), unit)
     way, found = _way(heap, (size, 0))
     facts: dict[str, int | str] = {"nodes on the way down": len(way)}
-    facts |= {f"nodes on the way down, {m} bytes apart": _apart_on(guest, way, m) for m in MODULI}
+    facts |= {f"nodes on the way down{spacing.text}": _spaced(guest, way, spacing) for spacing in SPACINGS}
     if found:
         facts |= {
             "nodes to be rotated": _rotated(heap, way),
@@ -185,13 +184,13 @@ def _free_facts(guest: GuestHeap, heap: Words, blocks: Blocks, plan: ScenarioPla
         way, _ = _way(heap, (size, blocks.addresses[at]))
         facts[f"rotated, {which} neighbour"] = _rotated(heap, way, above=1) if free else 0
         ways += way[1:]
-    return facts | {f"nodes on the ways down, {m} bytes apart": _apart_on(guest, ways, m) for m in MODULI}
+    return facts | {f"nodes on the ways down{spacing.text}": _spaced(guest, ways, spacing) for spacing in SPACINGS}
 
 
-def _apart_on(guest: GuestHeap, way: list[tuple[int, int]], modulus: int) -> int:
-    """Nodes of ``way`` that lie in the sets of the stack, ``modulus`` bytes apart, in as many lines as they can."""
-    offset = evicting(unit_of(guest.values)) + STACK_BYTES - guest.heap.base_address
-    return sum((node + offset) % modulus == 0 for node, _ in way)
+def _spaced(guest: GuestHeap, way: list[tuple[int, int]], spacing: Spacing) -> int:
+    """Nodes of ``way`` that lie at the addresses of ``spacing``, in as many lines as they can."""
+    offset = evicting(unit_of(guest.values)) + spacing.stack_bytes - guest.heap.base_address
+    return sum((node + offset) % spacing.modulus == 0 for node, _ in way)
 
 
 FAMILY = Family(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.avl_best_fit_candidates import (
+    ANYWHERE,
     DRIVER,
     DRIVER_APART,
     LEVELS_FOR_ROOM,
-    apart,
-    moduli,
+    Spacing,
     other_kinds,
+    spacings,
 )
 from wcet_probe.scenarios.avl_best_fit_heap import HEADER_BYTES, Sizes, highest, set_up, sizes_of
 from wcet_probe.scenarios.avl_shapes import (
@@ -64,21 +64,17 @@ def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             for kind in other_kinds(request)
             for heights in (subtrees if kind == "long" else subtrees[:1])
         ),
-        *(
-            plan
-            for kind, modulus in product(("double", "long"), moduli(request))
-            for plan in _free_plans_in_a_set(sizes, kind, modulus, height)
-        ),
+        *(plan for kind, spacing in spacings(request) for plan in _free_plans_in_a_set(sizes, kind, spacing, height)),
     )
 
 
-def _free_plans_in_a_set(sizes: Sizes, kind: str, modulus: int, height: int) -> Iterator[ScenarioPlan]:
+def _free_plans_in_a_set(sizes: Sizes, kind: str, spacing: Spacing, height: int) -> Iterator[ScenarioPlan]:
     """The same with nodes that evict each other, in the highest trees that the heap has room for."""
     for top in range(height, max(_LEAST_APART - 1, height - LEVELS_FOR_ROOM), -1):
         found = 0
         for heights in ((top - 1, top - 1), (top - 2, top - 1), (top - 1, top - 2)):
             try:
-                yield _free_plan(sizes, kind, heights, modulus)
+                yield _free_plan(sizes, kind, heights, spacing)
                 found += 1
             except HeapTooSmallError:
                 continue
@@ -86,10 +82,10 @@ def _free_plans_in_a_set(sizes: Sizes, kind: str, modulus: int, height: int) -> 
             return
 
 
-def _free_plan(sizes: Sizes, kind: str, heights: tuple[int, int], modulus: int = 1) -> ScenarioPlan:
+def _free_plan(sizes: Sizes, kind: str, heights: tuple[int, int], spacing: Spacing = ANYWHERE) -> ScenarioPlan:
     """The neighbours are at the ends of the paths in the two subtrees of the root, which are of ``heights``.
 
-    With a ``modulus`` the nodes that are touched are moved, see `set_up`.
+    With a ``spacing`` the nodes that are touched are moved, see `set_up`.
     """
     left, right = (spine(h, kind) for h in heights)
     shape = joined(left, right)
@@ -103,15 +99,15 @@ def _free_plan(sizes: Sizes, kind: str, heights: tuple[int, int], modulus: int =
     free_sizes[before + 1], free_sizes[after] = larger, free_sizes[before + 1]
     rotated = [0 if kind == "long" else (h - 1) // 2 for h in heights]
     moved = set[int]()
-    if modulus > 1:
+    if spacing != ANYWHERE:
         behind_root = size_of(left) + 1
         moved = {place[at] for at in rotated_positions(heights[0], kind)} | {place[size_of(left)]}
         moved |= {place[behind_root + at] for at in rotated_positions(heights[1], kind)}
     return ScenarioPlan(
         scenario="worst-free",
         variant=f"{kind} {'ways' if kind == 'long' else 'rotations'}, subtrees of height {heights[0]} and {heights[1]}"
-        + apart(modulus),
-        trace=set_up(sizes, free_sizes, (place[at] for at in level_order(shape)), moved, modulus),
+        + spacing.variant,
+        trace=set_up(sizes, free_sizes, (place[at] for at in level_order(shape)), moved, spacing),
         measured=Operation(OperationKind.FREE, 2 * before + 1),
         initial_cache=InitialCache.DIRTY,
         state=(
@@ -127,11 +123,7 @@ def _free_plan(sizes: Sizes, kind: str, heights: tuple[int, int], modulus: int =
             "rotated, right neighbour": rotated[1],
             "bytes of the left neighbour": sizes.minimum,
             "bytes of the right neighbour": larger,
-            **(
-                {f"nodes on the ways down, {modulus} bytes apart": sum(nodes_down(h, kind) for h in heights)}
-                if moved
-                else {}
-            ),
+            **({f"nodes on the ways down{spacing.text}": sum(nodes_down(h, kind) for h in heights)} if moved else {}),
         },
         driver=DRIVER_APART if moved else DRIVER,
         driver_value=height,

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.scenario import Trace
 from wcet_probe.model.target import MemoryRange
+from wcet_probe.scenarios.avl_best_fit_candidates import ANYWHERE, Spacing
 from wcet_probe.scenarios.avl_shapes import sparsest_nodes
 from wcet_probe.scenarios.cache_sets import fences
 from wcet_probe.scenarios.families import Blocks, GuestHeap, HeapRequest, chained_blocks
 
 HEADER_BYTES = 8
 BALANCED, TALLER = 1, 2
-STACK_BYTES = 192
-"""From what a call notes of its way down the tree to the end of the stack, which is a multiple of each distance."""
 _USED = 0
 _STATE_MASK = 3
 
@@ -94,22 +93,22 @@ def highest(sizes: Sizes, extra: Callable[[int], int], least: int) -> int:
 
 
 def set_up(
-    sizes: Sizes, free_sizes: list[int], order: Iterator[int], moved: Collection[int] = (), modulus: int = 1
+    sizes: Sizes,
+    free_sizes: list[int],
+    order: Iterator[int],
+    moved: Collection[int] = (),
+    spacing: Spacing = ANYWHERE,
 ) -> Trace:
     """Free blocks of ``free_sizes`` in address order, freed in ``order``, each with a fence behind it; no more is free.
 
     Block i is in slot 2i, the fence behind it in slot 2i + 1. The blocks ``moved`` begin where a line does, or end
-    their headers there if nodes can lie in two, at addresses that are congruent modulo ``modulus`` bytes, to those of
-    the call's stack too: they evict each other.
+    their headers there if nodes can lie in two, at the addresses of a ``spacing``: they evict each other.
 
     Raises:
         HeapTooSmallError: the heap has no room to move them.
     """
-    between = list(
-        fences(
-            free_sizes, sizes.minimum, moved, residue=(-STACK_BYTES - evicting(sizes.unit)) % modulus, modulus=modulus
-        )
-    )
+    residue = (-spacing.stack_bytes - evicting(sizes.unit)) % spacing.modulus
+    between = list(fences(free_sizes, sizes.minimum, moved, residue=residue, modulus=spacing.modulus))
     rest = sizes.heap - HEADER_BYTES - sum(free_sizes) - sum(between)
     if rest < sizes.rest:
         message = f"a heap of {sizes.heap} bytes cannot hold the scenario's state; give a larger --heap."

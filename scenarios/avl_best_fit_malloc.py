@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.avl_best_fit_candidates import (
+    ANYWHERE,
     DRIVER,
     DRIVER_APART,
     LEVELS_FOR_ROOM,
-    apart,
-    moduli,
+    Spacing,
     other_kinds,
+    spacings,
 )
 from wcet_probe.scenarios.avl_best_fit_heap import HEADER_BYTES, highest, set_up, sizes_of
 from wcet_probe.scenarios.avl_shapes import behind, level_order, nodes_down, rotated_positions, size_of, spine
@@ -53,30 +53,30 @@ def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 def _alloc_plans_in_a_set(request: HeapRequest) -> Iterator[ScenarioPlan]:
     """The same with nodes that evict each other: the highest tree that the heap has room for."""
-    for kind, modulus in product(("double", "long"), moduli(request)):
+    for kind, spacing in spacings(request):
         for lower in range(LEVELS_FOR_ROOM):
             try:
-                yield _alloc_plan(request, kind, lower=lower, modulus=modulus)
+                yield _alloc_plan(request, kind, lower=lower, spacing=spacing)
             except HeapTooSmallError:
                 continue
             break
 
 
-def _alloc_plan(request: HeapRequest, kind: str, *, lower: int = 0, modulus: int = 1) -> ScenarioPlan:
-    """``lower`` levels lower than the highest tree; with a ``modulus`` the nodes touched are moved, see `set_up`."""
+def _alloc_plan(request: HeapRequest, kind: str, *, lower: int = 0, spacing: Spacing = ANYWHERE) -> ScenarioPlan:
+    """``lower`` levels lower than the highest tree; with a ``spacing`` the nodes touched are moved, see `set_up`."""
     sizes = sizes_of(request)
     cut = sizes.larger(sizes.minimum)
     found = cut + sizes.rest
     height = highest(sizes, lambda h: (1 + behind(h, kind)) * (found - sizes.minimum), 4 + lower) - lower
-    moved = set(rotated_positions(height, kind)) if modulus > 1 else set[int]()
+    moved = set(rotated_positions(height, kind)) if spacing != ANYWHERE else set[int]()
     shape = spine(height, kind)
     count, large = size_of(shape), 1 + behind(height, kind)
     down = nodes_down(height, kind)
     rotated = 0 if kind == "long" else (height - 1) // 2
     return ScenarioPlan(
         scenario="worst-alloc",
-        variant=(f"{kind} rotations" if rotated else "long way, no rotation") + apart(modulus),
-        trace=set_up(sizes, [sizes.minimum] * (count - large) + [found] * large, level_order(shape), moved, modulus),
+        variant=(f"{kind} rotations" if rotated else "long way, no rotation") + spacing.variant,
+        trace=set_up(sizes, [sizes.minimum] * (count - large) + [found] * large, level_order(shape), moved, spacing),
         measured=Operation(OperationKind.MALLOC, 0, cut - HEADER_BYTES),
         initial_cache=InitialCache.DIRTY,
         state=(
@@ -89,9 +89,9 @@ def _alloc_plan(request: HeapRequest, kind: str, *, lower: int = 0, modulus: int
             "tree height": height,
             "free blocks": count,
             "nodes on the way down": down,
+            f"nodes on the way down{spacing.text}": down,
             "nodes to be rotated": rotated,
             "bytes of the block found": found,
-            **({f"nodes on the way down, {modulus} bytes apart": down} if moved else {}),
         },
         driver=DRIVER_APART if moved else DRIVER,
         driver_value=height,
