@@ -163,7 +163,7 @@ def test_a_line_is_of_no_group_that_is_in_fewer_sets():
     variables = [pointer, first, in_one_set(16, 80), same, in_one_set(208, 272)]
     told = {(1, 0): Pointers(16, sets=frozenset({0}))}
     blocks = (read(0), read(1, 16), read(2)), (read(3), read(4))
-    worst(before_and_behind(*blocks, variables, told=told, ways=3), 400)
+    worst(before_and_behind(*blocks, variables, told=told, ways=3, line_count=40), 400)
 
 
 def test_what_is_told_of_one_pointer_is_not_told_of_another_one():
