@@ -12,7 +12,8 @@ The state is built level by level: free blocks enter the tree in breadth-first o
 them, and no rotation ever happens while it is set up.
 
 On a core with a cache the fences also bring the nodes that are visited and rotated into one set, where they evict
-each other: the second way misses again on what the first has read. A small heap has no room for that: there they
+each other: the second way misses again on what the first has read. It is the set of what a call notes of its way, or
+that of the registers that it saves, which misses again as well. A small heap has no room for that: there they
 are brought into some sets more, where the highest tree that holds them costs most.
 
 Sources: C06 table 1 (1.44 log2 is the height of such a tree); the state itself is not in the papers.
