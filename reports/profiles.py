@@ -21,7 +21,7 @@ Json = Mapping[str, Any]
 PATHS = ("observed", "worst", "worst-cycles")
 """The executed path, the worst path in instructions, and that in cycles, which has cycles as well."""
 _UNKNOWN = "???"
-_UNATTRIBUTED = "(misses and write-backs of no single block)"
+_UNATTRIBUTED = "(misses and writes of no single block)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,8 +221,8 @@ class Bound:
         loop_claims, flow_claims: what every emulated run is held against.
         certificates: canonical texts, of the instructions and of the cycles, that `wcet_probe.verify` checks.
         worst_path_cycles: as ``worst_path``, of the worst path in cycles; leaving a block is in its cost.
-        unattributed_cycles: of the worst path in cycles, misses and write-backs that are limited over several blocks,
-            so in no block's cost; None where there is no worst path.
+        unattributed_cycles: of the worst path in cycles, misses, single writes and write-backs that are limited over
+            several blocks, so in no block's cost; None where there is no worst path.
         graph: what can be executed, with the counts of the worst path in instructions.
     """
 
