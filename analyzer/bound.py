@@ -435,7 +435,7 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
     if request.target.dcache:
         assumed.append(Assumption("alignment", "no data access crosses a cache line", "every cross-checked run"))
         assumed += (*pointer_assumptions(request.facts), *word_assumptions(request.facts))
-        if any(access.base is Base.STACK for found in values.accesses.values() for access in found):
+        if any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found):
             text = (
                 f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
             )

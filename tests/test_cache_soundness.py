@@ -17,11 +17,12 @@ from tests.kernel_suite import guest as kernel_guest
 from tests.random_programs import arguments, source
 from tests.support import Guest, assembler, guest_of
 from tests.test_bounds import NAMES, accepted_heap, allocator, program, workload
-from wcet_probe.analyzer.bound import BoundRequest, Prepared, prepare
+from wcet_probe.analyzer.bound import BoundRequest, Prepared, prepare, prove
 from wcet_probe.analyzer.data_misses import data_misses
 from wcet_probe.analyzer.fact_file import parse_facts
 from wcet_probe.analyzer.facts import Facts
 from wcet_probe.analyzer.memory_facts import PointerFacts, Pointers
+from wcet_probe.analyzer.state import Base
 from wcet_probe.cache_option import apply_cache_option
 from wcet_probe.catalog import load_target
 from wcet_probe.emu.machine import Machine
@@ -179,6 +180,15 @@ def test_of_the_stack_pointer_no_more_is_known_than_a_multiple_of_8(body, word):
         for offset in (0, 4):
             for start in InitialCache:
                 assert machine.measure("f", (words, buf + 208, 0, offset), start).cycles <= bound
+
+
+def test_that_the_stack_pointer_is_aligned_is_assumed_of_what_may_come_from_it():
+    target = load_target("arm926ej-s")
+    loop = "1: ldr r2, [r1, #4]\nldr r3, [r1]\nmov r1, r3\nsubs r12, r12, #1\nbne 1b"
+    body = f"sub r1, sp, #32\nmov r12, #3\n{loop}\nbx lr"
+    prepared = analysed(guest_of(assembler({"f": body}, target), target), "f").prepared
+    assert {access.base for found in prepared.values.accesses.values() for access in found} == {Base.ANY}
+    assert "stack-alignment" in {one.id for one in prove(prepared.request).assumptions}
 
 
 # ---------------------------------------------------------------------------------------------------------- kernels
