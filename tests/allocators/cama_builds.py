@@ -10,7 +10,8 @@ from pathlib import Path
 from wcet_probe.catalog import load_allocator
 from wcet_probe.scenarios.cama_heap import Cama, Geometry
 
-from .conformance import CC, WARNINGS, WORD, compile_or_fail
+from .conformance import WARNINGS, WORD
+from .host_compiler import CC, compile_or_fail
 
 HERE = Path(__file__).parent
 CAMA = HERE.parents[1] / "allocators" / "cama"

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 import pytest
-import ziglang
 
 from tests.support import TARGETS, guest_on, images_dir
 from wcet_probe.build import build_image
@@ -29,9 +28,9 @@ from wcet_probe.catalog import load_allocator, load_target
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.toolchain import PACKAGED
 
+from .host_compiler import CC, ZIG, compile_or_fail, sanitizing
+
 HERE = Path(__file__).parent
-ZIG = str(Path(ziglang.__file__).with_name("zig"))
-CC = ["cc"] if shutil.which("cc") else [ZIG, "cc"]
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 WORD = ctypes.sizeof(ctypes.c_void_p)
 SIZE_MAX = (1 << 8 * WORD) - 1
@@ -84,11 +83,6 @@ class Subject:
         for name, text in sources:
             (folder / name).write_text(text, "utf-8")
         return [name for name, _ in sources if name.endswith(".c")]
-
-
-def compile_or_fail(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    assert done.returncode == 0, done.stderr
 
 
 class Host:
@@ -376,13 +370,15 @@ class Conformance:
             client.free(offset)
 
     def test_sanitizers_find_nothing(self, tmp_path: Path) -> None:
-        sanitize = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-        (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
-        for probe in ([*CC, *sanitize, "empty.c", "-o", "empty"], ["./empty"]):
-            done = subprocess.run(probe, capture_output=True, text=True, check=False, cwd=tmp_path)
-            if done.returncode != 0:
-                pytest.skip(f"{CC[0]} has no working sanitizers here: {done.stderr.strip()[-200:]}")
-        command = [*CC, *sanitize, "-std=gnu11", *WARNINGS, *driver_command(self.subject, tmp_path), "-o", "driver"]
+        command = [
+            *CC,
+            *sanitizing(tmp_path),
+            "-std=gnu11",
+            *WARNINGS,
+            *driver_command(self.subject, tmp_path),
+            "-o",
+            "driver",
+        ]
         compile_or_fail(command, tmp_path)
         Driver(self.subject, WORD).run(tmp_path / "driver")
 
@@ -391,7 +387,7 @@ class Conformance:
         if platform.machine() not in ("x86_64", "i686") or platform.system() != "Linux":
             pytest.skip("32-bit x86 code does not run on this machine")
         target = ["-target", "x86-linux-none", "-ffreestanding", "-nostdlib", "-static", "-DDRIVER_FREESTANDING"]
-        command = [ZIG, "cc", "-O2", "-std=c11", *WARNINGS, *target, *driver_command(self.subject, tmp_path)]
+        command = [str(ZIG), "cc", "-O2", "-std=c11", *WARNINGS, *target, *driver_command(self.subject, tmp_path)]
         compile_or_fail([*command, "-o", "driver"], tmp_path)
         try:
             subprocess.run([tmp_path / "driver"], input=b"", check=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from .tlsf_host import CC, SOURCES, WARNINGS, compile_or_fail, macros
+from .host_compiler import CC, compile_or_fail
+from .tlsf_host import SOURCES, WARNINGS, macros
 
 
 @pytest.fixture(scope="session")

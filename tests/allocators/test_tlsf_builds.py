@@ -17,8 +17,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Symbol, SymbolTableSection
 
+from .host_compiler import CC, ZIG, compile_or_fail, sanitizing
 from .tlsf_host import (
-    CC,
     COMMON,
     CONFIGURATIONS,
     DRIVER,
@@ -27,9 +27,7 @@ from .tlsf_host import (
     TLSF,
     WARNINGS,
     WORD,
-    ZIG,
     Violation,
-    compile_or_fail,
     macros,
 )
 from .tlsf_model import Tlsf
@@ -92,18 +90,11 @@ def drive(program: Path, sl_bits: int, word_bytes: int) -> None:
 
 @pytest.mark.parametrize(("sl_bits", "bit_search"), CONFIGURATIONS)
 def test_sanitizers_find_nothing(tmp_path: Path, sl_bits: int, bit_search: int) -> None:
-    sanitize = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    empty = tmp_path / "empty.c"
-    empty.write_text("int main(void) { return 0; }\n")
-    for probe in ([*CC, *sanitize, str(empty), "-o", "empty"], ["./empty"]):
-        done = subprocess.run(probe, capture_output=True, text=True, check=False, cwd=tmp_path)
-        if done.returncode != 0:
-            pytest.skip(f"{CC[0]} has no working sanitizers here: {done.stderr.strip()[-200:]}")
     program = tmp_path / "driver"
     compile_or_fail(
         [
             *CC,
-            *sanitize,
+            *sanitizing(tmp_path),
             *WARNINGS[1:],
             "-std=gnu11",
             *macros(sl_bits, bit_search),

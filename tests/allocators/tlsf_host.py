@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-
-import ziglang
 
 from .tlsf_model import class_bounds
 
@@ -19,8 +15,6 @@ TLSF = HERE.parents[1] / "allocators" / "tlsf"
 COMMON = TLSF.parent / "common"
 SOURCES = [str(TLSF / "tlsf.c"), str(TLSF / "tlsf_check.c")]
 DRIVER = str(HERE / "tlsf_driver.c")
-ZIG = Path(ziglang.__file__).with_name("zig")
-CC = ["cc"] if shutil.which("cc") else [str(ZIG), "cc"]
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{TLSF}", f"-I{COMMON}"]
 
 WORD = ctypes.sizeof(ctypes.c_void_p)
@@ -54,11 +48,6 @@ class Violation(IntEnum):
 
 def macros(sl_bits: int, bit_search: int) -> list[str]:
     return [f"-DTLSF_SL_BITS={sl_bits}", f"-DBIT_SEARCH={bit_search}"]
-
-
-def compile_or_fail(command: list[str], cwd: Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
-    assert done.returncode == 0, done.stderr
 
 
 class BlockStruct(ctypes.Structure):
