@@ -1,7 +1,7 @@
 """Loop bounds from values: how often a counting loop repeats, also where the inner count depends on the outer counter.
 
-A counter is a location whose value each back edge changes by the same constant (or shifts by one). A condition that
-each iteration must meet to go on, between counters and values that the loop does not change, then ends the loop.
+A condition that each iteration must meet to go on, between counters (`loop_counters`) and values that the loop does not
+change, ends the loop.
 
 *Soundness:* the formulas hold modulo 2**n; where an order comparison could be passed by wrapping around, there is no
 bound. A condition counts only at a block that every iteration passes.
@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.forest import Loop, dominators
 from wcet_probe.analyzer.loop_conditions import relations, repetitions
+from wcet_probe.analyzer.loop_counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loop_shapes import LoopShape
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.state import Base, Location, State, defined_at
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import Edge
-from wcet_probe.analyzer.terms import Linear, Term, Terms, combined
+from wcet_probe.analyzer.terms import Linear, Term, combined
 from wcet_probe.analyzer.triangular_loops import MOST_SUMMED, summed
 from wcet_probe.analyzer.values import EdgeValues, Values, brought_back
 
@@ -59,63 +60,17 @@ def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, C
     *Soundness:* as said of the module; outer loops are counted first, for their counts enter the sums of inner ones.
     """
     counts: dict[int, Count] = {}
-    counters: dict[int, Mapping[Term, _Step]] = {}
+    counters: dict[int, Mapping[Term, Step]] = {}
     ranges: dict[Term, StridedInterval] = {}
     revived = brought_back(values)
     for shape in shapes:
-        counters[shape.loop.header] = _counters(values, shape)
+        counters[shape.loop.header] = counters_of(values, shape)
         loop = _Counter(values, shape, counters, counts, ranges, revived)
         found = loop.best()
         if found is not None:
             counts[shape.loop.header] = found
             ranges |= loop.ranges(found)
     return counts
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """How an iteration changes a leaf of the header: by ``+ amount``, or by taking off at least ``amount`` bits.
-
-    ``after`` is the term of the changed value where all back edges agree on it.
-    """
-
-    location: Location
-    amount: int
-    shifts: bool
-    after: Term | None
-
-
-def _counters(values: Values, shape: LoopShape) -> dict[Term, _Step]:
-    """The leaves of the header that each back edge changes in the same way."""
-    terms, state = values.terms, values.states[shape.loop.header]
-    found: dict[Term, _Step] = {}
-    for location, leaf in state.locations.items():
-        node = terms[leaf]
-        if node.opcode != "leaf" or node.arguments[:2] != ("phi", (shape.loop.header,)) or leaf in found:
-            continue
-        ends = {values.edges[edge].state.read(location) for edge in shape.back_edges}
-        steps = {_step(terms, leaf, after) for after in ends}
-        step = steps.pop()
-        if not steps and step is not None and step[0]:
-            found[leaf] = _Step(location, *step, ends.pop() if len(ends) == 1 else None)
-    return found
-
-
-def _step(terms: Terms, leaf: Term, after: Term | None) -> tuple[int, bool] | None:
-    if after is None:
-        return None
-    form = terms.difference(after, leaf)
-    if not form.coefficients:
-        return signed(form.bits, form.constant), False
-    node, operands = terms[after], terms.operands(after)
-    if node.opcode == "INT_RIGHT" and operands[0] == leaf:
-        bits = terms.value(operands[1])
-        return (bits, True) if bits else None
-    if node.opcode == "INT_AND" and leaf in operands:
-        (other,) = [operand for operand in operands if operand != leaf] or [leaf]
-        if terms.difference(leaf, other) == Linear({}, 1, form.bits):
-            return 1, True  # x & (x - 1) takes the lowest bit that is set
-    return None
 
 
 class _Counter:
@@ -125,7 +80,7 @@ class _Counter:
         self,
         values: Values,
         shape: LoopShape,
-        counters: Mapping[int, Mapping[Term, _Step]],
+        counters: Mapping[int, Mapping[Term, Step]],
         counts: Mapping[int, Count],
         known: Mapping[Term, StridedInterval],
         revived: Mapping[Edge, frozenset[Term]],
@@ -454,14 +409,7 @@ class _Counter:
         return None
 
     def _initial(self, location: Location) -> StridedInterval | None:
-        result: StridedInterval | None = None
-        for edge in self._shape.entry_edges:
-            state = self._values.edges[edge].state
-            term = state.read(location)
-            if term is None or state.base(term) is not Base.NUMBER:
-                return None
-            result = state.value(term) if result is None else strided.join(result, state.value(term))
-        return result
+        return arriving(self._values, self._shape.entry_edges, location)
 
     def _total(self, relation: str, step: int, distance: Linear, header: int) -> int | None:
         """The sum over the iterations of the enclosing loop, whose counter the distance depends on."""
@@ -475,7 +423,8 @@ class _Counter:
         ((leaf, counter),) = own.items()
         coefficient = signed(distance.bits, distance.coefficients[leaf])
         rest = Linear({t: c for t, c in distance.coefficients.items() if t != leaf}, distance.constant, distance.bits)
-        start = self._outer_start(parent, counter.location)
+        entering = (e for e in self._values.edges if e.target == parent.header and e.source not in parent.nodes)
+        start = arriving(self._values, entering, counter.location)
         rest_value = self._range(rest)
         if start is None or rest_value is None:
             return None
@@ -490,18 +439,6 @@ class _Counter:
             header=header,
             bits=distance.bits,
         )
-
-    def _outer_start(self, parent: Loop, location: Location) -> StridedInterval | None:
-        result: StridedInterval | None = None
-        for edge, values in self._values.edges.items():
-            if edge.target != parent.header or edge.source in parent.nodes:
-                continue
-            term = values.state.read(location)
-            if term is None or values.state.base(term) is not Base.NUMBER:
-                return None
-            value = values.state.value(term)
-            result = value if result is None else strided.join(result, value)
-        return result
 
 
 def _rank(count: Count) -> tuple[int, int]:
