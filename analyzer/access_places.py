@@ -76,6 +76,11 @@ class Places:
         """What a flow fact says of how often the call has visited the line of ``access``."""
         return self.pointers.of(access.instruction_address).visit
 
+    def line_changes_of(self, access: Access) -> tuple[str, int] | None:
+        """A flow fact, and how many accesses it lets go to another line than the access before."""
+        changes = self.pointers.of(access.instruction_address).line_changes
+        return None if changes is None else (changes.where, changes.most)
+
     def observable(self, access: Access) -> StridedInterval:
         """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.
 

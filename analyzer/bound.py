@@ -474,6 +474,7 @@ def _access_ranges(values: Values, lines: Lines | None) -> Iterable[tuple[Point,
                 place=places.place_of(access) if places else "any",
                 sets=places.sets_of(access) if places else None,
                 visit=places.visit_of(access) or "" if places else "",
+                line_changes=places.line_changes_of(access) if places else None,
             )
             yield point, found
 

@@ -2,11 +2,13 @@
 
 An access that always hits costs nothing more. One that is persistent shares its misses with the others to the same
 line, or to the few lines that a group lies in: they are events of the flow problem, limited by how often the stay
-begins. Accesses to objects that facts count miss once for each line (`object_lines`). Everything else misses each time.
+begins. Accesses to objects that facts count miss once for each line (`object_lines`); where a fact counts how often
+accesses go to another line than the access before, these are their misses. Everything else misses each time.
+
 Where a store that misses is a single write, and first-in first-out, the store misses only if no access in the stay
 filled the line (`RelationalCache.is_kept`): such writes are events that share the limit of the line's misses. A miss
 that fills writes a line back at most, and a line can be written back only if it was modified before the call, or
-by a store of it: a further event, limited by both.
+by a store of it that did not find it modified: a further event, limited by both.
 
 What is visited again, as it was on a first visit, writes nothing back. A line that is missed then was evicted since the
 first visit. If it was not modified, nothing was written back for the fill that evicted it; these are different fills
@@ -26,16 +28,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wcet_probe.analyzer.fetches import fetched_lines
+from wcet_probe.analyzer.filled_lines import Filled, filled_lines
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.held_lines import held_lines
 from wcet_probe.analyzer.ipet import FlowEvent
-from wcet_probe.analyzer.memory_facts import Objects, PointerFacts
-from wcet_probe.analyzer.object_lines import counted_objects, object_limits, objects_of
+from wcet_probe.analyzer.memory_facts import LineChanges, Objects, PointerFacts
+from wcet_probe.analyzer.object_lines import counted_limits, counted_objects, object_limits, objects_of
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.relational_analysis import analyze
 from wcet_probe.analyzer.relational_cache import LineAccess, Verdict
 from wcet_probe.analyzer.shared_misses import Refills, Shared, Stays, shared_misses, visit_event
 from wcet_probe.analyzer.state import Base
+from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.sweeps import MOST_COUNTED_LINES, Sweeps
 from wcet_probe.analyzer.symbolic_lines import Line, Lines
 from wcet_probe.analyzer.transfer import Access
@@ -85,10 +89,13 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     stays = Stays(values, sure, held_lines(values, named, analysis))
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
     objects = counted_objects(accesses, lines, pointers, config, stays.is_one_address)
-    costs = _Costs(values, target, config, stays, sweeps, objects, pointers)
+    costs = _Costs(values, target, config, stays, sweeps, objects, pointers, filled_lines(values, named, analysis))
+    left = _left(values, steps)
     for point, own in steps.items():
+        is_left = left[point]
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
-            costs.add(point, step, verdict)
+            costs.add(point, step, verdict, is_left=is_left)
+            is_left = _leaves(step)
     for place in (costs.inside, costs.leaving):
         for (point, group), granules in place.local.items():
             place.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
@@ -107,6 +114,31 @@ def _is_sure(step: _Step) -> bool:
     return step.line.line is not None and step.line.is_certain and step.line.fills
 
 
+def _leaves(step: _Step) -> bool:
+    """Whether ``step`` is a data access behind which its line surely is in the cache."""
+    return step.access is not None and _is_sure(step)
+
+
+def _left(values: Values, steps: Mapping[int, Sequence[_Step]]) -> Mapping[int, bool]:
+    """Of each point, whether the line of the last access before is in the cache, and was that of a data access.
+
+    *Soundness:* on all ways; a greatest fixpoint.
+    """
+    arriving: dict[int, list[int]] = {point: [] for point in steps}
+    for edge in values.edges:
+        if edge.target != EXIT:
+            arriving[edge.target].append(edge.source)
+    found = {point: point != 0 for point in steps}
+    changed = True
+    while changed:
+        changed = False
+        for point, sources in arriving.items():
+            ends = (_leaves(steps[one][-1]) if steps[one] else found[one] for one in sources)
+            if found[point] and not all(ends):
+                found[point], changed = False, True
+    return found
+
+
 def _steps(values: Values, point: int, lines: Lines, target: Target, sweeps: Sweeps) -> Iterator[_Step]:
     """The accesses of a block to the data cache, in order."""
     config = target.dcache
@@ -122,7 +154,8 @@ def _steps(values: Values, point: int, lines: Lines, target: Target, sweeps: Swe
             fills = config.write_allocate or not access.is_store
             line, candidates = lines.of_access(access), lines.candidates_of(access)
             swept = sweeps.of(point, line, is_certain=access.is_certain)
-            yield _Step(LineAccess(line, fills, access.is_certain, candidates, swept), access)
+            modifies = access.is_store and config.write_back
+            yield _Step(LineAccess(line, fills, access.is_certain, candidates, swept, modifies), access)
 
 
 def _single_cycles(access: Access, memory: MemoryTiming) -> int:
@@ -167,6 +200,7 @@ class _Costs:
         sweeps: of the groups.
         objects: whose lines miss once each, by the accesses to them.
         pointers: what flow facts say.
+        filled: as `filled_lines` has it.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
         visits: first visits in each execution of a point.
@@ -174,6 +208,9 @@ class _Costs:
         shared: points of the persistent accesses, by what they share.
         writes: single writes of stores that miss only if their line was not filled in the stay, by line and point.
         counted: accesses to them that may miss, by point.
+        changing: accesses that miss only in another line than that of the access before, by point.
+        stores: those that may modify a line that was not modified, by point; of them ``single_stores`` are charged as
+            single writes each time.
     """
 
     values: Values
@@ -183,6 +220,7 @@ class _Costs:
     sweeps: Sweeps
     objects: Mapping[Access, Objects]
     pointers: PointerFacts
+    filled: Mapping[Line, Mapping[Edge, Filled]]
     inside: _Charge = field(default_factory=_Charge)
     leaving: _Charge = field(default_factory=_Charge)
     visits: Counter[int] = field(default_factory=Counter)
@@ -190,13 +228,16 @@ class _Costs:
     shared: dict[Shared, list[int]] = field(default_factory=dict)
     writes: dict[Line, Counter[int]] = field(default_factory=dict)
     counted: dict[Objects, Counter[int]] = field(default_factory=dict)
+    changing: dict[LineChanges, Counter[int]] = field(default_factory=dict)
+    stores: Counter[int] = field(default_factory=Counter)
+    single_stores: Counter[int] = field(default_factory=Counter)
 
-    def add(self, point: int, step: _Step, verdict: Verdict) -> None:
-        """Count an access.
+    def add(self, point: int, step: _Step, verdict: Verdict, *, is_left: bool) -> None:
+        """Count an access; ``is_left`` tells whether the last data access before has left its line in the cache.
 
         *Soundness:* as said of the module; a store that is written through costs a single write in any case.
         """
-        access, (line, fills, _, candidates, swept) = step.access, step.line
+        access, (line, fills, _, candidates, swept, _) = step.access, step.line
         charge = self.leaving if access is not None and access.is_leaving else self.inside
         if access is not None:
             self._add_single_write(point, step.line, access, verdict)
@@ -207,9 +248,9 @@ class _Costs:
             visit = None
         if verdict.is_hit or not fills:
             return
-        if access is not None and access in self.objects:
-            self.counted.setdefault(self.objects[access], Counter())[point] += 1
-        elif verdict.is_persistent_in_call:
+        if access is not None and self._is_counted(point, access, is_left=is_left and line is not None and not visit):
+            return
+        if verdict.is_persistent_in_call:
             self._share(point, Shared(line if verdict.is_persistent else None, frozenset(candidates)))
         elif verdict.is_persistent_in_sweep and swept and self._is_limited(swept, access):
             objects = self._counted_in(access)
@@ -227,20 +268,39 @@ class _Costs:
             self.told[point] += visit is not None
 
     def _add_single_write(self, point: int, accessed: LineAccess, access: Access, verdict: Verdict) -> None:
+        """Count the single write of an access, or else that it modifies a line, if it may be one."""
         is_through = access.is_store and not self.config.write_back
         if not is_through and (verdict.is_hit or accessed.fills):
-            return
-        if accessed.line is not None and verdict.is_kept and not is_through and not access.is_leaving:
+            self.stores[point] += access.is_store and not verdict.is_modified
+        elif accessed.line is not None and verdict.is_kept and not is_through and not access.is_leaving:
             self.writes.setdefault(accessed.line, Counter())[point] += 1
         else:
             charge = self.leaving if access.is_leaving else self.inside
             charge.cycles[point] += self.target.memory.single_cycles
+            (self.stores if access.is_leaving else self.single_stores)[point] += 1
 
     def _share(self, point: int, shared: Shared) -> None:
         """Count an access among those that share misses; stores of its line before it in the block are charged."""
         self.shared.setdefault(shared, []).append(point)
         if shared.line in self.writes:
-            self.inside.cycles[point] += self.target.memory.single_cycles * self.writes[shared.line].pop(point, 0)
+            stores = self.writes[shared.line].pop(point, 0)
+            self.inside.cycles[point] += self.target.memory.single_cycles * stores
+            self.single_stores[point] += stores
+
+    def _is_counted(self, point: int, access: Access, *, is_left: bool) -> bool:
+        """Whether a fact counts the misses of ``access``: those to another line than before, or those to objects.
+
+        *Soundness:* if the access before left its line in the cache, this one misses at most as often as it is to
+        another one. What else goes to the line may miss besides.
+        """
+        changes = self.pointers.of(access.instruction_address).line_changes
+        if changes is not None and is_left and not access.is_leaving:
+            self.changing.setdefault(changes, Counter())[point] += 1
+            return True
+        if access in self.objects:
+            self.counted.setdefault(self.objects[access], Counter())[point] += 1
+            return True
+        return False
 
     def _is_limited(self, swept: Line, access: Access | None) -> bool:
         """Whether it is known how many lines a sweep comes to."""
@@ -259,20 +319,31 @@ class _Costs:
         """Cycles, events and limits."""
         fill = self.target.memory.line_cycles(self.config.line_bytes)
         shared = shared_misses(
-            self.shared, self.stays, self.sweeps.by_name, lines.groups, self.config.line_bytes, writes=self.writes
+            self.shared,
+            self.stays,
+            self.sweeps.by_name,
+            lines.groups,
+            self.config.line_bytes,
+            writes=self.writes,
+            filled=self.filled,
         )
         self.inside.misses.update(shared.misses)
         single_cycles = self.target.memory.single_cycles
         for point, count in shared.writes.items():
             self.inside.cycles[point] += count * single_cycles
+        self.single_stores.update(shared.writes)
         limits = [*shared.limits, *object_limits(self.counted)]
-        names = sorted({name for limit in limits for name, _ in limit.events} - shared.written.keys())
+        for number, (changes, points) in enumerate(self.changing.items()):
+            limits += counted_limits(f"miss:changes:{number}", points, changes.most)
+        others = shared.written.keys() | set(shared.modified)
+        names = sorted({name for limit in limits for name, _ in limit.events} - others)
         limits += (self._refill_limit(one, shared.accesses, names) for one in shared.refills)
         events = [FlowEvent(name, fill) for name in names]
         events += (FlowEvent(name, count * single_cycles) for name, count in sorted(shared.written.items()))
         if self.config.write_back:
-            events.append(FlowEvent("write-backs", fill))
-            limits += self._write_back_limits(names)
+            events += (FlowEvent("write-backs", fill), FlowEvent("write-backs:singles", max(0, fill - single_cycles)))
+            limits += self._write_back_limits(names, shared.modified)
+        events += (FlowEvent(name, 0) for name in shared.modified)
         return DataMisses(self.inside.total(fill), self.leaving.total(fill), tuple(events), tuple(limits), lines)
 
     def _refill_limit(
@@ -305,9 +376,12 @@ class _Costs:
             events=(*((one, ways * factor) for one, factor in limit.events), *((one, -line_bytes) for one in others)),
         )
 
-    def _write_back_limits(self, names: Sequence[str]) -> Iterator[Limit]:
-        """A write-back takes a miss, other than of a visit again, and a line that was modified."""
-        stores = Counter({p: sum(access.is_store for access in self.values.accesses[p]) for p in self.values.states})
+    def _write_back_limits(self, names: Sequence[str], modified: Sequence[str]) -> Iterator[Limit]:
+        """A write-back takes a miss, other than of a visit again, and a line that was modified.
+
+        *Soundness:* each line that is written back was modified at entry, or first by a store since it was filled. If
+        that is charged as a single write, it was none: what the write-back costs more is charged.
+        """
         visits = {visit_event(key) for key in self.shared if key.visit}
         others = Counter(self.inside.misses)
         others.subtract(self.told)
@@ -317,9 +391,14 @@ class _Costs:
             yield self._fills("write-backs:visits", others, [name for name in names if name not in visits])
         yield Limit(
             "write-backs:modified",
-            tuple((point, -count) for point, count in sorted(stores.items()) if count),
-            events=(("write-backs", 1),),
+            tuple((point, -count) for point, count in sorted(self.stores.items())),
+            events=(("write-backs", 1), *((event, -1) for event in modified)),
             constant=self.config.sets * self.config.ways,
+        )
+        yield Limit(
+            "write-backs:single",
+            tuple((point, -count) for point, count in sorted(self.single_stores.items())),
+            events=(("write-backs:singles", 1),),
         )
 
     def _fills(self, name: str, misses: Mapping[int, int], events: Iterable[str]) -> Limit:
@@ -328,5 +407,5 @@ class _Costs:
             name,
             tuple((point, -count) for point, count in sorted(misses.items())),
             tuple((edge, -self.leaving.misses[edge.source]) for edge in self.values.edges if edge.way != "fall"),
-            events=(("write-backs", 1), *((event, -1) for event in events)),
+            events=(("write-backs", 1), ("write-backs:singles", 1), *((event, -1) for event in events)),
         )

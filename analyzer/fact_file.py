@@ -277,8 +277,8 @@ def _pointer(entry: _Entry) -> PointerFact:
     visit = _visit(entry) if entry.has("visit") else None
     if (visit == "again") != bool(entry.has("visit_line_bytes")):
         raise entry.error("visit_line_bytes", "give it with visit = 'again', and only then")
-    keys = ("first_set", "sets", "lines", "lines_per_set", "visit_line_bytes")
-    first_set, sets, lines, lines_per_set, line_bytes = (
+    keys = ("first_set", "sets", "lines", "lines_per_set", "visit_line_bytes", "line_changes")
+    first_set, sets, lines, lines_per_set, line_bytes, line_changes = (
         entry.expression(key) if entry.has(key) else None for key in keys
     )
     return PointerFact(
@@ -295,6 +295,7 @@ def _pointer(entry: _Entry) -> PointerFact:
         remainder=entry.expression("remainder") if entry.has("remainder") else None,
         visit=visit,
         visit_line_bytes=line_bytes,
+        line_changes=line_changes,
     )
 
 

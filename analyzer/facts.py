@@ -160,6 +160,8 @@ class PointerFact:
         visit_line_bytes: largest line of which that holds, for ``again``; or None.
         lines, lines_per_set: most different lines that these addresses are in during one call of the analysed entry,
             and most of them in one cache set; or None.
+        line_changes: most of these accesses in one call of the analysed entry that are to another line than the data
+            access before; or None.
     """
 
     where: str
@@ -175,6 +177,7 @@ class PointerFact:
     remainder: Expression | None = None
     visit: Visit | None = None
     visit_line_bytes: Expression | None = None
+    line_changes: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

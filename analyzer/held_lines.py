@@ -33,30 +33,47 @@ def held_lines(
         accesses: of each point, in order.
         analysis: what must be in the cache.
 
-    *Soundness:* as said of the module; an access that may find the line evicted speaks against all such edges.
+    *Soundness:* as said of the module.
     """
-    cache = analysis.cache
     begun = {
         edge: {line: younger for line, younger in lines.items() if line.group in analysis.renaming[edge].dropped}
         for edge, lines in analysis.renamed.items()
     }
+    return at_edges(values, accesses, analysis, begun)
+
+
+def at_edges(
+    values: Values,
+    accesses: Mapping[int, Sequence[LineAccess]],
+    analysis: RelationalAnalysis,
+    begun: Mapping[Edge, Mapping[Line, Younger]],
+    filled_ways: int | None = None,
+) -> Mapping[Line, frozenset[Edge]]:
+    """By line, the edges behind which it is ``begun``, if it is not evicted in the stay before an access needs it.
+
+    These are the accesses that fill; with ``filled_ways``, those that do not, in a first-in first-out set of so many.
+
+    *Soundness:* as said of the module; an access that may find the line evicted speaks against all such edges.
+    """
+    cache, is_filled = analysis.cache, filled_ways is not None
+    ways = cache.must_ways if filled_ways is None else filled_ways
 
     def behind(point: int, held: _Held) -> _Held:
         for access in accesses.get(point, ()):
-            held = _touched(held, access, cache)
+            held = _touched(held, access, cache, ways, is_kept=is_filled)
         return held
 
     def along(edge: Edge, held: _Held) -> _Held:
-        return {**cache.staying(held, analysis.renaming[edge], cache.must_ways), **begun[edge]}
+        return {**cache.staying(held, analysis.renaming[edge], ways), **begun[edge]}
 
     evicted: set[Line] = set()
     nothing: _Held = {}
     for point, entering in fixpoint(values, nothing, behind, along, united).items():
         held = entering
         for access in accesses.get(point, ()):
-            if access.fills:
+            if access.fills is not is_filled:
                 evicted |= {line for line, younger in held.items() if line == access.line and younger is None}
-            held = _touched(held, access, cache)
+            held = _touched(held, access, cache, ways, is_kept=is_filled)
     found: dict[Line, set[Edge]] = {}
     for edge, lines in begun.items():
         for line in lines.keys() - evicted:
@@ -64,11 +81,11 @@ def held_lines(
     return {line: frozenset(edges) for line, edges in found.items()}
 
 
-def _touched(held: _Held, access: LineAccess, cache: RelationalCache) -> _Held:
-    """What is known behind ``access``; a line that it finds in the cache is the youngest then."""
+def _touched(held: _Held, access: LineAccess, cache: RelationalCache, ways: int, *, is_kept: bool) -> _Held:
+    """What is known behind ``access``; a line that it finds in the cache is the youngest, unless it ``is_kept``."""
     if not cache.ages(access):
         return held
-    aged = cache.aged(held, access, cache.must_ways)
-    if access.line is not None and access.is_certain and aged.get(access.line) is not None:
+    aged = cache.aged(held, access, ways)
+    if access.line is not None and access.is_certain and aged.get(access.line) is not None and not is_kept:
         aged[access.line] = NOTHING
     return aged

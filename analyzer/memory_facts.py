@@ -41,6 +41,14 @@ class Objects:
 
 
 @dataclass(frozen=True, slots=True)
+class LineChanges:
+    """How many accesses of a fact are to another line than the data access before, in one call: ``most``."""
+
+    where: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pointers:
     """What facts say of an address of which the values say nothing.
 
@@ -51,6 +59,7 @@ class Pointers:
         is_own_block: whether the address is in the block that the call returns or is given.
         objects: what the addresses are in, where that is counted.
         visit: whether the address is in a line that is visited for the first time, or again, see `facts.PointerFact`.
+        line_changes: how often it is in another line than that of the data access before, where that is counted.
     """
 
     alignment_bytes: int = 1
@@ -60,6 +69,7 @@ class Pointers:
     extent: MemoryRange | None = None
     remainder: int = 0
     visit: Visit | None = None
+    line_changes: LineChanges | None = None
 
     @property
     def variable(self) -> Residue:
@@ -105,7 +115,8 @@ def pointer_facts(
         sets = _sets(fact.first_set, fact.sets, parameters)
         extent = None if fact.symbol is None else _extent(fact.where, require_symbol(analysed.image, fact.symbol))
         visit = _visit(fact, parameters, line_bytes)
-        told = Pointers(alignment, sets, fact.is_own_block, _objects(fact, parameters), extent, remainder, visit)
+        objects, changes = _objects(fact, parameters), _line_changes(fact, parameters)
+        told = Pointers(alignment, sets, fact.is_own_block, objects, extent, remainder, visit, changes)
         if not fact.functions:
             if others != Pointers():
                 raise UsageError(f"{fact.where}: a second [[pointer]] without functions; name those it speaks of.")
@@ -151,6 +162,8 @@ def pointer_assumptions(facts: Facts) -> Iterator[Assumption]:
             text += f", and they are in {pointer.symbol}"
         if pointer.visit == "again":
             text += ", and they are in lines that the call has loaded from on a first visit, and not stored to since"
+        if pointer.line_changes is not None:
+            text += f", at most {pointer.line_changes} in another line than the data access before"
         yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", "every cross-checked run")
         if pointer.lines is not None:
             text = (
@@ -179,6 +192,15 @@ def _objects(fact: PointerFact, parameters: Mapping[str, int]) -> Objects | None
             "least 1 and at most the lines."
         )
     return Objects(fact.where, lines, per_set)
+
+
+def _line_changes(fact: PointerFact, parameters: Mapping[str, int]) -> LineChanges | None:
+    if fact.line_changes is None:
+        return None
+    most = evaluate(fact.line_changes, parameters)
+    if most < 0:
+        raise UsageError(f"{fact.where}: [[pointer]] key line_changes: {most} accesses cannot be; give 0 or more.")
+    return LineChanges(fact.where, most)
 
 
 def _visit(fact: PointerFact, parameters: Mapping[str, int], line_bytes: int | None) -> Visit | None:

@@ -81,10 +81,14 @@ def object_limits(misses: Mapping[Objects, Mapping[int, int]]) -> Iterator[Limit
     *Soundness:* one miss for each line, and none but of an access.
     """
     for number, (objects, points) in enumerate(sorted(misses.items(), key=lambda item: item[0].where)):
-        name = f"miss:objects:{number}"
-        executed = tuple((point, -count) for point, count in sorted(points.items()))
-        yield Limit(f"{name}:executed", executed, events=((name, 1),))
-        yield Limit(f"{name}:lines", constant=objects.lines, events=((name, 1),))
+        yield from counted_limits(f"miss:objects:{number}", points, objects.lines)
+
+
+def counted_limits(name: str, points: Mapping[int, int], most: int) -> Iterator[Limit]:
+    """Limits of an event: ``most``, and how often executions of ``points`` may bring it."""
+    executed = tuple((point, -count) for point, count in sorted(points.items()))
+    yield Limit(f"{name}:executed", executed, events=((name, 1),))
+    yield Limit(f"{name}:most", constant=most, events=((name, 1),))
 
 
 def _ways(config: CacheConfig) -> int:

@@ -40,6 +40,7 @@ class RelationalAnalysis:
         verdicts: of each access of each point.
         renamed: of each edge, the lines in the cache that have another name behind it.
         renaming: what each edge does to names.
+        passage: what edges do to lines of which something is known.
     """
 
     cache: RelationalCache
@@ -47,6 +48,7 @@ class RelationalAnalysis:
     verdicts: Mapping[int, tuple[Verdict, ...]]
     renamed: Mapping[Edge, Mapping[Line, Younger]]
     renaming: Mapping[Edge, Renaming]
+    passage: Passage
 
 
 def analyze(
@@ -68,7 +70,7 @@ def analyze(
     *Soundness:* as said of the module.
     """
     cache = RelationalCache(lines.groups, config, lines.stand_ins(), {sweep.name: sweep.group for sweep in sweeps})
-    passage = _Passage(values, lines, cache, sweeps)
+    passage = Passage(values, lines, cache, sweeps)
 
     def behind(point: int, state: CacheState) -> CacheState:
         for access in accesses.get(point, ()):
@@ -78,7 +80,7 @@ def analyze(
     states = fixpoint(values, UNKNOWN, behind, passage.along, join)
     verdicts = {point: tuple(cache.verdicts(state, accesses.get(point, ()))) for point, state in states.items()}
     renamed = {edge: passage.renamed(edge, behind(edge.source, states[edge.source])) for edge in passage.renaming}
-    return RelationalAnalysis(cache, states, verdicts, renamed, passage.renaming)
+    return RelationalAnalysis(cache, states, verdicts, renamed, passage.renaming, passage)
 
 
 _State = TypeVar("_State")
@@ -126,7 +128,7 @@ def fixpoint(
     return states
 
 
-class _Passage:
+class Passage:
     """What an edge does to a state: names that mean something else behind it, and new names of known lines."""
 
     def __init__(self, values: Values, lines: Lines, cache: RelationalCache, sweeps: Sequence[Sweep]) -> None:
@@ -191,11 +193,19 @@ class _Passage:
         executed: a name that takes it for granted is good enough for them, but for a further name only where that takes
         as much for granted.
         """
-        gained: dict[Line, Younger] = {}
+        gained = {new: younger for new, (_, younger) in self.gained(edge, state.must).items()}
+        return self._cache.held(gained, self.renaming[edge])
+
+    def gained(self, edge: Edge, lines: Mapping[Line, Younger]) -> Mapping[Line, tuple[Line, Younger]]:
+        """By their names behind ``edge``, those of ``lines`` that have another one there, and what is known of them.
+
+        *Soundness:* as said of `renamed`; what is known speaks of groups as they are before the edge.
+        """
+        gained: dict[Line, tuple[Line, Younger]] = {}
         for old, new in self._new_names[edge]:
-            for line, younger in state.must.items():
+            for line, younger in lines.items():
                 named = self._lines.renamed(line, old, new, self._stale[edge])
                 if named is not None and (not younger.is_assumed or named.implies_old):
                     is_assumed = younger.is_assumed or not named.is_implied
-                    gained.setdefault(named.line, younger._replace(is_assumed=is_assumed))
-        return self._cache.held(gained, self.renaming[edge])
+                    gained.setdefault(named.line, (line, younger._replace(is_assumed=is_assumed)))
+        return gained

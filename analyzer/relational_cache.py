@@ -32,8 +32,9 @@ from wcet_probe.model.target import CacheConfig, Replacement
 class LineAccess(NamedTuple):
     """An access of a block: to a line, or to one without a name; a miss fills it, or does not.
 
-    ``candidates`` are the lines that it may be to, where all are known by number: of `Lines.candidate`. ``swept`` is
-    the name that outlives a round of the loop, if it belongs to a sweep.
+    Where it ``modifies``, the line is to be written back later if it is in the cache. ``candidates`` are the lines that
+    it may be to, where all are known by number: of `Lines.candidate`. ``swept`` is the name that outlives a round of
+    the loop, if it belongs to a sweep.
     """
 
     line: Line | None
@@ -41,6 +42,7 @@ class LineAccess(NamedTuple):
     is_certain: bool
     candidates: tuple[Line, ...] = ()
     swept: Line | None = None
+    modifies: bool = False
 
 
 class Younger(NamedTuple):
@@ -50,6 +52,7 @@ class Younger(NamedTuple):
     in a set than that though one of each of the groups ``common`` is counted.
     Where ``is_assumed``, the line has that name only if its group's variable part is in the class that the group's
     accesses show, and none did yet.
+    Of a line that must be in the cache it may be known that it is modified.
     """
 
     groups: frozenset[int]
@@ -57,6 +60,7 @@ class Younger(NamedTuple):
     most: int
     is_assumed: bool = False
     common: frozenset[int] = frozenset()
+    is_modified: bool = False
 
 
 class CacheState(NamedTuple):
@@ -74,6 +78,7 @@ class Verdict(NamedTuple):
 
     In the call: by whatever name that tells the number. In a sweep: by its accesses since the loop was entered.
     Of an access that does not fill: it misses only if no access by that name filled its line in the stay before.
+    Its line is in the cache, and modified.
     """
 
     is_hit: bool
@@ -82,6 +87,7 @@ class Verdict(NamedTuple):
     is_persistent_in_call: bool
     is_persistent_in_sweep: bool
     is_kept: bool
+    is_modified: bool
 
 
 class Renaming(NamedTuple):
@@ -191,17 +197,23 @@ class RelationalCache:
                 self.is_persistent_in_call(state, access),
                 self.is_persistent_in_sweep(state, access),
                 self.is_kept(state, access),
+                is_hit and access.line is not None and state.must[access.line].is_modified,
             )
             state, local = self.touch(state, access), self.touch(local, access)
 
     def touch(self, state: CacheState, access: LineAccess) -> CacheState:
         """The state behind ``access``.
 
-        *Soundness:* as said of the module. Without write-allocate a store that misses changes nothing.
+        *Soundness:* as said of the module. Without write-allocate a store that misses changes nothing. A line that a
+        store surely was to is modified as long as it is in the cache.
         """
-        if not self.ages(access):
-            return state
         line = access.line
+        known = state.must.get(line) if line is not None else None
+        is_modified = (access.modifies and access.is_certain) or (known is not None and known.is_modified)
+        if not self.ages(access):
+            if line is None or known is None:
+                return state
+            return state._replace(must={**state.must, line: known._replace(is_modified=is_modified)})
         must = self.aged(state.must, access, self.must_ways)
         stay = self.aged(state.stay, access, self.stay_ways)
         for one in access.candidates:
@@ -210,8 +222,8 @@ class RelationalCache:
             self._touch_stay(stay, access, access.swept, is_certain=access.is_certain)
         if line is not None:
             held = {line: younger for line, younger in must.items() if younger is not None}
-            if access.is_certain and (access.fills or line in state.must):
-                held[line] = NOTHING
+            if access.is_certain and (access.fills or known is not None):
+                held[line] = NOTHING._replace(is_modified=is_modified)
             self._touch_stay(stay, access, line, is_certain=access.is_certain, is_held=line in state.must)
             return CacheState(held, stay)
         return CacheState({line: younger for line, younger in must.items() if younger is not None}, stay)
@@ -295,7 +307,7 @@ class RelationalCache:
         *Soundness:* as said of `without`.
         """
         return {
-            line: self._renamed(line, younger, renaming, ways)
+            line: self.renamed(line, younger, renaming, ways)
             for line, younger in lines.items()
             if line.group not in renaming.dropped
         }
@@ -305,13 +317,13 @@ class RelationalCache:
 
         *Soundness:* as said of `without`.
         """
-        renamed = {line: self._renamed(line, younger, renaming, self.must_ways) for line, younger in must.items()}
+        renamed = {line: self.renamed(line, younger, renaming, self.must_ways) for line, younger in must.items()}
         return {line: younger for line, younger in renamed.items() if younger is not None}
 
-    def _renamed(self, line: Line, younger: Younger | None, renaming: Renaming, ways: int) -> Younger | None:
-        """``younger`` of ``line`` with what the groups that it speaks of are behind an edge.
+    def renamed(self, line: Line, younger: Younger | None, renaming: Renaming, ways: int) -> Younger | None:
+        """``younger`` of ``line`` with what the groups that it speaks of are behind an edge; None if they are too many.
 
-        None where these are too many.
+        *Soundness:* as said of `without`.
         """
         if younger is None:
             return younger
@@ -356,7 +368,7 @@ def join(a: CacheState, b: CacheState) -> CacheState:
     *Soundness:* more groups and more others are larger bounds; a line must be held on both ways, and may have been
     accessed in its stay on either.
     """
-    must = {line: _larger(younger, b.must[line]) for line, younger in a.must.items() if line in b.must}
+    must = {line: larger(younger, b.must[line]) for line, younger in a.must.items() if line in b.must}
     return CacheState(must, united(a.stay, b.stay))
 
 
@@ -368,11 +380,11 @@ def united(a: Mapping[Line, Younger | None], b: Mapping[Line, Younger | None]) -
     found = dict(a)
     for line, younger in b.items():
         known = found.get(line, younger)
-        found[line] = None if younger is None or known is None else _larger(younger, known)
+        found[line] = None if younger is None or known is None else larger(younger, known)
     return found
 
 
-def _larger(a: Younger, b: Younger) -> Younger:
+def larger(a: Younger, b: Younger) -> Younger:
     """What holds wherever ``a`` or ``b`` does.
 
     *Soundness:* of either the lines since, and those of its common groups, are ``most`` at most in a set; with further
@@ -385,7 +397,8 @@ def _larger(a: Younger, b: Younger) -> Younger:
     most, either = max(a.most, b.most), a.common | b.common
     is_enough = all(one.most + len(either - one.common) <= most for one in (a, b))
     common = either if is_enough else a.common & b.common
-    return Younger(a.groups | b.groups, max(a.others, b.others), most, a.is_assumed or b.is_assumed, common)
+    is_assumed, is_modified = a.is_assumed or b.is_assumed, a.is_modified and b.is_modified
+    return Younger(a.groups | b.groups, max(a.others, b.others), most, is_assumed, common, is_modified)
 
 
 def _covers(wide: Younger, narrow: Younger) -> bool:
@@ -395,4 +408,5 @@ def _covers(wide: Younger, narrow: Younger) -> bool:
         and narrow.others <= wide.others
         and narrow.most + len(wide.common - narrow.common) <= wide.most
         and narrow.is_assumed <= wide.is_assumed
+        and wide.is_modified <= narrow.is_modified
     )

@@ -119,8 +119,9 @@ class Residues:
         modulus, residue = self._most, form.constant
         for term, factor in form.coefficients.items():
             number = strided.top(form.bits) if state is None else state.value(term)
-            if not is_unknown(factor, number):
-                own: Residue | None = self.of_number(number)
+            by_value = self.of_number(number)
+            if not is_unknown(factor, number) or by_value.modulus >= told.modulus:
+                own: Residue | None = by_value
             elif state is not None and self._values.terms[term].opcode == "CHOICE":
                 own = self._chosen(term, state, told, classes)
             else:

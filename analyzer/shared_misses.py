@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import eq
 from types import MappingProxyType
 from typing import NamedTuple
 
 from wcet_probe.analyzer.facts import Visit
+from wcet_probe.analyzer.filled_lines import Filled
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.forest import loops_of
 from wcet_probe.analyzer.memory_facts import Objects
@@ -59,6 +61,7 @@ class SharedMisses(NamedTuple):
         writes: the same of single writes.
         limits: of the misses and single writes that are events.
         written: single writes of each event that is no miss.
+        modified: events of lines that the stores of ``written`` modify.
         refills: of sweeps whose lines may be evicted.
         accesses: group, if it is known, and points of the misses that are events.
     """
@@ -67,6 +70,7 @@ class SharedMisses(NamedTuple):
     writes: Counter[int]
     limits: list[Limit]
     written: dict[str, int]
+    modified: list[str]
     refills: list[Refills]
     accesses: dict[str, tuple[int | None, frozenset[int]]]
 
@@ -124,7 +128,14 @@ class Stays:
         *Soundness:* a stay that begins where all the leaves that are defined are values of before begins behind one of
         the edges that lead there.
         """
-        starts, held = self.starts(group), self._held.get(line, frozenset())
+        return self.but_for(group, self._held.get(line, frozenset()))
+
+    def but_for(self, group: Group, held: frozenset[Edge]) -> Starts:
+        """Where stays of a group begin, but for those behind some edges that are ``held``.
+
+        *Soundness:* as said of `missing`.
+        """
+        starts = self.starts(group)
         joins = {edge.target for edge in held if edge.target in starts.points and self._is_join(group, edge.target)}
         arriving = (edge for point in sorted(joins) for edge in self._arriving[point])
         return Starts(
@@ -132,6 +143,10 @@ class Stays:
             edges=tuple(edge for edge in (*starts.edges, *arriving) if edge not in held),
             at_entry=starts.at_entry,
         )
+
+    def sure_points(self, line: Line) -> frozenset[int]:
+        """The points that access ``line`` in any case, and fill it."""
+        return frozenset(point for point in self._points if line in self._sure[point])
 
     def _is_join(self, group: Group, point: int) -> bool:
         """Whether all leaves of ``group`` that ``point`` defines are values that edges bring there."""
@@ -146,23 +161,41 @@ class Stays:
         known = all(self._defined_at(leaf) is not None for leaf in group.leaves)
         return known and self.starts(group) == Starts((), (), at_entry=True)
 
-    def leading_to(self, points: Iterable[int]) -> frozenset[int]:
-        """``points``, and those that they can be reached from."""
+    def leading_to(self, starts: Starts, points: Collection[int]) -> frozenset[int]:
+        """``points``, and those that they can be reached from with none of ``starts`` in between.
+
+        *Soundness:* a stay in which the line is accessed at ``points`` begins there, or at another one of these; behind
+        a start within one of ``points`` the access may have been before it.
+        """
+        begins = set(starts.points).difference(points)
         found, waiting = set(points), list(points)
         while waiting:
-            sources = {edge.source for edge in self._arriving[waiting.pop()]} - found
+            point = waiting.pop()
+            arriving = () if point in begins else self._arriving[point]
+            sources = {edge.source for edge in arriving if edge not in starts.edges} - found
             found |= sources
             waiting += sources
         return frozenset(found)
 
     def first(self, group: Group, points: Collection[int], is_meant: Callable[[Line], bool]) -> tuple[int, ...]:
-        """Those of ``points`` that may be the first of them to be executed in a stay of ``group``.
+        """Those of ``points`` by which a line that ``is_meant`` may be accessed for the first time in a stay.
 
-        *Soundness:* the others are executed behind one of ``points`` that surely accesses a line that ``is_meant``, in
-        the same stay, on every way; a greatest fixpoint. Accesses elsewhere do not count, whatever line they are to:
-        their misses are not limited here, and a FIFO set may evict what hit in it.
+        *Soundness:* the others are executed behind one of ``points`` that surely accesses such a line. Accesses
+        elsewhere do not count, whatever line they are to: their misses are not limited here, and a FIFO set may evict
+        what hit in it.
         """
         sure = {point for point in points if any(line and is_meant(line) for line in self._sure[point])}
+        return self._not_behind(group, points, sure)
+
+    def first_executed(self, group: Group, points: Collection[int]) -> tuple[int, ...]:
+        """Those of ``points`` that may be the first of them to be executed in a stay of ``group``."""
+        return self._not_behind(group, points, points)
+
+    def _not_behind(self, group: Group, points: Collection[int], sure: Collection[int]) -> tuple[int, ...]:
+        """Those of ``points`` that are not executed behind one that is ``sure``, in the same stay, on every way.
+
+        *Soundness:* a greatest fixpoint.
+        """
         behind = dict.fromkeys(self._points, True)
         before: dict[int, bool] = {}
         changed = True
@@ -209,6 +242,7 @@ def shared_misses(
     line_bytes: int,
     *,
     writes: Mapping[Line, Mapping[int, int]] = MappingProxyType({}),
+    filled: Mapping[Line, Mapping[Edge, Filled]] = MappingProxyType({}),
 ) -> SharedMisses:
     """Misses of each execution of a point, and limits of those that are events; the same of single writes.
 
@@ -220,11 +254,12 @@ def shared_misses(
         line_bytes: of the cache.
         writes: stores at points, by line, that are single writes only if no miss of an access to the line came before
             in the stay, and behind which the point has none.
+        filled: as `filled_lines` has it.
 
     *Soundness:* as said of the module. Each miss of an access that is persistent in the call is of another one of the
     candidates; regions of candidates do not overlap.
     """
-    found = SharedMisses(Counter(), Counter(), [], {}, [], {})
+    found = SharedMisses(Counter(), Counter(), [], {}, [], [], {})
     by_group: dict[int, dict[int, dict[str, list[int]]]] = {}
     sweeping = _of_sweeps(shared, sweeps, line_bytes, found.refills)
     for events, own in (*_of_regions(shared), *sweeping, *_of_visits(shared)):
@@ -243,11 +278,26 @@ def shared_misses(
         most = groups[number].most_lines(granules, line_bytes)
         _add_stays(found, number, granules, stores, most=most, stays=stays, group=groups[number])
     for line, counts in writes.items():
+        group, edges = groups[line.group], filled.get(line, {})
         if line.granule not in by_group.get(line.group, {}):
-            found.writes.update(counts)
+            if not edges or not _is_once(stays, group, counts):
+                found.writes.update(counts)
+                continue
+            _add_writes(found, line, counts, stays=stays, group=group)
+        names = [name for name in (_write(line, point) for point in sorted(counts)) if name in found.written]
+        if edges and len(names) == len(counts) and _is_once(stays, group, counts):
+            misses, leading = partial(_misses_of, by_group), partial(stays.leading_to, points=sorted(counts))
+            _add_filled(found, line, names, edges, misses, leading=leading, stays=stays, groups=groups)
     return found
 
 
+def _misses_of(events: Mapping[int, Mapping[int, _Points]], line: Line) -> _Points:
+    """The misses of a line that are events."""
+    return events.get(line.group, {}).get(line.granule, {})
+
+
+_Points = Mapping[str, Sequence[int]]
+"""The points of accesses, by the name of what they share."""
 _Events = Mapping[str, tuple[Line | None, Sequence[int]]]
 """The line whose stay they are in, if any, and the points of the accesses, by name."""
 
@@ -356,18 +406,101 @@ def _add_stays(
             limits += (_executed(f"{event}:own", own, (event,)) for event, own in events.items())
         first = stays.first(group, sorted(set(points)), partial(eq, line))
         limits.append(_executed(name, first, events))
-        limits.append(_in_each(missing, stays.leading_to(points), f"{name}:stay", events, 1))
+        limits.append(_in_each(missing, stays.leading_to(starts, points), f"{name}:stay", events, 1))
         for point, count in sorted(last.items()):
-            write, both = f"write:{number}.{granule}@{point}", sorted({*points, point})
+            write, both = _write(line, point), sorted({*points, point})
             found.written[write] = count
             first = stays.first(group, both, partial(eq, line))
             limits.append(_executed(f"{write}:own", (point,), (write,)))
             limits.append(_executed(write, first, (*events, write)))
-            limits.append(_in_each(starts, stays.leading_to(both), f"{write}:stay", (*events, write), 1))
+            limits.append(_in_each(starts, stays.leading_to(starts, both), f"{write}:stay", (*events, write), 1))
+        if last:
+            _add_modified(found, line, sorted(last), events, points, stays=stays, group=group, most=sum(last.values()))
     if every and most < len(granules):
         first = stays.first(group, sorted(points_of_all), lambda one: one.group == number)
         limits.append(_executed(f"miss:{number}", first, every, most))
-        limits.append(_in_each(starts, stays.leading_to(points_of_all), f"miss:{number}:lines", every, most))
+        limits.append(_in_each(starts, stays.leading_to(starts, points_of_all), f"miss:{number}:lines", every, most))
+
+
+def _add_modified(
+    found: SharedMisses,
+    line: Line,
+    stores: Sequence[int],
+    misses: Iterable[str],
+    points: Sequence[int],
+    *,
+    stays: Stays,
+    group: Group,
+    most: int,
+) -> None:
+    """Add to ``found`` how often ``most`` stores modify a line that are behind the accesses to it that may miss.
+
+    *Soundness:* first-in first-out: of these accesses, at ``points``, one misses in a stay at most, and if it does, the
+    line is not evicted before the stores, all of which then find it: one modifies it. Else each may.
+    """
+    modified = _modified(line)
+    accessed = stays.first(group, sorted({*points, *stores}), partial(eq, line))
+    first = Counter(stays.first_executed(group, stores))
+    first.update(dict.fromkeys(accessed, most - 1))
+    executed = tuple((point, -count) for point, count in sorted(first.items()))
+    events = ((modified, 1), *((miss, most - 1) for miss in misses))
+    found.modified.append(modified)
+    found.limits.append(Limit(f"{modified}:stay", executed, events=events))
+
+
+def _add_writes(found: SharedMisses, line: Line, stores: Mapping[int, int], *, stays: Stays, group: Group) -> None:
+    """Add to ``found`` the single writes of ``stores`` to a line of which no access may miss, as events."""
+    for point, count in stores.items():
+        found.written[_write(line, point)] = count
+        found.limits.append(_executed(f"{_write(line, point)}:own", (point,), (_write(line, point),)))
+    _add_modified(found, line, sorted(stores), (), (), stays=stays, group=group, most=1)
+
+
+def _write(line: Line, point: int) -> str:
+    return f"write:{line.group}.{line.granule}@{point}"
+
+
+def _is_once(stays: Stays, group: Group, stores: Mapping[int, int]) -> bool:
+    """Whether a stay of ``group`` has one of ``stores`` at most."""
+    return set(stores.values()) == {1} and all(stays.is_last(group, point, stores) for point in stores)
+
+
+def _add_filled(
+    found: SharedMisses,
+    line: Line,
+    writes: Iterable[str],
+    filled: Mapping[Edge, Filled],
+    misses: Callable[[Line], _Points],
+    *,
+    leading: Callable[[Starts], Collection[int]],
+    stays: Stays,
+    groups: Sequence[Group],
+) -> None:
+    """Add to ``found`` what is known of the single ``writes`` to a line that was ``filled`` before the stay.
+
+    *Soundness:* a stay has one of the stores. Where it began behind one of the edges, it is no single write if the line
+    was filled in the stay that ended there, by its other name; nor does it modify the line then. Misses by that name
+    and stays in which it was not filled are as many as the stays in which the line was accessed by it.
+    """
+    group = groups[line.group]
+    accessed: Counter[int] = Counter()
+    shared: list[str] = []
+    for before in sorted({one.before for one in filled.values()}):
+        events = misses(before)
+        points = {point for own in events.values() for point in own} | stays.sure_points(before)
+        accessed.update(stays.first(groups[before.group], sorted(points), partial(eq, before)))
+        shared += events
+    accesses = tuple((point, -count) for point, count in sorted(accessed.items()))
+    modified = [_modified(line)] if all(one.is_modified for one in filled.values()) else []
+    for name in (list(writes), modified):
+        if name:
+            starts = stays.but_for(group, frozenset(filled))
+            own = _in_each(starts, leading(stays.starts(group)), f"{name[0]}:filled", (*name, *shared), 1)
+            found.limits.append(replace(own, points=(*own.points, *accesses)))
+
+
+def _modified(line: Line) -> str:
+    return f"modified:{line.group}.{line.granule}"
 
 
 def _event(line: Line | None, place: str) -> str:

@@ -107,7 +107,7 @@ def _through(values: Values, pointers: PointerFacts, point: int, told: Told) -> 
         own = {term: _sharper(known.get(term), told) for term, told in told_of(access, pointers).items()}
         found.append(ToldOf(own, {term: known[term] for term in own if term in known}))
         if access.is_certain and access.pointer is not None:
-            shown = _shown(access)
+            shown = _shown(access, own)
             known |= {term: _sharper(known.get(term), told.modulo(shown)) for term, told in own.items()}
     return tuple(found), known
 
@@ -117,21 +117,24 @@ def _sharper(known: Residue | None, told: Residue) -> Residue:
     return known if known is not None and joined(known, told) == told else told
 
 
-def _shown(access: Access) -> int:
+def _shown(access: Access, told: Told) -> int:
     """The power of two modulo which the address of ``access`` shows the number in it that facts speak of.
 
     *Soundness:* all else that is added is known modulo it; of two such numbers only the sum is shown.
     """
     known = STACK_ALIGNMENT_BYTES if access.has_stack_part else _MOST
-    unknown = [term for factor, term, part in access.parts if is_unknown(factor, part)]
-    steps = [factor * part.stride for factor, _, part in access.parts if not is_unknown(factor, part)]
-    return min((known, *(step & -step for step in steps if step))) if len(unknown) == 1 else 1
+    steps = [factor * part.stride for factor, term, part in access.parts if term not in told]
+    return min((known, *(step & -step for step in steps if step))) if len(told) == 1 else 1
 
 
 def told_of(access: Access, pointers: PointerFacts) -> Told:
     """What flow facts say of the terms of the address of ``access``, there.
 
-    *Soundness:* of those of which no range is known.
+    *Soundness:* of those of which no range is known, nor as much modulo a power of two as is told.
     """
     told = pointers.of(access.instruction_address).variable
-    return {term: told for factor, term, part in access.parts if term is not None and is_unknown(factor, part)}
+    return {
+        term: told
+        for factor, term, part in access.parts
+        if term is not None and is_unknown(factor, part) and part.stride & -part.stride < told.modulus
+    }

@@ -93,6 +93,29 @@ def test_visits_are_held_against_runs(accesses, holds):
         )
 
 
+@pytest.mark.parametrize(
+    ("accesses", "holds"),
+    [
+        ([(ELSEWHERE, 64), (FIRST, 92), (ELSEWHERE, 0), (FIRST, 4)], True),
+        ([(ELSEWHERE, 64), (FIRST, 96), (FIRST, 100), (ELSEWHERE, 0), (AGAIN, 32)], True),
+        ([(ELSEWHERE, 64), (FIRST, 96), (FIRST, 32), (ELSEWHERE, 0), (AGAIN, 64)], False),
+        ([(FIRST, 64), (AGAIN, 0), (AGAIN, 96)], False),
+    ],
+)
+def test_changes_of_line_are_counted_in_runs(accesses, holds):
+    """Two of a fact's accesses, by whatever instruction, may go to another line than the access before."""
+    target = load_target("mpc603e")
+    image = guest_of(assembler({"f": "blr"}, target), target).image
+    told = {FIRST: ("a fact", 2), AGAIN: ("a fact", 2), ELSEWHERE: None}
+    allowed = tuple(AccessRange(at, (), False, "number", 0, 4, 99, 4, line_changes=told[at]) for at in told)
+    made = [DataAccess(step, at, to, 4, False) for step, (at, to) in enumerate(accesses)]
+    expected = nullcontext() if holds else pytest.raises(ContradictionError, match="more than 2 accesses went")
+    with expected:
+        check_accesses(
+            SimpleNamespace(accesses=allowed), made, image, target, frames=MemoryRange(4096, 64), subject="a test"
+        )
+
+
 @pytest.mark.parametrize(("address", "holds"), [(0, True), (4096 + 28, True), (32, False)])
 def test_sets_that_facts_tell_are_held_against_runs(address, holds):
     target = load_target("mpc603e")

@@ -98,6 +98,8 @@ def check_accesses(
         ContradictionError: an access is elsewhere.
     """
     visited: set[int] = set()
+    changes: Counter[tuple[str, int]] = Counter()
+    before: int | None = None
     line_bytes, sets = (target.dcache.line_bytes, target.dcache.sets) if target.dcache else (1, 1)
     allowed: dict[tuple[int, bool], list[AccessRange]] = {}
     for access in bound.accesses:
@@ -126,6 +128,16 @@ def check_accesses(
                     f"the {what} at {image.location(one.instruction_address)} accessed {one.address:#010x} in "
                     f"{subject}, {reason}"
                 )
+        line = one.address // line_bytes
+        counted = {each.line_changes for each in ranges if each.line_changes is not None and line != before}
+        changes.update(counted)
+        exceeded = next((told for told in counted if changes[told] > told[1]), None)
+        if exceeded is not None:
+            raise _contradiction(
+                f"more than {exceeded[1]} accesses went to another line than the access before in {subject}, the last "
+                f"one at {image.location(one.instruction_address)}, against the fact {exceeded[0]}"
+            )
+        before = (one.address + one.size_bytes - 1) // line_bytes
         if one.is_store:
             visited -= {one.address // line_bytes, (one.address + one.size_bytes - 1) // line_bytes}
         if any(each.visit == "first" for each in ranges):

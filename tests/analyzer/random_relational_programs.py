@@ -384,3 +384,42 @@ def random_fifo(random: Random) -> Program:
     ways, allocates = random.choice((1, 2, 2, 3)), random.random() < 0.4
     config = replace(program.config, replacement=Replacement.FIFO, ways=ways, write_allocate=allocates, write_back=True)
     return replace(program, steps=steps, config=config)
+
+
+def random_chase(random: Random) -> Program:
+    """A loop that stores to where it was in the round before: first-in first-out, without write-allocate."""
+    edges, body = random.choice((
+        (((0, 1), (1, 1), (1, 2)), (1,)),
+        (((0, 1), (1, 2), (2, 1), (2, 3)), (2,)),
+        (((0, 1), (1, 2), (2, 2), (2, 1), (2, 3)), (2,)),
+        (((0, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 4)), (2, 3)),
+        (((0, 1), (1, 2), (1, 3), (2, 4), (3, 4), (4, 1), (4, 5)), (2, 3, 4)),
+    ))  # fmt: skip
+    told = 2 * LINE_BYTES
+    values = tuple(range(0, random.choice((3, 3, 4)) * told, told))
+    others = [Variable(None, 0, values, strided.top(32)) for _ in range(random.choice((2, 2, 3)))]
+    place = random.choice((None, 0, 1, 1, 1))
+    loaded = Variable(place, 1, values, strided.top(32))
+    variables, last = [*others, loaded], len(others)
+    for _ in range(random.choice((1, 1, 2))):
+        back = [(random.choice((last, last, last, 0)), 0) if edge[0] else (0, 0) for edge in edges if edge[1] == 1]
+        sources = dict(zip((edge for edge in edges if edge[1] == 1), back, strict=True))
+        variables.append(Variable(1, 0, (0,), strided.top(32), sources))
+        last += 1
+    skipped, stores = random.choice((0.0, 0.3)), random.choice((0.0, 0.3))
+
+    def inside() -> Step:
+        to = random.choice((*range(len(variables)), len(others), len(others), len(others)))
+        offset = random.choice((0, 0, 0, 0, 0, 8))
+        return Step(to, offset, random.random() < stores, random.random() >= skipped, is_named=True)
+
+    steps: list[tuple[Step, ...]] = [()] * (1 + max(target for _, target in edges))
+    if random.random() < 0.3:
+        steps[0] = tuple(replace(inside(), to=random.choice((*range(len(others)), 0))) for _ in range(2))
+    remembered = Step(len(others) + 1, 0, is_store=True, is_certain=random.random() < 0.9, is_named=True)
+    for point in body:
+        steps[point] = tuple(inside() for _ in range(random.choice((1, 2, 3, 4, 5))))
+    steps[1] = (remembered, *(inside() for _ in range(random.choice((0, 0, 1)))), *steps[1])
+    config = replace(config_of("fifo", random.choice((2, 2, 3)), sets=2, write_allocate=False), write_back=True)
+    config = replace(config, line_bytes=LINE_BYTES)
+    return Program(tuple(steps), edges, tuple(variables), {}, config, told, 2 * len(values) + 4)

@@ -19,6 +19,7 @@ from tests.analyzer.concrete_caches import ALIEN, EMPTY, contents, touches
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.data_misses import DataMisses, data_misses
 from wcet_probe.analyzer.exact_lp import Constraint, FlowSystem
+from wcet_probe.analyzer.filled_lines import Filled, filled_lines
 from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.forest import loop_forest
 from wcet_probe.analyzer.held_lines import held_lines
@@ -26,12 +27,12 @@ from wcet_probe.analyzer.ipet import solve
 from wcet_probe.analyzer.memory_facts import PointerFacts, Pointers
 from wcet_probe.analyzer.relational_analysis import RelationalAnalysis, analyze
 from wcet_probe.analyzer.relational_cache import LineAccess
-from wcet_probe.analyzer.shared_misses import Shared, Stays, shared_misses
+from wcet_probe.analyzer.shared_misses import Shared, SharedMisses, Stays, shared_misses
 from wcet_probe.analyzer.state import Base, Location, State
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.sweeps import Sweeps
-from wcet_probe.analyzer.symbolic_lines import Lines
+from wcet_probe.analyzer.symbolic_lines import Line, Lines
 from wcet_probe.analyzer.terms import Term, Terms
 from wcet_probe.analyzer.transfer import Access
 from wcet_probe.analyzer.values import EdgeValues, Values
@@ -188,6 +189,7 @@ class View:
                     one.is_certain,
                     self.lines.candidates_of(one),
                     self.sweeps.of(point, self.lines.of_access(one), is_certain=one.is_certain),
+                    one.is_store and config.write_back,
                 )
                 for one in found
             ]
@@ -213,16 +215,37 @@ class View:
         candidates = frozenset(access.candidates if verdict.is_persistent_in_call else ())
         return Shared(access.line if verdict.is_persistent else None, candidates, swept)
 
-    def shared_misses(self, keys: frozenset[Shared]) -> tuple[Counter[int], list[Limit]]:
-        """What is said of the misses of the accesses that share those of ``keys``, as if there were no others."""
+    @cached_property
+    def filled(self) -> Mapping[Line, Mapping[Edge, Filled]]:
+        return filled_lines(self.values, self.named, self.analysis)
+
+    @cached_property
+    def stores(self) -> dict[Line, set[tuple[int, int]]]:
+        """Places of the stores, by line, that are single writes only if no access by that name filled it before."""
+        found: dict[Line, set[tuple[int, int]]] = {}
+        for point, own in self.named.items():
+            for index, (access, verdict) in enumerate(zip(own, self.analysis.verdicts[point], strict=True)):
+                key = self.shared(point, index)
+                if key and key.line:
+                    found[key.line] = {place for place in found.get(key.line, ()) if place[0] != point}
+                elif access.line and access.modifies and verdict.is_kept and not (verdict.is_hit or access.fills):
+                    found.setdefault(access.line, set()).add((point, index))
+        return found
+
+    def shared_misses(self, keys: frozenset[Shared], stored: frozenset[Line] = frozenset()) -> SharedMisses:
+        """What is said of the misses of the accesses that share those of ``keys``, as if there were no others.
+
+        And of the ``stores`` to the lines that are ``stored``.
+        """
         found: dict[Shared, list[int]] = {}
         for point, own in self.named.items():
             for index in range(len(own)):
                 key = self.shared(point, index)
                 if key in keys:
                     found.setdefault(key, []).append(point)
-        said = shared_misses(found, self.stays, self.sweeps.by_name, self.lines.groups, LINE_BYTES)
-        return said.misses, said.limits
+        writes = {line: Counter(point for point, _ in sorted(self.stores[line])) for line in sorted(stored)}
+        sweeps, groups = self.sweeps.by_name, self.lines.groups
+        return shared_misses(found, self.stays, sweeps, groups, LINE_BYTES, writes=writes, filled=self.filled)
 
     def _instructions(self, point: int) -> tuple[SimpleNamespace, ...]:
         return tuple(SimpleNamespace(address=_address(point, index)) for index in range(len(self.program.steps[point])))
@@ -304,8 +327,8 @@ def _contents(policy: Replacement, ways: int, lines: tuple[int, ...]) -> tuple[t
     return contents(policy, ways, lines)
 
 
-def start(program: Program, random: Random) -> Situation:
-    """Any values and any content of the cache; all that it holds is modified."""
+def start(program: Program, random: Random, *, is_modified: bool = True) -> Situation:
+    """Any values and any content of the cache; all or nothing that it holds ``is_modified``."""
     config, lines = program.config, range(program.line_count)
     sets = []
     for number in range(config.sets):
@@ -316,17 +339,24 @@ def start(program: Program, random: Random) -> Situation:
             kept = random.sample(own, min(len(own), config.ways))
             kept += [ALIEN] * (config.ways - len(kept))
             sets.append(tuple(sorted(kept)) if config.replacement is Replacement.RANDOM else tuple(kept))
-    return Situation([random.choice(one.choices) for one in program.variables], sets, set(lines))
+    return Situation(
+        [random.choice(one.choices) for one in program.variables], sets, set(lines) if is_modified else set()
+    )
 
 
 @dataclass(frozen=True)
 class Event:
-    """An access of a run: where it stands, its line, and whether it missed; None if it did not take place."""
+    """An access of a run: where it stands, its line, and whether it missed; None if it did not take place.
+
+    It ``modifies`` a line in the cache that was not modified; or it is a store that goes past the cache.
+    """
 
     point: int
     index: int
     line: int | None
     miss: bool | None
+    modifies: bool = False
+    is_single: bool = False
 
 
 class BrokenFactError(Exception):
@@ -339,9 +369,9 @@ class Run:
     An access to an address that cross-checked runs are not to show raises BrokenFactError.
     """
 
-    def __init__(self, program: Program, random: Random) -> None:
+    def __init__(self, program: Program, random: Random, *, is_modified: bool = True) -> None:
         self.program, self.random = program, random
-        self.now = start(program, random)
+        self.now = start(program, random, is_modified=is_modified)
         self.cycles = 0
         self.points: Counter[int] = Counter()
         self.taken: Counter[tuple[int, int]] = Counter()
@@ -427,7 +457,7 @@ class Run:
         chosen = step.to.one if values[step.to.condition] == step.to.constant else step.to.other
         return values[chosen] + step.offset
 
-    def _access(self, step: Step, address: int) -> tuple[int, bool]:
+    def _access(self, step: Step, address: int) -> tuple[int, bool, bool, bool]:
         config, now = self.program.config, self.now
         line = address // LINE_BYTES
         number = line % config.sets
@@ -446,9 +476,10 @@ class Run:
                 self.cycles += self._fill * (config.write_back and (victim == ALIEN or victim in now.modified))
                 now.modified.discard(victim)
             now.modified.discard(line)
-        if step.is_store and config.write_back and (hit or fills):
+        modifies = step.is_store and config.write_back and (hit or fills) and line not in now.modified
+        if modifies:
             now.modified.add(line)
-        return line, not hit
+        return line, not hit, modifies, not (hit or fills)
 
 
 def variables_of(to: Address) -> frozenset[int]:

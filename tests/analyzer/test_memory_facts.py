@@ -52,6 +52,23 @@ def test_visits_are_told_of_lines_that_are_small_enough(line_bytes, visit):
     assert told(facts, line_bytes).of(0x1234) == Pointers(4, visit=visit)
 
 
+def test_an_access_misses_as_often_as_it_is_to_another_line_than_the_one_before():
+    target = load_target("mpc603e")
+    chase = BODY.replace("lwz 7, 0(3)", "lwz 3, 0(3)")
+    on = guest_of(assembler({"f": chase}, target) + ".data\n.balign 64\n.globl buf\nbuf: .space 64\n", target)
+    rounds = f'[[word]]\nsymbol = "buf"\noffset = 4\nmin = 1\nmax = 12\n{BECAUSE}'
+
+    def cycles(pointers: str) -> int:
+        facts = parse_facts("f.toml", f"[[pointer]]\nmultiple_of = 4\n{pointers}{BECAUSE}{rounds}")
+        asked = BoundRequest(on.image, on.target, on.instructions, on.costs, "f", facts, {}, {"n": 3})
+        bound = prove(asked)
+        assert {access.line_changes for access in bound.accesses} == {("f.toml:1", 3) if pointers else None}
+        return bound.cycles
+
+    line_cycles = target.memory.line_cycles(32)
+    assert cycles("") - cycles('line_changes = "n"\n') == (12 - 3) * 2 * line_cycles
+
+
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
@@ -60,6 +77,7 @@ def test_visits_are_told_of_lines_that_are_small_enough(line_bytes, visit):
         (f'[[pointer]]\nmultiple_of = 8\nvisit = "often"\n{BECAUSE}', "give 'first' or 'again'"),
         (f'[[pointer]]\nmultiple_of = 8\nvisit = "again"\n{BECAUSE}', "give it with visit = 'again', and only then"),
         (f"[[pointer]]\nmultiple_of = 8\nvisit_line_bytes = 8\n{BECAUSE}", "give it with visit = 'again'"),
+        (f"[[pointer]]\nmultiple_of = 8\nline_changes = -1\n{BECAUSE}", "-1 accesses cannot be; give 0 or more"),
         (f"[[pointer]]\nmultiple_of = 8\n{BECAUSE}[[pointer]]\nmultiple_of = 16\n{BECAUSE}", "name those it speaks of"),
     ],
 )

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from tests.analyzer.random_relational_programs import (
+    random_chase,
     random_copies,
     random_fifo,
     random_index,
@@ -22,7 +23,7 @@ from tests.analyzer.random_relational_programs import (
     told_program,
     visiting_program,
 )
-from tests.analyzer.relational_attacks import attack, attack_limits
+from tests.analyzer.relational_attacks import attack, attack_limits, attack_stores
 from tests.analyzer.relational_programs import Program
 from wcet_probe.analyzer import data_misses, held_lines, relational_analysis, relational_cache
 from wcet_probe.analyzer.cache_domains import effective_ways
@@ -136,8 +137,8 @@ def test_runs_refute_what_is_wrong(monkeypatch, of, name, wrong):
     ("of", "name", "wrong", "seed"),
     [
         (RelationalCache, "is_kept", lambda _, __, access: access.line is not None and not access.fills, "s1 387"),
-        (Stays, "is_last", lambda *_: True, "s1 432"),
-        (data_misses._Costs, "_refill_limit", lambda _, refills, *__: refills.limit, "s1 2280"),
+        (Stays, "is_last", lambda *_: True, "s1 580"),
+        (data_misses._Costs, "_refill_limit", lambda _, refills, *__: refills.limit, "s1 9365"),
     ],
 )
 def test_a_run_refutes_what_is_wrong_of_first_in_first_out(monkeypatch, of, name, wrong, seed):
@@ -174,8 +175,28 @@ def test_no_run_refutes_a_limit_of_lines_whose_stay_begins_in_the_cache():
     assert limits_campaign("walks", 300, 6, random_walk)["limits"] > 2000
 
 
+def stores_campaign(seed: str, programs: int, runs: int) -> Counter[str]:
+    counts = Counter[str]()
+    for number in range(programs):
+        random = Random(f"{seed} {number}")
+        counts += attack_stores(random_chase(random), random, runs)
+    return counts
+
+
+def test_no_run_refutes_what_is_said_of_stores_to_where_they_were():
+    counts = stores_campaign("d", 160, 20)
+    assert counts["filled"] > 20
+    assert counts["limits"] > 200
+    assert campaign("chase", 2000, 6, random_chase)["bound"] > 100
+
+
+@pytest.mark.slow
+def test_no_run_refutes_what_is_said_of_many_stores_to_where_they_were():
+    stores_campaign("slow", 3000, 500)
+
+
 def test_runs_refute_that_such_lines_are_never_evicted(monkeypatch):
-    monkeypatch.setattr(held_lines, "_touched", lambda held, *_: held)
+    monkeypatch.setattr(held_lines, "_touched", lambda held, *_, **__: held)
     with pytest.raises(AssertionError):
         limits_campaign("z", 100, 12, random_walk)
 

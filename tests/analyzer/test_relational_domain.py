@@ -24,12 +24,20 @@ def group(numbers=None, *, sets=None, alignment=8) -> Group:
 
 GROUPS = (group(), group(), group(sets=frozenset({0})), group(sets=frozenset({1, 2})), group())
 _lines = st.builds(Line, st.integers(0, len(GROUPS) - 1), st.integers(0, 2))
-_younger = st.builds(
-    Younger, st.frozensets(st.integers(0, len(GROUPS) - 1), max_size=3), st.integers(0, 2), st.integers(0, 3)
-)
+
+
+@st.composite
+def _youngers(draw) -> Younger:
+    groups = draw(st.frozensets(st.integers(0, len(GROUPS) - 1), max_size=3))
+    common = frozenset(group for group in groups if draw(st.booleans()))
+    others, most = draw(st.integers(0, 2)), draw(st.integers(len(common), 3))
+    return Younger(groups, others, most, draw(st.booleans()), common, draw(st.booleans()))
+
+
+_younger = _youngers()
 _known = st.dictionaries(_lines, _younger | st.none(), max_size=4)
 _states = st.builds(CacheState, st.dictionaries(_lines, _younger, max_size=4), _known)
-_accesses = st.builds(LineAccess, st.none() | _lines, st.booleans(), st.booleans())
+_accesses = st.builds(LineAccess, st.none() | _lines, st.booleans(), st.booleans(), st.just(()), modifies=st.booleans())
 _policies = st.sampled_from(list(Replacement))
 
 

@@ -154,6 +154,8 @@ class AccessRange:
         sets: of the data cache that it may be in; None for any.
         visit: ``again``: the call has loaded from the line before, by an access that is a ``first`` one, and has not
             stored to it since, as a flow fact says; or empty.
+        line_changes: a flow fact, and how many of the accesses that it speaks of may be to another line than the data
+            access before, in the call; or None.
     """
 
     address: int
@@ -167,6 +169,7 @@ class AccessRange:
     place: str = "any"
     sets: frozenset[int] | None = None
     visit: str = ""
+    line_changes: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
