@@ -415,7 +415,7 @@ def _add_stays(
             limits.append(_executed(write, first, (*events, write)))
             limits.append(_in_each(starts, stays.leading_to(starts, both), f"{write}:stay", (*events, write), 1))
         if last:
-            _add_modified(found, line, sorted(last), events, points, stays=stays, group=group, most=sum(last.values()))
+            _add_modified(found, line, last, events, points, stays=stays, group=group, most=sum(last.values()))
     if every and most < len(granules):
         first = stays.first(group, sorted(points_of_all), lambda one: one.group == number)
         limits.append(_executed(f"miss:{number}", first, every, most))
@@ -425,7 +425,7 @@ def _add_stays(
 def _add_modified(
     found: SharedMisses,
     line: Line,
-    stores: Sequence[int],
+    stores: Mapping[int, int],
     misses: Iterable[str],
     points: Sequence[int],
     *,
@@ -440,12 +440,14 @@ def _add_modified(
     """
     modified = _modified(line)
     accessed = stays.first(group, sorted({*points, *stores}), partial(eq, line))
-    first = Counter(stays.first_executed(group, stores))
+    first = Counter(stays.first_executed(group, sorted(stores)))
     first.update(dict.fromkeys(accessed, most - 1))
     executed = tuple((point, -count) for point, count in sorted(first.items()))
     events = ((modified, 1), *((miss, most - 1) for miss in misses))
     found.modified.append(modified)
     found.limits.append(Limit(f"{modified}:stay", executed, events=events))
+    own = tuple((point, -count) for point, count in sorted(stores.items()))
+    found.limits.append(Limit(f"{modified}:own", own, events=((modified, 1),)))
 
 
 def _add_writes(found: SharedMisses, line: Line, stores: Mapping[int, int], *, stays: Stays, group: Group) -> None:
@@ -453,7 +455,7 @@ def _add_writes(found: SharedMisses, line: Line, stores: Mapping[int, int], *, s
     for point, count in stores.items():
         found.written[_write(line, point)] = count
         found.limits.append(_executed(f"{_write(line, point)}:own", (point,), (_write(line, point),)))
-    _add_modified(found, line, sorted(stores), (), (), stays=stays, group=group, most=1)
+    _add_modified(found, line, stores, (), (), stays=stays, group=group, most=1)
 
 
 def _write(line: Line, point: int) -> str:

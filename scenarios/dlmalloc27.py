@@ -11,13 +11,13 @@ from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, Sc
 from wcet_probe.scenarios.dlmalloc27_free import paper_free, worst_free
 from wcet_probe.scenarios.dlmalloc27_heap import MINIMUM_BYTES, OVERHEAD_BYTES, state, walk
 from wcet_probe.scenarios.dlmalloc27_malloc import paper_alloc, worst_alloc, worst_failing_alloc
-from wcet_probe.scenarios.dlmalloc27_script import Script
+from wcet_probe.scenarios.dlmalloc27_script import script_for
 from wcet_probe.scenarios.families import Family, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 
 
 def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    script = Script(request.heap_bytes)
+    script = script_for(request)
     script.free([script.cut(MINIMUM_BYTES)])
     wanted = MINIMUM_BYTES - OVERHEAD_BYTES
     return (
@@ -35,7 +35,7 @@ def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 
 def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    script = Script(request.heap_bytes)
+    script = script_for(request)
     slot = script.cut(MINIMUM_BYTES)
     return (
         ScenarioPlan(

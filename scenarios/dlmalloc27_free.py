@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.dlmalloc27_heap import MINIMUM_BYTES
-from wcet_probe.scenarios.dlmalloc27_script import ORDER_NAMES, Script, orders, scattered
+from wcet_probe.scenarios.dlmalloc27_script import Order, ordered, orders, script_for
 from wcet_probe.scenarios.families import HeapRequest
 
-_NO_FAST = 96
+_NO_FAST = 112
 """More than any fast bin takes."""
 
 
@@ -26,13 +26,13 @@ class _Freed(NamedTuple):
     after_bytes: int
 
 
-def _between_free(request: HeapRequest, threshold: int, *, scatter: bool = False) -> _Freed:
+def _between_free(request: HeapRequest, threshold: int, order: Order = Order.BY_ADDRESS) -> _Freed:
     """All but the chunks that merge into ``threshold`` bytes goes to a fast bin; nothing does if that is 0."""
-    script = Script(request.heap_bytes)
-    after = max(threshold - 2 * _NO_FAST, _NO_FAST + 8)
+    script = script_for(request)
+    after = max(threshold - 2 * _NO_FAST, _NO_FAST + 16)
     end = 2 * _NO_FAST + after + MINIMUM_BYTES
     fast: list[int] = []
-    helper = after + 8
+    helper = after + 16
     helpers: list[int] = []
     if threshold:
         fast = [script.cut(MINIMUM_BYTES) for _ in range((script.room_bytes - end) // MINIMUM_BYTES)]
@@ -41,7 +41,7 @@ def _between_free(request: HeapRequest, threshold: int, *, scatter: bool = False
         script.cut(MINIMUM_BYTES)
     before_slot, slot, after_slot = (script.cut(size) for size in (_NO_FAST, _NO_FAST, after))
     script.cut(MINIMUM_BYTES)
-    script.free([before_slot, after_slot, *helpers, *reversed(scattered(fast) if scatter else fast)])
+    script.free([before_slot, after_slot, *helpers, *reversed(ordered(fast, order))])
     if helpers:
         # The helper fits exactly: the neighbours, which are older, are sorted before it is reached.
         script.malloc(helper)
@@ -93,14 +93,14 @@ def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             f"The heap is too small for a free that consolidates: that needs {threshold} free bytes and a fast bin."
         )
         return (_constant_free(request, "worst-free", remark),)
-    return tuple(_consolidating_free(request, threshold, scatter=scatter) for scatter in orders(request))
+    return tuple(_consolidating_free(request, threshold, order) for order in orders(request))
 
 
-def _consolidating_free(request: HeapRequest, threshold: int, *, scatter: bool) -> ScenarioPlan:
-    state = _between_free(request, threshold, scatter=scatter)
+def _consolidating_free(request: HeapRequest, threshold: int, order: Order) -> ScenarioPlan:
+    state = _between_free(request, threshold, order)
     return ScenarioPlan(
         scenario="worst-free",
-        variant=f"consolidation {ORDER_NAMES[scatter]}",
+        variant=f"consolidation {order.value}",
         trace=state.trace,
         measured=Operation(OperationKind.FREE, state.slot),
         initial_cache=InitialCache.DIRTY,

@@ -14,19 +14,20 @@ from dataclasses import dataclass
 from wcet_probe.model.scenario import Block, ScenarioPlan
 from wcet_probe.scenarios.families import GuestHeap
 
-_HEADER_BYTES = 8
+_HEADER_BYTES = _ALIGNMENT_BYTES = 8
 OVERHEAD_BYTES = 4
 _LINKS = 8
 """Offset of the links of a free chunk."""
 _PREV_IN_USE = 1
+_FLAGS = 7
+"""What is no part of the size in a tag."""
 MINIMUM_BYTES = 16
 """The least chunk."""
 LARGE_BYTES = 512
 """The least chunk of a large bin."""
 
 # Offsets in struct dlmalloc27_control, see the README of the allocator.
-_TOP, _BINS, _BIN_COUNT = 8, 36, 128
-_FAST_BINS = _BINS + 8 * _BIN_COUNT
+_TOP, _BITMAP_END, _BIN_COUNT = 8, 36, 128
 
 _USED, _FREE, _FAST = range(3)
 
@@ -58,14 +59,20 @@ def _read_heap(guest: GuestHeap) -> _Heap:
     sizes, kinds = _chain(words, top)
     fast = tuple(_fast_chunks(guest, words))
     kinds.update(dict.fromkeys(fast, _FAST))
-    return _Heap(sizes, kinds, fast, _bins(guest, words), words[top // 4 + 1] & ~_PREV_IN_USE)
+    return _Heap(sizes, kinds, fast, _bins(guest, words), words[top // 4 + 1] & ~_FLAGS)
 
 
 def _byte_order(guest: GuestHeap) -> str:
     """As the heads of the bins show it that are never used: they lead to themselves, at two different addresses."""
-    heads = [guest.symbols["dlmalloc27_control"] + _BINS + 8 * number for number in (0, _BIN_COUNT - 1)]
+    heads = [_heads(guest) + 8 * number for number in (0, _BIN_COUNT - 1)]
     is_little = all(int.from_bytes(guest.read(head, 4), "little") == head for head in heads)
     return "<" if is_little else ">"
+
+
+def _heads(guest: GuestHeap) -> int:
+    """The address of the heads of the bins, which are aligned to the granule."""
+    granule = guest.values["granule"]
+    return guest.symbols["dlmalloc27_control"] + -(-_BITMAP_END // granule) * granule
 
 
 def _chain(words: Sequence[int], top: int) -> tuple[dict[int, int], dict[int, int]]:
@@ -73,7 +80,7 @@ def _chain(words: Sequence[int], top: int) -> tuple[dict[int, int], dict[int, in
     kinds: dict[int, int] = {}
     offset = 0
     while offset < top:
-        size = words[offset // 4 + 1] & ~_PREV_IN_USE
+        size = words[offset // 4 + 1] & ~_FLAGS
         if not size:
             break
         sizes[offset] = size
@@ -83,20 +90,21 @@ def _chain(words: Sequence[int], top: int) -> tuple[dict[int, int], dict[int, in
 
 
 def _fast_chunks(guest: GuestHeap, words: Sequence[int]) -> Iterator[int]:
-    base, control = guest.heap.base_address, guest.symbols["dlmalloc27_control"]
-    for number in range(_fast_bin_count(guest.values["fast-request"])):
-        node = guest.read_word(control + _FAST_BINS + 4 * number)
+    base, fast_bins = guest.heap.base_address, _heads(guest) + 8 * _BIN_COUNT
+    for number in range((largest_fast(guest.values) - MINIMUM_BYTES) // _ALIGNMENT_BYTES + 1):
+        node = guest.read_word(fast_bins + 4 * number)
         while node:
             yield node - base - _LINKS
             node = words[(node - base) // 4]
 
 
-def _fast_bin_count(largest_request: int) -> int:
-    return (-(-(largest_request + OVERHEAD_BYTES) // 8) * 8 - MINIMUM_BYTES) // 8 + 1
+def largest_fast(values: Mapping[str, int]) -> int:
+    """The largest chunk that a fast bin takes, in a build with these parameters."""
+    return -(-(values["fast-request"] + OVERHEAD_BYTES) // values["granule"]) * values["granule"]
 
 
 def _bins(guest: GuestHeap, words: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    base, heads = guest.heap.base_address, guest.symbols["dlmalloc27_control"] + _BINS
+    base, heads = guest.heap.base_address, _heads(guest)
     found = {}
     for number in range(_BIN_COUNT):
         head = heads + 8 * number

@@ -13,24 +13,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.dlmalloc27_heap import LARGE_BYTES, MINIMUM_BYTES, OVERHEAD_BYTES
+from wcet_probe.scenarios.dlmalloc27_heap import LARGE_BYTES, MINIMUM_BYTES, OVERHEAD_BYTES, largest_fast
 from wcet_probe.scenarios.dlmalloc27_script import (
     MANY_STATES_BYTES,
     MINIMUM_HEAP_BYTES,
-    ORDER_NAMES,
+    Order,
     Script,
+    ordered,
     orders,
-    scattered,
+    script_for,
     too_small,
 )
 from wcet_probe.scenarios.families import HeapRequest
 
-_MARK = 24
-"""Ends a region: its fast bin is emptied after that of 16, so that its place there is the region's place in time."""
-_SORTED_SIZES = tuple(range(568, LARGE_BYTES, -8))
-"""The sizes of the first large bin but the least: one chunk of that suffices for the others not to be appended."""
-_NEED = 40
-"""Chunk of the measured request. No fast bin in use here, no small bin and no rest of top below 56 bytes serves it."""
+_BIN_BYTES = 64
+"""Width of the first large bin."""
 
 _WHY_CONSOLIDATE = (
     "Nothing else serves the request, so all fast bins are consolidated: each chunk is merged with its neighbours."
@@ -45,17 +42,24 @@ _WHY_SORT = (
     "It is the first large bin, whose chunks are smallest: the number of chunks counts squared.",
 )
 _WHY_NO_SORT = "In a heap this small the fences of many regions would cost more than sorting them does."
-_PASSED = "nodes passed = sum of n_i * n_j over the sizes i < j of a large bin, about (H / 853)^2"
+_PASSED = "nodes passed = sum of n_i * n_j over the sizes i < j of a large bin, about (H / {})^2"
+_ROOTS = {8: 853, 16: 969}
+"""Of the bytes for which sorting passes a node once more, about, by granule."""
 _MERGED = "chunks merged = floor((H - 32) / 16)"
 
 
-def region_counts(budget_bytes: int) -> dict[int, int]:
+def sorted_sizes(granule: int) -> tuple[int, ...]:
+    """The sizes of the first large bin but the least: one chunk of that suffices for the others not to be appended."""
+    return tuple(range(LARGE_BYTES + _BIN_BYTES - granule, LARGE_BYTES, -granule))
+
+
+def region_counts(budget_bytes: int, granule: int) -> dict[int, int]:
     """How many fenced regions of each size make sorting pass most nodes: the sum of n_i * n_j over pairs of sizes.
 
     With c_i = size + fence and d sizes that sum is greatest for n_i = N * (1 - (d - 1) * c_i / sum(c)), where N follows
     from sum(n_i * c_i) = budget. What rounding down leaves is filled up one by one.
     """
-    costs = {size: size + MINIMUM_BYTES for size in _SORTED_SIZES}
+    costs = {size: size + MINIMUM_BYTES for size in sorted_sizes(granule)}
     whole = sum(costs.values())
     others = len(costs) - 1
     scale = whole * whole - others * sum(cost * cost for cost in costs.values())
@@ -105,30 +109,33 @@ class _Deferred:
     passed: int
 
 
-def _deferred(request: HeapRequest, *, sort: bool, scatter: bool, alternate: bool) -> _Deferred:
+def _deferred(request: HeapRequest, order: Order, *, sort: bool, alternate: bool) -> _Deferred:
     """Regions of least chunks, fenced from each other, all of them freed.
 
     Parameters:
         request: for which heap.
         sort: many regions of the first large bin, in descending order behind one of its least size; else one region.
-        scatter: the chunks are merged in an order that no cache likes.
+        order: in which order the chunks of a fast bin are merged.
         alternate: every second chunk is no fast chunk but a free one that malloc must sort before it consolidates.
     """
-    script = Script(request.heap_bytes)
+    script = script_for(request)
     # Two chunks at the heap's end. Merged before all others they are the exact fit that ends the sorting at once.
     pair_bytes = 2 * MINIMUM_BYTES
     reserve = pair_bytes + MINIMUM_BYTES
-    counts = dict.fromkeys(_SORTED_SIZES, 0)
-    order: list[int] = []
+    granule = request.allocator.values["granule"]
+    # Ends a region: its fast bin is emptied after that of the least chunks, so that its place there is the region's.
+    mark = MINIMUM_BYTES + granule
+    counts = dict.fromkeys(sorted_sizes(granule), 0)
+    regions: list[int] = []
     if sort:
-        counts = region_counts(script.room_bytes - reserve - (LARGE_BYTES + MINIMUM_BYTES))
-        order = [LARGE_BYTES, *(size for size, count in counts.items() for _ in range(count))]
+        counts = region_counts(script.room_bytes - reserve - (LARGE_BYTES + MINIMUM_BYTES), granule)
+        regions = [LARGE_BYTES, *(size for size, count in counts.items() for _ in range(count))]
     least: list[list[int]] = []
     marks: list[int] = []
-    for size in order:
-        marks_here = 1 if size % MINIMUM_BYTES else 2
-        least.append([script.cut(MINIMUM_BYTES) for _ in range((size - marks_here * _MARK) // MINIMUM_BYTES)])
-        marks += [script.cut(_MARK) for _ in range(marks_here)]
+    for size in regions:
+        marks_here = 1 if (size - mark) % MINIMUM_BYTES == 0 else 2
+        least.append([script.cut(MINIMUM_BYTES) for _ in range((size - marks_here * mark) // MINIMUM_BYTES)])
+        marks += [script.cut(mark) for _ in range(marks_here)]
         script.cut(MINIMUM_BYTES)
     rest = [script.cut(MINIMUM_BYTES) for _ in range((script.room_bytes - reserve) // MINIMUM_BYTES)]
     pair = [script.cut(MINIMUM_BYTES), script.cut(MINIMUM_BYTES)]
@@ -137,9 +144,9 @@ def _deferred(request: HeapRequest, *, sort: bool, scatter: bool, alternate: boo
     free: list[int] = []
     if alternate:
         # Each between two chunks of fast bins. Before a mark one more would fit: it adds instructions but saves misses.
-        last = -1 if scatter else None
+        last = None if order is Order.BY_ADDRESS else -1
         free = [slot for region in least for slot in region[1:last:2]] + rest[1:-1:2]
-        script.free(list(reversed(scattered(free) if scatter else free)))
+        script.free(list(reversed(ordered(free, order))))
         script.free(pair)
         pair = [script.malloc(pair_bytes)]
         script.free(pair)
@@ -149,46 +156,49 @@ def _deferred(request: HeapRequest, *, sort: bool, scatter: bool, alternate: boo
     fast = [slot for region in (*least, rest) for slot in region if slot not in kept]
     # Fast bins are last in, first out: what is to be merged first is freed last.
     script.free(list(reversed(marks)))
-    script.free(list(reversed(scattered(fast) if scatter else fast)))
-    pair_is_fast = request.allocator.values["fast-request"] >= pair_bytes - OVERHEAD_BYTES
+    script.free(list(reversed(ordered(fast, order))))
+    pair_is_fast = largest_fast(request.allocator.values) >= pair_bytes
     return _Deferred(
         script=script,
         fast=len(fast) + len(marks) + (alternate and pair_is_fast),
         unsorted=len(free) + (alternate and not pair_is_fast),
-        regions=len(order) + 1,
+        regions=len(regions) + 1,
         passed=nodes_passed_with_rest(counts, rest_bytes, is_last=alternate and pair_is_fast),
     )
 
 
-def _alloc_states(request: HeapRequest) -> Iterator[tuple[bool, bool]]:
-    """Which states are tried: (sort, scatter)."""
+def _alloc_states(request: HeapRequest) -> Iterator[tuple[bool, Order]]:
+    """Which states are tried: whether many chunks are sorted, and in which order they are merged."""
     if request.heap_bytes < MINIMUM_HEAP_BYTES:
         raise too_small(request.heap_bytes)
     for sort in (False, True):
-        for scatter in orders(request):
+        for order in orders(request):
             if (request.heap_bytes >= 4 * LARGE_BYTES) if sort else (request.heap_bytes <= MANY_STATES_BYTES):
-                yield sort, scatter
+                yield sort, order
 
 
 def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """The states that are tried for an allocation that succeeds."""
-    return tuple(_alloc_plan(request, "worst-alloc", sort=s, scatter=o) for s, o in _alloc_states(request))
+    return tuple(_alloc_plan(request, "worst-alloc", o, sort=s) for s, o in _alloc_states(request))
 
 
 def worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """The same for one that is refused in the end."""
-    return tuple(_alloc_plan(request, "worst-failing-alloc", sort=s, scatter=o) for s, o in _alloc_states(request))
+    return tuple(_alloc_plan(request, "worst-failing-alloc", o, sort=s) for s, o in _alloc_states(request))
 
 
-def _alloc_plan(request: HeapRequest, scenario: str, *, sort: bool, scatter: bool) -> ScenarioPlan:
+def _alloc_plan(request: HeapRequest, scenario: str, order: Order, *, sort: bool) -> ScenarioPlan:
     refused = scenario == "worst-failing-alloc"
-    state = _deferred(request, sort=sort, scatter=scatter, alternate=not refused)
-    size = request.heap_bytes - MINIMUM_BYTES if refused else _NEED - OVERHEAD_BYTES
+    state = _deferred(request, order, sort=sort, alternate=not refused)
+    granule = request.allocator.values["granule"]
+    # No fast bin in use here, no small bin and no rest of top that is less serves it.
+    need = 2 * MINIMUM_BYTES + granule
+    size = request.heap_bytes - MINIMUM_BYTES if refused else need - OVERHEAD_BYTES
     what = f"{state.regions} regions" if sort else "one region"
     merged = state.fast + state.unsorted
     return ScenarioPlan(
         scenario=scenario,
-        variant=f"{what}, merged {ORDER_NAMES[scatter]}",
+        variant=f"{what}, merged {order.value}",
         trace=state.script.trace(),
         measured=Operation(OperationKind.MALLOC, 0, size),
         initial_cache=InitialCache.DIRTY,
@@ -207,9 +217,9 @@ def _alloc_plan(request: HeapRequest, scenario: str, *, sort: bool, scatter: boo
             "regions to merge": state.regions,
             "chunks in fast bins": state.fast,
             "unsorted chunks": state.unsorted,
-            "bytes of top": request.heap_bytes - state.script.used_bytes,
+            "bytes of top": state.script.heap_bytes - state.script.used_bytes,
         },
-        driver=_PASSED if sort else _MERGED,
+        driver=_PASSED.format(_ROOTS[granule]) if sort else _MERGED,
         driver_value=state.passed if sort else merged,
         refused=refused,
     )
@@ -217,7 +227,7 @@ def _alloc_plan(request: HeapRequest, scenario: str, *, sort: bool, scatter: boo
 
 def paper_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """All of the heap in one fast bin: consolidation alone."""
-    script = Script(request.heap_bytes)
+    script = script_for(request)
     chunks = script.room_bytes // MINIMUM_BYTES
     script.free([script.cut(MINIMUM_BYTES) for _ in range(chunks)])
     size = request.heap_bytes // 2

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.scenario import Trace
 from wcet_probe.scenarios.dlmalloc27_heap import MINIMUM_BYTES, OVERHEAD_BYTES
 from wcet_probe.scenarios.families import HeapRequest
 
+_MOST_RUNS = 4096
+_LEAST_RUN = 16
 MINIMUM_HEAP_BYTES = 80
 """Below it no state of an allocation is built."""
 MANY_STATES_BYTES = 1 << 20
 """Largest heap in bytes for which all states are tried: beyond it sorting is most of the cost."""
-ORDER_NAMES = {False: "in address order", True: "scattered"}
+
+
+class Order(Enum):
+    """In which order neighbours are released, in words."""
+
+    BY_ADDRESS = "in address order"
+    SCATTERED = "scattered"
+    IN_SWEEPS = "in sweeps"
 
 
 @dataclass(slots=True)
@@ -65,6 +75,11 @@ class Script:
         return Trace(tuple(self._kinds), tuple(self._slots), tuple(self._sizes), none, self._next_slot)
 
 
+def script_for(request: HeapRequest) -> Script:
+    """No operation yet; of the heap what is a multiple of the granule is used."""
+    return Script(request.heap_bytes - request.heap_bytes % request.allocator.values["granule"])
+
+
 def too_small(heap_bytes: int) -> HeapTooSmallError:
     """The refusal of a heap that has no room for the state."""
     least = max(MINIMUM_HEAP_BYTES, 2 * heap_bytes)
@@ -73,7 +88,18 @@ def too_small(heap_bytes: int) -> HeapTooSmallError:
     )
 
 
-def scattered(slots: Sequence[int]) -> list[int]:
+def ordered(slots: Sequence[int], order: Order) -> list[int]:
+    """Neighbouring ``slots`` in an order."""
+    match order:
+        case Order.BY_ADDRESS:
+            return list(slots)
+        case Order.SCATTERED:
+            return _scattered(slots)
+        case Order.IN_SWEEPS:
+            return _in_sweeps(slots)
+
+
+def _scattered(slots: Sequence[int]) -> list[int]:
     """In bit-reversed order: neighbours are far apart in time, and what follows each other in time is far apart."""
     order = [0]
     while len(order) < len(slots):
@@ -81,8 +107,29 @@ def scattered(slots: Sequence[int]) -> list[int]:
     return [slots[index] for index in order if index < len(slots)]
 
 
-def orders(request: HeapRequest) -> tuple[bool, ...]:
-    """Whether to scatter: it costs misses and saves a few instructions, so that without a cache it never pays off."""
-    if request.data_line_bytes is None:
-        return (False,)
-    return (False, True) if request.heap_bytes <= MANY_STATES_BYTES else (True,)
+def _in_sweeps(slots: Sequence[int]) -> list[int]:
+    """Many runs of neighbours, which grow by one slot in turn.
+
+    What a run has merged into becomes the first unsorted chunk. Of two neighbours in that list one has its turn in a
+    sweep, and those that follow each other there have it far apart in time.
+    """
+    length = max(1, -(-len(slots) // min(_MOST_RUNS, max(1, len(slots) // _LEAST_RUN))))
+    runs = [iter(slots[start : start + length]) for start in range(0, len(slots), length)]
+    left = [min(length, len(slots) - start) for start in range(0, len(slots), length)]
+    turn = _scattered(range(len(runs)))
+    listed: list[int] = []
+    found: list[int] = []
+    while turn:
+        found += [next(runs[run]) for run in turn]
+        for run in turn:
+            left[run] -= 1
+        moved = set(turn)
+        listed = [*reversed(turn), *(run for run in listed if run not in moved)]
+        pairs = (max(listed[at : at + 2], key=left.__getitem__) for at in range(0, len(listed), 2))
+        turn = _scattered([run for run in pairs if left[run]])
+    return found
+
+
+def orders(request: HeapRequest) -> tuple[Order, ...]:
+    """Which orders are tried: in sweeps each merge moves a chunk in its list; others save misses or instructions."""
+    return tuple(Order) if request.heap_bytes <= MANY_STATES_BYTES else (Order.IN_SWEEPS,)

@@ -40,6 +40,13 @@ static inline void dlist_insert_before(struct dlist *place, struct dlist *node)
     place->prev = node;
 }
 
+/* Makes two nodes neighbours. */
+static inline void dlist_join(struct dlist *prev, struct dlist *next)
+{
+    prev->next = next;
+    next->prev = prev;
+}
+
 static inline void dlist_unlink(struct dlist *node)
 {
     node->prev->next = node->next;

@@ -11,20 +11,26 @@ struct census {
     uintptr_t free_address_sum;
 };
 
-static size_t size_of(const chunk_t *chunk)
+static size_t bytes_of(const chunk_t *chunk)
 {
-    return chunk->tag & ~DLMALLOC27_PREV_IN_USE;
+    return chunk->tag & ~DLMALLOC27_FLAGS;
 }
 
 static const chunk_t *behind(const chunk_t *chunk)
 {
-    return (const void *)((const unsigned char *)chunk + size_of(chunk));
+    return (const void *)((const unsigned char *)chunk + bytes_of(chunk));
 }
 
 /* Whether the chunk before is in use. */
 static int follows_used(const chunk_t *chunk)
 {
     return (chunk->tag & DLMALLOC27_PREV_IN_USE) != 0;
+}
+
+/* Whether a chunk itself says that it is in a bin. */
+static int says_free(const chunk_t *chunk)
+{
+    return (chunk->tag & DLMALLOC27_FREE) != 0;
 }
 
 static const chunk_t *chunk_of(const struct dlist *links)
@@ -51,8 +57,8 @@ static int check_chain(struct census *census)
     int was_free = 0;
 
     while (chunk != dlmalloc27_control.top) {
-        const size_t size = size_of(chunk);
-        if (size % DLMALLOC27_ALIGNMENT != 0)
+        const size_t size = bytes_of(chunk);
+        if (size % DLMALLOC27_GRANULE_BYTES != 0)
             return DLMALLOC27_BAD_SIZE_ALIGNMENT;
         if (size < DLMALLOC27_MIN_CHUNK)
             return DLMALLOC27_BAD_SIZE_MINIMUM;
@@ -61,24 +67,28 @@ static int check_chain(struct census *census)
         const int is_free = !follows_used(behind(chunk));
         if ((is_free && was_free) || (chunk == dlmalloc27_control.first && !follows_used(chunk)))
             return DLMALLOC27_BAD_ADJACENT_FREE;
-        if (is_free && behind(chunk)->prev_size != size)
-            return DLMALLOC27_BAD_PREV_SIZE;
+        if (says_free(chunk) != is_free)
+            return DLMALLOC27_BAD_FREE_FLAG;
+        if (is_free && behind(chunk)->prev_tag != chunk->tag)
+            return DLMALLOC27_BAD_PREV_TAG;
         count_chunk(census, chunk, is_free);
         was_free = is_free;
         chunk = behind(chunk);
     }
     if (!follows_used(chunk))
         return DLMALLOC27_BAD_ADJACENT_FREE;
+    if (says_free(chunk))
+        return DLMALLOC27_BAD_FREE_FLAG;
     const size_t before = (size_t)((uintptr_t)chunk - (uintptr_t)dlmalloc27_control.first);
     const size_t rest = dlmalloc27_control.arena_bytes - before;
-    return size_of(chunk) == rest && rest >= DLMALLOC27_MIN_CHUNK ? DLMALLOC27_HEAP_SOUND : DLMALLOC27_BAD_TOP;
+    return bytes_of(chunk) == rest && rest >= DLMALLOC27_MIN_CHUNK ? DLMALLOC27_HEAP_SOUND : DLMALLOC27_BAD_TOP;
 }
 
 static int may_be_chunk(const chunk_t *chunk)
 {
     const uintptr_t address = (uintptr_t)chunk;
 
-    return address % DLMALLOC27_ALIGNMENT == 0 && address >= (uintptr_t)dlmalloc27_control.first
+    return address % DLMALLOC27_GRANULE_BYTES == 0 && address >= (uintptr_t)dlmalloc27_control.first
            && address < (uintptr_t)dlmalloc27_control.top;
 }
 
@@ -108,8 +118,8 @@ static int is_of_bin(size_t size, unsigned bin)
 
 static int is_sound_size(const chunk_t *chunk)
 {
-    return size_of(chunk) >= DLMALLOC27_MIN_CHUNK && size_of(chunk) % DLMALLOC27_ALIGNMENT == 0
-           && size_of(chunk) <= room_at(chunk);
+    return bytes_of(chunk) >= DLMALLOC27_MIN_CHUNK && bytes_of(chunk) % DLMALLOC27_GRANULE_BYTES == 0
+           && bytes_of(chunk) <= room_at(chunk);
 }
 
 /* Ends because a node cannot have two nodes before it, nor the head more than one: every step leads to another node. */
@@ -124,15 +134,15 @@ static int check_bin(unsigned bin, struct census *census)
         const chunk_t *chunk = chunk_of(node);
         if (!may_be_chunk(chunk))
             return DLMALLOC27_BAD_LIST_ADDRESS;
-        if (!is_sound_size(chunk) || !is_of_bin(size_of(chunk), bin))
+        if (!is_sound_size(chunk) || !is_of_bin(bytes_of(chunk), bin))
             return DLMALLOC27_BAD_LIST_SIZE;
         if (follows_used(behind(chunk)))
             return DLMALLOC27_BAD_LIST_IN_USE;
         if (node->prev != prev)
             return DLMALLOC27_BAD_LIST_LINK;
-        if (is_sorted && size_of(chunk) > most)
+        if (is_sorted && bytes_of(chunk) > most)
             return DLMALLOC27_BAD_LIST_ORDER;
-        most = size_of(chunk);
+        most = bytes_of(chunk);
         count_chunk(census, chunk, 1);
         prev = node;
     }
@@ -146,8 +156,8 @@ static int check_bins(struct census *census)
         if (violation != DLMALLOC27_HEAP_SOUND)
             return violation;
         const struct dlist *head = &dlmalloc27_control.bins[bin];
-        const int is_filled = bin != DLMALLOC27_UNSORTED && head->next != head;
-        if ((int)(dlmalloc27_control.bitmap[bin / 32] >> bin % 32 & 1) != is_filled)
+        const int is_marked = dlmalloc27_control.bitmap[bin / 32] >> bin % 32 & 1;
+        if (bin <= DLMALLOC27_UNSORTED ? is_marked : !is_marked && head->next != head)
             return DLMALLOC27_BAD_BITMAP;
     }
     return DLMALLOC27_HEAP_SOUND;
@@ -161,7 +171,7 @@ static int check_fast(size_t used)
             const chunk_t *chunk = chunk_of(node);
             if (!may_be_chunk(chunk))
                 return DLMALLOC27_BAD_LIST_ADDRESS;
-            if (!is_sound_size(chunk) || size_of(chunk) != DLMALLOC27_MIN_CHUNK + bin * DLMALLOC27_ALIGNMENT)
+            if (!is_sound_size(chunk) || bytes_of(chunk) != DLMALLOC27_MIN_CHUNK + bin * DLMALLOC27_ALIGNMENT)
                 return DLMALLOC27_BAD_LIST_SIZE;
             if (!follows_used(behind(chunk)))
                 return DLMALLOC27_BAD_LIST_IN_USE;

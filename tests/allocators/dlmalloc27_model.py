@@ -1,6 +1,7 @@
 """dlmalloc27 as a specification: chunks in a list, bins as Python lists, nothing of the C's boundary tags and links.
 
-Predicts the offset that every malloc returns. ``word_bytes`` is 4 for the guests and 8 for a 64-bit host.
+Predicts the offset that every malloc returns. ``word_bytes`` is 4 for the guests and 8 for a 64-bit host. Build
+parameters are in bytes of 32-bit targets, except the threshold.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Dlmalloc27:
     word_bytes: int
     fast_request: int = 64
     threshold: int = 131072
+    granule: int = 16
     chunks: list[Chunk] = field(default_factory=list)
     """In address order; the last one is top."""
     fast: dict[int, list[Chunk]] = field(default_factory=dict)
@@ -49,6 +51,8 @@ class Dlmalloc27:
         self.alignment = 2 * self.word_bytes
         self.least = 2 * self.alignment
         self.large = 64 * self.alignment
+        self.step = self.granule * self.word_bytes // 4
+        self.heap_bytes -= self.heap_bytes % self.step
         self.chunks = [Chunk(0, self.heap_bytes, State.FREE)]
 
     def malloc(self, size: int) -> int | None:
@@ -82,7 +86,7 @@ class Dlmalloc27:
         return number
 
     def _round(self, size: int) -> int:
-        return max(self.least, -(-(size + self.word_bytes) // self.alignment) * self.alignment)
+        return max(self.least, -(-(size + self.word_bytes) // self.step) * self.step)
 
     def _serve(self, need: int) -> Chunk | None:
         if self.fast.get(need):

@@ -19,6 +19,8 @@ from tests.allocators.dlmalloc27_model import Dlmalloc27
 
 THRESHOLD = 4096
 ALIGNMENT = 2 * WORD
+GRANULE = 4 * WORD
+"""Of the default build."""
 HUGE_HEAP = 8 << 20
 
 
@@ -46,7 +48,8 @@ class HugeDriver(Driver):
         super().__init__(*arguments)
         if self._word < WORD:
             return
-        heap = model(HUGE_HEAP, WORD)
+        assert self._subject.model
+        heap = self._subject.model(HUGE_HEAP, WORD)
         offsets: list[int] = []
 
         def malloc(size: int) -> None:
@@ -56,8 +59,8 @@ class HugeDriver(Driver):
             self._add(MALLOC, size, offset)
 
         self._add(INIT, HUGE_HEAP, 0)
-        # The last bin; a walk to the middle of a large bin, and one from its smallest to a larger chunk.
-        sizes, searched = (3 << 20, 1240, 1150, 1200), (2 << 20, 1210)
+        # The last bin; a walk past two larger chunks of a bin, and one from its smallest to a larger chunk.
+        sizes, searched = (3 << 20, 1240, 1200, 1140, 1150), (2 << 20, 1210)
         for size in sizes:
             malloc(size)
             malloc(200)
@@ -68,8 +71,8 @@ class HugeDriver(Driver):
             malloc(size)
 
 
-def model(heap_bytes: int, word_bytes: int) -> Dlmalloc27:
-    return Dlmalloc27(heap_bytes, word_bytes, threshold=THRESHOLD)
+def model(heap_bytes: int, word_bytes: int, granule: int = 16) -> Dlmalloc27:
+    return Dlmalloc27(heap_bytes, word_bytes, threshold=THRESHOLD, granule=granule)
 
 
 class TestDlmalloc27(Conformance):
@@ -84,7 +87,16 @@ class TestDlmalloc27(Conformance):
     def client(self, host: Host, heap_bytes: int) -> Client:
         assert host.init(heap_bytes) == 0
         assert host.check() == 0
-        return DeferredClient(host, model(heap_bytes, WORD))
+        assert self.subject.model
+        return DeferredClient(host, self.subject.model(heap_bytes, WORD))
+
+
+class TestDlmalloc27OfGranule8(TestDlmalloc27):
+    """With sizes that are any multiple of the alignment."""
+
+    subject: ClassVar[Subject] = Subject(
+        "dlmalloc27", {"consolidation-threshold": THRESHOLD, "granule": 8}, model=partial(model, granule=8)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +104,13 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
     return Host(Subject("dlmalloc27"), tmp_path_factory.mktemp("dlmalloc27"))
 
 
+@pytest.mark.parametrize("granule", [8, 16])
 @pytest.mark.parametrize("values", [{"fast-request": 16, "bit-search": 1}, {"fast-request": 80}])
-def test_other_builds_do_what_the_specification_says(values: dict[str, int], tmp_path: Path) -> None:
-    host = Host(Subject("dlmalloc27", values), tmp_path)
+def test_other_builds_do_what_the_specification_says(values: dict[str, int], granule: int, tmp_path: Path) -> None:
+    host = Host(Subject("dlmalloc27", values | {"granule": granule}), tmp_path)
     draw = random.Random(7)
     assert host.init(HEAP) == 0
-    client = DeferredClient(host, Dlmalloc27(HEAP, WORD, fast_request=values["fast-request"]))
+    client = DeferredClient(host, Dlmalloc27(HEAP, WORD, fast_request=values["fast-request"], granule=granule))
     for _ in range(600):
         if client.live and draw.random() < 0.48:
             client.free(draw.choice(sorted(client.live)))
@@ -112,13 +125,23 @@ def test_before_init_malloc_fails(tmp_path: Path) -> None:
     assert host.malloc(1) is None
 
 
+def test_the_arena_starts_at_a_granule_and_what_is_beyond_the_last_one_is_left(host: Host) -> None:
+    assert host.init(HEAP + ALIGNMENT) == 0
+    words = Words(host)
+    assert words[words.member("arena_bytes")] == HEAP
+    assert words[words[words.member("top")] + WORD] == HEAP | PREV_IN_USE
+    assert host.init_at(host.arena + ALIGNMENT, HEAP) != 0
+    assert words[words.member("first")] == host.arena
+    assert host.check() == 0
+
+
 @pytest.mark.parametrize("threshold_reached", [False, True])
 def test_free_consolidates_from_the_threshold_on(host: Host, threshold_reached: bool) -> None:  # noqa: FBT001
     host.init(1 << 18)
     words = Words(host)
     small = [host.malloc(1) for _ in range(10)]
     host.malloc(1)
-    large = host.malloc(131072 - WORD - (0 if threshold_reached else ALIGNMENT))
+    large = host.malloc(131072 - WORD - (0 if threshold_reached else GRANULE))
     host.malloc(1)
     for offset in small:
         host.free(offset)
@@ -133,7 +156,9 @@ def test_free_consolidates_from_the_threshold_on(host: Host, threshold_reached: 
 CONTROL = {"first": 0, "arena_bytes": 1, "top": 2, "last_remainder": 3, "has_fast": 4}
 """Members by index of the word."""
 BITMAP = 5 * WORD
-BINS = BITMAP + 16
+BINS = -(-(BITMAP + 16) // GRANULE) * GRANULE
+PREV_IN_USE, IS_FREE = 1, 2
+FLAGS = PREV_IN_USE | IS_FREE
 
 
 class Violation(IntEnum):
@@ -145,18 +170,19 @@ class Violation(IntEnum):
     BAD_SIZE_MINIMUM = 3
     BAD_CHAIN_END = 4
     BAD_ADJACENT_FREE = 5
-    BAD_PREV_SIZE = 6
-    BAD_TOP = 7
-    BAD_LIST_ADDRESS = 8
-    BAD_LIST_SIZE = 9
-    BAD_LIST_IN_USE = 10
-    BAD_LIST_LINK = 11
-    BAD_LIST_ORDER = 12
-    BAD_BITMAP = 13
-    BAD_FAST_LENGTH = 14
-    BAD_HAS_FAST = 15
-    BAD_FREE_COUNT = 16
-    BAD_FREE_MEMBERS = 17
+    BAD_FREE_FLAG = 6
+    BAD_PREV_TAG = 7
+    BAD_TOP = 8
+    BAD_LIST_ADDRESS = 9
+    BAD_LIST_SIZE = 10
+    BAD_LIST_IN_USE = 11
+    BAD_LIST_LINK = 12
+    BAD_LIST_ORDER = 13
+    BAD_BITMAP = 14
+    BAD_FAST_LENGTH = 15
+    BAD_HAS_FAST = 16
+    BAD_FREE_COUNT = 17
+    BAD_FREE_MEMBERS = 18
 
 
 class Words:
@@ -178,6 +204,15 @@ class Words:
     def head(self, number: int) -> int:
         return self.control + BINS + 2 * WORD * number
 
+    def marks(self, number: int) -> ctypes.c_uint32:
+        """The word of the bitmap that has the mark of a bin."""
+        return ctypes.c_uint32.from_address(self.control + BITMAP + 4 * (number // 32))
+
+    def clear_mark(self, number: int) -> None:
+        marks = self.marks(number)
+        assert marks.value >> number % 32 & 1
+        marks.value &= ~(1 << number % 32)
+
 
 @dataclass
 class Heap:
@@ -194,7 +229,7 @@ class Heap:
     unsorted: int
     fast: int
     faster: int
-    """Neighbours in one fast bin; faster is the first there and the last before top."""
+    """Neighbours in one fast bin; faster is the first there."""
 
 
 @pytest.fixture
@@ -244,6 +279,11 @@ def unknown_flag_set(heap: Heap, words: Words) -> None:
     words[heap.used - WORD] |= 4
 
 
+@spoils(Violation.BAD_SIZE_ALIGNMENT)
+def half_a_granule_more(heap: Heap, words: Words) -> None:
+    words[heap.used - WORD] += GRANULE // 2
+
+
 @spoils(Violation.BAD_SIZE_MINIMUM)
 def size_zero(heap: Heap, words: Words) -> None:
     words[heap.used - WORD] = 1
@@ -256,33 +296,66 @@ def chunk_beyond_top(heap: Heap, words: Words) -> None:
 
 @spoils(Violation.BAD_ADJACENT_FREE)
 def neighbours_free(heap: Heap, words: Words) -> None:
-    words[heap.small - WORD] &= ~1
-    words[heap.small - 2 * WORD] = words[heap.used - WORD] & ~1
+    words[heap.used - WORD] |= IS_FREE
+    words[heap.small - WORD] &= ~PREV_IN_USE
+    words[heap.small - 2 * WORD] = words[heap.used - WORD]
 
 
 @spoils(Violation.BAD_ADJACENT_FREE)
 def first_follows_a_free_one(heap: Heap, words: Words) -> None:
-    words[heap.used - WORD] &= ~1
+    words[heap.used - WORD] &= ~PREV_IN_USE
 
 
 @spoils(Violation.BAD_ADJACENT_FREE)
 def top_follows_a_free_one(_: Heap, words: Words) -> None:
     top = words[words.member("top")]
     before = words[words.member("first")]
-    while before + (words[before + WORD] & ~1) != top:
-        before += words[before + WORD] & ~1
-    words[top] = top - before
-    words[top + WORD] &= ~1
+    while before + (words[before + WORD] & ~FLAGS) != top:
+        before += words[before + WORD] & ~FLAGS
+    words[before + WORD] |= IS_FREE
+    words[top] = words[before + WORD]
+    words[top + WORD] &= ~PREV_IN_USE
 
 
-@spoils(Violation.BAD_PREV_SIZE)
-def prev_size_zero(heap: Heap, words: Words) -> None:
+@spoils(Violation.BAD_FREE_FLAG)
+def used_chunk_says_it_is_free(heap: Heap, words: Words) -> None:
+    words[heap.used - WORD] |= IS_FREE
+
+
+@spoils(Violation.BAD_FREE_FLAG)
+def fast_chunk_says_it_is_free(heap: Heap, words: Words) -> None:
+    words[heap.faster - WORD] |= IS_FREE
+
+
+@spoils(Violation.BAD_FREE_FLAG)
+def free_chunk_says_it_is_used(heap: Heap, words: Words) -> None:
+    words[heap.small - WORD] &= ~IS_FREE
+    words[heap.after_small - 2 * WORD] &= ~IS_FREE
+
+
+@spoils(Violation.BAD_FREE_FLAG)
+def chunk_behind_a_free_one_says_that_is_used(heap: Heap, words: Words) -> None:
+    words[heap.after_small - WORD] |= PREV_IN_USE
+
+
+@spoils(Violation.BAD_FREE_FLAG)
+def top_says_it_is_free(_: Heap, words: Words) -> None:
+    words[words[words.member("top")] + WORD] |= IS_FREE
+
+
+@spoils(Violation.BAD_PREV_TAG)
+def prev_tag_zero(heap: Heap, words: Words) -> None:
     words[heap.after_small - 2 * WORD] = 0
+
+
+@spoils(Violation.BAD_PREV_TAG)
+def prev_tag_without_flags(heap: Heap, words: Words) -> None:
+    words[heap.after_small - 2 * WORD] &= ~FLAGS
 
 
 @spoils(Violation.BAD_TOP)
 def top_too_short(_: Heap, words: Words) -> None:
-    words[words[words.member("top")] + WORD] -= ALIGNMENT
+    words[words[words.member("top")] + WORD] -= GRANULE
 
 
 @spoils(Violation.BAD_TOP)
@@ -305,6 +378,11 @@ def list_leads_above_the_arena(_: Heap, words: Words) -> None:
 @spoils(Violation.BAD_LIST_ADDRESS)
 def list_leads_into_a_chunk(heap: Heap, words: Words) -> None:
     words[words.head(30)] = heap.small + 8
+
+
+@spoils(Violation.BAD_LIST_ADDRESS)
+def list_leads_between_granules(heap: Heap, words: Words) -> None:
+    words[words.head(30)] = heap.small + ALIGNMENT
 
 
 @spoils(Violation.BAD_LIST_ADDRESS)
@@ -344,8 +422,9 @@ def used_chunk_in_a_bin(heap: Heap, words: Words) -> None:
 
 @spoils(Violation.BAD_LIST_IN_USE)
 def free_chunk_in_a_fast_bin(heap: Heap, words: Words) -> None:
-    words[heap.faster - WORD] &= ~1
-    words[heap.faster - 2 * WORD] = 2 * ALIGNMENT
+    words[heap.fast - WORD] |= IS_FREE
+    words[heap.faster - WORD] &= ~PREV_IN_USE
+    words[heap.faster - 2 * WORD] = words[heap.fast - WORD]
 
 
 @spoils(Violation.BAD_LIST_LINK)
@@ -372,13 +451,23 @@ def large_chunks_change_places(heap: Heap, words: Words) -> None:
 
 
 @spoils(Violation.BAD_BITMAP)
-def bit_cleared(_: Heap, words: Words) -> None:
-    words[words.control + BITMAP] = 0
+def mark_of_a_small_bin_cleared(_: Heap, words: Words) -> None:
+    words.clear_mark(30)
 
 
 @spoils(Violation.BAD_BITMAP)
-def bit_of_the_unsorted_bin_set(_: Heap, words: Words) -> None:
-    words[words.control + BITMAP] |= 2
+def mark_of_a_large_bin_cleared(_: Heap, words: Words) -> None:
+    words.clear_mark(65)
+
+
+@spoils(Violation.BAD_BITMAP)
+def unused_bin_marked(_: Heap, words: Words) -> None:
+    words.marks(0).value |= 1
+
+
+@spoils(Violation.BAD_BITMAP)
+def unsorted_bin_marked(_: Heap, words: Words) -> None:
+    words.marks(1).value |= 2
 
 
 @spoils(Violation.BAD_FAST_LENGTH)
@@ -400,7 +489,7 @@ def unsorted_chunks_forgotten(_: Heap, words: Words) -> None:
 def another_chunk_in_the_bin(heap: Heap, words: Words) -> None:
     """A chunk that looks free, forged in a used payload, takes a free one's place."""
     forged = heap.used + 2 * ALIGNMENT
-    words[forged - WORD] = 2 * ALIGNMENT | 1
+    words[forged - WORD] = 2 * ALIGNMENT | FLAGS
     words[forged - WORD + 2 * ALIGNMENT] = 0
     words[words.head(1)] = words[words.head(1) + WORD] = forged
     words[forged] = words[forged + WORD] = words.head(1)
