@@ -157,7 +157,7 @@ def bound(entry, replacement=Replacement.LRU, ways=4, high_lines=4, low_first=1)
 
 def counted(found):
     """How many kinds of objects were counted."""
-    return sum(f"{EVENTS}{number}:lines" in found.certificates[1] for number in range(3))
+    return sum(f"{EVENTS}{number}:most" in found.certificates[1] for number in range(3))
 
 
 def measured(entry, on: Guest, low_sets, initial, extra_set):

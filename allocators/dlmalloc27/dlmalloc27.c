@@ -115,9 +115,9 @@ static inline struct dlist *sorted_place(struct dlist *bin, size_t tag)
     if (tag >= chunk_of(node)->tag)
         return node;
     /* loop: larger */
-    do
+    do {
         node = node->next;
-    while (tag < chunk_of(node)->tag);
+    } while (tag < chunk_of(node)->tag);
     return node;
 }
 
