@@ -8,6 +8,7 @@ PYTHON ?= python3
 UPGRADE ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+SOUNDNESS_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,8 +33,8 @@ demo: $(VENV)/.package ## create the environment and measure TLSF in its worst s
 test: $(VENV)/.dev $(VENV)/.package ## pass the tests (PYTEST_ARGS=… adds options)
 	@$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
-soundness: $(VENV)/.dev $(VENV)/.package ## run the long campaigns that `make test` leaves out
-	@$(BIN)/python -m pytest -n 2 -m slow $(PYTEST_ARGS)
+soundness: $(VENV)/.dev $(VENV)/.package ## run the long campaigns that `make test` leaves out, in slices (SOUNDNESS_ARGS=…)
+	@$(BIN)/python tools/soundness.py $(SOUNDNESS_ARGS)
 
 lint: $(VENV)/.dev ## check style and formatting
 	@$(BIN)/ruff check --quiet .
