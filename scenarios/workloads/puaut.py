@@ -15,7 +15,7 @@ _MEAN_BYTES = 150
 _MEAN_LIFETIME = 150.0
 """In mean times between two allocations: the paper's ratio of lifetime to inter-arrival."""
 
-_SETUP_BYTES = (4096, 2048, 1024, 512, 256, 128, 64, 64)
+_SETUP_BYTES = (4096, 2048, 1024, 512, 512, 64, 32, 32)
 _PAIR_BYTES = (96, 190)
 _FRAME = 1.6
 _LIFETIME = 1.5
@@ -39,7 +39,8 @@ def mpg123_pattern(_seed: int, allocations: int) -> Iterator[TraceRow]:
     """An audio player: structures of its own for as long as it runs, and two blocks of fixed size for each frame.
 
     The paper gives the means only: 143 bytes, 1.5 ms of life, 0.8 ms from one allocation to the next. Which sizes they
-    are is this model's choice: 96 and 190 bytes a frame, and eight structures from 64 to 4,096 bytes.
+    are is this model's choice: 96 and 190 bytes a frame, and eight structures from 32 to 4,096 bytes, none of a size
+    near those of a frame, as the paper says of quick-fit that a frame's page is cut and given back each time.
     """
     releases, own = Releases(), len(_SETUP_BYTES)
     yield from (releases.hold(size_bytes, float("inf")) for size_bytes in _SETUP_BYTES)

@@ -29,6 +29,7 @@ from wcet_probe.cli.pack import pack
 from wcet_probe.cli.plot import plot
 from wcet_probe.cli.replay import replay
 from wcet_probe.cli.report import report
+from wcet_probe.cli.reproduce import reproduce
 from wcet_probe.cli.run import run
 from wcet_probe.cli.studies import growth, matrix, search
 from wcet_probe.cli.traces import import_trace, record
@@ -127,6 +128,7 @@ for command in (
     replay,
     record,
     import_trace,
+    reproduce,
     plot,
     doctor,
     completion,

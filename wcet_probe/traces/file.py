@@ -71,10 +71,9 @@ def write_trace(path: Path, rows: Iterable[TraceRow]) -> int:
             columns = ", ".join(f"'{name}': '{_quoted(kind)}'" for name, kind in _TYPES.items())
             with duckdb.connect() as database:
                 database.execute("SET threads = 1")
-                database.execute(
-                    f"COPY (SELECT * FROM read_csv({_literal(text)}, header = false, columns = {{{columns}}})) "  # noqa: S608  (paths of our own making, quoted)
-                    f"TO {_literal(new)} (FORMAT parquet, COMPRESSION zstd)"
-                )
+                rows_of = f"read_csv({_literal(text)}, header = false, auto_detect = false, columns = {{{columns}}})"
+                form = "(FORMAT parquet, COMPRESSION zstd)"
+                database.execute(f"COPY (SELECT * FROM {rows_of}) TO {_literal(new)} {form}")  # noqa: S608  (quoted)
             os.replace(new, path)  # noqa: PTH105  (across a rename the old file is never missing)
     except (OSError, duckdb.Error) as error:
         raise WcetProbeError(
