@@ -45,7 +45,7 @@ _LARGE_BYTES, _SERVER_BYTES = 320, 344
 _LEAST_SORTED_HEAP_BYTES = 2048
 """In smaller heaps the fences of many regions cost more than sorting them does, by far."""
 
-_WHY_CONSOLIDATE = "Nothing else serves the request, or it is large: all fast bins are consolidated, their chunks merge with neighbours."
+_WHY_CONSOLIDATE = "The request is large, or nothing else serves it: the fast bins are consolidated, chunk by chunk."
 _WHY_ALTERNATE = (
     "Every second chunk was left unsorted by an earlier consolidation: it is sorted into a small bin, then merged too."
 )

@@ -147,13 +147,23 @@ static inline chunk_t *sorted_place(chunk_t *bin, size_t size)
 
 static inline void put_in_bin(chunk_t *chunk, size_t size)
 {
-    unsigned number = size < MIN_LARGE ? small_bin_of(size) : large_bin_of(size);
-    chunk_t *prev = bin_at(number);
-    chunk_t *next = prev->next;
+    unsigned number;
+    chunk_t *prev;
+    chunk_t *next;
 
-    if (size >= MIN_LARGE && next != prev) {
-        next = sorted_place(prev, size);
-        prev = next->prev;
+    if (size < MIN_LARGE) {
+        number = small_bin_of(size);
+        prev = bin_at(number);
+        next = prev->next;
+    } else {
+        number = large_bin_of(size);
+        prev = bin_at(number);
+        /* point: large */
+        next = prev->next;
+        if (next != prev) {
+            next = sorted_place(prev, size);
+            prev = next->prev;
+        }
     }
     control.bitmap[number / 32] |= (uint32_t)1 << number % 32;
     put_between(prev, chunk, next);
@@ -421,18 +431,18 @@ int dlmalloc27_init(void *arena, size_t bytes)
 
 void *dlmalloc27_malloc(size_t bytes)
 {
-    chunk_t *chunk;
-
     if (bytes >= (size_t)0 - 2 * MIN_CHUNK)
         return NULL;
     size_t need = chunk_size(bytes);
     /* loop: attempts */
-    while ((chunk = serve(need)) == NULL) {
+    for (;;) {
+        chunk_t *chunk = serve(need);
+        if (chunk != NULL)
+            return payload_of(chunk);
         if ((control.max_fast & FAST_CHUNKS) == 0)
             return NULL;
         consolidate();
     }
-    return payload_of(chunk);
 }
 
 void dlmalloc27_free(void *payload)
