@@ -105,20 +105,11 @@ static inline unsigned large_bin_of(size_t size)
     return 32 + 4 * log2 + ((unsigned)(size >> (log2 + 6)) & 3);
 }
 
-static inline void unlink(chunk_t *chunk)
+/* Makes two chunks, or heads, neighbours in a bin: what was between them is out of it. */
+static inline void join(chunk_t *prev, chunk_t *next)
 {
-    chunk_t *next = chunk->next;
-    chunk_t *prev = chunk->prev;
-
     next->prev = prev;
     prev->next = next;
-}
-
-/* Takes the last chunk, whose neighbour is `prev`, out of a bin. */
-static inline void unlink_last(chunk_t *bin, chunk_t *prev)
-{
-    bin->prev = prev;
-    prev->next = bin;
 }
 
 static inline void put_between(chunk_t *prev, chunk_t *chunk, chunk_t *next)
@@ -191,11 +182,11 @@ static inline size_t release(chunk_t *chunk, size_t size)
     size_t size_behind = size_of(behind);
 
     if (!follows_used(chunk)) {
+        /* point: before */
         size_t size_before = chunk->size_before;
         size += size_before;
         chunk = before(chunk, size_before);
-        /* point: before */
-        unlink(chunk);
+        join(chunk->prev, chunk->next);
     }
     if (behind == control.top) {
         size += size_behind;
@@ -208,7 +199,7 @@ static inline size_t release(chunk_t *chunk, size_t size)
     if (!is_used) {
         size += size_behind;
         /* point: behind */
-        unlink(behind);
+        join(behind->prev, behind->next);
     }
     put_unsorted(chunk, size);
     return size;
@@ -269,11 +260,12 @@ static inline chunk_t *sort_unsorted(size_t need)
     while ((chunk = unsorted->prev) != unsorted) {
         chunk_t *prev = chunk->prev;
         size_t size = size_of(chunk);
+        /* point: last */
         if (need < MIN_LARGE && prev == unsorted && chunk == control.last_remainder && size > need + MIN_CHUNK) {
             control.last_remainder = split(chunk, size, need);
             return chunk;
         }
-        unlink_last(unsorted, prev);
+        join(prev, unsorted);
         if (size == need) {
             mark_used(chunk, size);
             return chunk;
@@ -291,7 +283,7 @@ static inline chunk_t *from_own_bin(chunk_t *bin, size_t need)
         size_t size = size_of(chunk);
         if (size < need)
             continue;
-        unlink(chunk);
+        join(chunk->prev, chunk->next);
         if (size - need < MIN_CHUNK)
             mark_used(chunk, size);
         else
@@ -337,7 +329,7 @@ static inline chunk_t *from_larger_bin(unsigned number, size_t need)
         mark <<= 1;
     }
     size_t size = size_of(chunk);
-    unlink_last(bin, chunk->prev);
+    join(chunk->prev, bin);
     if (size - need < MIN_CHUNK) {
         mark_used(chunk, size);
         return chunk;
@@ -383,7 +375,7 @@ static inline chunk_t *serve(size_t need)
         chunk = bin->prev;
         if (chunk != bin) {
             mark_used(chunk, need);
-            unlink_last(bin, chunk->prev);
+            join(chunk->prev, bin);
             return chunk;
         }
     } else {
@@ -431,17 +423,19 @@ int dlmalloc27_init(void *arena, size_t bytes)
 
 void *dlmalloc27_malloc(size_t bytes)
 {
-    if (bytes >= (size_t)0 - 2 * MIN_CHUNK)
-        return NULL;
-    size_t need = chunk_size(bytes);
     /* loop: attempts */
     for (;;) {
+        if (bytes >= (size_t)0 - 2 * MIN_CHUNK)
+            return NULL;
+        size_t need = chunk_size(bytes);
         chunk_t *chunk = serve(need);
         if (chunk != NULL)
             return payload_of(chunk);
         if ((control.max_fast & FAST_CHUNKS) == 0)
             return NULL;
         consolidate();
+        /* The least request that gets a chunk of that size. */
+        bytes = need - (ALIGNMENT - 1);
     }
 }
 
