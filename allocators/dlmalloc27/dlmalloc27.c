@@ -51,7 +51,7 @@ static inline chunk_t *before(chunk_t *chunk, size_t offset)
     return (void *)((unsigned char *)chunk - offset);
 }
 
-static inline int follows_used(const chunk_t *chunk)
+static inline int has_used_before(const chunk_t *chunk)
 {
     return (chunk->tag & PREV_IN_USE) != 0;
 }
@@ -181,7 +181,7 @@ static inline size_t release(chunk_t *chunk, size_t size)
     chunk_t *behind = at(chunk, size);
     size_t size_behind = size_of(behind);
 
-    if (!follows_used(chunk)) {
+    if (!has_used_before(chunk)) {
         /* point: before */
         size_t size_before = chunk->size_before;
         size += size_before;
@@ -194,7 +194,7 @@ static inline size_t release(chunk_t *chunk, size_t size)
         control.top = chunk;
         return size;
     }
-    int is_used = follows_used(at(behind, size_behind));
+    int is_used = has_used_before(at(behind, size_behind));
     behind->tag = size_behind;
     if (!is_used) {
         size += size_behind;
