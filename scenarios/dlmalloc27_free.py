@@ -136,8 +136,9 @@ def _constant_free(request: HeapRequest, scenario: str, remark: str, sizes: _Siz
 def _consolidating_free(request: HeapRequest, threshold: int, order: Order, line: int) -> ScenarioPlan:
     """All but the chunks that merge into ``threshold`` bytes goes to a fast bin."""
     script = script_for(request)
-    if line:
-        script.cut(pad_bytes(line))
+    unused = pad_bytes(line) if line else 0
+    if unused:
+        script.cut(unused)
     before_bytes = size = _NO_FAST_BYTES
     after_bytes = max(threshold - before_bytes - size, _NO_FAST_BYTES + MINIMUM_BYTES)
     end_bytes = before_bytes + size + after_bytes + MINIMUM_BYTES
@@ -167,6 +168,6 @@ def _consolidating_free(request: HeapRequest, threshold: int, order: Order, line
             "bytes before": before_bytes,
             "bytes behind": after_bytes,
         },
-        driver=f"chunks merged = floor((H - {threshold + 2 * MINIMUM_BYTES}) / 16)",
+        driver=f"chunks merged = floor((H - {unused + threshold + 2 * MINIMUM_BYTES}) / 16)",
         driver_value=len(fast),
     )

@@ -83,13 +83,29 @@ def region_counts(budget_bytes: int, straddled_bytes: int = 0) -> dict[int, int]
     others = len(costs) - 1
     scale = whole * whole - others * sum(cost * cost for cost in costs.values())
     counts = {size: max(0, budget_bytes * (whole - others * cost) // scale) for size, cost in costs.items()}
+    return _filled(counts, costs, budget_bytes)
+
+
+def _filled(counts: dict[int, int], costs: Mapping[int, int], budget_bytes: int) -> dict[int, int]:
+    """One more of some size as long as it fits, or one in place of another as long as more nodes are passed then."""
     left = budget_bytes - sum(counts[size] * cost for size, cost in costs.items())
-    while fitting := [size for size, cost in costs.items() if cost <= left]:
-        regions = sum(counts.values())
-        best = max(fitting, key=lambda size: (regions - counts[size]) / costs[size])
-        counts[best] += 1
-        left -= costs[best]
-    return counts
+    while True:
+        fitting = [size for size, cost in costs.items() if cost <= left]
+        swaps = [
+            (counts[taken] - counts[given], taken, given)
+            for taken, given in product(costs, repeat=2)
+            if counts[taken] > counts[given] + 1 and costs[given] - costs[taken] <= left
+        ]
+        if not fitting and not swaps:
+            return counts
+        if fitting:
+            given = min(fitting, key=lambda size: (counts[size], costs[size]))
+        else:
+            _, taken, given = max(swaps)
+            counts[taken] -= 1
+            left += costs[taken]
+        counts[given] += 1
+        left -= costs[given]
 
 
 def nodes_passed(counts: Iterable[int]) -> int:

@@ -97,11 +97,11 @@ static inline unsigned log2_of_16_bits(unsigned x)
 /* Four bins to each power of two. */
 static inline unsigned large_bin_of(size_t size)
 {
-    unsigned units = (unsigned)(size / MIN_LARGE);
+    size_t units = size / MIN_LARGE;
 
     if (units >= 0x10000)
         return DLMALLOC27_BIN_COUNT - 1;
-    unsigned log2 = log2_of_16_bits(units);
+    unsigned log2 = log2_of_16_bits((unsigned)units);
     return 32 + 4 * log2 + ((unsigned)(size >> (log2 + 6)) & 3);
 }
 
