@@ -40,6 +40,21 @@ class _Sizes:
         return self.line or MINIMUM_BYTES
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Which state of a free without consolidation is built.
+
+    Attributes:
+        sizes: of the chunks.
+        others: how many others there are in the bin of each neighbour.
+        fast: how many chunks there are in fast bins.
+    """
+
+    sizes: _Sizes
+    others: int
+    fast: int
+
+
 def paper_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """Both neighbours free, and nothing that consolidates."""
     remark = (
@@ -68,22 +83,23 @@ def _lines(request: HeapRequest) -> tuple[int, ...]:
 
 def _constant_frees(request: HeapRequest, scenario: str, remark: str) -> tuple[ScenarioPlan, ...]:
     """The neighbours alone in their bins; where there is room, between others, and across lines too."""
-    shapes = [(line, others) for line in _lines(request) for others in (0, 2)]
-    fitting = [shape for shape in shapes if _constant_bytes(_Sizes(shape[0]), shape[1]) <= request.heap_bytes]
-    return tuple(
-        _constant_free(request, scenario, remark, _Sizes(line), others) for line, others in fitting or [(0, 0)]
-    )
+    shapes = [_Shape(_Sizes(line), others, fast) for line in _lines(request) for others in (0, 2) for fast in (0, 1)]
+    fitting = [shape for shape in shapes if _constant_bytes(shape) <= request.heap_bytes]
+    return tuple(_constant_free(request, scenario, remark, shape) for shape in fitting or shapes[:1])
 
 
-def _constant_bytes(sizes: _Sizes, others: int) -> int:
+def _constant_bytes(shape: _Shape) -> int:
     """What the state of ``_constant_free`` needs."""
+    sizes, others = shape.sizes, shape.others
     step = sizes.line or MINIMUM_BYTES
     chunks = 3 * sizes.block + step + others * (2 * sizes.block + step) + 2 * (sizes.block + 2 * step)
-    return (pad_bytes(sizes.line) if sizes.line else 0) + chunks + (2 * others + 3) * sizes.fence + MINIMUM_BYTES
+    fences = (2 * others + 2) * sizes.fence + (1 + shape.fast) * MINIMUM_BYTES
+    return (pad_bytes(sizes.line) if sizes.line else 0) + chunks + fences + MINIMUM_BYTES
 
 
-def _constant_free(request: HeapRequest, scenario: str, remark: str, sizes: _Sizes, others: int) -> ScenarioPlan:
+def _constant_free(request: HeapRequest, scenario: str, remark: str, shape: _Shape) -> ScenarioPlan:
     """A used chunk between two free ones in bins, each among ``others``; another one is the first unsorted one."""
+    sizes, others = shape.sizes, shape.others
     script = script_for(request)
     after_bytes = sizes.block + (sizes.line or MINIMUM_BYTES)
     helper_bytes = after_bytes + (sizes.line or MINIMUM_BYTES)
@@ -98,16 +114,23 @@ def _constant_free(request: HeapRequest, scenario: str, remark: str, sizes: _Siz
     helper = script.cut(helper_bytes)
     script.cut(sizes.fence)
     first = script.cut(helper_bytes)
+    fast = [script.cut(MINIMUM_BYTES) for _ in range(shape.fast)]
     script.cut(MINIMUM_BYTES)
     # Sorted in this order: with two others of its size each neighbour stands between them.
     script.free([*beside[: len(beside) // 2], before_slot, after_slot, *beside[len(beside) // 2 :], helper])
     # The helper fits exactly: what is older is sorted before it is reached.
     script.malloc(helper_bytes)
-    script.free([first])
+    script.free([first, *fast])
     where = "between others of their bins" if others else "alone in their bins"
     return ScenarioPlan(
         scenario=scenario,
-        variant=f"no consolidation, neighbours {where}" + (", across lines" if sizes.line else ""),
+        variant=", ".join(
+            (
+                f"no consolidation, neighbours {where}",
+                *(("a chunk in a fast bin",) if shape.fast else ()),
+                *(("across lines",) if sizes.line else ()),
+            )
+        ),
         trace=script.trace(),
         measured=Operation(OperationKind.FREE, slot),
         initial_cache=InitialCache.DIRTY,
@@ -118,10 +141,15 @@ def _constant_free(request: HeapRequest, scenario: str, remark: str, sizes: _Siz
         why=(
             "Too large for a fast bin, and both neighbours are free: two chunks leave their bins, two merges are made.",
             "The chunks that are linked to each other are in as many lines as they can be.",
+            *(
+                ("There is a chunk in a fast bin, so that the size of what comes out is looked at.",)
+                if shape.fast
+                else ()
+            ),
             remark,
         ),
         prediction={
-            "chunks in fast bins": 0,
+            "chunks in fast bins": shape.fast,
             "bytes before": sizes.block,
             "bytes behind": after_bytes,
             "others in the bin before": others,
