@@ -54,7 +54,7 @@ ARM_CASES = [
     ("ldr r0, [r1]", "load_word", load("r1")),
     ("ldr r0, [r1, #-4]!", "load_word", load("r1", -4)),
     ("ldr r0, [r1], #4", "load_word", load("r1")),
-    ("ldrb r0, [r1, -r2]", "load_narrow", load("r1", 0, 1, index="r2", subtract_index=True)),
+    ("ldrb r0, [r1, -r2]", "load_narrow_scaled", load("r1", 0, 1, index="r2", subtract_index=True)),
     ("ldr r0, [r1, r2, lsl #2]", "load_word_scaled", load("r1", index="r2", shift_bits=2)),
     ("ldr r0, [r1, r2, lsr #32]", "load_word_scaled", load("r1", index="r2", shift=Shift.LSR, shift_bits=32)),
     (
@@ -65,7 +65,7 @@ ARM_CASES = [
     ("strb r0, [r1, r2, rrx]", "store_scaled", store("r1", 0, 1, index="r2", shift=Shift.RRX, shift_bits=1)),
     ("str r0, [r1], r2, lsl #2", "store_scaled", store("r1")),
     ("ldrsb r0, [r1, #3]", "load_narrow", load("r1", 3, 1)),
-    ("strh r0, [r1, -r2]", "store", store("r1", 0, 2, index="r2", subtract_index=True)),
+    ("strh r0, [r1, -r2]", "store_scaled", store("r1", 0, 2, index="r2", subtract_index=True)),
     ("ldrd r0, r1, [r2, #8]", "load_double", load("r2", 8, 4, 2)),
     ("strd r0, r1, [r2], #-8", "store_double", store("r2", 0, 4, 2)),
     ("ldmia r0, {r1, r2, r3}", "load_multiple", load("r0", 0, 4, 3)),

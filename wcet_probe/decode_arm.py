@@ -59,6 +59,7 @@ _NAMES = {
     "coprocessor": "cdp cdp2 mcr mcr2 mcrr mcrr2 mrc mrc2 mrrc mrrc2",
 }
 _CLASS_OF = {name: timing_class for timing_class, names in _NAMES.items() for name in names.split()}
+_SHIFTS = frozenset({"asr", "lsl", "lsr", "ror", "rrx", "rev", "rev16", "revsh", "rbit", "sbfx", "ubfx"})
 _HINTS = ("nop", "yield", "wfe", "wfi", "sev")
 _COMPARES = frozenset({"cmn", "cmp", "teq", "tst"})
 _UPDATES_DESTINATION = frozenset({"movt", "bfc", "bfi", "smlal", "umlal", "umaal", "smlalbb", "smlalbt", "smlaltb",
@@ -106,6 +107,8 @@ def interpret(record: Record) -> Instruction:
         reads=_reads(record, timing_class, accesses),
         writes=record.writes | loaded | _written_base(record, accesses),
         loaded=loaded,
+        shifted=_reads(record, timing_class, ()) if record.name in _SHIFTS else record.shifted,
+        literal=timing_class.startswith("load") and any(access.base is None for access in accesses),
         problem=f"{record.address:#010x}: {record.text}: not supported: {reason}" if reason else None,
     )
 
@@ -140,6 +143,7 @@ def _timing_class(record: Record, condition: int, accesses: tuple[Access, ...]) 
         case "load_word" if record.operands[0] == _PC:
             timing_class = "load_pc"
     scaled = timing_class in _SCALABLE and _a32(record, 0b011) and record.bits(11, 5) != 0
+    scaled |= timing_class in _SCALABLE and any(access.subtract_index for access in accesses)
     return f"{timing_class}_scaled" if scaled else timing_class
 
 

@@ -120,6 +120,8 @@ _EXTENDED: dict[int, _Plain | _Memory] = {
 }
 _CONDITION_LOGICAL = frozenset({33, 129, 193, 225, 257, 289, 417, 449})
 _SPECIAL = {8: "lr", 9: "ctr"}
+_ALWAYS_RECORDS = frozenset({13, 28, 29})  # addic., andi., andis.
+_MAY_RECORD = frozenset({20, 21, 23, 31})
 TIMING_CLASSES = frozenset(row.timing_class for row in (*_PRIMARY.values(), *_EXTENDED.values())).union(
     ("branch", "branch_conditional", "branch_indirect", "call", "condition_logical", "instruction_synchronize")
 )
@@ -144,6 +146,8 @@ def interpret(record: Record) -> Instruction:
         reads |= {special}
     if special and row.timing_class == "move_to_special":
         writes |= {special}
+    condition_reads, condition_writes = _condition_fields(record, row.timing_class)
+    reads, writes = reads | condition_reads, writes | condition_writes
     problem = None
     if row.timing_class == "cache_management":
         problem = f"{_where(record)}: not supported: its effect on the caches is not modelled"
@@ -155,6 +159,31 @@ def _system_19(extended: int) -> _Plain | None:
     if extended in _CONDITION_LOGICAL or extended == 0:
         return _Plain("condition_logical")
     return {50: _Plain("system"), 150: _Plain("instruction_synchronize")}.get(extended)
+
+
+def _condition_fields(record: Record, timing_class: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The fields of the condition register that the instruction reads and writes."""
+    primary = record.bits(31, 26)
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    if timing_class == "compare":
+        writes = _field(record.bits(25, 23))
+    elif timing_class == "condition_logical" and record.bits(10, 1) == 0:
+        reads, writes = _field(record.bits(20, 18)), _field(record.bits(25, 23))
+    elif timing_class == "condition_logical":
+        reads = _field(record.bits(20, 18)) | _field(record.bits(15, 13))
+        writes = _field(record.bits(25, 23))
+    elif timing_class == "move_from_condition":
+        reads = frozenset().union(*map(_field, range(8)))
+    elif timing_class == "move_to_condition":
+        writes = frozenset().union(*(_field(field) for field in range(8) if record.bit(19 - field)))
+    elif primary in _ALWAYS_RECORDS or (primary in _MAY_RECORD and record.bit(0)):
+        writes = _field(0)
+    return reads, writes
+
+
+def _field(number: int) -> frozenset[str]:
+    return frozenset({f"cr{number}"})
 
 
 def _branch(record: Record, primary: int, extended: int) -> Instruction:
@@ -174,12 +203,14 @@ def _branch(record: Record, primary: int, extended: int) -> Instruction:
         timing_class = "branch" if primary != 19 else "branch_indirect"
     counts = primary != 18 and not record.bit(23)
     register = {16: "lr", 528: "ctr"}[extended] if primary == 19 else ""
+    tests = primary != 18 and not record.bit(25)
     return _instruction(
         record,
         timing_class,
         control=control,
         branch_target=target,
-        reads=frozenset({register} - {""} | ({"ctr"} if counts else set())),
+        reads=frozenset({register} - {""} | ({"ctr"} if counts else set()))
+        | (_field(record.bits(20, 18)) if tests else frozenset()),
         writes=frozenset(({"lr"} if link else set()) | ({"ctr"} if counts else set())),
         problem=f"{_where(record)}: not supported: conditional call" if link and not always else None,
     )
@@ -211,7 +242,9 @@ def _memory(record: Record, row: _Memory) -> Instruction:
         registers=registers if "multiple" in row.timing_class or "string" in row.timing_class else 0,
         accesses=(access,),
         reads=address if loads else address | data,
-        writes=(data if loads else frozenset()) | (frozenset({base}) if row.update and base else frozenset()),
+        writes=(data if loads else frozenset())
+        | (frozenset({base}) if row.update and base else frozenset())
+        | (_field(0) if row.timing_class == "store_conditional" else frozenset()),
         loaded=data if loads else frozenset(),
     )
 

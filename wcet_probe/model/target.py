@@ -44,6 +44,54 @@ class Sourced:
     source: str
 
 
+class Result(StrEnum):
+    """Which registers of an instruction another one may have to wait for."""
+
+    WRITTEN = "written"
+    LOADED = "loaded"
+    BASE = "base"
+
+
+class Need(StrEnum):
+    """What an instruction needs a register for."""
+
+    ANY = "any"
+    ADDRESS = "address"
+    SHIFT = "shift"
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """How long a dependent instruction waits for another one: an interlock between neighbours.
+
+    An instruction of ``consumers`` that has ``need`` of a register that an instruction of ``producers`` gives as
+    ``result`` starts at the earliest ``cycles`` later than that one has ended. What is executed between the two takes
+    its own cycles off the wait.
+
+    Attributes:
+        name: what it is.
+        producers, consumers: timing classes.
+        result: ``written``: registers that the producer writes; ``loaded``: from memory; ``base``: the base of an
+            access that it updates.
+        need: ``any``: the consumer reads the register; ``address``: for the address of an access; ``shift``: to shift
+            it or by it.
+        cycles: cycles that the consumer waits if it follows immediately.
+        basis: where the number comes from.
+        source: manual, table, page.
+        note: how the manual's words became this rule.
+    """
+
+    name: str
+    producers: frozenset[str]
+    consumers: frozenset[str]
+    result: Result
+    need: Need
+    cycles: int
+    basis: Basis
+    source: str
+    note: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Cycles of one instruction class.
@@ -51,7 +99,9 @@ class Timing:
     Attributes:
         cycles: cycles of one executed instruction of the class.
         per_register_cycles: added for each register of a load/store-multiple's list.
-        load_use_cycles: added when the next instruction in address order reads a register that this one loads.
+        load_use_cycles: cycles that an instruction waits if it follows immediately and reads a register that this one
+            loads; what is executed between the two takes its own cycles off the wait.
+        literal_cycles: added when the address is relative to the program counter.
         taken_cycles: added when a conditional branch is taken.
         basis: where the numbers come from.
         source: manual, table, page.
@@ -65,6 +115,7 @@ class Timing:
     basis: Basis
     source: str
     note: str = ""
+    literal_cycles: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +248,5 @@ class Target:
     modelling_choices: tuple[str, ...]
     unified_cache: bool = False
     """Whether ``icache`` and ``dcache`` are one and the same cache, which fetches and data accesses share."""
+    stalls: tuple[Stall, ...] = ()
+    """Waits of an instruction for another one just before it, beside those of ``Timing.load_use_cycles``."""
