@@ -11,7 +11,15 @@ from wcet_probe.reports.qualification import Qualification
 Numbers = Mapping[tuple[str, str], str]
 """The number of each assumption, by id and statement."""
 
-_FIRST = ("no-interference", "timing-model", "stack-separation", "alignment", "stack-alignment", "return-address")
+_FIRST = (
+    "no-interference",
+    "timing-model",
+    "no-translation-misses",
+    "stack-separation",
+    "alignment",
+    "stack-alignment",
+    "return-address",
+)
 _LOOPS_SHOWN = 30
 _ORIGINS = {"proved": "proved from the code", "fact": "by a flow fact", "pragma": "by a pragma in the source"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
@@ -197,12 +198,12 @@ def _core(target: Json) -> tuple[tuple[str, str], ...]:
 
 
 def _bases(target: Json, caches: Json) -> str:
-    parts = [*target["timing"].values(), target["condition_failed"], *filter(None, caches.values())]
-    parts += target.get("stalls") or ()
-    parts += [one for _, one in _latencies(target["memory"])]
-    found = [one["basis"] for one in parts]
-    counts = [f"{found.count(basis)} {words}" for basis, words in _BASES.items() if basis in found]
-    return f"Of {len(found)} entries, {', '.join(counts)}."
+    bases = target.get("bases")
+    if bases is None:  # a result of an earlier version
+        parts = [*target["timing"].values(), target["condition_failed"], *filter(None, caches.values())]
+        bases = Counter(one["basis"] for one in [*parts, *(one for _, one in _latencies(target["memory"]))])
+    counts = [f"{bases[basis]} {words}" for basis, words in _BASES.items() if bases[basis]]
+    return f"Of {sum(bases.values())} numbers of the timing model, {', '.join(counts)}."
 
 
 def _latencies(memory: Json) -> Iterator[tuple[str, Json]]:

@@ -84,6 +84,8 @@ def _identity(target: Target) -> Iterator[tuple[str, str]]:
     for name, place in (("code", places.code), ("static data", places.data), ("stack", places.stack)):
         yield name, _range(place)
     yield "heap", f"from {places.heap_address:#010x}"
+    if target.translation:
+        yield "translation", target.translation
 
 
 def _range(place: MemoryRange) -> str:
@@ -103,7 +105,7 @@ def _stall(stall: Stall, sources: _Sources) -> tuple[object, ...]:
 def _who(stall: Stall, target: Target) -> str:
     """The classes that ``stall`` speaks of."""
     producers, consumers = (
-        "any" if classes == target.timing.keys() else ", ".join(sorted(classes))
+        "any" if len(classes) == len(target.timing) else ", ".join(classes)
         for classes in (stall.producers, stall.consumers)
     )
     return f"{consumers}; for the result of {producers}"

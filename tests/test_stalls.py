@@ -122,7 +122,7 @@ def instruction(address: int, **properties: object) -> Instruction:
 def of_long_wait(cycles: int):
     """A target whose results all come late."""
     target = load_target(ARM9)
-    every = frozenset(target.timing)
+    every = tuple(target.timing)
     rule = Stall("late", every, every, Result.WRITTEN, Need.ANY, cycles, Basis.ASSUMED, "a test")
     return replace(target, stalls=(rule,))
 

@@ -55,12 +55,12 @@ class _Rules:
     def __init__(self, target: Target, code: Mapping[int, Instruction]) -> None:
         self._target, self._code = target, code
         self._of: dict[str, list[Stall]] = {}
-        every = frozenset(target.timing)
+        every = tuple(sorted(target.timing))
         for name, timing in target.timing.items():
             own = [rule for rule in target.stalls if name in rule.producers]
             if timing.load_use_cycles:
                 use = (Result.LOADED, Need.ANY, timing.load_use_cycles, Basis.ASSUMED, "")
-                own.append(Stall("load-use", frozenset({name}), every, *use))
+                own.append(Stall("load-use", (name,), every, *use))
             self._of[name] = own
 
     def longest_wait(self, producer: Instruction) -> int:

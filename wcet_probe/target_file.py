@@ -73,6 +73,7 @@ def parse_target(name: str, text: str) -> Target:
         modelling_choices=table.texts("modelling_choices"),
         unified_cache="cache" in document,
         stalls=tuple(_stall(stall, timing) for stall in table.tables("stalls")),
+        translation=table.text("translation", default=""),
     )
     table.finish("icache", "dcache", "cache")
     return target
@@ -207,7 +208,7 @@ def _stall(table: _Table, timing: Mapping[str, Timing]) -> Stall:
     return stall
 
 
-def _classes(table: _Table, key: str, timing: Mapping[str, Timing]) -> frozenset[str]:
+def _classes(table: _Table, key: str, timing: Mapping[str, Timing]) -> tuple[str, ...]:
     """The timing classes that an array of names and of patterns with ``*`` stands for."""
     found: set[str] = set()
     for pattern in table.texts(key):
@@ -215,7 +216,7 @@ def _classes(table: _Table, key: str, timing: Mapping[str, Timing]) -> frozenset
         if not fitting:
             raise table.error(key, str(unknown_name("timing class", pattern, timing)))
         found |= fitting
-    return frozenset(found)
+    return tuple(sorted(found))
 
 
 def _caches(table: _Table, document: Mapping[str, Any]) -> tuple[CacheConfig | None, CacheConfig | None]:

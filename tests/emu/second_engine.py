@@ -172,8 +172,8 @@ def pipeline_cycles(guest: Guest, path: tuple[int, ...], seen: list[tuple[int, i
     Written from what the target's file says of a row and of a rule: no code is shared with what is charged.
     """
     target, now = guest.target, 0
-    ready: dict[tuple[str, frozenset[str], Need], int] = {}
-    everyone = frozenset(target.timing)
+    ready: dict[tuple[str, tuple[str, ...], Need], int] = {}
+    everyone = tuple(target.timing)
     for one, _, executes, taken in steps_of(guest, path, seen):
         parts = {name for access in one.accesses for name in (access.base, access.index)}
         needs = {Need.ANY: one.reads, Need.ADDRESS: parts, Need.SHIFT: one.shifted}

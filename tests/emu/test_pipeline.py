@@ -21,7 +21,7 @@ CHOSEN = [kernel for kernel in KERNELS if kernel.name in SHORT]
 def on_slow_pipeline(name: str, cycles: int):
     """All kernels on a core whose every result comes so late: the waits reach over branches, calls and returns."""
     base = guest(name)
-    every = frozenset(base.target.timing)
+    every = tuple(base.target.timing)
     rule = Stall("late", every, every, Result.WRITTEN, Need.ANY, cycles, Basis.ASSUMED, "a test")
     rules = (*base.target.stalls, rule) if cycles else base.target.stalls
     target = replace(base.target, stalls=rules, icache=None, dcache=None, unified_cache=False)

@@ -82,8 +82,8 @@ class Stall:
     """
 
     name: str
-    producers: frozenset[str]
-    consumers: frozenset[str]
+    producers: tuple[str, ...]
+    consumers: tuple[str, ...]
     result: Result
     need: Need
     cycles: int
@@ -250,3 +250,16 @@ class Target:
     """Whether ``icache`` and ``dcache`` are one and the same cache, which fetches and data accesses share."""
     stalls: tuple[Stall, ...] = ()
     """Waits of an instruction for another one just before it, beside those of ``Timing.load_use_cycles``."""
+    translation: str = ""
+    """What must hold so that no access waits for the translation of its address; empty where there is none."""
+
+    @property
+    def bases(self) -> Mapping[Basis, int]:
+        """How many of the target's numbers come from where; a row of a table and a cache count as one each."""
+        caches = {id(cache): cache for cache in (self.icache, self.dcache) if cache}.values()
+        memory, regions = self.memory, self.memory.regions
+        numbers: list[Timing | Stall | CacheConfig | Sourced] = [*self.timing.values(), *self.stalls, *caches]
+        numbers += [self.condition_failed, memory.beat_bytes, memory.first_beat_cycles, memory.next_beat_cycles]
+        numbers += [number for region in regions for number in (region.read_cycles, region.write_cycles)]
+        found = [number.basis for number in numbers]
+        return {basis: found.count(basis) for basis in Basis}
