@@ -19,6 +19,7 @@ _FIRST = (
     "alignment",
     "stack-alignment",
     "return-address",
+    "built-for-another-core",
 )
 _LOOPS_SHOWN = 30
 _ORIGINS = {"proved": "proved from the code", "fact": "by a flow fact", "pragma": "by a pragma in the source"}

@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.model.target import (
+    Architecture,
     Basis,
     CacheConfig,
+    Fpu,
     Isa,
     MemoryMap,
     MemoryRange,
@@ -73,6 +75,8 @@ def parse_target(name: str, text: str) -> Target:
         modelling_choices=table.texts("modelling_choices"),
         unified_cache="cache" in document,
         stalls=tuple(_stall(stall, timing) for stall in table.tables("stalls")),
+        architecture=table.choice("architecture", Architecture),
+        fpu=table.choice("fpu", Fpu, Fpu.NONE),
         translation=table.text("translation", default=""),
     )
     table.finish("icache", "dcache", "cache")
@@ -137,9 +141,9 @@ class _Table:
             raise self.error(key, f"cannot be {number}; give a power of two, such as {1 << number.bit_length()}")
         return number
 
-    def choice(self, key: str, names: type[_Name]) -> _Name:
+    def choice(self, key: str, names: type[_Name], default: _Name | None = None) -> _Name:
         """One of ``names``."""
-        text = self.text(key)
+        text = self.text(key, default)
         if text not in list(names):
             raise self.error(key, str(unknown_name("value", text, (name.value for name in names))))
         return names(text)

@@ -15,6 +15,41 @@ class Isa(StrEnum):
     POWERPC = "powerpc"
 
 
+class Architecture(StrEnum):
+    """Architecture of a core, and what an ELF file is built for."""
+
+    V4 = "v4"
+    V4T = "v4T"
+    V5T = "v5T"
+    V5TE = "v5TE"
+    V5TEJ = "v5TEJ"
+    V6 = "v6"
+    V6KZ = "v6KZ"
+    V6T2 = "v6T2"
+    V6K = "v6K"
+    V7 = "v7"
+    V7_A = "v7-A"
+    V7_R = "v7-R"
+    V6_M = "v6-M"
+    V6S_M = "v6S-M"
+    V7_M = "v7-M"
+    V7E_M = "v7E-M"
+    V8_M_BASE = "v8-M.base"
+    V8_M_MAIN = "v8-M.main"
+    POWERPC = "PowerPC"
+    POWERPC_BOOK_E = "PowerPC Book E"
+
+
+class Fpu(StrEnum):
+    """Floating-point unit of a core."""
+
+    NONE = "none"
+    VFPV3_D16 = "VFPv3-D16"
+    VFPV4_SP_D16 = "VFPv4-SP-D16"
+    FPV5_D16 = "FPv5-D16"
+    POWERPC = "PowerPC"
+
+
 class Basis(StrEnum):
     """Where a number of a target comes from."""
 
@@ -250,6 +285,9 @@ class Target:
     """Whether ``icache`` and ``dcache`` are one and the same cache, which fetches and data accesses share."""
     stalls: tuple[Stall, ...] = ()
     """Waits of an instruction for another one just before it, beside those of ``Timing.load_use_cycles``."""
+    architecture: Architecture | None = None
+    """What ELF files are held against; None where nothing is said."""
+    fpu: Fpu = Fpu.NONE
     translation: str = ""
     """What must hold so that no access waits for the translation of its address; empty where there is none."""
 
