@@ -1,9 +1,9 @@
 """Whether an ELF file is built for a target's core: what it says of itself, held against what the core executes.
 
-The rule: a file that asks for what the core does not have (a newer architecture or another profile, an FPU, VLE code) is
-refused, and the targets that fit are named, for its instructions may not be those that are charged. A file that is built
-for another core, or an older architecture whose code the core executes, is bounded under an assumption that says so: it
-may well be meant to run there, but nothing in it says that it is. A file that says nothing is taken as it is.
+The rule: a file that asks for what the core does not have (a newer architecture or another profile, an FPU, VLE code)
+is refused, and the targets that fit are named, for its instructions may not be those that are charged. A file that is
+built for another core, or an older architecture whose code the core executes, is bounded under an assumption that says
+so: it may well be meant to run there, but nothing in it says that it is. A file that says nothing is taken as it is.
 """
 
 from __future__ import annotations

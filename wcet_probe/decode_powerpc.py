@@ -20,7 +20,7 @@ class _Plain(NamedTuple):
     """An instruction without memory access.
 
     ``reads`` and ``writes`` name fields of the encoding: ``d`` bits 6-10, ``a`` 11-15 (``0``: the same, but r0 reads
-    as zero), ``b`` 16-20.
+    as zero), ``b`` 16-20; in capitals floating-point registers, ``C`` bits 21-25.
     """
 
     timing_class: str
@@ -35,6 +35,14 @@ class _Memory(NamedTuple):
     kind: AccessKind
     bytes_each: int
     update: bool = False
+    data: str = "r"
+
+
+def _float_memory(code: int) -> _Memory:
+    """Loads and stores of a floating-point register: bit 2 store, bit 1 double, bit 0 with update."""
+    name, kind = ("float_store", _STORE) if code & 4 else ("float_load", _LOAD)
+    size = 8 if code & 2 else 4
+    return _Memory(f"{name}{'_double' if size == 8 else ''}", kind, size, update=bool(code & 1), data="f")
 
 
 _PRIMARY: dict[int, _Plain | _Memory] = {
@@ -68,6 +76,7 @@ _PRIMARY: dict[int, _Plain | _Memory] = {
     45: _Memory("store", _STORE, 2, update=True),
     46: _Memory("load_multiple", _LOAD, 4),
     47: _Memory("store_multiple", _STORE, 4),
+    **{48 + code: _float_memory(code) for code in range(8)},
 }
 _SUBTRACT_ADD = {8: "ab", 10: "ab", 40: "ab", 104: "a", 136: "ab", 138: "ab", 200: "a", 202: "a", 232: "a", 234: "a",
                  266: "ab"}  # fmt: skip
@@ -117,12 +126,38 @@ _EXTENDED: dict[int, _Plain | _Memory] = {
     597: _Memory("load_string", _LOAD, 1),
     725: _Memory("store_string", _STORE, 1),
     1014: _Memory("cache_zero", _STORE, _LINE_BYTES),
+    **{535 + 32 * code: _float_memory(code) for code in range(8)},
+    983: _Memory("float_store", _STORE, 4, data="f"),
 }
+_FLOAT_FIVE_BITS = {
+    **dict.fromkeys((20, 21), _Plain("float_add", "AB", "D")),
+    25: _Plain("float_multiply", "AC", "D"),
+    18: _Plain("float_divide", "AB", "D"),
+    **dict.fromkeys(range(28, 32), _Plain("float_multiply_add", "ACB", "D")),
+}
+_FLOAT_SINGLE = {**_FLOAT_FIVE_BITS, 24: _Plain("float_estimate", "B", "D")}
+"""Primary opcode 59, by bits 26-30."""
+_FLOAT_DOUBLE = {
+    **{code: row._replace(timing_class=f"{row.timing_class}_double") for code, row in _FLOAT_FIVE_BITS.items()},
+    23: _Plain("float_move", "ABC", "D"),
+    26: _Plain("float_estimate", "B", "D"),
+}
+"""Primary opcode 63, by bits 26-30."""
+_FLOAT = {
+    **dict.fromkeys((0, 32), _Plain("float_compare", "AB")),
+    **dict.fromkeys((12, 14, 15), _Plain("float_convert", "B", "D")),
+    **dict.fromkeys((40, 72, 136, 264), _Plain("float_move", "B", "D")),
+    583: _Plain("float_status", "", "D"),
+    711: _Plain("float_status", "B"),
+    **dict.fromkeys((38, 64, 70, 134), _Plain("float_status")),
+}
+"""Primary opcode 63, by bits 21-30."""
 _CONDITION_LOGICAL = frozenset({33, 129, 193, 225, 257, 289, 417, 449})
 _SPECIAL = {8: "lr", 9: "ctr"}
 _ALWAYS_RECORDS = frozenset({13, 28, 29})  # addic., andi., andis.
 _MAY_RECORD = frozenset({20, 21, 23, 31})
-TIMING_CLASSES = frozenset(row.timing_class for row in (*_PRIMARY.values(), *_EXTENDED.values())).union(
+_ROWS = (*_PRIMARY.values(), *_EXTENDED.values(), *_FLOAT_SINGLE.values(), *_FLOAT_DOUBLE.values(), *_FLOAT.values())
+TIMING_CLASSES = frozenset(row.timing_class for row in _ROWS).union(
     ("branch", "branch_conditional", "branch_indirect", "call", "condition_logical", "instruction_synchronize")
 )
 """All timing classes of PowerPC."""
@@ -136,6 +171,9 @@ def interpret(record: Record) -> Instruction:
     row: _Plain | _Memory | None = _EXTENDED.get(extended) if primary == 31 else _PRIMARY.get(primary)
     if primary == 19:
         row = _system_19(extended)
+    elif primary in {59, 63}:
+        short = _FLOAT_SINGLE if primary == 59 else _FLOAT_DOUBLE
+        row = short.get(record.bits(5, 1)) or (_FLOAT.get(extended) if primary == 63 else None)
     if isinstance(row, _Memory):
         return _memory(record, row)
     if row is None:
@@ -177,6 +215,10 @@ def _condition_fields(record: Record, timing_class: str) -> tuple[frozenset[str]
         reads = frozenset().union(*map(_field, range(8)))
     elif timing_class == "move_to_condition":
         writes = frozenset().union(*(_field(field) for field in range(8) if record.bit(19 - field)))
+    elif timing_class == "float_compare" or (timing_class == "float_status" and record.bits(10, 1) == 64):
+        writes = _field(record.bits(25, 23))
+    elif timing_class.startswith("float") and primary in {59, 63}:
+        writes = _field(1) if record.bit(0) else frozenset()
     elif primary in _ALWAYS_RECORDS or (primary in _MAY_RECORD and record.bit(0)):
         writes = _field(0)
     return reads, writes
@@ -233,7 +275,7 @@ def _memory(record: Record, row: _Memory) -> Instruction:
     align_mask = 0x100000000 - _LINE_BYTES if zero_line else 0xFFFFFFFF
     access = Access(row.kind, base, displacement, row.bytes_each, count, index, align_mask=align_mask)
     first = record.bits(25, 21)
-    data = frozenset() if zero_line else frozenset(f"r{(first + i) % 32}" for i in range(registers))
+    data = frozenset() if zero_line else frozenset(f"{row.data}{(first + i) % 32}" for i in range(registers))
     address = frozenset(name for name in (base, index) if name)
     loads = row.kind is _LOAD
     return _instruction(
@@ -251,8 +293,12 @@ def _memory(record: Record, row: _Memory) -> Instruction:
 
 def _fields(record: Record, fields: str) -> frozenset[str]:
     """Registers named by the letters of ``fields``."""
-    low = {"d": 21, "a": 16, "0": 16, "b": 11}
-    return frozenset(record.register(low[f], 5) for f in fields if f != "0" or record.bits(20, 16))
+    low = {"d": 21, "a": 16, "0": 16, "b": 11, "c": 6}
+    return frozenset(
+        f"{'f' if letter.isupper() else 'r'}{record.bits(low[letter.lower()] + 4, low[letter.lower()])}"
+        for letter in fields
+        if letter != "0" or record.bits(20, 16)
+    )
 
 
 def _where(record: Record) -> str:

@@ -29,7 +29,7 @@ _DAMAGED = (
 )
 """What pyelftools and the readers here raise of a file that is not as it should be."""
 _ARM_ARCHITECTURES = dict(enumerate(
-    "pre-v4 v4 v4T v5T v5TE v5TEJ v6 v6KZ v6T2 v6K v7 v6-M v6S-M v7E-M v8-A v8-R v8-M.base v8-M.main".split()
+    ["pre-v4", "v4", "v4T", "v5T", "v5TE", "v5TEJ", "v6", "v6KZ", "v6T2", "v6K", "v7", "v6-M", "v6S-M", "v7E-M", "v8-A", "v8-R", "v8-M.base", "v8-M.main"]
 ))  # fmt: skip
 _ARM_FPUS = {
     0: ("", 0, False),
@@ -90,8 +90,8 @@ def source_paths(elf: bytes) -> tuple[PurePosixPath, ...]:
 def build_attributes(elf: bytes) -> BuildAttributes:
     """What the ELF file ``elf`` says of the core that it is built for: the attributes that its tools left in it.
 
-    ARM: the section ``.ARM.attributes`` (Addenda to the ABI for the Arm Architecture, ARM IHI 0045, chapter 3). PowerPC:
-    ``.gnu.attributes`` (tag 4, the floating-point ABI, as GNU binutils and GCC write it), and sections of VLE code.
+    ARM: the section ``.ARM.attributes`` (Addenda to the ABI for the Arm Architecture, ARM IHI 0045, chapter 3).
+    PowerPC: ``.gnu.attributes`` (tag 4, the floating-point ABI, as GNU binutils and GCC write it), and VLE sections.
 
     Raises:
         ImageError: no ELF, or a damaged section of attributes.

@@ -52,8 +52,8 @@ class BuildAttributes:
 
     Attributes:
         core: name of the core, or empty.
-        architecture: as :class:`~wcet_probe.model.target.Architecture` names it, or what the file has; empty if the file
-            does not say.
+        architecture: as :class:`~wcet_probe.model.target.Architecture` names it, or what the file has; empty if the
+            file does not say.
         fpu: what its floating-point instructions ask for, in words; empty if it has none.
         fpu_level: generation of the VFP architecture that is asked for; 0: none.
         fpu_double: whether instructions of double precision are among them.
