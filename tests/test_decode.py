@@ -290,14 +290,14 @@ def test_registers_read_written_and_loaded():
     ("isa", "word", "reason"),
     [
         (Isa.ARM, 0xE7F000F0, "timing class unknown|no instruction known|undefined"),
-        (Isa.ARM, 0xED900A00, "timing class unknown"),  # vldr
+        (Isa.ARM, 0xED900900, "timing class unknown"),  # vldr of 16 bits
         (Isa.ARM, 0xED901E00, "timing class unknown"),  # ldc
         (Isa.ARM, 0xE8D00006, "user registers"),  # ldm r0, {r1, r2}^
         (Isa.ARM, 0xE1B0F00E, "return from an exception"),  # movs pc, lr
         (Isa.ARM, 0xFA000000, "change of the instruction set"),  # blx label
         (Isa.ARM, 0xE791000F, "address unpredictable"),  # ldr r0, [r1, pc]
         (Isa.ARM, 0xE8900000, "no instruction known|memory access unknown"),  # ldm r0, {}
-        (Isa.POWERPC, 0xC0230008, "timing class unknown"),  # lfs
+        (Isa.POWERPC, 0xFC00002C, "no instruction known|timing class unknown"),  # fsqrt
         (Isa.POWERPC, 0x7C64042A, "no instruction known"),  # lswx
         (Isa.POWERPC, 0x7C0020AC, "effect on the caches"),  # dcbf
         (Isa.POWERPC, 0x4182000D, "conditional call"),  # beql

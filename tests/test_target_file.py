@@ -19,12 +19,23 @@ A32_ONLY = {"alu_shift_by_register", "load_word_scaled", "load_narrow_scaled", "
 AFTER_ARMV5 = {"barrier", "bit_field", "clear_exclusive", "compare_branch", "divide", "interrupt_mask", "it",
                "load_exclusive", "saturate", "simd", "store_exclusive", "table_branch"}  # fmt: skip
 REFUSED = {"supervisor_call", "breakpoint", "undefined", "wait", "coprocessor"}
+FLOAT = {name for name in TIMING_CLASSES[Isa.ARM] if name.startswith("float_")}
+DOUBLE_ARITHMETIC = {name for name in FLOAT if name.endswith("_double")} - {"float_load_double", "float_store_double"}
+DSP = {"multiply_halfword", "multiply_long_halfword", "saturating", "simd"}
+NOT_ARMV6_M = {"divide", "saturate", "count_leading_zeros", "bit_field", "multiply_long", "load_pc", "load_double",
+               "store_double", "load_exclusive", "store_exclusive", "clear_exclusive", "compare_branch", "table_branch",
+               "it"}  # fmt: skip
 DELIBERATELY_ABSENT = {
-    "cortex-m4": A32_ONLY | REFUSED,
-    "arm926ej-s": AFTER_ARMV5 | REFUSED,
+    "cortex-m0plus": A32_ONLY | REFUSED | FLOAT | DSP | NOT_ARMV6_M,
+    "cortex-m3": A32_ONLY | REFUSED | FLOAT | DSP,
+    "cortex-m33": A32_ONLY | REFUSED | FLOAT,
+    "cortex-m4": A32_ONLY | REFUSED | FLOAT,
+    "cortex-m4f": A32_ONLY | REFUSED | DOUBLE_ARITHMETIC,
+    "arm926ej-s": AFTER_ARMV5 | REFUSED | FLOAT,
     "mpc603e": {"system", "cache_management"},
     "mpc755": {"system", "cache_management"},
-    "e200z6": {"system", "cache_management", "load_string", "store_string"},
+    "e200z6": {"system", "cache_management", "load_string", "store_string"}
+    | {name for name in TIMING_CLASSES[Isa.POWERPC] if name.startswith("float_")},
     "cortex-m7": A32_ONLY | REFUSED,
     "cortex-r5": REFUSED | {"swap", "swap_narrow", "it", "compare_branch", "table_branch"},
 }

@@ -68,10 +68,10 @@ def check_fit(name: str, built: BuildAttributes, target: Target, targets: Iterab
 
 def _is_exact(built: BuildAttributes, target: Target) -> bool:
     """Whether the file is built for just this core, as far as it says."""
-    named = bool(built.core) and not built.core[0].isdigit()
-    if _lack(built, target) or (named and built.core != core_name(target)):
+    if _lack(built, target):
         return False
-    return built.architecture == target.architecture
+    named = bool(built.core) and not built.core[0].isdigit()
+    return built.core == core_name(target) if named else built.architecture == target.architecture
 
 
 def _lack(built: BuildAttributes, target: Target) -> str:

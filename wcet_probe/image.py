@@ -28,9 +28,13 @@ _DAMAGED = (
     *(ValueError, KeyError, IndexError, AssertionError, EOFError, TypeError, AttributeError, OverflowError),
 )
 """What pyelftools and the readers here raise of a file that is not as it should be."""
-_ARM_ARCHITECTURES = dict(enumerate(
-    ["pre-v4", "v4", "v4T", "v5T", "v5TE", "v5TEJ", "v6", "v6KZ", "v6T2", "v6K", "v7", "v6-M", "v6S-M", "v7E-M", "v8-A", "v8-R", "v8-M.base", "v8-M.main"]
-))  # fmt: skip
+_ARM_ARCHITECTURES = {
+    **dict(
+        enumerate(("pre-v4", "v4", "v4T", "v5T", "v5TE", "v5TEJ", "v6", "v6KZ", "v6T2", "v6K", "v7", "v6-M", "v6S-M"))
+    ),
+    **dict(enumerate(("v7E-M", "v8-A", "v8-R", "v8-M.base", "v8-M.main"), 13)),
+}
+"""By the value of Tag_CPU_arch."""
 _ARM_FPUS = {
     0: ("", 0, False),
     1: ("VFPv1", 1, False),
