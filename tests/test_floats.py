@@ -1,4 +1,4 @@
-"""Floating point: decoded as the assembler takes it, executed by the engine, charged by hand, bounded without values."""
+"""Floating point: decoded from its encodings, executed by the engine, charged by hand, bounded without values."""
 
 from __future__ import annotations
 
