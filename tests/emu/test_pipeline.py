@@ -9,10 +9,10 @@ import pytest
 from tests.emu.second_engine import expanded_path, pipeline_cycles, steps_of, traced_call
 from tests.kernel_suite import KERNELS, SOURCES, guest
 from wcet_probe.analyzer.bound import BoundRequest, prove
-from wcet_probe.catalog import target_names
+from wcet_probe.catalog.lookup import target_names
+from wcet_probe.isa.timing import costs
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Basis, Need, Result, Stall
-from wcet_probe.timing import costs
 
 SHORT = ("binary_search", "bit_count", "local_arrays", "memory_copy", "nested_calls", "square_root", "state_machine")
 CHOSEN = [kernel for kernel in KERNELS if kernel.name in SHORT]

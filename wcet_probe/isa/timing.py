@@ -1,0 +1,76 @@
+"""Charging instructions by a target's timing table. One table, two readers: observer and analyzer ask here.
+
+An instruction costs its row's cycles and, if it is executed, the longest wait of one that follows it for its result
+(:mod:`wcet_probe.isa.stalls`): the same number wherever control goes.
+
+Charging is lazy about instructions that cannot be charged, for they may never be executed:
+:func:`with_timing_problems` marks them once per image, :func:`costs` gives a marked instruction no cycles, and who
+meets one executed (or reachable) raises an error with its ``problem``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from wcet_probe.errors import DecodeError
+from wcet_probe.model.instruction import Instruction, InstructionCost
+from wcet_probe.model.target import Target
+from wcet_probe.isa.stalls import waits_behind
+
+_UNCHARGED = InstructionCost(0, 0, 0)
+
+
+def costs(instructions: Sequence[Instruction], target: Target) -> tuple[InstructionCost, ...]:
+    """The cost of each of ``instructions``, memory stalls apart; zero cycles for one that has a problem.
+
+    Parameters:
+        instructions: the whole code, in address order.
+        target: the core with its timing table.
+
+    Raises:
+        DecodeError: an instruction without problem has no row in the timing table; mark them with
+            :func:`with_timing_problems` first.
+    """
+    waits = waits_behind(instructions, target)
+    return tuple(
+        _UNCHARGED
+        if one.problem
+        else InstructionCost(
+            executed_cycles(one, target) + wait,
+            target.condition_failed.cycles,
+            target.timing[one.timing_class].taken_cycles,
+        )
+        for one, wait in zip(instructions, waits, strict=True)
+    )
+
+
+def executed_cycles(instruction: Instruction, target: Target) -> int:
+    """Cycles of ``instruction`` when it is executed, whatever its neighbours are.
+
+    Raises:
+        DecodeError: the instruction has a problem, or the table has no row for its timing class.
+    """
+    problem = instruction.problem or _timing_problem(instruction, target)
+    if problem:
+        raise DecodeError(problem)
+    timing = target.timing[instruction.timing_class]
+    literal = timing.literal_cycles if instruction.literal else 0
+    return timing.cycles + timing.per_register_cycles * instruction.registers + literal
+
+
+def with_timing_problems(instructions: Sequence[Instruction], target: Target) -> tuple[Instruction, ...]:
+    """``instructions``, with ``problem`` set on those whose timing class ``target`` cannot charge."""
+    return tuple(
+        one if one.problem else replace(one, problem=problem) if (problem := _timing_problem(one, target)) else one
+        for one in instructions
+    )
+
+
+def _timing_problem(instruction: Instruction, target: Target) -> str | None:
+    if instruction.timing_class in target.timing:
+        return None
+    return (
+        f"{instruction.address:#010x}: {instruction.text}: {target.name} has no timing class "
+        f"{instruction.timing_class!r}; add [timing.{instruction.timing_class}] to targets/{target.name}.toml."
+    )
