@@ -9,9 +9,9 @@ import pytest
 from tests.support import assembler, guest_of, image_of
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.isa.decode import decode
+from wcet_probe.isa.stalls import waits_behind
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Basis, Need, Result, Stall
-from wcet_probe.isa.stalls import waits_behind
 
 M4, ARM9, E603, E755, Z6, M7, R5 = (
     "cortex-m4", "arm926ej-s", "mpc603e", "mpc755", "e200z6", "cortex-m7", "cortex-r5",

@@ -9,9 +9,9 @@ from pathlib import Path
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import merged_facts
+from wcet_probe.build.core_fit import check_fit
 from wcet_probe.build.image import build_attributes, read_image
 from wcet_probe.build.sources import find_sources
-from wcet_probe.build.core_fit import check_fit
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.errors import UsageError
 from wcet_probe.isa.decode import decode

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wcet_probe.isa.decode_vfp import TIMING_CLASSES as FLOAT_CLASSES
-from wcet_probe.isa.decode_vfp import Float, interpret_float
 from wcet_probe.isa.arm_accesses import arm_accesses, thumb_accesses
 from wcet_probe.isa.decode_record import Record
+from wcet_probe.isa.decode_vfp import TIMING_CLASSES as FLOAT_CLASSES
+from wcet_probe.isa.decode_vfp import Float, interpret_float
 from wcet_probe.model.instruction import Access, Control, Instruction
 from wcet_probe.model.target import Isa
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from wcet_probe.errors import DecodeError
+from wcet_probe.isa.stalls import waits_behind
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.target import Target
-from wcet_probe.isa.stalls import waits_behind
 
 _UNCHARGED = InstructionCost(0, 0, 0)
 
