@@ -67,8 +67,9 @@ def _target_page(target: Target, width: int) -> Iterator[Line]:
         )
     yield from items("Modelling choices", (("-", choice) for choice in target.modelling_choices), width)
     yield from items("Who waits for whom", ((stall.name, _who(stall, target)) for stall in target.stalls), width)
-    notes = {**timings, **{stall.name: stall for stall in target.stalls}}
-    yield from items("Notes", ((name, one.note) for name, one in notes.items() if one.note), width)
+    notes = [(name, timing.note) for name, timing in timings.items()]
+    notes += [(stall.name, stall.note) for stall in target.stalls]
+    yield from items("Notes", ((name, note) for name, note in notes if note), width)
     yield from items("Sources", ((f"[{number}]", text) for text, number in sources.items()), width)
 
 

@@ -112,7 +112,9 @@ def _results(producer: Instruction, rule: Stall) -> frozenset[str]:
     if rule.result is Result.LOADED:
         return producer.loaded
     if rule.result is Result.BASE:
-        return frozenset(a.base for a in producer.accesses if a.base in producer.writes) - producer.loaded  # type: ignore[return-value]
+        return (
+            frozenset(access.base for access in producer.accesses if access.base in producer.writes) - producer.loaded
+        )
     return producer.writes | producer.loaded
 
 
