@@ -40,7 +40,7 @@ class OperationColumns:
 def operation_columns(operations: ctypes.Array[OperationCountsLayout], target: Target) -> OperationColumns:
     """``operations`` as the native core counted them, with the cycles that ``target`` takes for them."""
     names = [name for name, *_ in OperationCountsLayout._fields_]
-    rows = np.frombuffer(operations, dtype=np.uint64).astype(np.int64).reshape(-1, len(names))
+    rows = np.frombuffer(bytes(operations), dtype=np.uint64).astype(np.int64).reshape(-1, len(names))
     raw = {name: rows[:, index] for index, name in enumerate(names)}
     memory = target.memory
     cycles = raw["cycles"] + raw["region_cycles"]

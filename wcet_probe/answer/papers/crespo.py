@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from math import isqrt
 from types import MappingProxyType
 
@@ -140,9 +141,7 @@ def _table_4(laboratory: Laboratory) -> Exhibit:
             found = []
             for seed in range(seeds):
                 what = (f"C06 test {test}", f"seed {seed}", f"{steps} steps")
-                run = laboratory.run_rows(
-                    name, what, lambda t=test, s=seed: _rows(t, s, steps), _FRAGMENTATION_HEAP_BYTES
-                )
+                run = laboratory.run_rows(name, what, partial(_rows, test, seed, steps), _FRAGMENTATION_HEAP_BYTES)
                 found.append(100 * run.fragmentation)
             mean = sum(found, Fraction(0)) / seeds
             means[name, test] = mean

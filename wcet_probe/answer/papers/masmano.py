@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -18,7 +19,8 @@ from wcet_probe.traces.operations import TraceRow
 
 _NAMES = ("first-fit", "best-fit", "buddy-binary", "dlmalloc27", "half-fit", "tlsf")
 _TESTS = (1, 2, 3)
-_MALLOC_CYCLES = {
+_Counts = dict[str, tuple[tuple[int, ...], ...]]
+_MALLOC_CYCLES: _Counts = {
     "first-fit": ((315, 239, 2185, 97), (248, 243, 2274, 97), (291, 279, 4758, 97)),
     "best-fit": ((511, 513, 2330, 112), (347, 352, 2380, 95), (1134, 1133, 6432, 107)),
     "buddy-binary": ((170, 472, 5517, 143), (157, 262, 7433, 105), (161, 263, 5960, 121)),
@@ -27,7 +29,7 @@ _MALLOC_CYCLES = {
     "tlsf": ((216, 274, 2017, 137), (173, 257, 2056, 115), (196, 230, 2473, 115)),
 }
 """Table 5a: average, standard deviation, maximum, minimum of tests 1 to 3."""
-_FREE_CYCLES = {
+_FREE_CYCLES: _Counts = {
     "first-fit": ((163, 189, 1433, 84), (148, 185, 1387, 84), (176, 196, 1529, 85)),
     "best-fit": ((153, 189, 1420, 85), (120, 212, 1292, 84), (143, 178, 1448, 85)),
     "buddy-binary": ((147, 285, 1728, 120), (150, 287, 855, 120), (153, 284, 1412, 120)),
@@ -53,9 +55,7 @@ def _merged(laboratory: Laboratory, name: str, test: int, role: str, unit: str) 
     return Distribution(dict(sorted(calls.items())))
 
 
-def _costs(
-    laboratory: Laboratory, unit: str, table: str, paper: dict[str, dict[str, tuple[tuple[int, ...], ...]]]
-) -> Exhibit:
+def _costs(laboratory: Laboratory, unit: str, table: str, paper: dict[str, _Counts]) -> Exhibit:
     rows: list[tuple[Cell, ...]] = []
     for role in ("malloc", "free"):
         for name in _NAMES:
@@ -160,9 +160,7 @@ def _figure_5(laboratory: Laboratory) -> Exhibit:
         reference = laboratory.run_rows(name, ("M06 test 4", "immediate"), lambda: _collected(0, mallocs, None))
         found = []
         for period in periods:
-            run = laboratory.run_rows(
-                name, ("M06 test 4", f"period {period}"), lambda p=period: _collected(0, mallocs, p)
-            )
+            run = laboratory.run_rows(name, ("M06 test 4", f"period {period}"), partial(_collected, 0, mallocs, period))
             found.append(100 * (Fraction(run.peak_reached_bytes, reference.peak_live_bytes) - 1))
         rows.append((laboratory.label(name), *(rounded(each, 2) for each in found)))
         shapes.append(

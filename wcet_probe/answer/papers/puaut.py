@@ -185,7 +185,7 @@ def _table_3(laboratory: Laboratory) -> Exhibit:
 
 
 def _figure_1(laboratory: Laboratory) -> Exhibit:
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (
             laboratory.label(name),
             *(rounded(_cycles(laboratory, name, workload, "malloc")[1]) for workload in _WORKLOADS),
@@ -256,7 +256,7 @@ def _figure_4(laboratory: Laboratory) -> Exhibit:
             f"heap times {factor}: {rounded(grown['quick-fit'], 2)}",
         ),
     )
-    rows = tuple((laboratory.label(name), *found) for name, found in costs.items())
+    rows: tuple[tuple[Cell, ...], ...] = tuple((laboratory.label(name), *found) for name, found in costs.items())
     header = ("", *(f"{heap >> 10} KiB" for heap in heaps))
     return Exhibit("F4", "Worst allocation against the size of the heap, cycles", header, rows, shapes)
 
