@@ -423,6 +423,9 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
         ),
         Assumption("timing-model", f"the core takes the cycles of targets/{request.target.name}.toml", "not checked"),
     ]
+    if request.target.translation:
+        checked = "not checked: the integrator's"
+        assumed.append(Assumption("no-translation-misses", request.target.translation, checked))
     stores = [access for found in values.accesses.values() for access in found if access.is_store]
     if any(access.base is Base.NUMBER and not access.offset.is_constant for access in stores):
         assumed.append(

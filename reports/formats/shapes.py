@@ -35,12 +35,21 @@ class CachesShape(TypedDict):
     dcache: CacheShape | None
 
 
+class BasesShape(TypedDict):
+    """How many numbers of a target come from where; a row of a table and a cache count as one each."""
+
+    manual: Natural
+    measured: Natural
+    assumed: Natural
+
+
 @extends(Target, "icache", "dcache")
 class TargetDocument(TypedDict):
     """A core: every number with its source and basis."""
 
     format: Literal["wcet-probe-target"]
     version: Literal[1]
+    bases: BasesShape
     caches: CachesShape
 
 
