@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from itertools import product
 from typing import TypeVar
 
+from wcet_probe.analyzer.flow_order import in_order
 from wcet_probe.analyzer.relational_cache import (
     UNKNOWN,
     CacheState,
@@ -26,7 +27,7 @@ from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.sweeps import Sweep
 from wcet_probe.analyzer.symbolic_lines import Line, Lines, Successor
 from wcet_probe.analyzer.terms import Linear, Term
-from wcet_probe.analyzer.values import Values, brought_back, in_order
+from wcet_probe.analyzer.values import Values, brought_back
 from wcet_probe.model.target import CacheConfig
 
 

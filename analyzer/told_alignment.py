@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import NamedTuple
 
+from wcet_probe.analyzer.flow_order import in_order
 from wcet_probe.analyzer.memory_facts import PointerFacts
 from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, joined
 from wcet_probe.analyzer.state import defined_at, is_unknown
 from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.terms import Term
 from wcet_probe.analyzer.transfer import Access
-from wcet_probe.analyzer.values import Values, brought_back, in_order
+from wcet_probe.analyzer.values import Values, brought_back
 
 _MOST = 1 << 32
 

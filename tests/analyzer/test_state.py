@@ -194,7 +194,7 @@ def test_a_register_that_was_never_written_is_not_silent():
     register = REGISTERS[0]
     entry = terms.leaf(("in", register), 32)
     restored, untouched = State(terms, big_endian=False), State(terms, big_endian=False)
-    restored.locations[register] = entry
+    restored.set_location(register, entry)
     restored.learn(entry, strided.between(32, 10, 20))
     untouched.learn(entry, strided.constant(32, 3))
     for states in ([restored, untouched], [untouched, restored]):
@@ -211,10 +211,9 @@ def test_a_choice_speaks_of_no_older_value_of_its_own_place():
     states = []
     for holds in (True, False):
         state = State(terms, big_endian=False)
-        state.locations[kept] = terms.constant(1 if holds else 2, 32)
-        state.locations[other] = (
-            terms.apply("INT_ADD", (older, terms.constant(1, 32)), 32) if holds else terms.constant(9, 32)
-        )
+        state.set_location(kept, terms.constant(1 if holds else 2, 32))
+        term = terms.apply("INT_ADD", (older, terms.constant(1, 32)), 32) if holds else terms.constant(9, 32)
+        state.set_location(other, term)
         assert state.assume(condition, holds)
         states.append(state)
     merged = join(states, (7,), gated=True)
