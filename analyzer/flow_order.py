@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -118,20 +118,3 @@ def in_order(parts: Sequence[int | Loop]) -> Iterator[int]:
             yield from in_order(part.parts)
         else:
             yield part
-
-
-def reach_sets(successors: Mapping[int, Collection[int]], order: Sequence[int]) -> Mapping[int, int]:
-    """Of each node of an acyclic graph what it leads to, itself included, as bits by place in ``order``.
-
-    Args:
-        successors: of each node of ``order``.
-        order: all nodes, each before its successors.
-    """
-    bits = {node: 1 << place for place, node in enumerate(order)}
-    found: dict[int, int] = {}
-    for node in reversed(order):
-        reached = bits[node]
-        for target in successors[node]:
-            reached |= found[target]
-        found[node] = reached
-    return found
