@@ -130,7 +130,8 @@ def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: 
             continue
         value = first.known[term]
         for other in others:
-            value = strided.join(value, other.value(term))
+            if other.known.get(term) != value:
+                value = strided.join(value, other.value(term))
         merged.set_known(term, value)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from wcet_probe.analyzer import strided
@@ -24,6 +25,12 @@ TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CAR
 _REFINEMENT_DEPTH = 4
 _REGISTERS = frozenset({"register", "unique"})
 _UNKNOWN_EXTENT = 1 << 31
+_MOST_REMEMBERED = 1 << 16
+
+# The same few questions are asked at each point of a function.
+_apply = lru_cache(_MOST_REMEMBERED)(strided.apply)
+_meet = lru_cache(_MOST_REMEMBERED)(strided.meet)
+_constrain = lru_cache(_MOST_REMEMBERED)(strided.constrain)
 
 
 class Base(IntEnum):
@@ -126,8 +133,7 @@ class State:
             del self._known[term]
         else:
             self._known[term] = value
-        if self._cache:
-            self._cache.clear()
+        self._forget_values(term)
 
     def set_base(self, leaf: Term, base: Base) -> None:
         """``leaf`` is measured from ``base``."""
@@ -138,8 +144,18 @@ class State:
             del self._bases[leaf]
         else:
             self._bases[leaf] = base
-        self._cache.clear()
-        self._base_cache.clear()
+        self._forget_values(leaf)
+        if self._base_cache:
+            leaves = self.terms.leaves
+            for stale in [term for term in self._base_cache if leaf in leaves(term)]:
+                del self._base_cache[stale]
+
+    def _forget_values(self, term: Term) -> None:
+        """What was evaluated of terms that ``term`` may be a part of is forgotten: a whole has a greater number."""
+        if self._cache:
+            part, leaves = self.terms.leaves(term), self.terms.leaves
+            for stale in [whole for whole in self._cache if whole >= term and part <= leaves(whole)]:
+                del self._cache[stale]
 
     # ---------------------------------------------------------------------------------------------------- locations
 
@@ -237,10 +253,6 @@ class State:
         for term in [term for term in self._known if leaf in leaves(term)]:
             self.set_known(term, None)
         self.set_base(leaf, Base.NUMBER)
-        if self._cache or self._base_cache:
-            self._make_own()
-            self._cache.clear()
-            self._base_cache.clear()
 
     def _unused(self, name: LeafName, bits: int) -> Term:
         held: set[Term] = set()
@@ -300,13 +312,13 @@ class State:
         operands = self.terms.operands(term)
         if node.opcode == "CHOICE":
             computed = self._chosen(term)
-            return computed if known is None else strided.meet(computed, known)
+            return computed if known is None else _meet(computed, known)
         bases = [self.base(operand) for operand in operands]
         if any(bases) and not self._computable(node.opcode, bases):
             computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)
         else:
-            computed = strided.apply(node.opcode, tuple(self.value(operand) for operand in operands), node.bits)
-        return computed if known is None else strided.meet(computed, known)
+            computed = _apply(node.opcode, tuple(self.value(operand) for operand in operands), node.bits)
+        return computed if known is None else _meet(computed, known)
 
     def _chosen(self, term: Term) -> StridedInterval:
         """The values of a choice: of each part, where its side of the condition can be."""
@@ -325,8 +337,8 @@ class State:
         opcode, operands = self.terms[condition].opcode, self.terms.operands(condition)
         value = self.value(part)
         if part in operands and opcode in RELATIONS and self._comparable(opcode, operands):
-            both = strided.constrain(opcode, self.value(operands[0]), self.value(operands[1]), holds)
-            value = strided.meet(value, both[operands.index(part)])
+            both = _constrain(opcode, self.value(operands[0]), self.value(operands[1]), holds)
+            value = _meet(value, both[operands.index(part)])
         return value
 
     @staticmethod
@@ -346,8 +358,8 @@ class State:
         for term, coefficient in coefficients:
             if self.base(term) is not Base.NUMBER:
                 return strided.top(bits)
-            part = strided.apply("INT_MULT", (self.value(term), strided.constant(bits, coefficient)), bits)
-            total = strided.apply("INT_ADD", (total, part), bits)
+            part = _apply("INT_MULT", (self.value(term), strided.constant(bits, coefficient)), bits)
+            total = _apply("INT_ADD", (total, part), bits)
         return total
 
     # --------------------------------------------------------------------------------------------------- conditions
@@ -357,7 +369,7 @@ class State:
         terms = self.terms
         node, operands = terms[condition], terms.operands(condition)
         wanted = strided.constant(node.bits, int(holds))
-        value = strided.meet(self.value(condition), wanted)
+        value = _meet(self.value(condition), wanted)
         if value.is_bottom:
             return False
         match node.opcode:
@@ -376,7 +388,7 @@ class State:
         if node.opcode in RELATIONS and self._comparable(node.opcode, operands):
             left, right = operands
             for term, refined in zip(
-                operands, strided.constrain(node.opcode, self.value(left), self.value(right), holds), strict=True
+                operands, _constrain(node.opcode, self.value(left), self.value(right), holds), strict=True
             ):
                 if not self._refine(term, refined, _REFINEMENT_DEPTH):
                     return False
@@ -388,7 +400,7 @@ class State:
         self._learn(choice, wanted)
         for part, other, side in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
             elsewhere = self.copy()
-            if not elsewhere.assume(condition, not side) or strided.meet(elsewhere.value(other), wanted).is_bottom:
+            if not elsewhere.assume(condition, not side) or _meet(elsewhere.value(other), wanted).is_bottom:
                 return self.assume(condition, side) and self.assume(part, holds)
         return True
 
@@ -400,7 +412,7 @@ class State:
 
     def learn(self, term: Term, value: StridedInterval) -> None:
         """``term`` is among ``value``, as was proved elsewhere."""
-        narrowed = strided.meet(self.value(term), value)
+        narrowed = _meet(self.value(term), value)
         if not narrowed.is_bottom:
             self._learn(term, narrowed)
 
@@ -411,7 +423,7 @@ class State:
     def _refine(self, term: Term, value: StridedInterval, depth: int) -> bool:
         """Learn that ``term`` is among ``value``, and what follows for what it is made of."""
         before = self.value(term)
-        after = strided.meet(before, value)
+        after = _meet(before, value)
         if after.is_bottom:
             return False
         if after == before or self.terms[term].opcode == "const":
@@ -423,7 +435,7 @@ class State:
         constant = self.terms.value(operands[1]) if len(operands) == 2 else None
         match node.opcode:
             case "INT_ADD" if constant is not None:
-                shifted = strided.apply("INT_SUB", (after, strided.constant(node.bits, constant)), node.bits)
+                shifted = _apply("INT_SUB", (after, strided.constant(node.bits, constant)), node.bits)
                 return self._refine(operands[0], shifted, depth - 1)
             case "INT_ZEXT":
                 low, high = after.unsigned_range()
@@ -444,7 +456,7 @@ class State:
         for part, other, holds in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
             if (
                 self.base(part) is self.base(other)
-                and strided.meet(self._under(other, condition, holds=not holds), value).is_bottom
+                and _meet(self._under(other, condition, holds=not holds), value).is_bottom
             ):
                 return self.assume(condition, holds) and self._refine(part, value, depth - 1)
         return True
