@@ -159,7 +159,6 @@ def solve(
         checking: the same equations for the check, where that is to take notes of its one visit of each node.
 
     Raises:
-        IrreducibleError: a loop has several entries.
         ValueError: what the equations say of the same element is not always the same; a bug.
 
     *Soundness:* as said of the module.
@@ -234,7 +233,7 @@ class _Iteration(Generic[Edge_, Arriving, Element]):
         """Bring all ``parts`` up to date, in order."""
         for part in parts:
             if isinstance(part, Loop):
-                if part.header in self._stale:
+                if not self._stale.isdisjoint(part.nodes):
                     self._settle(part, narrowing=narrowing)
             elif part in self._stale:
                 self._visit(part)
@@ -283,30 +282,54 @@ class _Iteration(Generic[Edge_, Arriving, Element]):
     def _settle(self, loop: Loop, *, narrowing: bool) -> None:
         """Bring a loop up to date: what arrives at its header is below the header's state."""
         header, equations = loop.header, self._equations
-        entering = self._arriving(header, loop.nodes)
+        if header not in self._stale:  # entered elsewhere: the loop is irreducible
+            self.pass_over(loop.parts[1:], narrowing=narrowing)
+            if header not in self._stale:
+                return
+        entering = self._entering(loop)
         if not entering:
-            for node in loop.nodes:
-                self._drop(node)
             return
         former = self.states.get(header)
-        if former is not None and (narrowing or self.hurried):
-            new = equations.merged(header, self._arriving(header), former)
-            if equations.leq(new, former):
-                self._stale.discard(header)
-                if narrowing and new != former:
-                    self._narrow(loop, 1)
-                elif self.hurried:
-                    self._round(loop, former)
-                    self._ascend(loop, former)
-                return
         if former is None:
             state = equations.merged(header, entering, None)
+        elif (narrowing or self.hurried) and self._is_below(loop, former, narrowing=narrowing):
+            return
         else:
             state = equations.resumed(header, entering, former, max(0, self._rounds.get(header, 0) - _PATIENCE))
         if former is None or state != former:
             self._round(loop, state)
         if self._ascend(loop, state) and not self.hurried:
             self._narrow(loop, _NARROWING_ROUNDS)
+
+    def _entering(self, loop: Loop) -> list[Arriving]:
+        """What arrives at the header from outside; where nothing does, the loop is dropped."""
+        entering = self._arriving(loop.header, loop.nodes)
+        if not entering and self._is_entered_elsewhere(loop):
+            entering = self._arriving(loop.header)
+            if not entering:
+                self._drop(loop.header)
+        elif not entering:
+            for node in loop.nodes:
+                self._drop(node)
+        return entering
+
+    def _is_below(self, loop: Loop, former: Element, *, narrowing: bool) -> bool:
+        """Whether what arrives at the header is below its state; then the loop is brought up to date from there."""
+        new = self._equations.merged(loop.header, self._arriving(loop.header), former)
+        if not self._equations.leq(new, former):
+            return False
+        self._stale.discard(loop.header)
+        if self.hurried:
+            self._round(loop, former)
+            self._ascend(loop, former)
+        elif narrowing and new != former:
+            self._narrow(loop, 1)
+        return True
+
+    def _is_entered_elsewhere(self, loop: Loop) -> bool:
+        """Whether something arrives from outside at a node of an irreducible loop that is not its header."""
+        others = loop.nodes - {loop.header}
+        return any(node in self._starts or self._arriving(node, loop.nodes) for node in others)
 
     def _round(self, loop: Loop, state: Element, *, narrowing: bool = False) -> None:
         self._follow(loop.header, state)

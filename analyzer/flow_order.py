@@ -70,10 +70,9 @@ class FlowOrder(Generic[Edge_]):
     def forest(self) -> tuple[int | Loop, ...]:
         """The nodes that the entry leads to, and their loops: a weak topological order.
 
-        Raises:
-            IrreducibleError: a loop has several entries.
+        The header of a loop with several entries is one of them.
         """
-        return loop_forest({node: self.successors(node) for node in self.outgoing}, self.entry)
+        return loop_forest({node: self.successors(node) for node in self.outgoing}, self.entry, any_entries=True)
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:

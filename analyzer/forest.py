@@ -41,21 +41,31 @@ class Loop:
                 yield from part.walk()
 
 
-def loop_forest(successors: Successors, entry: int) -> tuple[int | Loop, ...]:
+def loop_forest(successors: Successors, entry: int, *, any_entries: bool = False) -> tuple[int | Loop, ...]:
     """The nodes that can be reached from ``entry`` and their loops, a weak topological order.
 
+    Args:
+        successors: of each node.
+        entry: where every path starts.
+        any_entries: whether a loop may have several entries: its header is then only the least of them.
+
     Raises:
-        IrreducibleError: a loop has several entries.
+        IrreducibleError: a loop has several entries, and may not.
 
     *Soundness:* every cycle of the graph passes the header of a loop of the result (F. Bourdoncle, Efficient chaotic
     iteration strategies with widenings, FMPA 1993).
     """
     inside = reachable(successors, entry)
-    return tuple(_ordered(successors, inside, frozenset({entry}), None))
+    return tuple(_ordered(successors, inside, frozenset({entry}), None, any_entries=any_entries))
 
 
 def _ordered(
-    successors: Successors, inside: Collection[int], entries: frozenset[int], header: int | None
+    successors: Successors,
+    inside: Collection[int],
+    entries: frozenset[int],
+    header: int | None,
+    *,
+    any_entries: bool,
 ) -> Iterator[int | Loop]:
     """Parts of the graph ``inside`` in topological order; control enters it at ``entries``, not by edges to ``header``.
 
@@ -69,10 +79,10 @@ def _ordered(
             continue
         entered = {one for node, targets in kept.items() if node not in members for one in targets}
         heads = sorted(node for node in members if node in entries or node in entered)
-        if len(heads) != 1:
+        if len(heads) != 1 and not any_entries:
             raise IrreducibleError(tuple(heads), frozenset(members))
-        (head,) = heads
-        parts = tuple(_ordered(kept, members, frozenset({head}), head))
+        head = heads[0]
+        parts = tuple(_ordered(kept, members, frozenset({head}), head, any_entries=any_entries))
         yield Loop(head, (head, *(part for part in parts if part != head)), frozenset(members))
 
 

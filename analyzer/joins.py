@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from wcet_probe.analyzer import strided
+from wcet_probe.analyzer.lattice import Lattice
 from wcet_probe.analyzer.state import ENTRY, RELATIONS, TRUTHS, Base, State, defined_at
 from wcet_probe.analyzer.terms import LeafName, Term, Terms
 
@@ -249,6 +250,28 @@ def settled(old: State, new: State, place: LeafName) -> State:
     return result
 
 
+class HeaderStates(Lattice[State]):
+    """The domain of the states of one loop header, whose leaves of that place stand for whatever comes round.
+
+    *Soundness:* `covers` tells term by term, so what it does not know to be below may be all the same.
+    """
+
+    def __init__(self, place: LeafName) -> None:
+        self._place = place
+
+    def leq(self, one: State, other: State) -> bool:
+        """See `covers`."""
+        return covers(other, one)
+
+    def join(self, one: State, other: State) -> State:
+        """See `join`; ``one`` is what was known before."""
+        return join([one, other], self._place, one)
+
+    def widen(self, former: State, grown: State) -> State:
+        """The widening that ends every chain, see `settled`."""
+        return settled(former, self.join(former, grown), self._place)
+
+
 def covers(old: State, new: State) -> bool:
     """Whether everything that ``new`` stands for is in ``old``, as far as it can be told term by term."""
     if old == new:
@@ -258,11 +281,11 @@ def covers(old: State, new: State) -> bool:
         return False
     if any(new.locations[location] != term for location, term in old.locations.items()):
         return False
-    if old.bases != new.bases and any(
-        old.bases.get(leaf, Base.NUMBER) not in (new.bases.get(leaf, Base.NUMBER), Base.ANY)
-        for leaf in old.bases.keys() | new.bases.keys()
-    ):
-        return False
+    if old.bases != new.bases:
+        mentioned = spoken(old).union(*(old.terms.leaves(term) for term in old.known))
+        for leaf in mentioned & (old.bases.keys() | new.bases.keys()):
+            if old.bases.get(leaf, Base.NUMBER) not in (new.bases.get(leaf, Base.NUMBER), Base.ANY):
+                return False
     return all(
         strided.leq(new.known.get(term, unknown), value) or strided.leq(new.value(term), value)
         for term, value in old.known.items()

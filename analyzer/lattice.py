@@ -13,9 +13,11 @@ stands for is in the second.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 Element = TypeVar("Element")
+Member = TypeVar("Member")
 
 
 class Lattice(Protocol[Element]):
@@ -42,15 +44,88 @@ class Lattice(Protocol[Element]):
         return self.join(former, grown)
 
 
-class Dual(Lattice[Element]):
-    """The order turned around: its least fixpoints are the greatest of the other, for operations given by ``meet``.
+class Joined(Lattice[Element]):
+    """A domain by its join: what is below adds nothing. All chains are finite."""
 
-    *Soundness:* what is greatest claims most; it is right where an empty claim is the order's bottom, and the claim of
-    a path that does not exist its top.
+    def __init__(self, join: Callable[[Element, Element], Element]) -> None:
+        self._join = join
+
+    def leq(self, one: Element, other: Element) -> bool:
+        """Whether joining ``one`` to ``other`` changes nothing."""
+        return self._join(one, other) == other
+
+    def join(self, one: Element, other: Element) -> Element:
+        """As given."""
+        return self._join(one, other)
+
+
+class Subsets(Lattice[frozenset[Member]]):
+    """The subsets of a finite set, ordered by inclusion."""
+
+    def __init__(self, universe: frozenset[Member]) -> None:
+        self._universe = universe
+
+    def bottom(self) -> frozenset[Member]:
+        """The empty set."""
+        return frozenset()
+
+    def top(self) -> frozenset[Member]:
+        """The whole set."""
+        return self._universe
+
+    def leq(self, one: frozenset[Member], other: frozenset[Member]) -> bool:
+        """Whether ``one`` is in ``other``."""
+        return one <= other
+
+    def join(self, one: frozenset[Member], other: frozenset[Member]) -> frozenset[Member]:
+        """The union."""
+        return one | other
+
+    def meet(self, one: frozenset[Member], other: frozenset[Member]) -> frozenset[Member]:
+        """The intersection."""
+        return one & other
+
+
+class Truths(Lattice[bool]):
+    """False below true."""
+
+    def bottom(self) -> bool:
+        """False."""
+        return False
+
+    def top(self) -> bool:
+        """True."""
+        return True
+
+    def leq(self, one: bool, other: bool) -> bool:  # noqa: FBT001  the elements are truth values
+        """Whether ``one`` implies ``other``."""
+        return other or not one
+
+    def join(self, one: bool, other: bool) -> bool:  # noqa: FBT001
+        """Either."""
+        return one or other
+
+    def meet(self, one: bool, other: bool) -> bool:  # noqa: FBT001
+        """Both."""
+        return one and other
+
+
+class WithMeet(Lattice[Element], Protocol[Element]):
+    """A lattice whose order can be turned around."""
+
+    def meet(self, one: Element, other: Element) -> Element:
+        """The greatest element that is below both."""
+        ...
+
+
+class Dual(Lattice[Element]):
+    """The order turned around: its least fixpoints are the greatest of the other (what holds *on all ways*).
+
+    *Soundness:* what holds on all ways to a node is the meet over them; a path that does not exist excludes nothing.
     """
 
-    def __init__(self, lattice: Lattice[Element], meet: Meet[Element]) -> None:
-        self._lattice, self._meet = lattice, meet
+    def __init__(self, lattice: WithMeet[Element]) -> None:
+        self._lattice = lattice
 
     def bottom(self) -> Element | None:
         """The greatest element of the other."""
@@ -65,13 +140,5 @@ class Dual(Lattice[Element]):
         return self._lattice.leq(other, one)
 
     def join(self, one: Element, other: Element) -> Element:
-        """The greatest element below both."""
-        return self._meet(one, other)
-
-
-class Meet(Protocol[Element]):
-    """The greatest element that is below two."""
-
-    def __call__(self, one: Element, other: Element, /) -> Element:
-        """The meet of the two."""
-        ...
+        """The greatest element below both in the other."""
+        return self._lattice.meet(one, other)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.analyzer.test_terms import CORNERS, evaluated
 from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.joins import _gate, covers, join, spoken, widened
+from wcet_probe.analyzer.joins import _gate, covers, join, resumed, settled, spoken, widened
 from wcet_probe.analyzer.state import Base, Location, State
 from wcet_probe.analyzer.terms import Terms
 
@@ -155,7 +155,22 @@ class Walk:
             grown = widened(sides[0][0], merged, (0, 5, 100))
             self.check(grown, together)
             assert covers(merged, merged)
+            entering = [state for state, _ in sides]
+            for in_haste in (False, True):
+                again = resumed(entering, place, merged, in_haste=in_haste)
+                self.check(again, self.renamed(again, place, together))
+            last = settled(sides[0][0], merged, place)
+            self.check(last, self.renamed(last, place, together))
         return merged, together
+
+    def renamed(self, state, place, concretes):
+        """The same, with what the leaves of ``place`` stand for in ``state``."""
+        found = [one.copy() for one in concretes]
+        for one in found:
+            for location, term in state.locations.items():
+                if self.terms[term].opcode == "leaf" and self.terms[term].arguments[:2] == ("phi", place):
+                    one.leaves[term] = one.cells[location]
+        return found
 
     def run(self, state, concretes, depth, steps):
         for _ in range(steps):
