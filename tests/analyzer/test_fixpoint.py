@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.fixpoint import LatticeEquations, least, solve, unsettled
-from wcet_probe.analyzer.flow_order import Arrow, FlowOrder, in_order
-from wcet_probe.analyzer.lattice import Dual, Lattice, Subsets
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.graph.fixpoint import LatticeEquations, least, solve, unsettled
+from wcet_probe.analyzer.domains.lattice import Dual, Lattice, Subsets
+from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder, in_order
 
 UNIVERSE = frozenset(range(6))
 SETS = st.frozensets(st.integers(0, 5), max_size=3)

@@ -14,16 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.analyzer.test_relational_domain import _known as stays
-from tests.analyzer.test_relational_domain import _states as cache_states
+from tests.analyzer.dcache.test_younger_sets import _known as stays
+from tests.analyzer.dcache.test_younger_sets import _states as cache_states
 from wcet_probe import analyzer
-from wcet_probe.analyzer import filled_lines, persistence, relational_cache, residues, strided
-from wcet_probe.analyzer.cache_domains import EffectiveWays, SetAccess, SetState, SetStates, access
-from wcet_probe.analyzer.joins import HeaderStates
-from wcet_probe.analyzer.lattice import Dual, Joined, Lattice, Subsets, Truths
-from wcet_probe.analyzer.state import Base, Location, State
-from wcet_probe.analyzer.strided import Intervals
-from wcet_probe.analyzer.terms import Terms
+from wcet_probe.analyzer.dcache import allocated_before as filled_lines
+from wcet_probe.analyzer.dcache import younger_sets as relational_cache
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.cache_sets import EffectiveWays, SetAccess, SetState, SetStates, access
+from wcet_probe.analyzer.domains.lattice import Dual, Joined, Lattice, Subsets, Truths
+from wcet_probe.analyzer.domains.strided import Intervals
+from wcet_probe.analyzer.icache import persistence
+from wcet_probe.analyzer.values import congruences as residues
+from wcet_probe.analyzer.values.joins import HeaderStates
+from wcet_probe.analyzer.values.state import Base, Location, State
+from wcet_probe.analyzer.values.terms import Terms
 
 PLACE = (7,)
 TERMS = Terms()

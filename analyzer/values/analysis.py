@@ -1,0 +1,345 @@
+"""Value analysis: a fixpoint of abstract states over the supergraph, by `analyzer.fixpoint`.
+
+*Soundness:* the result is a post-fixpoint: each state covers what its predecessors make of theirs, which the engine
+checks in one pass, without trusting the iteration. An edge without state is never taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.graph.fixpoint import solve
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.graph.flow_order import FlowOrder
+from wcet_probe.analyzer.graph.loop_forest import Loop
+from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.values.joins import covers, join, resumed, settled, spoken, widened
+from wcet_probe.analyzer.values.state import Base, Location, State
+from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.transfer import Access, Flow, Memory, Transfer
+from wcet_probe.model.image import Image
+from wcet_probe.model.target import Isa
+
+_ROUNDS_WITH_THRESHOLDS = 5
+_ROUNDS_BEFORE_SETTLING = 12
+_MOST_TARGETS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeValues:
+    """What is known where control takes an edge: the state, and the conditions that its block learnt on the way."""
+
+    edge: Edge
+    state: State
+    conditions: tuple[tuple[Term, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The result of the value analysis.
+
+    Attributes:
+        graph: the analysed graph; only what has a state can be reached.
+        terms: the table that the states' terms are of.
+        states: at the entry of each reachable point.
+        edges: of each edge that can be taken.
+        accesses: data accesses by point.
+        indirect: targets of the indirect branches and calls that can be reached; none where they could not be found.
+        unchecked_returns: points whose return address could not be proved to be the caller's.
+        forest: reachable points and their loops.
+        registers: the registers' locations by name.
+    """
+
+    graph: Supergraph
+    terms: Terms
+    states: Mapping[int, State]
+    edges: Mapping[Edge, EdgeValues]
+    accesses: Mapping[int, tuple[Access, ...]]
+    indirect: Mapping[int, tuple[int, ...]]
+    unchecked_returns: tuple[int, ...]
+    forest: tuple[int | Loop, ...]
+    registers: Mapping[str, Location]
+
+
+def analyze_values(
+    image: Image,
+    lifter: Lifter,
+    graph: Supergraph,
+    arguments: Mapping[str, StridedInterval],
+    words: Mapping[int, StridedInterval] = MappingProxyType({}),
+) -> Values:
+    """Analyse ``graph``.
+
+    Args:
+        image: the binary.
+        lifter: lifter of the image.
+        graph: of the entry function.
+        arguments: what the caller guarantees of registers at entry, by name.
+        words: what flow facts say of words of memory, by address.
+
+    Raises:
+        AnalysisError: an operation that is not known.
+        IrreducibleError: ``graph`` has an irreducible loop; see `supergraph.reducible`.
+    """
+    memory = Memory(image, words)
+    while True:
+        try:
+            return _Analysis(image, lifter, graph, arguments, memory).values()
+        except _StackEscapes:
+            continue  # once: it is known from the beginning now
+
+
+class _StackEscapes(Exception):  # noqa: N818  no error
+    """A stack address may be stored outside the stack, and what was analysed so far took it that none is."""
+
+
+class _Analysis:
+    """The equations of the value analysis (`fixpoint.Equations`)."""
+
+    def __init__(
+        self,
+        image: Image,
+        lifter: Lifter,
+        graph: Supergraph,
+        arguments: Mapping[str, StridedInterval],
+        memory: Memory,
+    ) -> None:
+        self._image, self._lifter, self._graph = image, lifter, graph
+        self._terms = Terms()
+        self._transfer = Transfer(lifter, self._terms, memory)
+        self._memory, self._stack_escapes = memory, memory.stack_escapes
+        self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
+        self._headers = frozenset(loop.header for loop in self._order.loops)
+        self._entry = self._entry_state(arguments)
+        self._thresholds = _thresholds(graph)
+
+    def values(self) -> Values:
+        """The fixpoint, with the notes of its check."""
+        notes = _Notes(self)
+        start = EdgeValues(Edge(EXIT, 0, "call", None), self._entry, ())
+        solution = solve(self._order, self, {0: start}, notes)
+        place = self._order.place
+        taken = sorted(
+            notes.edges.values(),
+            key=lambda one: (one.edge.target == EXIT, one.edge.target, place[one.edge.source], _order(one.edge)),
+        )
+        return Values(
+            graph=self._graph,
+            terms=self._terms,
+            states=solution.states,
+            edges={one.edge: one for one in taken},
+            accesses=notes.accesses,
+            indirect=notes.indirect,
+            unchecked_returns=tuple(sorted(notes.unchecked)),
+            forest=self._order.forest,
+            registers={name: self._register(name) for name in sorted(self._lifter.registers)},
+        )
+
+    def _entry_state(self, arguments: Mapping[str, StridedInterval]) -> State:
+        state = State(self._terms, big_endian=self._lifter.big_endian)
+        for name, value in arguments.items():
+            register = self._register(name)
+            leaf = self._terms.leaf(("in", register), 32)
+            state.set_location(register, leaf)
+            state.set_known(leaf, value)
+        pointer = self._register("r1" if self._lifter.isa is Isa.POWERPC else "r13")
+        leaf = self._terms.leaf(("stack pointer",), 32)
+        state.set_location(pointer, leaf)
+        state.set_base(leaf, Base.STACK)
+        state.set_known(leaf, strided.constant(32, 0))
+        return state
+
+    def _register(self, name: str) -> Location:
+        varnode = self._lifter.registers[name]
+        return Location("register", varnode.offset, varnode.size_bytes)
+
+    # ---------------------------------------------------------------------------------------------------- equations
+
+    def merged(self, node: int, arriving: Sequence[EdgeValues], former: State | None) -> State:
+        """What holds where all that arrives does."""
+        states = [one.state for one in arriving]
+        if len(states) == 1 and former is None:
+            return states[0]
+        return join(states, (node,), former, gated=node not in self._headers)
+
+    def resumed(self, node: int, entering: Sequence[EdgeValues], former: State, number: int) -> State:
+        """See `joins.resumed`."""
+        return resumed([one.state for one in entering], (node,), former, in_haste=number > 0)
+
+    def widened(self, node: int, former: State, grown: State, number: int) -> State:
+        """With thresholds at first, then without, then so that all settles."""
+        if number >= _ROUNDS_BEFORE_SETTLING:
+            return settled(former, grown, (node,))
+        return widened(former, grown, self._thresholds if number < _ROUNDS_WITH_THRESHOLDS else ())
+
+    def leq(self, one: State, other: State) -> bool:
+        """See `joins.covers`."""
+        return covers(other, one)
+
+    def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
+        """What each edge out of ``node`` carries."""
+        return self.taken(node, self.ways(node, state)).items()
+
+    def ways(self, node: int, state: State, accesses: Callable[[Access], None] | None = None) -> list[Flow]:
+        """How control leaves ``node``; ``accesses`` is told of each data access."""
+        flows = self._transfer.block(node, self._graph.points[node].block.instructions, state.copy(), accesses)
+        if self._memory.stack_escapes != self._stack_escapes:
+            raise _StackEscapes
+        return flows
+
+    def taken(self, node: int, flows: Iterable[Flow]) -> Mapping[Edge, EdgeValues]:
+        """The edges that ``flows`` take."""
+        found: dict[Edge, EdgeValues] = {}
+        for flow in flows:
+            for edge in self._order.outgoing[node]:
+                if edge.way == flow.way and (flow.target is not None or edge.address == flow.address):
+                    earlier = found.get(edge)
+                    if earlier is None:
+                        found[edge] = EdgeValues(edge, flow.state, flow.conditions)
+                    else:
+                        shared = tuple(pair for pair in flow.conditions if pair in earlier.conditions)
+                        both = join([earlier.state, flow.state], ("edge", edge.source, edge.target))
+                        found[edge] = EdgeValues(edge, both, shared)
+        return found
+
+    def is_caller(self, index: int, state: State, address: Term) -> bool:
+        """Whether a return to ``address`` surely leads behind the call."""
+        target = state.value(address)
+        link = self._terms.leaf(("in", self._register("lr")), 32)
+        expected = {
+            self._graph.points[edge.target].block.address
+            for edge in self._order.outgoing[index]
+            if edge.way == "return" and edge.target != EXIT
+        }
+        if expected:
+            return target.is_constant and target.value & ~1 in expected
+        return self._terms.leaves(address) == {link}
+
+    def targets(self, state: State, target: Term) -> tuple[int, ...]:
+        """All values of ``target``, where they follow from one leaf with few values and read-only memory."""
+        return _enumerated(state, target, self._memory, thumb=self._lifter.isa is Isa.THUMB)
+
+    def site(self, node: int) -> int:
+        """The address of the last instruction of ``node``."""
+        return self._graph.points[node].block.last_address
+
+
+class _Notes:
+    """The same equations, with notes of what the one visit of each node shows."""
+
+    def __init__(self, analysis: _Analysis) -> None:
+        self._analysis = analysis
+        self.merged, self.resumed = analysis.merged, analysis.resumed
+        self.widened, self.leq = analysis.widened, analysis.leq
+        self.edges: dict[Edge, EdgeValues] = {}
+        self.accesses: dict[int, tuple[Access, ...]] = {}
+        self.indirect: dict[int, tuple[int, ...]] = {}
+        self.unchecked: set[int] = set()
+        self._visited: set[int] = set()
+
+    def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
+        """What each edge out of ``node`` carries."""
+        if node in self._visited:  # a check that found something, and begins anew
+            self._forget()
+        self._visited.add(node)
+        found: list[Access] = []
+        flows = self._analysis.ways(node, state, found.append)
+        self.accesses[node] = tuple(found)
+        for flow in flows:
+            if flow.target is None:
+                continue
+            if flow.way == "return":
+                if not self._analysis.is_caller(node, flow.state, flow.target):
+                    self.unchecked.add(node)
+            else:
+                self._note_targets(self._analysis.site(node), self._analysis.targets(flow.state, flow.target))
+        taken = self._analysis.taken(node, flows)
+        self.edges.update(taken)
+        return taken.items()
+
+    def _note_targets(self, site: int, found: tuple[int, ...]) -> None:
+        known = self.indirect.get(site)
+        unknown = not found or known == ()  # in this context or in another
+        self.indirect[site] = () if unknown else tuple(sorted({*(known or ()), *found}))
+
+    def _forget(self) -> None:
+        for notes in (self.edges, self.accesses, self.indirect, self.unchecked, self._visited):
+            notes.clear()
+
+
+def brought_back(values: Values) -> Mapping[Edge, frozenset[Term]]:
+    """The leaves that each edge is silent about while the state that it leads to speaks of them.
+
+    *Soundness:* see `state.spoken`: what is known of such a leaf behind the edge need not be true of the value that it
+    had before.
+    """
+    states = {index: spoken(state) for index, state in values.states.items()}
+    return {edge: frozenset(states.get(edge.target, ())) - spoken(found.state) for edge, found in values.edges.items()}
+
+
+def _order(edge: Edge) -> tuple[int, int, str, int]:
+    return edge.source, edge.target, edge.way, edge.address or 0
+
+
+def _enumerated(state: State, target: Term, memory: Memory, *, thumb: bool) -> tuple[int, ...]:
+    """The values of ``target``, where they follow from the few values of one term that it is made of."""
+    terms = state.terms
+    mask = ~1 if thumb else ~0
+    parts = sorted(_parts(terms, target), key=lambda part: (state.value(part).size, part))
+    for part in parts:
+        values = state.value(part)
+        if state.base(part) is not Base.NUMBER or values.size > _MOST_TARGETS:
+            continue
+        found = {_concrete(terms, target, {part: value}, memory) for value in values.values()}
+        if None not in found:
+            return tuple(sorted(value & mask for value in found if value is not None))
+    return ()
+
+
+def _parts(terms: Terms, term: Term) -> set[Term]:
+    """``term`` and all that it is made of."""
+    found, todo = set[Term](), [term]
+    while todo:
+        part = todo.pop()
+        if part not in found:
+            found.add(part)
+            todo.extend(terms.operands(part))
+    return found
+
+
+def _concrete(terms: Terms, term: Term, given: Mapping[Term, int], memory: Memory) -> int | None:
+    """The value of ``term`` for given values of terms that it is made of; None where they do not decide it."""
+    node = terms[term]
+    if term in given:
+        return given[term]
+    if node.opcode == "leaf":
+        return None
+    if node.opcode == "const":
+        return terms.value(term)
+    operands = terms.operands(term)
+    values = [_concrete(terms, operand, given, memory) for operand in operands]
+    if None in values:
+        return None
+    if node.opcode == "TABLE":
+        return memory.constant(values[0] or 0, node.bits // 8)
+    function = operation(node.opcode, tuple(terms[operand].bits // 8 for operand in operands), node.bits // 8)
+    return None if function is None else function(*values)
+
+
+def _thresholds(graph: Supergraph) -> tuple[int, ...]:
+    """Constants of the code: where values that grow are likely to stop."""
+    found = {0, 1 << 31, (1 << 32) - 1}
+    for point in graph.points:
+        for instruction in point.block.instructions:
+            for op in instruction.ops:
+                for varnode in op.inputs:
+                    if varnode.space == "const" and varnode.size_bytes == 4:
+                        found.update(
+                            ((varnode.offset - 1) & 0xFFFFFFFF, varnode.offset, varnode.offset + 1 & 0xFFFFFFFF)
+                        )
+    return tuple(sorted(found))

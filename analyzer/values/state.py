@@ -1,0 +1,503 @@
+"""An abstract state: what each register, stack slot and static word holds, as terms, and what is known of the terms.
+
+A state stands for all concrete states for which some assignment of numbers to the leaves agrees with every location's
+term and lies within every known value. A leaf is the value of its definition's latest execution; when it is defined
+anew, what still speaks of the older one is renamed.
+
+*Soundness:* pointers are numbers, offsets from the stack pointer at entry (``Base.STACK``), or may be either
+(``Base.ANY``). A store through a number does not hit the stack of the call: that is assumption ``stack-separation``.
+Locations that are not in the state hold anything, registers that were never written their value at entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.values.terms import LeafName, Term, Terms
+
+RELATIONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
+TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
+_REFINEMENT_DEPTH = 4
+_REGISTERS = frozenset({"register", "unique"})
+_UNKNOWN_EXTENT = 1 << 31
+_MOST_REMEMBERED = 1 << 16
+
+# The same few questions are asked at each point of a function.
+_apply = lru_cache(_MOST_REMEMBERED)(strided.apply)
+_meet = lru_cache(_MOST_REMEMBERED)(strided.meet)
+_constrain = lru_cache(_MOST_REMEMBERED)(strided.constrain)
+
+
+class Base(IntEnum):
+    """What a value is measured from: 0, the stack pointer at entry, or one of the two."""
+
+    NUMBER = 0
+    STACK = 1
+    ANY = 2
+
+
+class Location(NamedTuple):
+    """``size_bytes`` bytes at ``offset`` of ``space``: ``register``, ``unique``, ``stack`` or ``static``."""
+
+    space: str
+    offset: int
+    size_bytes: int
+
+    def overlaps(self, other: Location) -> bool:
+        """Whether the two share a byte."""
+        return (
+            self.space == other.space
+            and self.offset < other.offset + other.size_bytes
+            and other.offset < self.offset + self.size_bytes
+        )
+
+
+class State:
+    """An abstract state over ``terms``. It changes by its own methods only; ``copy`` it first where it is shared.
+
+    Copies share what they hold until one of them changes (copy on write). What was evaluated is forgotten by the state
+    that it is no longer true of.
+    """
+
+    __slots__ = ("_base_cache", "_bases", "_cache", "_is_own", "_known", "_locations", "big_endian", "terms")
+
+    def __init__(self, terms: Terms, *, big_endian: bool) -> None:
+        self.terms = terms
+        self.big_endian = big_endian
+        self._locations: dict[Location, Term] = {}
+        self._known: dict[Term, StridedInterval] = {}
+        self._bases: dict[Term, Base] = {}
+        self._cache: dict[Term, StridedInterval] = {}
+        self._base_cache: dict[Term, Base] = {}
+        self._is_own = True
+
+    @property
+    def locations(self) -> Mapping[Location, Term]:
+        """What locations hold."""
+        return self._locations
+
+    @property
+    def known(self) -> Mapping[Term, StridedInterval]:
+        """What is known of terms beside what follows from their operands."""
+        return self._known
+
+    @property
+    def bases(self) -> Mapping[Term, Base]:
+        """The leaves that are not numbers."""
+        return self._bases
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same in the same terms."""
+        if not isinstance(other, State):
+            return NotImplemented
+        return self is other or (
+            self._locations == other._locations and self._known == other._known and self._bases == other._bases
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def copy(self) -> State:
+        """An independent state with the same content."""
+        other = State(self.terms, big_endian=self.big_endian)
+        other._locations, other._known, other._bases = self._locations, self._known, self._bases
+        other._cache, other._base_cache = self._cache, self._base_cache
+        self._is_own = other._is_own = False
+        return other
+
+    def _make_own(self) -> None:
+        if not self._is_own:
+            self._locations, self._known, self._bases = self._locations.copy(), self._known.copy(), self._bases.copy()
+            self._cache, self._base_cache = self._cache.copy(), self._base_cache.copy()
+            self._is_own = True
+
+    def set_location(self, location: Location, term: Term) -> None:
+        """``location`` holds ``term``; nothing that is held overlaps it in part."""
+        if not self._is_own:
+            self._make_own()
+        self._locations[location] = term
+
+    def set_known(self, term: Term, value: StridedInterval | None) -> None:
+        """``term`` is among ``value``; None where nothing is known of it."""
+        if value is not None and value.is_top:
+            value = None
+        if self._known.get(term) == value:
+            return
+        if not self._is_own:
+            self._make_own()
+        if value is None:
+            del self._known[term]
+        else:
+            self._known[term] = value
+        self._forget_values(term)
+
+    def set_base(self, leaf: Term, base: Base) -> None:
+        """``leaf`` is measured from ``base``."""
+        if self._bases.get(leaf, Base.NUMBER) is base:
+            return
+        self._make_own()
+        if base is Base.NUMBER:
+            del self._bases[leaf]
+        else:
+            self._bases[leaf] = base
+        self._forget_values(leaf)
+        if self._base_cache:
+            leaves = self.terms.leaves
+            for stale in [term for term in self._base_cache if leaf in leaves(term)]:
+                del self._base_cache[stale]
+
+    def _forget_values(self, term: Term) -> None:
+        """What was evaluated of terms that ``term`` may be a part of is forgotten: a whole has a greater number."""
+        if self._cache:
+            part, leaves = self.terms.leaves(term), self.terms.leaves
+            for stale in [whole for whole in self._cache if whole >= term and part <= leaves(whole)]:
+                del self._cache[stale]
+
+    # ---------------------------------------------------------------------------------------------------- locations
+
+    def read(self, location: Location) -> Term | None:
+        """The term of ``location``; None where it is not known, which a register never is."""
+        term = self._locations.get(location)
+        if term is not None:
+            return term
+        space, low, high = location.space, location.offset, location.offset + location.size_bytes
+        for held, content in self._locations.items():
+            if held[0] == space and held[1] < high and low < held[1] + held[2]:
+                inside = held.offset <= location.offset and (
+                    location.offset + location.size_bytes <= held.offset + held.size_bytes
+                )
+                return self._part(content, held, location) if inside and location.space in _REGISTERS else None
+        if location.space == "register":
+            return self.terms.leaf(("in", location), 8 * location.size_bytes)
+        return None
+
+    def _part(self, content: Term, held: Location, wanted: Location) -> Term | None:
+        before = wanted.offset - held.offset
+        behind = held.size_bytes - wanted.size_bytes - before
+        skipped = self.terms.constant(behind if self.big_endian else before, 32)
+        return self.terms.apply("SUBPIECE", (content, skipped), 8 * wanted.size_bytes)
+
+    def write(self, location: Location, term: Term) -> None:
+        """``location`` holds ``term``; what overlaps it is forgotten.
+
+        A register that is written in part is one whose content is not known, and no two registers in one.
+        """
+        if location in self._locations:
+            self.set_location(location, term)
+            return
+        overlapping = self.overlapping(location)
+        wider = next((held for held in overlapping if held.size_bytes > location.size_bytes), None)
+        if wider is not None and location.space == "register":
+            self.set_location(wider, self.define(("part", wider), 8 * wider.size_bytes, base=Base.ANY))
+            return
+        self.forget(overlapping)
+        self.set_location(location, term)
+
+    def overlapping(self, location: Location) -> list[Location]:
+        """The held locations that share a byte with ``location``."""
+        space, low, high = location.space, location.offset, location.offset + location.size_bytes
+        return [held for held in self._locations if held[0] == space and held[1] < high and low < held[1] + held[2]]
+
+    def forget(self, locations: Sequence[Location]) -> None:
+        """Nothing is known of ``locations`` any more."""
+        if locations:
+            self._make_own()
+        for location in locations:
+            del self._locations[location]
+
+    def forget_range(self, space: str, low: int, high: int) -> None:
+        """A store may have changed bytes ``low`` to ``high`` of ``space``."""
+        self.forget(
+            [
+                held
+                for held in self._locations
+                if held.space == space and held.offset <= high and low < held.offset + held.size_bytes
+            ]
+        )
+
+    # ------------------------------------------------------------------------------------------------------- leaves
+
+    def define(self, name: LeafName, bits: int, value: StridedInterval | None = None, base: Base = Base.NUMBER) -> Term:
+        """The leaf ``name``, newly defined: older uses of the name are renamed."""
+        leaf = self.terms.leaf(name, bits)
+        self._retire(leaf, name)
+        if value is not None:
+            self.set_known(leaf, value)
+        self.set_base(leaf, base)
+        return leaf
+
+    def _retire(self, leaf: Term, name: LeafName) -> None:
+        leaves = self.terms.leaves
+        users: dict[Term, list[Location]] = {}
+        for location, term in self._locations.items():
+            if leaf in leaves(term):
+                users.setdefault(term, []).append(location)
+        renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
+            (term, self.value(term), self.base(term), locations) for term, locations in users.items()
+        ]
+        self._forget_leaf(leaf)
+        for term, value, base, locations in renamed:
+            old = self._unused(("was", *name, *locations[0]), self.terms[term].bits)
+            for location in locations:
+                self.set_location(location, old)
+            self.set_known(old, value)
+            self.set_base(old, base)
+
+    def _forget_leaf(self, leaf: Term) -> None:
+        """Nothing is known of ``leaf`` any more, nor of what it is in."""
+        leaves = self.terms.leaves
+        for term in [term for term in self._known if leaf in leaves(term)]:
+            self.set_known(term, None)
+        self.set_base(leaf, Base.NUMBER)
+
+    def _unused(self, name: LeafName, bits: int) -> Term:
+        held: set[Term] = set()
+        for term in self._locations.values():
+            held |= self.terms.leaves(term)
+        number = 0
+        while (leaf := self.terms.leaf((*name, number), bits)) in held:
+            number += 1
+        self._forget_leaf(leaf)
+        return leaf
+
+    # ------------------------------------------------------------------------------------------------------- values
+
+    def base(self, term: Term) -> Base:
+        """What ``term`` is measured from."""
+        found = self._base_cache.get(term)
+        if found is None:
+            found = self._base_cache[term] = self._find_base(term)
+        return found
+
+    def _find_base(self, term: Term) -> Base:
+        if self._bases.keys().isdisjoint(self.terms.leaves(term)):
+            return Base.NUMBER
+        node = self.terms[term]
+        if node.opcode == "leaf":
+            return self._bases.get(term, Base.NUMBER)
+        if node.opcode in TRUTHS or node.opcode == "const":
+            return Base.NUMBER
+        bases = [self.base(operand) for operand in self.terms.operands(term)]
+        if not any(bases):
+            return Base.NUMBER
+        if node.opcode == "CHOICE":
+            return bases[1] if bases[1] is bases[2] else Base.ANY
+        match node.opcode, bases:
+            case ("INT_ADD", [Base.STACK, Base.NUMBER] | [Base.NUMBER, Base.STACK]):
+                return Base.STACK
+            case ("INT_SUB", [Base.STACK, Base.NUMBER]):
+                return Base.STACK
+            case ("INT_SUB", [Base.STACK, Base.STACK]):
+                return Base.NUMBER
+        return Base.ANY
+
+    def value(self, term: Term) -> StridedInterval:
+        """The numbers that ``term`` may be; of a stack address, its offset from the stack pointer at entry."""
+        found = self._cache.get(term)
+        if found is None:
+            found = self._cache[term] = self._evaluate(term)
+        return found
+
+    def _evaluate(self, term: Term) -> StridedInterval:
+        node = self.terms[term]
+        known = self._known.get(term)
+        if node.opcode == "const":
+            return strided.constant(node.bits, node.arguments[0])  # type: ignore[arg-type]
+        if node.opcode == "leaf":
+            return known if known is not None else strided.top(node.bits)
+        operands = self.terms.operands(term)
+        if node.opcode == "CHOICE":
+            computed = self._chosen(term)
+            return computed if known is None else _meet(computed, known)
+        bases = [self.base(operand) for operand in operands]
+        if any(bases) and not self._computable(node.opcode, bases):
+            computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)
+        else:
+            computed = _apply(node.opcode, tuple(self.value(operand) for operand in operands), node.bits)
+        return computed if known is None else _meet(computed, known)
+
+    def _chosen(self, term: Term) -> StridedInterval:
+        """The values of a choice: of each part, where its side of the condition can be."""
+        condition, *parts = self.terms.operands(term)
+        if self.base(term) is Base.ANY:
+            return strided.top(self.terms[term].bits)
+        decided = self.value(condition)
+        result = strided.bottom(self.terms[term].bits)
+        for part, holds in zip(parts, (True, False), strict=True):
+            if int(holds) in decided:
+                result = strided.join(result, self._under(part, condition, holds=holds))
+        return result
+
+    def _under(self, part: Term, condition: Term, *, holds: bool) -> StridedInterval:
+        """The values of ``part`` where ``condition`` holds, or does not, as far as it speaks of it."""
+        opcode, operands = self.terms[condition].opcode, self.terms.operands(condition)
+        value = self.value(part)
+        if part in operands and opcode in RELATIONS and self._comparable(opcode, operands):
+            both = _constrain(opcode, self.value(operands[0]), self.value(operands[1]), holds)
+            value = _meet(value, both[operands.index(part)])
+        return value
+
+    @staticmethod
+    def _computable(opcode: str, bases: Sequence[Base]) -> bool:
+        """Whether the operation on offsets gives the offset, difference or truth value of the addresses."""
+        if Base.ANY in bases:
+            return False
+        if opcode in ("INT_EQUAL", "INT_NOTEQUAL"):
+            return bases[0] == bases[1]
+        if opcode == "INT_SUB":
+            return bases[1] is Base.NUMBER or bases[0] is bases[1]
+        return opcode == "INT_ADD" and Base.NUMBER in bases
+
+    def linear_value(self, coefficients: Iterable[tuple[Term, int]], constant: int, bits: int) -> StridedInterval:
+        """The numbers that a linear combination may be; top where a stack address takes part."""
+        total = strided.constant(bits, constant)
+        for term, coefficient in coefficients:
+            if self.base(term) is not Base.NUMBER:
+                return strided.top(bits)
+            part = _apply("INT_MULT", (self.value(term), strided.constant(bits, coefficient)), bits)
+            total = _apply("INT_ADD", (total, part), bits)
+        return total
+
+    # --------------------------------------------------------------------------------------------------- conditions
+
+    def assume(self, condition: Term, holds: bool) -> bool:  # noqa: FBT001  a truth value it is
+        """Learn that ``condition`` holds, or that it does not; False where it cannot be."""
+        terms = self.terms
+        node, operands = terms[condition], terms.operands(condition)
+        wanted = strided.constant(node.bits, int(holds))
+        value = _meet(self.value(condition), wanted)
+        if value.is_bottom:
+            return False
+        match node.opcode:
+            case "const":
+                return True
+            case "BOOL_NEGATE" | "INT_ZEXT":
+                return self.assume(operands[0], holds != (node.opcode == "BOOL_NEGATE"))
+            case "BOOL_AND" | "BOOL_OR" if (node.opcode == "BOOL_AND") == holds:
+                return self.assume(operands[0], holds) and self.assume(operands[1], holds)
+            case "CHOICE":
+                return self._assume_choice(condition, wanted, holds=holds)
+        self._learn(condition, wanted)
+        opposite = terms.negated(condition)
+        if terms[opposite].opcode != "BOOL_NEGATE":
+            self._learn(opposite, strided.constant(node.bits, int(not holds)))
+        if node.opcode in RELATIONS and self._comparable(node.opcode, operands):
+            left, right = operands
+            for term, refined in zip(
+                operands, _constrain(node.opcode, self.value(left), self.value(right), holds), strict=True
+            ):
+                if not self._refine(term, refined, _REFINEMENT_DEPTH):
+                    return False
+        return True
+
+    def _assume_choice(self, choice: Term, wanted: StridedInterval, *, holds: bool) -> bool:
+        """Learn that a choice between truth values is ``wanted``: where one part cannot be it, the other was chosen."""
+        condition, *parts = self.terms.operands(choice)
+        self._learn(choice, wanted)
+        for part, other, side in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
+            elsewhere = self.copy()
+            if not elsewhere.assume(condition, not side) or _meet(elsewhere.value(other), wanted).is_bottom:
+                return self.assume(condition, side) and self.assume(part, holds)
+        return True
+
+    def _comparable(self, opcode: str, operands: Sequence[Term]) -> bool:
+        bases = [self.base(operand) for operand in operands]
+        if bases == [Base.NUMBER, Base.NUMBER]:
+            return True
+        return bases == [Base.STACK, Base.STACK] and opcode in ("INT_EQUAL", "INT_NOTEQUAL")
+
+    def learn(self, term: Term, value: StridedInterval) -> None:
+        """``term`` is among ``value``, as was proved elsewhere."""
+        narrowed = _meet(self.value(term), value)
+        if not narrowed.is_bottom:
+            self._learn(term, narrowed)
+
+    def _learn(self, term: Term, value: StridedInterval) -> None:
+        if self.terms[term].opcode != "const":
+            self.set_known(term, value)
+
+    def _refine(self, term: Term, value: StridedInterval, depth: int) -> bool:
+        """Learn that ``term`` is among ``value``, and what follows for what it is made of."""
+        before = self.value(term)
+        after = _meet(before, value)
+        if after.is_bottom:
+            return False
+        if after == before or self.terms[term].opcode == "const":
+            return True
+        self._learn(term, after)
+        if depth == 0:
+            return True
+        node, operands = self.terms[term], self.terms.operands(term)
+        constant = self.terms.value(operands[1]) if len(operands) == 2 else None
+        match node.opcode:
+            case "INT_ADD" if constant is not None:
+                shifted = _apply("INT_SUB", (after, strided.constant(node.bits, constant)), node.bits)
+                return self._refine(operands[0], shifted, depth - 1)
+            case "INT_ZEXT":
+                low, high = after.unsigned_range()
+                bits = self.terms[operands[0]].bits
+                if high < 1 << bits:
+                    return self._refine(operands[0], strided.between(bits, low, high), depth - 1)
+            case "CHOICE":
+                return self._refine_choice(operands, after, depth)
+            case "INT_RIGHT" if constant is not None and constant < node.bits:
+                low, high = after.unsigned_range()
+                wide = strided.between(node.bits, low << constant, (high << constant) + (1 << constant) - 1)
+                return self._refine(operands[0], wide, depth - 1)
+        return True
+
+    def _refine_choice(self, operands: Sequence[Term], value: StridedInterval, depth: int) -> bool:
+        """Where one part cannot be among ``value``, the other was chosen."""
+        condition, *parts = operands
+        for part, other, holds in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
+            if (
+                self.base(part) is self.base(other)
+                and _meet(self._under(other, condition, holds=not holds), value).is_bottom
+            ):
+                return self.assume(condition, holds) and self._refine(part, value, depth - 1)
+        return True
+
+
+ENTRY = -1
+"""Where a leaf is defined that stands for a value at entry."""
+
+
+def defined_at(name: LeafName) -> int | None:
+    """The point that defines the leaf of this name, ``ENTRY``, or None where that is not known."""
+    match name:
+        case ("in", _) | ("stack pointer",):
+            return ENTRY
+        case ("phi", ("edge", int(source), _), *_):
+            return source
+        case ("phi", (int(place), *_), *_) | (int(place), *_):
+            return place
+    return None
+
+
+def is_defined_before(name: LeafName, place: int, now: tuple[int, int]) -> bool:
+    """Whether the leaf of this name, where point ``place`` defines it, was defined in the current execution of it.
+
+    Args:
+        name: of the leaf.
+        place: the point that is executed.
+        now: address and operation that it has come to.
+
+    *Soundness:* the instructions of a block are executed in the order of their addresses. Where a predicated definition
+    was skipped, what speaks of the leaf behind it does so under the condition that it was not.
+    """
+    defined = defined_at(name)
+    match name:
+        case ("phi", (int(), *at), *_) if defined == place:
+            return tuple(at) <= now
+        case (int(), *at) if defined == place:
+            return tuple(at[:2]) < now
+    return defined is not None and defined != place
+
+
+def is_unknown(factor: int, number: StridedInterval) -> bool:
+    """Whether facts about pointers speak of a number: it is added or subtracted once, and no range is known of it."""
+    return factor in {1, (1 << number.bits) - 1} and number.extent >= _UNKNOWN_EXTENT
