@@ -1,6 +1,6 @@
 """The fixpoint of the analysis of lines that are known by name: states along edges, where lines get other names.
 
-*Soundness:* as said of `relational_cache`, whose states are joined where paths meet; the result is checked in one pass.
+*Soundness:* as said of `younger_sets`, whose states are joined where paths meet; the result is checked in one pass.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from wcet_probe.analyzer.dcache.younger_sets import (
     Younger,
     join,
 )
-from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.domains.lattice import Joined
+from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, brought_back

@@ -2,7 +2,7 @@
 
 They are events of the flow problem, limited by how often stays begin, and by how often the first access of a stay is
 executed. The stay of a group is the time from when the leaves of its variable part get their values to when one of them
-may get another (`relational_cache`). Single writes of stores share these limits, where they rule out a miss before.
+may get another (`younger_sets`). Single writes of stores share these limits, where they rule out a miss before.
 
 *Soundness:* a persistent access misses at most once in the stay of its line, so there are at most as many misses as
 stays in which the line is accessed; each of these begins somewhere, and has a first access.
@@ -21,10 +21,10 @@ from typing import NamedTuple
 from wcet_probe.analyzer.dcache.allocated_before import Filled
 from wcet_probe.analyzer.dcache.strided_traversals import Sweep
 from wcet_probe.analyzer.dcache.symbolic_blocks import Group, Line
-from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.domains.lattice import Dual, Truths
 from wcet_probe.analyzer.facts.language import Visit
 from wcet_probe.analyzer.facts.memory import Objects
+from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
@@ -89,7 +89,7 @@ class Starts(NamedTuple):
 class Stays:
     """The stays of groups in ``values``.
 
-    ``sure`` are the lines that each point accesses in any case, and fills; ``held`` are the edges of `held_lines`.
+    ``sure`` are the lines that each point accesses in any case, and fills; ``held`` the edges of `resident_at_entry`.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ def shared_misses(
         line_bytes: of the cache.
         writes: stores at points, by line, that are single writes only if no miss of an access to the line came before
             in the stay, and behind which the point has none.
-        filled: as `filled_lines` has it.
+        filled: as `allocated_before` has it.
 
     *Soundness:* as said of the module. Each miss of an access that is persistent in the call is of another one of the
     candidates; regions of candidates do not overlap.

@@ -16,7 +16,7 @@ for different misses. If it was, then the first visit found it in the cache, for
 several misses after one first visit that is so of the first alone. So there are no more write-backs than fills,
 without those of visits again, and with each first visit counted as a fill.
 
-*Soundness:* as said of `relational_cache`; the cache may hold anything at entry, all of it modified. What a visit is
+*Soundness:* as said of `younger_sets`; the cache may hold anything at entry, all of it modified. What a visit is
 is told by flow facts.
 """
 
@@ -35,9 +35,9 @@ from wcet_probe.analyzer.dcache.resident_at_entry import held_lines
 from wcet_probe.analyzer.dcache.strided_traversals import MOST_COUNTED_LINES, Sweeps
 from wcet_probe.analyzer.dcache.symbolic_blocks import Line, Lines
 from wcet_probe.analyzer.dcache.younger_sets import LineAccess, Verdict
-from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.domains.lattice import Dual, Truths
 from wcet_probe.analyzer.facts.memory import LineChanges, Objects, PointerFacts
+from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.icache.fetches import fetched_lines
@@ -196,7 +196,7 @@ class _Costs:
         sweeps: of the groups.
         objects: whose lines miss once each, by the accesses to them.
         pointers: what flow facts say.
-        filled: as `filled_lines` has it.
+        filled: as `allocated_before` has it.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
         visits: first visits in each execution of a point.

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.domains.lattice import Dual, Subsets
+from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph, Classification, analyze
@@ -49,7 +49,7 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
         shapes: their loops, outer ones before inner ones.
         config: the instruction cache.
 
-    *Soundness:* as said of the module; of hits and persistence, as said of `cache_analysis` and `persistence`.
+    *Soundness:* as said of the module; of hits and persistence, as said of `must_may` and `persistence`.
     """
     points = sorted(values.states)
     number = {point: index for index, point in enumerate(points)}

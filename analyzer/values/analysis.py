@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph

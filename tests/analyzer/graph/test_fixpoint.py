@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.graph.fixpoint import LatticeEquations, least, solve, unsettled
 from wcet_probe.analyzer.domains.lattice import Dual, Lattice, Subsets
+from wcet_probe.analyzer.graph.fixpoint import LatticeEquations, least, solve, unsettled
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder, in_order
 
 UNIVERSE = frozenset(range(6))
