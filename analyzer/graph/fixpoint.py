@@ -32,10 +32,11 @@ _PATIENCE = 24
 
 Element = TypeVar("Element")
 Edge_ = TypeVar("Edge_", bound=Directed)
+Taken = TypeVar("Taken", bound=Directed, covariant=True)
 Arriving = TypeVar("Arriving")
 
 
-class Equations(Protocol[Edge_, Arriving, Element]):
+class Equations(Protocol[Taken, Arriving, Element]):
     """What an analysis makes of elements; ``Arriving`` is what an edge carries to its target.
 
     Arrivals are compared by ``==``: equal ones are not followed again.
@@ -60,7 +61,7 @@ class Equations(Protocol[Edge_, Arriving, Element]):
         """Whether ``one`` is below ``other``."""
         ...
 
-    def flow(self, node: int, state: Element) -> Iterable[tuple[Edge_, Arriving]]:
+    def flow(self, node: int, state: Element) -> Iterable[tuple[Taken, Arriving]]:
         """What the edges carry that can be taken from ``node``; each edge once."""
         ...
 
@@ -185,8 +186,8 @@ def unsettled(
     """The nodes whose states are not above all that arrives there: none of a fixpoint, whoever found it."""
     arrivals: dict[int, dict[Edge_, Arriving]] = {}
     for node, state in states.items():
-        for edge, arriving in equations.flow(node, state):
-            arrivals.setdefault(edge.target, {})[edge] = arriving
+        for edge, carried in equations.flow(node, state):
+            arrivals.setdefault(edge.target, {})[edge] = carried
     found = []
     headers = {loop.header for loop in graph.loops}
     for node in graph.outgoing:
@@ -194,12 +195,11 @@ def unsettled(
         arriving = [own[edge] for edge in graph.incoming[node] if edge in own]
         if node in starts:
             arriving.insert(0, starts[node])
-        if not arriving:
-            continue
-        state = states.get(node)
-        former = state if node in headers else None
-        if state is None or not equations.leq(equations.merged(node, arriving, former), state):
-            found.append(node)
+        if arriving:
+            known = states.get(node)
+            former = known if node in headers else None
+            if known is None or not equations.leq(equations.merged(node, arriving, former), known):
+                found.append(node)
     return tuple(found)
 
 

@@ -38,9 +38,9 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None, 
         if None in held:
             if location.space == "register":
                 # Left out, it would be read as its value at entry.
-                leaf = terms.leaf(("phi", place, location), 8 * location.size_bytes)
-                merged.set_location(location, leaf)
-                merged.set_base(leaf, Base.ANY)
+                unknown = terms.leaf(("phi", place, location), 8 * location.size_bytes)
+                merged.set_location(location, unknown)
+                merged.set_base(unknown, Base.ANY)
             continue
         parts: tuple[Term, ...] = tuple(held)  # type: ignore[arg-type]
         before = former.locations.get(location) if former else None

@@ -145,17 +145,14 @@ class State:
         else:
             self._bases[leaf] = base
         self._forget_values(leaf)
-        if self._base_cache:
-            leaves = self.terms.leaves
-            for stale in [term for term in self._base_cache if leaf in leaves(term)]:
-                del self._base_cache[stale]
+        for stale in [term for term in self._base_cache if leaf in self.terms.leaves(term)]:
+            del self._base_cache[stale]
 
     def _forget_values(self, term: Term) -> None:
         """What was evaluated of terms that ``term`` may be a part of is forgotten: a whole has a greater number."""
-        if self._cache:
-            part, leaves = self.terms.leaves(term), self.terms.leaves
-            for stale in [whole for whole in self._cache if whole >= term and part <= leaves(whole)]:
-                del self._cache[stale]
+        part, leaves = self.terms.leaves(term), self.terms.leaves
+        for stale in [whole for whole in self._cache if whole >= term and part <= leaves(whole)]:
+            del self._cache[stale]
 
     # ---------------------------------------------------------------------------------------------------- locations
 
