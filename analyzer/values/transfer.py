@@ -308,8 +308,8 @@ class _Run:
         term = state.read(location)
         if term is None:
             term = state.define((self._place, self._instruction.address, index, location), bits, base=Base.ANY)
-            if not any(held.overlaps(location) for held in state.locations):
-                state.locations[location] = term
+            if not state.overlapping(location):
+                state.set_location(location, term)
         return term
 
     def _write(self, state: State, varnode: Varnode, term: Term, index: int) -> None:
@@ -384,20 +384,20 @@ class _Run:
         told = self._memory.words.get(place.offset) if place and place.space == "static" and size_bytes == 4 else None
         if told is not None:
             leaf = state.define(name, bits, told)
-            if place is not None and not any(held.overlaps(place) for held in state.locations):
-                state.locations[place] = leaf
+            if place is not None and not state.overlapping(place):
+                state.set_location(place, leaf)
             return leaf
         value = self._table_value(state, pointer, size_bytes)
         if value is not None:
             # Read-only memory is a function of the address, and its content can be looked up for each of them.
             looked_up = self._terms.apply("TABLE", (pointer,), bits)
             if looked_up is not None:
-                state.known[looked_up] = value
+                state.set_known(looked_up, value)
                 return looked_up
         base = Base.ANY if state.base(pointer) is not Base.NUMBER or self._memory.stack_escapes else Base.NUMBER
         leaf = state.define(name, bits, value, Base.NUMBER if value is not None else base)
-        if place is not None and not any(held.overlaps(place) for held in state.locations):
-            state.locations[place] = leaf
+        if place is not None and not state.overlapping(place):
+            state.set_location(place, leaf)
         return leaf
 
     def _table_value(self, state: State, pointer: Term, size_bytes: int) -> StridedInterval | None:
@@ -421,8 +421,8 @@ class _Run:
         place = self._place_of(state, pointer, size_bytes)
         if place is not None:
             # Written as a whole and not through `write`: what is overlapped in part holds nothing known.
-            state.forget([held for held in state.locations if held.overlaps(place)])
-            state.locations[place] = value
+            state.forget(state.overlapping(place))
+            state.set_location(place, value)
             return
         if base is not Base.NUMBER:
             low, high = offset.signed_range() if base is Base.STACK else (-(1 << 31), (1 << 31) - 1)

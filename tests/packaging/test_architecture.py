@@ -34,7 +34,6 @@ def importers(module: str) -> set[str]:
         ("capstone", "wcet_probe/isa/decode.py"),
         ("elftools", "wcet_probe/build/image.py"),
         ("highspy", "analyzer/ipet/solver.py"),
-        ("networkx", "analyzer/graph/loop_forest.py"),
         ("platformdirs", "wcet_probe/config.py"),
         ("pypcode", "analyzer/pcode/lift.py"),
         ("tree_sitter", "analyzer/facts/source_loops.py"),
