@@ -1,4 +1,4 @@
-"""What a certificate says of registers and of the stack, so that the checker finds it again by executing each block once.
+"""What a certificate says of registers and of the stack: what the checker finds again by executing each block once.
 
 The value analysis knows more than the checker can follow: relations between values. So the invariants of a certificate
 are found by the checker's own transfer function (`wcet_probe.certificate`), in a fixpoint over the graph of the flow
@@ -45,7 +45,7 @@ class Checkable:
 
 
 def checkable(
-    problem: FlowProblem, image: Image, instructions: Sequence[Instruction], arguments: Mapping[str, Value]
+    problem: FlowProblem, image: Image, instructions: Sequence[Instruction], arguments: Mapping[Place, Value]
 ) -> Checkable:
     """What the checker can follow of ``problem``.
 
@@ -92,7 +92,7 @@ class _Search:
         self._thresholds = _thresholds(code, graph)
         self._excluded: dict[str, dict[int | None, None]] = {}
 
-    def run(self, arguments: Mapping[str, Value]) -> Checkable:
+    def run(self, arguments: Mapping[Place, Value]) -> Checkable:
         entry = self._code.isa.entry_state()
         entry.values |= arguments
         states = self._ascend(entry)
@@ -173,7 +173,9 @@ class _Search:
                 if isinstance(place, str):
                     result[place] = ANY if value.may_be_stack or before.may_be_stack else TOP
             else:
-                low = value.low if value.low >= before.low else max((t for t in thresholds if t <= value.low), default=0)
+                low = (
+                    value.low if value.low >= before.low else max((t for t in thresholds if t <= value.low), default=0)
+                )
                 most = WORD - 1
                 high = value.high if value.high <= before.high else min(
                     (t for t in thresholds if t >= value.high), default=most

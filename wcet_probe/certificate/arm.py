@@ -323,7 +323,7 @@ def _access(machine: Machine, instruction: Instruction, name: str, state: State)
                 state.write(register, value, told)
         unknown = instruction.writes - found.keys() - _moved(instruction, name)
     else:
-        for address, size_bytes, register in _transfers(machine, instruction, name, state):
+        for address, size_bytes, register in _transfers(machine, instruction, state):
             value = state.read(register)
             machine.store(address, size_bytes, value, state.name(register), state)
         _write_back(machine, instruction, name, state)
@@ -332,11 +332,9 @@ def _access(machine: Machine, instruction: Instruction, name: str, state: State)
         state.write(register, ANY, machine.fresh())
 
 
-def _loads(
-    machine: Machine, instruction: Instruction, name: str, state: State
-) -> dict[str, tuple[Value, object]]:
+def _loads(machine: Machine, instruction: Instruction, name: str, state: State) -> dict[str, tuple[Value, object]]:
     found = {}
-    for address, size_bytes, register in _transfers(machine, instruction, name, state):
+    for address, size_bytes, register in _transfers(machine, instruction, state):
         value, told = machine.load(address, size_bytes, state)
         if name.startswith("ldrs"):
             value = numbers.extended(value, 8 * size_bytes, is_signed=True)
@@ -344,9 +342,7 @@ def _loads(
     return found
 
 
-def _transfers(
-    machine: Machine, instruction: Instruction, name: str, state: State
-) -> list[tuple[Value, int, str]]:
+def _transfers(machine: Machine, instruction: Instruction, state: State) -> list[tuple[Value, int, str]]:
     """Address, size and register of each access."""
     (access,) = instruction.accesses
     operands = _operands(instruction)

@@ -69,6 +69,7 @@ class Coverage:
         leaving: nodes that the function may be left from.
         assumptions: rules that were used and rest on an assumption.
         open: ways out that nobody showed to lead where the graph says, for people.
+        escapes: whether a stack address may stand in memory.
     """
 
     instructions: dict[str, tuple[Instruction, ...]] = field(default_factory=dict)
@@ -76,6 +77,7 @@ class Coverage:
     leaving: set[str] = field(default_factory=set)
     assumptions: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
+    escapes: bool = False
 
 
 def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: State) -> Block:
@@ -100,7 +102,7 @@ def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: Stat
 
 
 def cover(
-    code: Code, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], arguments: Mapping[str, Value]
+    code: Code, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], arguments: Mapping[Place, Value]
 ) -> Coverage:
     """Check that ``graph`` covers the code and that ``invariants`` hold.
 
@@ -119,13 +121,12 @@ def cover(
         found = _covered(code, machine, graph, invariants)
         if machine.found_escape <= escapes:
             found.assumptions |= machine.used
+            found.escapes = escapes
             return found
     return found
 
 
-def _covered(
-    code: Code, machine: Machine, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]]
-) -> Coverage:
+def _covered(code: Code, machine: Machine, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]]) -> Coverage:
     found = Coverage()
     for node in graph.nodes:
         block = run_block(code, machine, graph, node, State(dict(invariants[node])))
@@ -188,7 +189,7 @@ def _take(found: Coverage, edge: Edge, state: State) -> None:
 
 
 def outside(state: State, said: Mapping[Place, Value]) -> Place | None:
-    """A place that holds something else in ``state`` than is ``said``; a register of which nothing is said, a number."""
+    """A place that holds something else in ``state`` than is ``said``; where nothing is said, a register is a number."""
     for place, value in said.items():
         if not within(state.read(place), value):
             return place

@@ -172,7 +172,7 @@ class Machine:
         return ANY if address.may_be_stack or self.escapes else TOP, self.fresh()
 
     def table(self, addresses: Value, size_bytes: int) -> list[int] | None:
-        """What stands in read-only memory at all of ``addresses``; None where they are too many, or not all read-only."""
+        """What stands in read-only memory at all of ``addresses``; None where they are too many or may be written."""
         if not addresses.is_number or addresses.count > MOST_TARGETS:
             return None
         found: list[int] = []
@@ -275,7 +275,7 @@ def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: b
 
 
 def _tighten(state: State, name: object, value: Value) -> None:
-    """Each place with the value called ``name`` holds ``value``, which is part of what it held where it was compared."""
+    """Each place with the value called ``name`` holds ``value``, which is part of what it held there."""
     for place in [p for p in state.values if state.name(p) == name]:
         state.values[place] = value
     if isinstance(name, str) and name not in state.names:

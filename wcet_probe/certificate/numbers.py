@@ -38,7 +38,7 @@ class Value:
     @property
     def may_be_stack(self) -> bool:
         """Whether it may be derived from the stack pointer."""
-        return self.base not in {"number", "link"}
+        return self.base in {"stack", "any"}
 
     @property
     def count(self) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-"""The text of a certificate as records, and the flow graph in it; the format stands in `docs/explanation/certificates.md`.
+"""The text of a certificate as records, and the flow graph in it; `docs/explanation/certificates.md` tells the format.
 
 Every line has the one form that it can have, and no number is longer than a proof needs, so that a text from anybody
 can be read.
@@ -41,7 +41,7 @@ _RECORDS = {
         "dual": rf"{_NAME} (-?[1-9][0-9]*(?:/[1-9][0-9]*)?)",
         "count": f"{_NAME} ([1-9][0-9]*)",
         "derivation": r"(\{.*\})",
-        "invariant": f"{_NAME} (r[0-9]+|lr|ctr|stack:-?[0-9]+) (number|stack|link|any) {_NATURAL} {_NATURAL} {_NATURAL}",
+        "invariant": f"{_NAME} (r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]*)) (number|stack|link|any)" + 3 * f" {_NATURAL}",
         "excluded": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)|leave)",
     }.items()
 }
@@ -63,7 +63,6 @@ def read_records(text: str) -> Records:
     Raises:
         VerificationError: a line is no record, or there is more of something than there can be.
     """
-    demand(isinstance(text, str), "a certificate is no text")
     demand(len(text) <= MOST_CHARACTERS, f"the certificate has more than {MOST_CHARACTERS >> 20} MiB")
     demand(text.count("\n") <= MOST_RECORDS, f"the certificate has more than {MOST_RECORDS:,} records")
     demand(text.count("\nnode ") <= MOST_NODES, f"the certificate has more than {MOST_NODES:,} nodes")
