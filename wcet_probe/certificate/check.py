@@ -18,8 +18,10 @@ from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.certificate.pairs import Pairs
 from wcet_probe.certificate.records import Edge, Graph, Records, demand, graph_of, invariants_of, read_records
+from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.told import Fact, Told, loop_extent, parameters_of
 from wcet_probe.certificate.walk import arriving_edges, natural_loop
+from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.target import Isa, Target
@@ -64,10 +66,12 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A bound that was checked: what it is, and all that was found of it."""
+    """A bound that was checked: what it is, all that was found of it, its graph and the code of each node."""
 
     bounds: tuple[CheckedBound, ...]
     findings: tuple[Finding, ...]
+    graph: Graph
+    code: Mapping[str, Sequence[Instruction]]
 
     @property
     def is_full(self) -> bool:
@@ -87,8 +91,17 @@ def check_bound(document: Json, binary: Binary) -> Checked:
     )
     name = binary.target.name
     demand(all(one.target == name for one in bounds), f"it is about another target than {name}")
+    try:
+        return _checked(document, binary, bounds)
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        raise VerificationError(
+            f"the result lacks what a verification needs or has it malformed: {error!r}."
+        ) from error
+
+
+def _checked(document: Json, binary: Binary, bounds: tuple[CheckedBound, ...]) -> Checked:
     check = _Check(document["bound"], binary, bounds)
-    return Checked(bounds, tuple(check.findings()))
+    return Checked(bounds, tuple(check.findings()), check.graph, check.code_of_nodes)
 
 
 class _Check:
@@ -120,6 +133,18 @@ class _Check:
             yield self._charged(records, graph, bound.unit)
         yield from self._limited()
         yield self._assumed()
+        shown = check_shown(self._section, self._graphs, self._records, self._coverage.instructions)
+        yield Finding("what is shown", OK, shown)
+
+    @property
+    def graph(self) -> Graph:
+        """The flow graph."""
+        return self._graph
+
+    @property
+    def code_of_nodes(self) -> Mapping[str, Sequence[Instruction]]:
+        """Instructions by node."""
+        return self._coverage.instructions
 
     # ------------------------------------------------------------------------------------------------------ parameters
 
