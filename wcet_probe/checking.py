@@ -109,7 +109,7 @@ def answer_findings(
         VerificationError: something is said otherwise.
     """
     document = result.document
-    plans = _plans(result, allocator, target)
+    plans = scenario_plans(result, allocator, target)
     plan = witness_plan(result, allocator, target)
     demand(document["command"] in _commands(result, allocator), "the command is not that of the question")
     told = (plan.state, tuple(plan.why), plan.driver or None, plan.driver_value)
@@ -124,7 +124,12 @@ def answer_findings(
     )
 
 
-def _plans(result: Recorded, allocator: Allocator, target: Target) -> Sequence[ScenarioPlan]:
+def scenario_plans(result: Recorded, allocator: Allocator, target: Target) -> Sequence[ScenarioPlan]:
+    """The candidate states of the scenario of ``result``, built again.
+
+    Raises:
+        VerificationError: there is no such scenario.
+    """
     line = target.dcache.line_bytes if target.dcache else None
     builders = family(result.allocator).builders
     demand(result.scenario in builders, f"{result.allocator} has no scenario {result.scenario}")
@@ -151,7 +156,9 @@ def _path(document: Json, checked: Checked | None) -> Finding:
     observed = document["observed"]
     runs, path = observed["runs"], observed["path"]
     total = sum(run["instructions"] * run["executions"] for run in runs)
-    demand(total == observed["instructions"], f"the runs have {total} instructions, {observed['instructions']} are told")
+    demand(
+        total == observed["instructions"], f"the runs have {total} instructions, {observed['instructions']} are told"
+    )
     if not observed["path_complete"]:
         return Finding("observed path", OPEN, "the result holds a part of it only")
     times = [0] * len(runs)

@@ -32,6 +32,9 @@ OK, OPEN = "ok", "not checked"
 _ALWAYS = ("no-interference", "timing-model")
 _CACHED = ("alignment",)
 _FACT_CONSTRAINT = re.compile(r"(fact|flow|infeasible):")
+_KINDS_OF_CONSTRAINTS = re.compile(
+    r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|total:.+|never:.+)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,8 +291,12 @@ class _Check:
             self._open_constraints.append(f"that the fact at {fact.where} speaks of the loop {name}: no source")
             return
         inside = natural_loop(ends[0].target, ends, arriving_edges(self._graph))
-        lines = {self._binary.image.lines.find(one.address) for node in inside for one in self._coverage.instructions[node]}
-        own = any(line and line[0] == extent.file and extent.first_line <= line[1] <= extent.last_line for line in lines)
+        lines = {
+            self._binary.image.lines.find(one.address) for node in inside for one in self._coverage.instructions[node]
+        }
+        own = any(
+            line and line[0] == extent.file and extent.first_line <= line[1] <= extent.last_line for line in lines
+        )
         demand(own, f"the fact at {fact.where} speaks of another loop than {name}")
         is_low = extent.has_test and loop["offset"] == 0 and loop["expression"] == fact.expression("max")
         demand(not is_low, f"the loop {name} tests once more than the fact at {fact.where} counts")
@@ -305,6 +312,7 @@ class _Check:
             elif relation == "<=" and self._excluded(factors, int(constant)):
                 shown += 1
             else:
+                self._known_kind(name)
                 others.append(name)
         if others:
             words = f"{len(others)} constraints that limit paths: {_shortened(others)}"
@@ -313,6 +321,16 @@ class _Check:
             yield Finding(f"constraints in {unit}", OK, f"{shown} pairs of edges exclude each other")
         if caches:
             yield Finding(f"limits of misses in {unit}", OPEN, f"{caches} constraints; none of them limits a path")
+
+    def _known_kind(self, name: str) -> None:
+        """A constraint that limits paths is of a kind that a rule of the analysis makes, or that a fact makes."""
+        demand(_KINDS_OF_CONSTRAINTS.fullmatch(name), f"nothing allows the constraint {name}, which limits paths")
+        kind, _, number_of = name.partition(":")
+        if kind in {"flow", "infeasible"}:
+            count = len(self._binary.told.of(kind))
+            demand(int(number_of.partition(".")[0]) < count, f"no fact makes the constraint {name}, which limits paths")
+        if kind == "fact":
+            demand(self._binary.told.of("loop"), f"no fact makes the constraint {name}, which limits paths")
 
     def _excluded(self, factors: Mapping[str, int], constant: int) -> bool:
         """Whether a constraint says of one or two edges that one execution, or one round of a loop, takes one at most."""
@@ -329,7 +347,9 @@ class _Check:
             if len(headers) != 1 or constant != 0:
                 return False
             (header,) = headers
-            into = {edge.name for edge in arriving.get(header, ())} | ({"enter"} if header == self._graph.entry else set())
+            into = {edge.name for edge in arriving.get(header, ())} | (
+                {"enter"} if header == self._graph.entry else set()
+            )
             if into != passes:
                 return False
         elif constant != 1:
@@ -357,7 +377,9 @@ class _Check:
             demand(used in listed, f"the assumption {used} is used and not listed")
         for name, statement in listed.items():
             self._check_statement(name, statement)
-        return Finding("assumptions", OK, f"the {len(self._used)} that the rules used are among the {len(listed)} listed")
+        return Finding(
+            "assumptions", OK, f"the {len(self._used)} that the rules used are among the {len(listed)} listed"
+        )
 
     def _check_statement(self, name: str, statement: str) -> None:
         kind, _, where = name.partition(" ")
@@ -370,7 +392,9 @@ class _Check:
             lemmas = {str(fact.content.get("id")): fact for fact in self._binary.told.of("lemma")}
             demand(where in lemmas, f"there is no lemma {where}")
             own = lemmas[where].content
-            demand(statement == f"{own.get('statement')}: {own.get('because')}", f"the lemma {where} says something else")
+            demand(
+                statement == f"{own.get('statement')}: {own.get('because')}", f"the lemma {where} says something else"
+            )
         if name == "timing-model":
             demand(f"targets/{self._binary.target.name}.toml" in statement, "the timing model is of another target")
 

@@ -112,17 +112,17 @@ def cover(
     symbol = code.image.symbols.get(graph.entry_function)
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
-    state = code.isa.entry_state()
-    state.values |= arguments
-    told = outside(state, invariants[graph.entry])
-    demand(told is None, f"what is said of {told} at the entry is not known of the caller")
     for escapes in (False, True):
         machine = Machine(code.image, escapes)
         found = _covered(code, machine, graph, invariants)
         if machine.found_escape <= escapes:
-            found.assumptions |= machine.used
-            found.escapes = escapes
-            return found
+            break
+    found.assumptions |= machine.used
+    found.escapes = machine.escapes
+    state = code.isa.entry_state()
+    state.values |= arguments
+    told = outside(state, invariants[graph.entry])
+    demand(told is None, f"what is said of {told} at the entry is not known of the caller")
     return found
 
 

@@ -33,6 +33,8 @@ class Pairs:
         The way out of the function, ``leave:NODE``, is an edge whose source is the node.
         """
         names = list(dict.fromkeys((first, second)))
+        if not all(one in self._edges or one.startswith("leave:") for one in names):
+            return False
         for one in names:
             if one in self._edges and self._edges[one].source in self._nodes_behind(one, header):
                 return False

@@ -38,8 +38,12 @@ ARITHMETIC_ONLY = "arithmetic only: the graph is the prover's word; give the bin
 @click.command(epilog=EPILOG)
 @click.argument("files", nargs=-1, required=True, metavar="RESULT.json...", type=click.Path(path_type=Path))
 @click.option("--image", type=click.Path(path_type=Path), metavar="FILE", help="The ELF file that they are about.")
-@click.option("--facts", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help="Of own firmware: its facts.")
-@click.option("--source", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="Of own firmware: sources.")
+@click.option(
+    "--facts", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help="Of own firmware: its facts."
+)
+@click.option(
+    "--source", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="Of own firmware: sources."
+)
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Of own firmware: change the target's caches.")
 def verify(
     *,
