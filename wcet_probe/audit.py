@@ -167,8 +167,8 @@ def _digest(pack: Pack, digest: str | None) -> str:
 def _schema(pack: Pack, name: str, found: list[Recorded]) -> str:
     """The results of the document ``name``, which are added to those ``found``, are as their format says."""
     content = pack.members[name]
-    results = recorded_results(name.removeprefix(f"{RESULTS}/").removesuffix(".json"), content)
     validate(parse_json(content))
+    results = recorded_results(name.removeprefix(f"{RESULTS}/").removesuffix(".json"), content)
     names = {result.name for result in found}
     demand(not names & {result.name for result in results}, f"two results have the name of one in {name}")
     found += results
