@@ -19,8 +19,9 @@ from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.certificate.pairs import Pairs
 from wcet_probe.certificate.records import Edge, Graph, Records, demand, graph_of, invariants_of, read_records
 from wcet_probe.certificate.shown import check_shown
+from wcet_probe.certificate.sums import Sums
 from wcet_probe.certificate.told import Fact, Told, loop_extent, parameters_of
-from wcet_probe.certificate.walk import arriving_edges, natural_loop
+from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
@@ -213,6 +214,14 @@ class _Check:
 
     def _limited(self) -> Iterator[Finding]:
         shown, told, open_loops = 0, 0, []
+        edges = {edge.name: edge for edge in self._graph.edges}
+        loops = [
+            (edges[back.split()[0]].target, entering.split(), back.split())
+            for _, _, entering, back in self._records[0]["loop"]
+        ]
+        self._sums = Sums(
+            self._code, self._graph, self._coverage.instructions, loops, self._binary.told, self._parameters
+        )
         where = {loop["name"]: loop for loop in self._section["loops"]}
         derived = [{loop["constraint"]: loop for loop in one.loops} for one in self._bounds]
         demand(all(one == derived[0] for one in derived), "the certificates derive their loop bounds differently")
@@ -290,20 +299,14 @@ class _Check:
         if extent is None:
             self._open_constraints.append(f"that the fact at {fact.where} speaks of the loop {name}: no source")
             return
-        inside = natural_loop(ends[0].target, ends, arriving_edges(self._graph))
-        lines = {
-            self._binary.image.lines.find(one.address) for node in inside for one in self._coverage.instructions[node]
-        }
-        own = any(
-            line and line[0] == extent.file and extent.first_line <= line[1] <= extent.last_line for line in lines
-        )
+        own = any(map(extent.owns, self._sums.loops[ends[0].target].lines))
         demand(own, f"the fact at {fact.where} speaks of another loop than {name}")
         is_low = extent.has_test and loop["offset"] == 0 and loop["expression"] == fact.expression("max")
         demand(not is_low, f"the loop {name} tests once more than the fact at {fact.where} counts")
 
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
         events = {name for name, _ in records["event"]}
-        shown, others = 0, list(self._open_constraints) if unit == self._bounds[0].unit else []
+        shown, told, others = 0, 0, list(self._open_constraints) if unit == self._bounds[0].unit else []
         caches = 0
         for name, relation, constant, terms in records["constraint"]:
             factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
@@ -312,18 +315,23 @@ class _Check:
             elif relation == "<=" and self._excluded(factors, int(constant)):
                 shown += 1
             else:
-                self._known_kind(name)
-                others.append(name)
+                fact = self._follows(name, factors, int(constant)) if relation == "<=" else None
+                if fact is None:
+                    others.append(name)
+                else:
+                    told += 1
+                    self._used[f"fact {fact.where}"] = None
         if others:
             words = f"{len(others)} constraints that limit paths: {_shortened(others)}"
             yield Finding(f"constraints in {unit}", OPEN, words)
-        elif shown:
-            yield Finding(f"constraints in {unit}", OK, f"{shown} pairs of edges exclude each other")
+        elif shown or told:
+            words = f"{shown} pairs of edges exclude each other, {told} follow from facts, which are assumptions"
+            yield Finding(f"constraints in {unit}", OK, words)
         if caches:
             yield Finding(f"limits of misses in {unit}", OPEN, f"{caches} constraints; none of them limits a path")
 
-    def _known_kind(self, name: str) -> None:
-        """A constraint that limits paths is of a kind that a rule of the analysis makes, or that a fact makes."""
+    def _follows(self, name: str, factors: Mapping[str, int], constant: int) -> Fact | None:
+        """The fact that a constraint follows from; it is of a kind that a rule of the analysis or a fact makes."""
         demand(_KINDS_OF_CONSTRAINTS.fullmatch(name), f"nothing allows the constraint {name}, which limits paths")
         kind, _, number_of = name.partition(":")
         if kind in {"flow", "infeasible"}:
@@ -331,6 +339,10 @@ class _Check:
             demand(int(number_of.partition(".")[0]) < count, f"no fact makes the constraint {name}, which limits paths")
         if kind == "fact":
             demand(self._binary.told.of("loop"), f"no fact makes the constraint {name}, which limits paths")
+        if kind not in {"fact", "flow", "infeasible"}:
+            return None
+        first, _, row = number_of.partition(".")
+        return self._sums.follows(kind, int(first), int(row or 0), factors, constant)
 
     def _excluded(self, factors: Mapping[str, int], constant: int) -> bool:
         """Whether a constraint says of one or two edges that one execution, or one round of a loop, takes one at most."""

@@ -110,45 +110,92 @@ def parameters_of(told: Told, given: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Lines of a source file; ``has_test`` tells whether a loop there may test once more than its body runs."""
+    """A source loop: its lines; ``inner`` are those of loops in it; ``has_test``: it may test once more than it runs."""
 
     file: str
     first_line: int
     last_line: int
     has_test: bool
+    inner: tuple[tuple[int, int], ...] = ()
+
+    def owns(self, line: tuple[str, int] | None) -> bool:
+        """Whether a line is of this loop, and of none in it."""
+        if line is None or line[0] != self.file or not self.first_line <= line[1] <= self.last_line:
+            return False
+        return not any(first <= line[1] <= last for first, last in self.inner)
 
 
-def loop_extent(told: Told, fact: Fact) -> Extent | None:
+def loop_extent(told: Told, fact: Fact, label: str | None = None, function: str | None = None) -> Extent | None:
     """The source loop that ``fact`` names by label or line; None where the sources do not tell.
 
-    A mark ``/* loop: NAME */`` stands before the loop, or behind its head on the same line.
+    A mark ``/* loop: NAME */`` stands before the loop, or behind its head on the same line. ``label`` and ``function``
+    name another loop than that of the fact.
     """
-    function, label, line = (fact.content.get(key) for key in ("function", "label", "line"))
-    for file, text in (told.sources or {}).items():
-        if fact.content.get("file") not in {None, file}:
-            continue
-        body = _function(text, str(function))
-        if body is None:
-            continue
-        start, end = body
+    label = label or fact.content.get("label")
+    line = fact.content.get("line") if label is None else None
+    for file, text, start, end in _bodies(told, fact, function):
+        plain = _blanked(text)
         if label is not None:
             mark = re.compile(rf"(?:/\*|//)\s*loop:\s*{re.escape(str(label))}\s*(?:\*/|\n)").search(text, start, end)
             if mark is None:
                 continue
             of_line = text.rfind("\n", 0, mark.start()) + 1
-            plain = _blanked(text)
-            keyword = re.compile(r"\b(for|while|do)\b").search(plain, of_line, end)
         elif line is not None:
-            plain = _blanked(text)
             of_line = _offset(text, int(line))
-            keyword = re.compile(r"\b(for|while|do)\b").search(plain, of_line, end)
         else:
             return None
+        keyword = _LOOP.search(plain, of_line, end)
         if keyword is not None:
             last = _statement_end(plain, keyword.start(), end)
+            inner = []
+            for other in _LOOP.finditer(plain, keyword.end(), last):
+                if not (other[0] == "while" and _ends_do(plain, other.start(), keyword.start())):
+                    inner.append((_line(text, other.start()), _line(text, _statement_end(plain, other.start(), last))))
             has_test = not _NO_TEST.match(plain, keyword.start())
-            return Extent(file, _line(text, min(keyword.start(), of_line)), _line(text, last), has_test)
+            first_line = _line(text, keyword.start())
+            # A loop in another on one line is told apart by nothing.
+            inner = [(first, end_line) for first, end_line in inner if first > first_line]
+            return Extent(file, first_line, _line(text, last), has_test, tuple(inner))
     return None
+
+
+def point_line(told: Told, fact: Fact, name: str, function: str) -> tuple[str, int] | None:
+    """File and line of the statement behind the mark ``/* point: NAME */``."""
+    for file, text, start, end in _bodies(told, fact, function):
+        mark = re.compile(rf"(?:/\*|//)\s*point:\s*{re.escape(name)}\s*(?:\*/|\n)").search(text, start, end)
+        if mark is not None:
+            plain = _blanked(text)
+            statement = re.compile(r"\S").search(plain, mark.end(), end)
+            return (file, _line(text, statement.start())) if statement else None
+    return None
+
+
+def function_lines(told: Told, fact: Fact) -> tuple[str, int, int] | None:
+    """File, first and last line of the function of ``fact``."""
+    for file, text, start, end in _bodies(told, fact, None):
+        return file, _line(text, start), _line(text, end)
+    return None
+
+
+def _bodies(told: Told, fact: Fact, function: str | None) -> Iterator[tuple[str, str, int, int]]:
+    """Files, texts, and where the function begins and ends in them."""
+    own = str(fact.content.get("function"))
+    for file, text in (told.sources or {}).items():
+        if function in {None, own} and fact.content.get("file") not in {None, file}:
+            continue
+        body = _function(text, function or own)
+        if body is not None:
+            yield file, text, *body
+
+
+_LOOP = re.compile(r"\b(for|while|do)\b")
+
+
+def _ends_do(plain: str, offset: int, first: int) -> bool:
+    """Whether the ``while`` at ``offset`` ends a ``do``."""
+    before = plain[first:offset].rstrip()
+    rest = plain[_matching(plain, plain.index("(", offset), "(", ")") + 1 :].lstrip()
+    return before.endswith("}") and rest.startswith(";")
 
 
 def _blanked(text: str) -> str:
