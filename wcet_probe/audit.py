@@ -109,8 +109,6 @@ def _result(
     yield (proof := _checked("certificates", name, lambda: _certificates(result)))
     if programs:
         yield _checked("code", name, lambda: _code(programs[0], result))
-        if not proof.error:
-            yield from _bound(programs[0], result)
     if programs and most_instructions and not proof.error:
         progress(f"replaying {subject}")
         yield (again := _checked("replay", subject, lambda: _replay(pack, programs[0], result, most_instructions)))
@@ -119,6 +117,8 @@ def _result(
             yield _checked("other candidates", name, lambda: _candidates(programs[0], result, most_instructions))
     else:
         yield Check("replay", subject, f"{OPEN}: it was not run")
+    if programs and not proof.error:
+        yield from _bound(programs[0], result)
 
 
 def _bound(program: Program, result: Recorded) -> Iterator[Check]:

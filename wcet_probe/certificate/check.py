@@ -20,7 +20,7 @@ from wcet_probe.certificate.pairs import Pairs
 from wcet_probe.certificate.records import Edge, Graph, Records, demand, graph_of, invariants_of, read_records
 from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.sums import Sums
-from wcet_probe.certificate.told import Fact, Told, loop_extent, parameters_of
+from wcet_probe.certificate.told import Extent, Fact, Told, loop_behind, loop_extent, parameters_of
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
@@ -262,7 +262,7 @@ class _Check:
         """The bound of a loop is that of the fact at the place that the result names."""
         where = listed["where"]
         if loop["origin"] == "pragma":
-            self._pragma(name, loop, where)
+            self._pragma(name, loop, where, back)
             return
         fact = self._binary.told.at(str(where))
         demand(fact is not None and fact.kind == "loop", f"no fact stands at {where}, which the loop {name} rests on")
@@ -273,8 +273,8 @@ class _Check:
         self._check_binding(name, fact, loop, back)
         self._used[f"fact {where}"] = None
 
-    def _pragma(self, name: str, loop: Json, where: object) -> None:
-        """A pragma stands in a source, one line of which is the claim."""
+    def _pragma(self, name: str, loop: Json, where: object, back: list[str]) -> None:
+        """A pragma stands in a source, before the loop that it bounds."""
         file, _, line = str(where).rpartition(":")
         text = (self._binary.told.sources or {}).get(file)
         demand(text is not None and line.isdigit(), f"the source of the pragma at {where} is not there")
@@ -282,6 +282,10 @@ class _Check:
         row = lines[int(line) - 1] if 0 < int(line) <= len(lines) else ""
         found = re.search(r"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b", row)
         demand(found and found[2] == loop["expression"], f"no pragma at {where} bounds the loop {name} so")
+        extent = loop_behind(self._binary.told, file, int(line))
+        demand(extent is not None, f"no loop stands behind the pragma at {where}")
+        assert extent is not None  # noqa: S101  (told above)
+        self._check_extent(name, f"the pragma at {where}", extent, loop, back)
         self._used[f"pragma {where}"] = None
 
     def _check_binding(self, name: str, fact: Fact, loop: Json, back: list[str]) -> None:
@@ -299,10 +303,14 @@ class _Check:
         if extent is None:
             self._open_constraints.append(f"that the fact at {fact.where} speaks of the loop {name}: no source")
             return
-        own = any(map(extent.owns, self._sums.loops[ends[0].target].lines))
-        demand(own, f"the fact at {fact.where} speaks of another loop than {name}")
-        is_low = extent.has_test and loop["offset"] == 0 and loop["expression"] == fact.expression("max")
-        demand(not is_low, f"the loop {name} tests once more than the fact at {fact.where} counts")
+        self._check_extent(name, f"the fact at {fact.where}", extent, loop, back)
+
+    def _check_extent(self, name: str, told: str, extent: Extent, loop: Json, back: list[str]) -> None:
+        """A loop has code of the source loop that is told of, and may test once more than that runs."""
+        header = next(edge.target for edge in self._graph.edges if edge.name == back[0])
+        own = any(map(extent.owns, self._sums.loops[header].lines))
+        demand(own, f"{told} speaks of another loop than {name}")
+        demand(loop["offset"] or not extent.has_test, f"the loop {name} tests once more than {told} counts")
 
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
         events = {name for name, _ in records["event"]}

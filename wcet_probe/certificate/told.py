@@ -144,19 +144,34 @@ def loop_extent(told: Told, fact: Fact, label: str | None = None, function: str 
             of_line = _offset(text, int(line))
         else:
             return None
-        keyword = _LOOP.search(plain, of_line, end)
-        if keyword is not None:
-            last = _statement_end(plain, keyword.start(), end)
-            inner = []
-            for other in _LOOP.finditer(plain, keyword.end(), last):
-                if not (other[0] == "while" and _ends_do(plain, other.start(), keyword.start())):
-                    inner.append((_line(text, other.start()), _line(text, _statement_end(plain, other.start(), last))))
-            has_test = not _NO_TEST.match(plain, keyword.start())
-            first_line = _line(text, keyword.start())
-            # A loop in another on one line is told apart by nothing.
-            inner = [(first, end_line) for first, end_line in inner if first > first_line]
-            return Extent(file, first_line, _line(text, last), has_test, tuple(inner))
+        found = _extent(file, text, plain, of_line, end)
+        if found is not None:
+            return found
     return None
+
+
+def loop_behind(told: Told, file: str, line: int) -> Extent | None:
+    """The first loop that begins on or behind a line of a source."""
+    text = (told.sources or {}).get(file)
+    return None if text is None else _extent(file, text, _blanked(text), _offset(text, line), len(text))
+
+
+def _extent(file: str, text: str, plain: str, start: int, end: int) -> Extent | None:
+    """The first loop that begins behind ``start``."""
+    keyword = _LOOP.search(plain, start, end)
+    if keyword is None:
+        return None
+    last = _statement_end(plain, keyword.start(), end)
+    first_line = _line(text, keyword.start())
+    inner = [
+        (_line(text, other.start()), _line(text, _statement_end(plain, other.start(), last)))
+        for other in _LOOP.finditer(plain, keyword.end(), last)
+        if not (other[0] == "while" and _ends_do(plain, other.start(), keyword.start()))
+    ]
+    # A loop in another on one line is told apart by nothing.
+    inner = [(first, end_line) for first, end_line in inner if first > first_line]
+    has_test = not _NO_TEST.match(plain, keyword.start())
+    return Extent(file, first_line, _line(text, last), has_test, tuple(inner))
 
 
 def point_line(told: Told, fact: Fact, name: str, function: str) -> tuple[str, int] | None:
