@@ -1,13 +1,13 @@
-"""The independent checker of bounds: exact arithmetic, standard library only, nothing of the analyzer or of a solver.
+# SPDX-License-Identifier: 0BSD
+"""The arithmetic of certificates: exact, standard library only, nothing of the analyzer or of a solver.
 
 From the text of a certificate (its records: `wcet_probe/analyzer/certificate.py`) it builds the linear program of the
 flow graph again: what flows into a node flows out of it, and loop bounds limit back edges. If the dual vector is
 feasible, its value bounds every solution (weak duality), so also every path through the graph. It also computes the
 loop bounds again from what was found or declared about the loops.
 
-What is taken as given: that the graph and its costs are those of the image, that the invariants hold, that counters
-start, step and end as the derivations say, that declared flow facts hold, and the constraints without a derivation
-(`CheckedBound.given`).
+Here the graph is the prover's word, and so are invariants, counters and constraints (`CheckedBound.given`).
+`wcet_probe.certificate.check` holds them against the binary.
 """
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: 0BSD
 """The part of the checker that computes loop bounds again: standard library only, nothing of the analyzer.
 
 What a derivation says is told in `wcet_probe/analyzer/certificate.py`.

@@ -77,12 +77,13 @@ def lower_loop(draw, problem, derivations, followed):
     loops = tuple(replace(one, max_back_edges=most) if one is victim else one for one in problem.loops)
     lower = []
     for one in derivations:
-        if one.loop == victim.name and one.constraint == f"loop:{victim.name}":
-            if one.origin == "proved":
-                one = replace(one, initial_low=0, initial_high=most, step=-1, comparison=">", max_header=most + 1)
-            else:
-                one = replace(one, expression=str(most + 1), max_header=most + 1, offset=0)
-        lower.append(one)
+        if one.loop != victim.name or one.constraint != f"loop:{victim.name}":
+            lower.append(one)
+        elif one.origin == "proved":
+            counter = {"initial_low": 0, "initial_high": most, "step": -1, "comparison": ">"}
+            lower.append(replace(one, **counter, max_header=most + 1))
+        else:
+            lower.append(replace(one, expression=str(most + 1), max_header=most + 1, offset=0))
     return replace(problem, loops=loops), lower, followed
 
 

@@ -211,7 +211,7 @@ def write(folder, document):
     return file
 
 
-def test_verify_prints_a_line_for_each_certificate(run, firmware, document, tmp_path):
+def test_verify_prints_a_line_for_each_certificate(run, document, tmp_path):
     code, out, err = run("verify", write(tmp_path, document))
     assert (code, err) == (6, "")
     bound, image = document["bound"], document["image"]["sha256"][:16]

@@ -77,9 +77,9 @@ def mnemonic(instruction: Instruction) -> tuple[str, bool, str | None]:
     if name == "it" or re.fullmatch("it[te]{0,3}", name):
         return "it", False, None
     condition = None
-    if name not in {"bl", "b", "blx", "bx"} or predicated:
-        if (predicated or instruction.control is Control.CONDITIONAL_BRANCH) and name[-2:] in _CONDITIONS:
-            name, condition = name[:-2], name[-2:]
+    is_conditional = predicated or instruction.control is Control.CONDITIONAL_BRANCH
+    if is_conditional and (name not in {"bl", "b", "blx", "bx"} or predicated) and name[-2:] in _CONDITIONS:
+        name, condition = name[:-2], name[-2:]
     if predicated and condition is None:
         return name, False, "?"
     if name not in _KNOWN and name.endswith("s") and name[:-1] in _WITH_FLAGS:

@@ -17,7 +17,7 @@ from wcet_probe.certificate.coverage import Code, Coverage, cover
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.certificate.pairs import Pairs
-from wcet_probe.certificate.records import Edge, Graph, Records, demand, graph_of, invariants_of, read_records
+from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
 from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.sums import Sums
 from wcet_probe.certificate.told import Extent, Fact, Told, loop_behind, loop_extent, parameters_of
@@ -349,8 +349,7 @@ class _Check:
             demand(self._binary.told.of("loop"), f"no fact makes the constraint {name}, which limits paths")
         if kind not in {"fact", "flow", "infeasible"}:
             return None
-        first, _, row = number_of.partition(".")
-        return self._sums.follows(kind, int(first), int(row or 0), factors, constant)
+        return self._sums.follows(kind, int(number_of.partition(".")[0]), factors, constant)
 
     def _excluded(self, factors: Mapping[str, int], constant: int) -> bool:
         """Whether a constraint says of one or two edges that one execution, or one round of a loop, takes one at most."""

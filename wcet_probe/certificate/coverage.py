@@ -189,7 +189,7 @@ def _take(found: Coverage, edge: Edge, state: State) -> None:
 
 
 def outside(state: State, said: Mapping[Place, Value]) -> Place | None:
-    """A place that holds something else in ``state`` than is ``said``; where nothing is said, a register is a number."""
+    """A place that holds something else in ``state`` than is ``said``; where nothing is said, a register a number."""
     for place, value in said.items():
         if not within(state.read(place), value):
             return place

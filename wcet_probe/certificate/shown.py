@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-"""What a result shows of its bound, computed again from the certificate: the worst path, blocks and edges; and is a path
-that was observed one of the graph?
-"""
+"""What a result shows of its bound, computed again from the certificate; and is an observed path one of the graph?"""
 
 from __future__ import annotations
 

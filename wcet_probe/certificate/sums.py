@@ -52,16 +52,16 @@ class Sums:
         self.loops = {header: self._loop(header, entering, back, loops) for header, entering, back in loops}
         self._contexts_hold: bool | None = None
 
-    def follows(self, kind: str, number: int, row: int, factors: Mapping[str, int], constant: int) -> Fact | None:
+    def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> Fact | None:
         """The fact that the constraint ``sum of factors <= constant`` follows from; None where none is found."""
         for fact in self._told.of("loop") if kind == "fact" else self._told.of(kind)[number : number + 1]:
-            for allowed, least in self._of(kind, fact, row):
+            for allowed, least in self._of(kind, fact):
                 names = {*allowed, *factors}
                 if constant >= least and all(factors.get(name, 0) <= allowed.get(name, 0) for name in names):
                     return fact
         return None
 
-    def _of(self, kind: str, fact: Fact, row: int) -> list[tuple[Factors, int]]:
+    def _of(self, kind: str, fact: Fact) -> list[tuple[Factors, int]]:
         """What follows from ``fact``: factors and constant."""
         if kind == "infeasible":
             return self._never(fact)
@@ -105,19 +105,20 @@ class Sums:
         return symbol.name if symbol else ""
 
     def _surely_once(self, line: tuple[str, int], *, tests: bool) -> set[str]:
-        """Nodes each execution of which is one of the place: one in each function, or tests that do not follow another."""
+        """Nodes each execution of which is one of the place: one in a function, or tests that follow no other."""
         nodes = [node for node in self._nodes_at(line) if not self._may_be_skipped(node, line)]
         by_function: dict[str, dict[int, list[str]]] = {}
         for node in nodes:
             by_function.setdefault(self._function(node), {}).setdefault(self._graph.nodes[node][0], []).append(node)
         found: set[str] = set()
-        for places in by_function.values():
+        for everywhere in by_function.values():
+            places = everywhere
             if len(places) > 1 or tests:
                 places = {
                     address: own
-                    for address, own in places.items()
+                    for address, own in everywhere.items()
                     if all(self._is_test(self._instructions[node][-1], line) for node in own)
-                }  # fmt: skip
+                }
             own = [node for group in places.values() for node in group]
             if len(places) == 1 or not self._follow_each_other(own):
                 found |= set(own)
@@ -253,7 +254,7 @@ class Sums:
         if total is None or extent is None or "within" in fact.content:
             return []
         own = {loop.header: 1 for loop in self.loops.values() if any(map(extent.owns, loop.lines))}
-        entries = {header: -1 for header in own} if extent.has_test else {}
+        entries = dict.fromkeys(own, -1) if extent.has_test else {}
         return [(self._on_edges(own, entries, inside=None), value_of(total, self._parameters))]
 
 

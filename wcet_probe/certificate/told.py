@@ -136,7 +136,7 @@ def loop_extent(told: Told, fact: Fact, label: str | None = None, function: str 
     for file, text, start, end in _bodies(told, fact, function):
         plain = _blanked(text)
         if label is not None:
-            mark = re.compile(rf"(?:/\*|//)\s*loop:\s*{re.escape(str(label))}\s*(?:\*/|\n)").search(text, start, end)
+            mark = _mark("loop", str(label)).search(text, start, end)
             if mark is None:
                 continue
             of_line = text.rfind("\n", 0, mark.start()) + 1
@@ -177,12 +177,16 @@ def _extent(file: str, text: str, plain: str, start: int, end: int) -> Extent | 
 def point_line(told: Told, fact: Fact, name: str, function: str) -> tuple[str, int] | None:
     """File and line of the statement behind the mark ``/* point: NAME */``."""
     for file, text, start, end in _bodies(told, fact, function):
-        mark = re.compile(rf"(?:/\*|//)\s*point:\s*{re.escape(name)}\s*(?:\*/|\n)").search(text, start, end)
+        mark = _mark("point", name).search(text, start, end)
         if mark is not None:
             plain = _blanked(text)
             statement = re.compile(r"\S").search(plain, mark.end(), end)
             return (file, _line(text, statement.start())) if statement else None
     return None
+
+
+def _mark(kind: str, name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:/\*|//)\s*{kind}:\s*{re.escape(name)}\s*(?:\*/|\n)")
 
 
 def function_lines(told: Told, fact: Fact) -> tuple[str, int, int] | None:
