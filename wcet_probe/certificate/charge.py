@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wcet_probe.certificate.coverage import Code
 from wcet_probe.model.instruction import AccessKind, Control, Instruction, InstructionCost
 from wcet_probe.model.target import Target
 
@@ -34,17 +33,17 @@ def edge_cost(instruction: Instruction, target_address: int | None, costs: Costs
     return cost.taken_cycles if instruction.control is Control.CONDITIONAL_BRANCH else 0
 
 
-def is_complete(target: Target, unit: str) -> bool:
-    """Whether nothing but what is charged here can cost: no cache is there."""
-    return unit == "instructions" or (target.icache is None and target.dcache is None)
-
-
-def checked_components(target: Target, unit: str) -> tuple[str, ...]:
-    """What of a cost in ``unit`` is not charged here, in words."""
-    if is_complete(target, unit):
+def not_charged(target: Target, unit: str) -> tuple[str, ...]:
+    """What of a cost in ``unit`` is not charged here, in words; nothing where there is no cache and one memory."""
+    if unit == "instructions":
         return ()
-    named = [(target.icache, "misses of fetches"), (target.dcache, "waiting for data, misses and write-backs")]
-    return tuple(words for cache, words in named if cache is not None)
+    slower = any(region.read_cycles.value or region.write_cycles.value for region in target.memory.regions)
+    parts = (
+        (target.icache is not None, "misses of fetches"),
+        (target.dcache is not None, "waiting for data, misses and write-backs"),
+        (slower and target.dcache is None, "waiting for uncached regions"),
+    )
+    return tuple(words for is_there, words in parts if is_there)
 
 
 def _cycles(instruction: Instruction, cost: InstructionCost) -> int:
@@ -72,9 +71,3 @@ def _is_predicated(instruction: Instruction) -> bool:
 
 def _may_fall_through(instruction: Instruction) -> bool:
     return instruction.control is Control.INDIRECT and _is_predicated(instruction)
-
-
-def region_note(code: Code, target: Target) -> str | None:
-    """What is not checked where memory has regions of its own cost."""
-    slower = [one for one in target.memory.regions if max(one.read_cycles.value, one.write_cycles.value) > 0]
-    return f"waiting for the regions {', '.join(one.name for one in slower)}" if slower and code else None

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.certificate.charge import checked_components, edge_cost, node_cost
+from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Code, Coverage, cover
 from wcet_probe.certificate.machine import Place
@@ -133,8 +133,8 @@ class _Check:
         yield Finding("arithmetic", OK, f"the dual of each linear program proves at most {units}")
         yield self._checked_parameters()
         yield self._covered()
-        for records, graph, bound in zip(self._records, self._graphs, self._bounds, strict=True):
-            yield self._charged(records, graph, bound.unit)
+        for graph, bound in zip(self._graphs, self._bounds, strict=True):
+            yield self._charged(graph, bound.unit)
         yield from self._limited()
         yield self._assumed()
         shown = check_shown(self._section, self._graphs, self._records, self._coverage.instructions)
@@ -173,10 +173,10 @@ class _Check:
             return Finding("graph", OPEN, _shortened(self._coverage.open))
         return Finding("graph", OK, f"covers the code of the image, by inductive invariants: {count}")
 
-    def _arguments(self) -> dict[str, Value]:
+    def _arguments(self) -> dict[Place, Value]:
         """What facts say of registers at entry."""
         first = 3 if self._binary.image.isa is Isa.POWERPC else 0
-        found: dict[str, Value] = {}
+        found: dict[Place, Value] = {}
         for fact in self._binary.told.of("argument"):
             if fact.content.get("function") == self._graph.entry_function:
                 index = fact.content.get("index")
@@ -189,7 +189,7 @@ class _Check:
 
     # ----------------------------------------------------------------------------------------------------------- costs
 
-    def _charged(self, records: Records, graph: Graph, unit: str) -> Finding:
+    def _charged(self, graph: Graph, unit: str) -> Finding:
         target = self._binary.target
         for node, (_, cost) in graph.nodes.items():
             least = node_cost(self._coverage.instructions[node], self._costs, target, unit)
@@ -199,9 +199,7 @@ class _Check:
                 self._charge_edge(edge.name, edge.source, graph.nodes[edge.target][0], edge.cost, unit)
         for node, cost in graph.exits.items():
             self._charge_edge(f"leaving {node}", node, None, cost, unit)
-        for name, cost in records["event"]:
-            demand(int(cost) >= 0, f"the event {name} costs less than nothing")
-        missing = checked_components(target, unit)
+        missing = not_charged(target, unit)
         if missing:
             return Finding(f"costs in {unit}", OPEN, f"instructions are charged; not checked: {' and '.join(missing)}")
         return Finding(f"costs in {unit}", OK, "each node and edge charges what the target's table asks for")
@@ -352,7 +350,7 @@ class _Check:
         return self._sums.follows(kind, int(number_of.partition(".")[0]), factors, constant)
 
     def _excluded(self, factors: Mapping[str, int], constant: int) -> bool:
-        """Whether a constraint says of one or two edges that one execution, or one round of a loop, takes one at most."""
+        """Whether a constraint says of one or two edges that a call, or a round of a loop, takes one at most."""
         taken = [name for name, factor in factors.items() if factor == 1]
         passes = {name for name, factor in factors.items() if factor == -1}
         if len(taken) not in {1, 2} or len(taken) + len(passes) != len(factors):

@@ -112,11 +112,11 @@ def cover(
     symbol = code.image.symbols.get(graph.entry_function)
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
-    for escapes in (False, True):
-        machine = Machine(code.image, escapes)
+    machine = Machine(code.image)
+    found = _covered(code, machine, graph, invariants)
+    if machine.found_escape:
+        machine = Machine(code.image, escapes=True)
         found = _covered(code, machine, graph, invariants)
-        if machine.found_escape <= escapes:
-            break
     found.assumptions |= machine.used
     found.escapes = machine.escapes
     state = code.isa.entry_state()

@@ -110,7 +110,7 @@ def parameters_of(told: Told, given: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """A source loop: its lines; ``inner`` are those of loops in it; ``has_test``: it may test once more than it runs."""
+    """A source loop: its lines, those of loops in it, and whether it may test once more than its body runs."""
 
     file: str
     first_line: int
