@@ -7,8 +7,8 @@ import json
 from collections import defaultdict
 from dataclasses import replace
 
-from wcet_probe.analyzer.certificate import LoopDerivation, certificate
-from wcet_probe.analyzer.ipet import (
+from wcet_probe.analyzer.ipet.certificate import LoopDerivation, certificate
+from wcet_probe.analyzer.ipet.flow_system import (
     Constraint,
     FlowEdge,
     FlowEvent,
@@ -18,7 +18,7 @@ from wcet_probe.analyzer.ipet import (
     flow_system,
     solve,
 )
-from wcet_probe.verify import bound_digest
+from wcet_probe.certificate.verify import bound_digest
 
 
 def sealed(document):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from unittest import mock
 
 from tests.certificate.forgeries import sealed, solved_again, without_edges
-from wcet_probe.analyzer.ipet import Constraint
+from wcet_probe.analyzer.ipet.flow_system import Constraint
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.errors import AnalysisError, VerificationError
 

@@ -10,14 +10,14 @@ import pytest
 from tests.certificate.forgeries import sealed, solved_again, without_edges
 from tests.results import result as result_of
 from tests.support import images_dir
-from wcet_probe.analyzer.ipet import Constraint
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.analyzer.ipet.flow_system import Constraint
+from wcet_probe.build.compilation import build_image
+from wcet_probe.build.program import load_program
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.checking import allocator_binary, check_file_result
+from wcet_probe.certificate.verify import verify_result
+from wcet_probe.evidence.checking import allocator_binary, check_file_result
 from wcet_probe.errors import VerificationError
-from wcet_probe.program import load_program
-from wcet_probe.verify import verify_result
 
 CASES = {"tlsf": "cortex-m4", "first-fit": "mpc603e"}
 

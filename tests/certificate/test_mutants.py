@@ -8,10 +8,10 @@ import pytest
 from tests.certificate.mutants import OPERATORS, verdict_of
 from tests.results import result as result_of
 from tests.support import images_dir
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.build.program import load_program
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.checking import allocator_binary
-from wcet_probe.program import load_program
+from wcet_probe.evidence.checking import allocator_binary
 
 SPECIMENS = ("tlsf", "djgpp-quarters", "first-fit", "kingsley", "buddy-binary")
 HEAP_BYTES = 8192

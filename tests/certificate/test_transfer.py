@@ -8,9 +8,9 @@ import pytest
 from tests import random_programs
 from tests.kernel_suite import KERNELS, guest, prepare
 from tests.support import TARGETS, guest_of
-from wcet_probe.analyzer.concrete import interpret_call
-from wcet_probe.analyzer.lift import Lifter, code_reader
-from wcet_probe.catalog import load_target
+from wcet_probe.analyzer.pcode.interpreter import interpret_call
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import arm, powerpc
 from wcet_probe.certificate.machine import Machine, State
 from wcet_probe.certificate.numbers import WORD, Value, number

@@ -30,14 +30,14 @@ def importers(module: str) -> set[str]:
 @pytest.mark.parametrize(
     ("module", "file"),
     [
-        ("capstone", "wcet_probe/decode.py"),
-        ("elftools", "wcet_probe/image.py"),
-        ("highspy", "analyzer/solver.py"),
-        ("networkx", "analyzer/forest.py"),
+        ("capstone", "wcet_probe/isa/decode.py"),
+        ("elftools", "wcet_probe/build/image.py"),
+        ("highspy", "analyzer/ipet/solver.py"),
+        ("networkx", "analyzer/graph/loop_forest.py"),
         ("platformdirs", "wcet_probe/config.py"),
-        ("pypcode", "analyzer/lift.py"),
-        ("tree_sitter", "analyzer/source_loops.py"),
-        ("tree_sitter_c", "analyzer/source_loops.py"),
+        ("pypcode", "analyzer/pcode/lift.py"),
+        ("tree_sitter", "analyzer/facts/source_loops.py"),
+        ("tree_sitter_c", "analyzer/facts/source_loops.py"),
         ("unicorn", "emu/engine.py"),
     ],
 )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Code, Coverage, cover
+from wcet_probe.certificate.loops import Json, value_of
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.certificate.pairs import Pairs
@@ -21,13 +22,12 @@ from wcet_probe.certificate.records import Graph, Records, demand, graph_of, inv
 from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.sums import Sums
 from wcet_probe.certificate.told import Extent, Fact, Told, loop_behind, loop_extent, parameters_of
+from wcet_probe.certificate.verify import CheckedBound, verify_result
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.target import Isa, Target
-from wcet_probe.verify import CheckedBound, verify_result
-from wcet_probe.verify_loops import Json, value_of
 
 OK, OPEN = "ok", "not checked"
 _ALWAYS = ("no-interference", "timing-model")

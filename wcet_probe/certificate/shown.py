@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from wcet_probe.certificate.loops import Json
 from wcet_probe.certificate.records import Graph, Records, demand
 from wcet_probe.model.instruction import Instruction
-from wcet_probe.verify_loops import Json
 
 Instructions = Mapping[str, Sequence[Instruction]]
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.certificate.coverage import Code
+from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.told import Fact, Told, function_lines, loop_extent, point_line
 from wcet_probe.certificate.walk import arriving_edges, natural_loop
 from wcet_probe.model.instruction import Control, Instruction
-from wcet_probe.verify_loops import value_of
 
 _TERM = re.compile(r"(branch|loop|point) (?:(\w+):)?([\w.-]+)")
 

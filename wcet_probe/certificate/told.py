@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.records import demand
 from wcet_probe.errors import VerificationError
-from wcet_probe.verify_loops import value_of
 
 _KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "pointer", "recursion", "word")
 _LEXEMES = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)

@@ -39,10 +39,10 @@ def audit(*, file: Path, digest: str | None, no_replay: bool, budget: int | None
     measured call once more on it, with the operations in the pack. Each line is ok, FAILED or not checked. Nothing is
     extracted.
     """
-    from wcet_probe.audit import MOST_INSTRUCTIONS, OPEN
-    from wcet_probe.audit import audit as audited
-    from wcet_probe.evidence import read_pack_file
-    from wcet_probe.reports.terminal import render_table
+    from wcet_probe.evidence.audit import MOST_INSTRUCTIONS, OPEN
+    from wcet_probe.evidence.audit import audit as audited
+    from wcet_probe.evidence.container import read_pack_file
+    from wcet_probe.reports.screens.terminal import render_table
 
     data = read_pack_file(file)
     with streams.progress(quiet=quiet, verbose=verbose) as tell:

@@ -12,12 +12,12 @@ from typing import Any
 
 import click
 
+from wcet_probe.ci.result_files import refusing_damage
 from wcet_probe.cli import completion, streams
 from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
-from wcet_probe.result_files import refusing_damage
 from wcet_probe.sizes import parse_size
 
 Document = dict[str, Any]
@@ -138,10 +138,10 @@ def replay(
     verbose: bool,
 ) -> int:
     """Count a workload operation by operation: the set-up of a scenario, then its measured call."""
-    from wcet_probe.catalog import load_allocator
-    from wcet_probe.probe import ProbeRequest
-    from wcet_probe.replay import replay as run
-    from wcet_probe.reports.replay import render_replay, replay_document
+    from wcet_probe.answer.probe import ProbeRequest
+    from wcet_probe.answer.replay import replay as run
+    from wcet_probe.catalog.lookup import load_allocator
+    from wcet_probe.reports.screens.replay import render_replay, replay_document
 
     config = load_config(Path.cwd())
     request = ProbeRequest(
@@ -166,7 +166,7 @@ def replay(
 
 def _drawn(kind: _Kind, documents: Sequence[Document], function: str | None) -> str | None:
     from wcet_probe.reports import pictures
-    from wcet_probe.reports.replay import replay_samples
+    from wcet_probe.reports.screens.replay import replay_samples
 
     draw: Callable[..., str | None] = getattr(pictures, kind.name.replace("-", "_"))
     if kind.takes == "results":
@@ -194,7 +194,7 @@ def _document(file: Path) -> Document:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{file} is no JSON; give it what --json printed.") from error
     if isinstance(document, dict) and document.get("format") in _READABLE and document.get("version") == 1:
-        from wcet_probe.reports.schema import FORMATS, validate
+        from wcet_probe.reports.formats.schema import FORMATS, validate
 
         if document["format"] in FORMATS:
             validate(document)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wcet_probe.ci.result_files import read_documents
 from wcet_probe.cli import streams
 from wcet_probe.errors import ExitCode, UsageError, VerificationError
-from wcet_probe.result_files import read_documents
 
 if TYPE_CHECKING:
     from wcet_probe.certificate.check import Finding
-    from wcet_probe.verify import CheckedBound
+    from wcet_probe.certificate.verify import CheckedBound
 
 _DIGITS_SHOWN = 16
 EPILOG = """\b
@@ -65,7 +65,7 @@ def verify(
 
 
 def _arithmetic(files: Sequence[Path]) -> int:
-    from wcet_probe.reports.terminal import render_table
+    from wcet_probe.reports.screens.terminal import render_table
 
     checked = [one for file in files for one in _checked(file)]
     titles = ("entry", "target", "proved: at most", "", "image", "loops", "given")
@@ -81,7 +81,7 @@ def _row(one: CheckedBound) -> tuple[object, ...]:
 
 def _checked(file: Path) -> Iterator[CheckedBound]:
     """What the certificates of ``file`` prove."""
-    from wcet_probe.verify import verify_result, verify_slack
+    from wcet_probe.certificate.verify import verify_result, verify_slack
 
     for result in _documents(file):
         try:
@@ -102,7 +102,7 @@ def _documents(file: Path) -> Iterator[dict[str, Any]]:
 
 def _full(files: Sequence[Path], image: Path, **options: Any) -> int:  # noqa: ANN401  (as the checker takes them)
     from wcet_probe.certificate.trusted import TRUSTED
-    from wcet_probe.reports.terminal import render_table
+    from wcet_probe.reports.screens.terminal import render_table
 
     elf = _bytes(image)
     rows: list[tuple[str, str, str]] = []
@@ -116,9 +116,9 @@ def _full(files: Sequence[Path], image: Path, **options: Any) -> int:  # noqa: A
 
 
 def _findings(file: Path, result: dict[str, Any], elf: bytes, **options: Any) -> Sequence[Finding]:  # noqa: ANN401
-    from wcet_probe.checking import check_file_result
-    from wcet_probe.reports.schema import validate
-    from wcet_probe.verify import verify_slack
+    from wcet_probe.certificate.verify import verify_slack
+    from wcet_probe.evidence.checking import check_file_result
+    from wcet_probe.reports.formats.schema import validate
 
     try:
         validate(result)
