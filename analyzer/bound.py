@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wcet_probe.analyzer.ipet.checkable import checkable
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
 from wcet_probe.analyzer.domains import strided
@@ -23,6 +22,7 @@ from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.ipet.certificate import certificate
+from wcet_probe.analyzer.ipet.checkable import checkable
 from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
 from wcet_probe.analyzer.ipet.flow_problem import Limit, Subject, Unit, edge_name, flow_problem, point_name
 from wcet_probe.analyzer.ipet.flow_system import ENTER, FlowEvent, FlowProblem, Solution, flow_system, leave, solve
@@ -135,7 +135,7 @@ class Prepared:
             AnalysisError: loops without a bound.
             UsageError: a flow fact is wrong.
 
-        *Soundness:* as said of `loop_bounds` and `flow_facts`.
+        *Soundness:* as said of `loops.bounds` and `facts.flow`.
         """
         facts, values = self.request.facts, self.values
         parameters = parameter_values(facts, given)
@@ -152,7 +152,7 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
         AnalysisError: what is to be executed is not known.
         UsageError: there is no such function, or a flow fact is wrong.
 
-    *Soundness:* as said of `values` and `conflicts`.
+    *Soundness:* as said of `values` and `infeasible_pairs`.
     """
     progress(f"following the values of {request.entry}")
     parameters = parameter_values(request.facts, request.parameters)
@@ -300,7 +300,7 @@ class Bounded:
     def solved(self, unit: Unit) -> Solved:
         """The flow problem in ``unit`` and its solution.
 
-        *Soundness:* as said of `flow_graph`, `costs` and `ipet`.
+        *Soundness:* as said of `flow_problem`, `costs` and `flow_system`.
         """
         costs = cost_table(self.request.instructions, self.request.costs)
         events, limits = self._shared_misses() if unit == "cycles" else ((), ())

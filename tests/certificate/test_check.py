@@ -16,8 +16,8 @@ from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.verify import verify_result
-from wcet_probe.evidence.checking import allocator_binary, check_file_result
 from wcet_probe.errors import VerificationError
+from wcet_probe.evidence.checking import allocator_binary, check_file_result
 
 CASES = {"tlsf": "cortex-m4", "first-fit": "mpc603e"}
 

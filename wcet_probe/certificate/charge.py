@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: 0BSD
 """What an execution of a node and of an edge costs at least, by the target's table: the one place that charges.
 
-Instructions are charged by `wcet_probe.isa.timing`, which the emulator asks as well: the table is trusted, its reading too.
-A conditional instruction costs the dearer of executed and skipped. Without a data cache each access waits for memory;
-with caches the waiting is not charged here, and the result says so.
+Instructions come with their costs, from `wcet_probe.isa.timing`, which the emulator asks as well: the table is trusted,
+and its reading. A conditional instruction costs the dearer of executed and skipped. Without a data cache each access
+waits for memory; with caches the waiting is not charged here, and the result says so.
 """
 
 from __future__ import annotations

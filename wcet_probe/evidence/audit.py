@@ -23,8 +23,8 @@ from wcet_probe.catalog.target_file import parse_target
 from wcet_probe.certificate.check import Finding, check_bound
 from wcet_probe.certificate.loops import demand
 from wcet_probe.certificate.verify import verify_result, verify_slack
-from wcet_probe.evidence.checking import allocator_binary, answer_findings, scenario_plans
 from wcet_probe.errors import ContradictionError, VerificationError, WcetProbeError
+from wcet_probe.evidence.checking import allocator_binary, answer_findings, scenario_plans
 from wcet_probe.evidence.container import Pack, parse_json, read_pack
 from wcet_probe.evidence.packing import RESULTS, SBOM, image_member, text_members, witness_member
 from wcet_probe.evidence.recorded import Recorded, recorded_results
