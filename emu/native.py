@@ -13,14 +13,14 @@ from wcet_probe.errors import WcetProbeError
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import CacheConfig, Replacement, UncachedRegion
 
-_ABI_VERSION = 6
+_ABI_VERSION = 7
 
 REPLACEMENT = {Replacement.LRU: 0, Replacement.FIFO: 1, Replacement.PLRU: 2, Replacement.RANDOM: 3}
 CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
 
 CONDITIONAL_BRANCH, IN_IT_BLOCK, WRITES_STACK_POINTER, PROBLEM = 1, 2, 4, 8
 LOAD, STORE = 1, 2
-RUNNING, STRAY_ACCESS, PROBLEM_EXECUTED, OUTSIDE_CODE = range(4)
+RUNNING, STRAY_ACCESS, PROBLEM_EXECUTED, OUTSIDE_CODE, BUDGET_SPENT = range(5)
 UNEXPECTED_KEPT = 4
 SET_RECORD_HEAD = 5
 SET_RECORD_WORDS = SET_RECORD_HEAD + 2 * UNEXPECTED_KEPT
@@ -230,6 +230,7 @@ def load() -> ctypes.CDLL:
         "wp_observer_record_sets": [c_void_p, POINTER(SetSetupLayout)],
         "wp_observer_settle": [c_void_p, c_uint32],
         "wp_observer_finish": [c_void_p],
+        "wp_observer_limit": [c_void_p, c_uint64],
         "wp_observer_counts": [c_void_p, *map(POINTER, (CountsLayout, CacheCountsLayout, CacheCountsLayout))],
         "wp_cache_replay": [
             POINTER(CacheLayout),

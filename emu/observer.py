@@ -145,6 +145,10 @@ class Observer:
         """The call has returned, observed or not."""
         self._library.wp_observer_finish(self.handle)
 
+    def limit(self, instructions: int) -> None:
+        """Stop the engine once all runs together have taken more than ``instructions`` from now on."""
+        self._library.wp_observer_limit(self.handle, instructions)
+
     def operation_instructions(self) -> tuple[int, ...]:
         """Instructions of each operation of the replay that ``restart`` announced."""
         return tuple(operation.instructions for operation in self._operations)

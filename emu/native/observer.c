@@ -38,7 +38,7 @@ enum { WP_LOAD = 1, WP_STORE = 2 };
 enum { WP_LSL, WP_LSR, WP_ASR, WP_ROR, WP_RRX };
 enum { WP_ALWAYS = 14 };
 enum { WP_PAGE_SHIFT = 12, WP_PAGES = 1 << 20 };
-enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE };
+enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE, WP_BUDGET_SPENT };
 
 struct wp_access {
     uint32_t displacement, align_mask;
@@ -114,10 +114,11 @@ struct wp_observer {
     int32_t result_register; /* the engine's id */
     struct wp_operation_counts operation_start;
     bool in_operation;
+    uint64_t budget, spent; /* instructions that all runs together may take, and took; budget 0: no limit */
     uint8_t *range_of_page; /* 1 + index of the range that holds some of a 4 KiB page, 0: none; no two share one */
 };
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 6; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 7; }
 
 static uint32_t page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
 
@@ -352,6 +353,21 @@ static void count_operation(struct wp_observer *observer, uc_engine *engine, uin
     }
 }
 
+/* Take the instructions of a block off the budget; false, and the engine is stopped, if there are not so many left. */
+static bool spend(struct wp_observer *observer, uc_engine *engine, uint32_t first, uint32_t behind)
+{
+    const struct wp_instruction *const table = observer->setup.instructions;
+    if (!observer->budget)
+        return true;
+    observer->spent += table[behind].instructions_before - table[first].instructions_before;
+    if (observer->spent <= observer->budget)
+        return true;
+    const uint32_t pc = observer->setup.code_base + 2 * first;
+    stop(observer, engine, WP_BUDGET_SPENT, pc, pc);
+    observer->setup.stop_engine(engine); /* inside an IT block it does not heed the first time */
+    return false;
+}
+
 /* Engine callback: a translation block is about to run. */
 WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t size_bytes, void *user)
 {
@@ -366,6 +382,8 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
         return;
     }
     const uint32_t first = offset / 2, behind = (offset + size_bytes) / 2;
+    if (!spend(observer, engine, first, behind))
+        return;
     const struct wp_instruction *const table = setup->instructions;
     if (observer->branch_cycles && observer->branch_behind != first)
         counts->cycles += observer->branch_cycles;
@@ -390,13 +408,21 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
     wp_loops_block(&observer->loops, first, behind);
 }
 
+/* Let the guest take no more than `instructions` from now on, in all runs together; 0: as many as it likes. */
+WP_EXPORT void wp_observer_limit(struct wp_observer *observer, uint64_t instructions)
+{
+    observer->budget = instructions;
+    observer->spent = 0;
+}
+
 /* Engine callback where nothing but loops is watched: a translation block is about to run. */
 WP_EXPORT void wp_observer_watch(uc_engine *engine, uint64_t address, uint32_t size_bytes, void *user)
 {
     struct wp_observer *const observer = user;
     const uint32_t offset = (uint32_t)address - observer->setup.code_base;
     const bool known = offset < observer->setup.code_bytes && size_bytes <= observer->setup.code_bytes - offset;
-    (void)engine;
+    if (known && !spend(observer, engine, offset / 2, (offset + size_bytes) / 2))
+        return;
     wp_loops_block(&observer->loops, known ? offset / 2 : 0, known ? (offset + size_bytes) / 2 : 0);
 }
 

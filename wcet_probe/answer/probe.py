@@ -56,12 +56,16 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """What all candidates of a request share; ``bounds`` by role, as far as there are any."""
+    """What all candidates of a request share; ``bounds`` by role, as far as there are any.
+
+    The guest may take ``most_instructions`` for a candidate; 0: as many as it likes.
+    """
 
     request: ProbeRequest
     family: Family
     program: Program
     bounds: Mapping[str, Bound]
+    most_instructions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +222,11 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool) -> _Outcome:
 
 
 def replay(
-    program: Program, plan: ScenarioPlan, heap_bytes: int, initial_cache: InitialCache
+    program: Program, plan: ScenarioPlan, heap_bytes: int, initial_cache: InitialCache, most_instructions: int = 0
 ) -> tuple[Measurement, tuple[StateCheck, ...]]:
     """Measure the operation of ``plan`` again, on ``program`` as it is: nothing is built and nothing proved.
+
+    The guest may take ``most_instructions`` in all, set-up and checks included; 0: as many as it likes.
 
     Returns:
         the measurement, and the predicted state beside the one that was found.
@@ -240,7 +246,8 @@ def replay(
         cache_dir=Path(),
     )
     _check_heap(request)
-    outcome = _run(_Bench(request, family(program.allocator.name), program, {}), plan, cross_checked=False)
+    bench = _Bench(request, family(program.allocator.name), program, {}, most_instructions)
+    outcome = _run(bench, plan, cross_checked=False)
     return outcome.measurement, outcome.checks
 
 
@@ -275,7 +282,15 @@ def _machine(bench: _Bench) -> Machine:
     program = bench.program
     watched = [claim.loop for claim in _claims(bench)]
     heap_bytes = bench.request.heap_bytes
-    return Machine(program.image, program.target, program.instructions, program.costs, heap_bytes, watched=watched)
+    return Machine(
+        program.image,
+        program.target,
+        program.instructions,
+        program.costs,
+        heap_bytes,
+        watched=watched,
+        most_instructions=bench.most_instructions,
+    )
 
 
 def _claims(bench: _Bench) -> list[LoopClaim]:

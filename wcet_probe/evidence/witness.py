@@ -102,15 +102,17 @@ def plan_of(document: Json, result: Recorded) -> ScenarioPlan:
     return plan
 
 
-def replay_witness(program: Program, plan: ScenarioPlan, result: Recorded) -> Measurement:
+def replay_witness(program: Program, plan: ScenarioPlan, result: Recorded, most_instructions: int = 0) -> Measurement:
     """Run ``plan`` on ``program`` and compare all that is counted with what ``result`` says.
+
+    The guest may take ``most_instructions``, set-up included; 0: as many as it likes.
 
     Raises:
         ContradictionError: something differs, or the state is not reached; the message names what.
         UsageError: this version has no scenarios of the allocator, or the target no room for the heap.
     """
     try:
-        measurement, checks = replay(program, plan, result.heap_bytes, result.initial_cache)
+        measurement, checks = replay(program, plan, result.heap_bytes, result.initial_cache, most_instructions)
     except (StateError, EmulationError, DecodeError) as error:
         raise ContradictionError(f"the replay of the witness fails: {error}") from error
     found = {**observed(measurement, program.image), "checks": [_check(check) for check in checks]}
