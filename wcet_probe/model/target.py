@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from wcet_probe.errors import UsageError
 
 
 class Isa(StrEnum):
@@ -197,3 +199,21 @@ class Target:
     modelling_choices: tuple[str, ...]
     unified_cache: bool = False
     """Whether ``icache`` and ``dcache`` are one and the same cache, which fetches and data accesses share."""
+
+    def __post_init__(self) -> None:
+        """Refuse a unified cache that is none.
+
+        Raises:
+            UsageError: the target says that its cache is unified and has none, or two.
+        """
+        if self.unified_cache and (self.dcache is None or self.icache != self.dcache):
+            message = (
+                f"{self.name} is said to have one cache for instructions and data, and that is not both its caches; "
+                "give it in [cache], or leave it out with --cache u:none."
+            )
+            raise UsageError(message)
+
+
+def without_caches(target: Target) -> Target:
+    """``target`` as a core whose fetches and data accesses no cache serves."""
+    return replace(target, icache=None, dcache=None, unified_cache=False)
