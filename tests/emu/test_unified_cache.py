@@ -18,7 +18,16 @@ from wcet_probe.catalog import load_target
 from wcet_probe.emu import native
 from wcet_probe.errors import EmulationError, UsageError
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import Basis, CacheConfig, MemoryRange, Replacement, Sourced, Target, UncachedRegion, without_caches
+from wcet_probe.model.target import (
+    Basis,
+    CacheConfig,
+    MemoryRange,
+    Replacement,
+    Sourced,
+    Target,
+    UncachedRegion,
+    without_caches,
+)
 
 COLD, DIRTY = InitialCache.COLD, InitialCache.DIRTY
 HEAP_BYTES = 4096
@@ -142,7 +151,7 @@ def test_a_core_whose_unified_cache_is_taken_away_has_none():
 
 def test_the_native_core_has_no_fetch_for_a_cache_that_was_not_opened():
     bare = without_caches(POWERPC)
-    object.__setattr__(bare, "unified_cache", True)  # noqa: PLC2801  (a target that cannot be made)
+    object.__setattr__(bare, "unified_cache", True)
     counts = measured("lwz 5, 0(4)\nblr", bare)
     assert counts.instructions == 2
     assert (counts.icache.misses, counts.dcache.misses) == (0, 0)
