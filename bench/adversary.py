@@ -16,11 +16,11 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir
 
-from wcet_probe.adversary import Attack, Unit, attack
-from wcet_probe.catalog import allocator_names, load_allocator, load_target
+from wcet_probe.answer.adversary import Attack, Unit, attack
+from wcet_probe.answer.search import SearchRequest
+from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
 from wcet_probe.errors import UsageError, WcetProbeError
 from wcet_probe.model.scenario import OperationKind
-from wcet_probe.search import SearchRequest
 
 TALLY = Path(__file__).parents[1] / "tests" / "search_tally.csv"
 HEAPS = (5000, 5008, 64 << 10, (1 << 20) + 16)
