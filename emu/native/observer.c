@@ -124,13 +124,16 @@ static uint32_t page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
 
 WP_EXPORT void wp_observer_close(struct wp_observer *observer)
 {
+    if (!observer)
+        return;
     wp_cache_close(&observer->icache);
     wp_cache_close(&observer->dcache);
     free(observer->range_of_page);
     free(observer);
 }
 
-/* Caches may be NULL for a core without. Returns NULL when memory runs out. */
+/* Caches may be NULL for a core without; where the setup calls the cache unified, dcache is that cache. Returns NULL when
+ * memory runs out. */
 WP_EXPORT struct wp_observer *wp_observer_open(const struct wp_setup *setup, const struct wp_cache_config *icache,
                                                const struct wp_cache_config *dcache)
 {
@@ -248,7 +251,7 @@ static void fetch_rows(struct wp_observer *observer, struct wp_cache *cache, uin
 /* Unified cache: fetch what the block under way still waits for below a row. The counts of fetches are kept apart. */
 static void fetch_pending(struct wp_observer *observer, uint32_t behind)
 {
-    if (!observer->setup.unified_cache || observer->fetched_row >= behind)
+    if (!observer->setup.unified_cache || !observer->has_dcache || observer->fetched_row >= behind)
         return;
     const struct wp_cache_counts of_data = observer->dcache.counts;
     observer->dcache.counts = observer->icache.counts;

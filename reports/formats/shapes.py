@@ -306,6 +306,27 @@ class SearchDocument(TypedDict):
     sequence: list[Operation]
 
 
+class AttackDocument(TypedDict):
+    """What came of changing the constructed states: the dearest one, as operations and the measured one."""
+
+    format: Literal["wcet-probe-attack"]
+    version: Literal[1]
+    allocator: str
+    target: str
+    operation: OperationKind
+    heap_bytes: Natural
+    seed: Natural
+    unit: Literal["instructions", "cycles"]
+    evaluations: Natural
+    constructed: Natural
+    found: Natural
+    bound: Natural | None
+    beaten: bool
+    origin: str
+    operations: list[Operation]
+    measured: Operation
+
+
 DOCUMENTS: tuple[type, ...] = (
     ResultDocument,
     ResultsDocument,
@@ -316,5 +337,6 @@ DOCUMENTS: tuple[type, ...] = (
     GrowthDocument,
     MatrixDocument,
     SearchDocument,
+    AttackDocument,
 )
 """Every document that has a schema."""

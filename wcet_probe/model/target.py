@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from wcet_probe.errors import UsageError
 
 
 class Isa(StrEnum):
@@ -291,6 +293,19 @@ class Target:
     translation: str = ""
     """What must hold so that no access waits for the translation of its address; empty where there is none."""
 
+    def __post_init__(self) -> None:
+        """Refuse a unified cache that is none.
+
+        Raises:
+            UsageError: the target says that its cache is unified and has none, or two.
+        """
+        if self.unified_cache and (self.dcache is None or self.icache != self.dcache):
+            message = (
+                f"{self.name} is said to have one cache for instructions and data, and that is not both its caches; "
+                "give it in [cache], or leave it out with --cache u:none."
+            )
+            raise UsageError(message)
+
     @property
     def bases(self) -> Mapping[Basis, int]:
         """How many of the target's numbers come from where; a row of a table and a cache count as one each."""
@@ -301,3 +316,8 @@ class Target:
         numbers += [number for region in regions for number in (region.read_cycles, region.write_cycles)]
         found = [number.basis for number in numbers]
         return {basis: found.count(basis) for basis in Basis}
+
+
+def without_caches(target: Target) -> Target:
+    """``target`` as a core whose fetches and data accesses no cache serves."""
+    return replace(target, icache=None, dcache=None, unified_cache=False)
