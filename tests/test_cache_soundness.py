@@ -14,7 +14,7 @@ import pytest
 
 from tests.kernel_suite import KERNELS, SOURCES, Kernel
 from tests.kernel_suite import guest as kernel_guest
-from tests.random_programs import arguments, source
+from tests.random_programs import arguments, packed_source, source
 from tests.support import Guest, assembler, guest_of
 from tests.test_bounds import NAMES, accepted_heap, allocator, program, workload
 from wcet_probe.analyzer.bound import BoundRequest, Prepared, prepare, prove
@@ -102,9 +102,9 @@ def check(one: Analysed, spec: str, runs: Sequence[tuple[int, ...]], others: Seq
 # --------------------------------------------------------------------------------------------------- random programs
 
 
-def provable(seed: int, target: str) -> Iterator[Analysed]:
+def provable(seed: int, target: str, written: Callable[[int, int], str] = source) -> Iterator[Analysed]:
     """Those functions of a random file that have a bound."""
-    guest = guest_of(source(seed, FUNCTIONS), load_target(target), ".c")
+    guest = guest_of(written(seed, FUNCTIONS), load_target(target), ".c")
     for number in range(FUNCTIONS):
         try:
             one = analysed(guest, f"f{number}")
@@ -115,10 +115,10 @@ def provable(seed: int, target: str) -> Iterator[Analysed]:
             yield one
 
 
-def search(seed: int, target: str, caches: int, runs: int) -> int:
+def search(seed: int, target: str, caches: int, runs: int, written: Callable[[int, int], str] = source) -> int:
     """Runs of random functions with random caches, none above its bound."""
     draw, done = random.Random(f"caches {target} {seed}"), 0
-    found = list(provable(seed, target))
+    found = list(provable(seed, target, written))
     for one in found:
         others = [draw.choice(found).entry]
         for _ in range(caches):
@@ -136,6 +136,22 @@ def test_random_programs_stay_within_their_bounds(target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_many_random_programs_stay_within_their_bounds(target, seed):
     search(seed, target, 25, 4)
+
+
+UNALIGNED = ("mpc603e", "cortex-r5", "cortex-m7")
+"""Cores for which compilers read a word at any address by one instruction."""
+
+
+@pytest.mark.parametrize("target", UNALIGNED)
+def test_packed_programs_stay_within_their_bounds(target):
+    assert search(3, target, 3, 2, packed_source) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(300, 330))
+@pytest.mark.parametrize("target", UNALIGNED)
+def test_many_packed_programs_stay_within_their_bounds(target, seed):
+    search(seed, target, 25, 4, packed_source)
 
 
 _TO_THE_STACK = """
