@@ -13,9 +13,15 @@ from wcet_probe.errors import WcetProbeError
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import CacheConfig, Replacement, UncachedRegion
 
-_ABI_VERSION = 6
+_ABI_VERSION = 7
 
-REPLACEMENT = {Replacement.LRU: 0, Replacement.FIFO: 1, Replacement.PLRU: 2, Replacement.RANDOM: 3}
+REPLACEMENT = {
+    Replacement.LRU: 0,
+    Replacement.FIFO: 1,
+    Replacement.PLRU: 2,
+    Replacement.RANDOM: 3,
+    Replacement.ROUND_ROBIN: 4,
+}
 CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
 
 CONDITIONAL_BRANCH, IN_IT_BLOCK, WRITES_STACK_POINTER, PROBLEM = 1, 2, 4, 8

@@ -33,7 +33,7 @@ from wcet_probe.model.target import Target
 from wcet_probe.proving import prove_operation
 
 TARGETS = ("mpc603e", "arm926ej-s")
-POLICIES = ("lru", "fifo", "plru", "random")
+POLICIES = ("lru", "fifo", "plru", "random", "round-robin", "round-robin")
 NOTHING_TOLD = PointerFacts(Pointers(), {})
 SLOW_CYCLES = 200
 FUNCTIONS = 8
@@ -53,7 +53,8 @@ def any_cache(draw: random.Random) -> str:
     """A tiny cache."""
     sets, ways, line = draw.choice((2, 2, 4, 8)), draw.choice((1, 2, 2, 4)), draw.choice((16, 16, 32))
     policy, write, allocate = draw.choice(POLICIES), draw.choice(("back", "through")), draw.choice(("yes", "no"))
-    return f"d:sets={sets},ways={ways},line={line},policy={policy},write={write},allocate={allocate}"
+    seed = draw.randrange(8)
+    return f"d:sets={sets},ways={ways},line={line},policy={policy},write={write},allocate={allocate},seed={seed}"
 
 
 @dataclass(frozen=True)

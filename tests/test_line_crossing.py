@@ -143,7 +143,7 @@ def test_an_access_to_two_lines_counts_in_the_sets_of_both():
 
 @pytest.mark.parametrize("write", ["back", "through"])
 @pytest.mark.parametrize("allocate", ["yes", "no"])
-@pytest.mark.parametrize("policy", ["lru", "fifo", "plru", "random"])
+@pytest.mark.parametrize("policy", ["lru", "fifo", "plru", "random", "round-robin"])
 def test_a_store_to_two_lines_is_charged_for_both_with_every_policy(policy, allocate, write):
     target = load_target("mpc603e")
     body = "lis 9, buf@ha\nstw 3, buf@l+30(9)\nlwz 4, buf@l+94(9)\nstw 3, buf@l+30(9)\nblr"

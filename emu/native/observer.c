@@ -109,7 +109,7 @@ struct wp_observer {
     uint8_t *range_of_page; /* 1 + index of the range that holds some of a 4 KiB page, 0: none; no two share one */
 };
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 6; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 7; }
 
 static uint32_t page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
 

@@ -24,12 +24,21 @@ class Basis(StrEnum):
 
 
 class Replacement(StrEnum):
-    """Cache replacement policy."""
+    """Cache replacement policy.
+
+    ``fifo`` is a round robin with a counter for each set, ``round-robin`` one with a counter for the whole cache.
+    """
 
     LRU = "lru"
     FIFO = "fifo"
     PLRU = "plru"
     RANDOM = "random"
+    ROUND_ROBIN = "round-robin"
+
+    @property
+    def has_seed(self) -> bool:
+        """Whether the victims are not a function of the accesses alone: they depend on a seed, or a counter's start."""
+        return self in {Replacement.RANDOM, Replacement.ROUND_ROBIN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,7 @@ class CacheConfig:
         replacement: which line of a full set is evicted.
         write_back: True for write-back, False for write-through (data cache only).
         write_allocate: whether a write miss fills the line (data cache only).
-        seed: seed of the ``random`` replacement.
+        seed: of the ``random`` replacement; of ``round-robin`` the way, modulo the ways, where the counter stands first.
         basis: where geometry and policies come from.
         source: manual, table, page.
     """
