@@ -47,7 +47,7 @@ def observed(guest, cache: str = ""):
 def test_with_one_counter_two_lines_of_a_set_evict_each_other_though_there_are_four_ways(guest):
     """Four fills lie between two in set 0, so that the counter stands on the same way each time."""
     one, own = observed(guest), observed(guest, "d:policy=fifo")
-    # 6 × 18 lines of other sets, and the literal; A and B each time, or once.
+    # Three lines behind each of A and B, which miss each time, or once; and the literal.
     assert (one.dcache.misses, own.dcache.misses) == (8 * ROUNDS + 1, 6 * ROUNDS + 2 + 1)
     assert one.cycles > own.cycles
 

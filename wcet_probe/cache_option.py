@@ -4,7 +4,8 @@ Grammar::
 
     SPEC     = [ ("i" | "d" | "both" | "u") ":" ] ( "none" | SETTING { "," SETTING } )
     SETTING  = "size=" SIZE | "sets=" N | "ways=" N | "line=" SIZE
-             | "policy=" ("lru" | "fifo" | "plru" | "random" | "round-robin") | "write=" ("back" | "through") | "allocate=" ("yes" | "no") | "seed=" N
+             | "policy=" ("lru" | "fifo" | "plru" | "random" | "round-robin")
+             | "write=" ("back" | "through") | "allocate=" ("yes" | "no") | "seed=" N
 
 Without prefix both caches are meant. Geometry: size = sets x ways x line. Three of the four fix the fourth; where fewer
 are given, the target's line, then its ways, then its size are kept. So ``size`` and ``ways`` change the sets, ``sets``

@@ -87,7 +87,7 @@ class CacheConfig:
         replacement: which line of a full set is evicted.
         write_back: True for write-back, False for write-through (data cache only).
         write_allocate: whether a write miss fills the line (data cache only).
-        seed: of the ``random`` replacement; of ``round-robin`` the way, modulo the ways, where the counter stands first.
+        seed: of the ``random`` replacement; of ``round-robin`` the way where the counter stands first, modulo the ways.
         basis: where geometry and policies come from.
         source: manual, table, page.
     """
