@@ -218,6 +218,7 @@ def load() -> ctypes.CDLL:
         "wp_observer_open": [POINTER(SetupLayout), POINTER(CacheLayout), POINTER(CacheLayout)],
         "wp_observer_close": [c_void_p],
         "wp_observer_fill_caches": [c_void_p, c_uint32],
+        "wp_observer_seed_caches": [c_void_p, c_uint32, c_uint32],
         "wp_observer_restart": [c_void_p],
         "wp_observer_record_operations": [c_void_p, POINTER(c_uint32), c_uint32],
         "wp_observer_record_sets": [c_void_p, POINTER(SetSetupLayout)],

@@ -18,6 +18,7 @@ from wcet_probe.model.report import CrossCheck
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Isa, MemoryRange
 from wcet_probe.program import Program
+from wcet_probe.victims import seeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def cross_check(
     )
     icache = dcache = None
     if call.initial_cache is not InitialCache.WARM:
-        caches = Caches.of(target, call.initial_cache)
+        caches = Caches.of(seeded(target, measurement.victims), call.initial_cache)
         accesses = ((one.step, one.address, one.size_bytes, one.is_store) for one in second.accesses)
         caches.run(second.path, lambda at: lifter.lift(at).size_bytes, accesses)
         icache, dcache = caches.icache, caches.dcache

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from wcet_probe.contradiction import check_counts, check_flows, check_loops
@@ -15,12 +16,13 @@ from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound, LoopClaim
 from wcet_probe.model.report import Candidate, CrossCheck, Question, Report, StateCheck, Verdict
 from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
-from wcet_probe.model.target import Target
+from wcet_probe.model.target import Target, Victims
 from wcet_probe.model.watched_loop import LoopCount
 from wcet_probe.program import Program, load_program
 from wcet_probe.proving import prove_operation
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of, header_words
+from wcet_probe.victims import MOST_INSTRUCTIONS, extreme_victims, victim_choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     extreme = _extreme(outcomes, extreme_of(request.scenario))
     if request.cross_check:
         progress("repeating the measured call in the p-code interpreter")
-        extreme = _run(bench, extreme.plan, cross_checked=True)
+        extreme = _run(bench, extreme.plan, cross_checked=True, victims=extreme.measurement.victims)
     return Report(
         allocator=request.allocator,
         target=request.target,
@@ -181,8 +183,11 @@ def _extreme(outcomes: list[_Outcome], extreme: Extreme) -> _Outcome:
     return min(outcomes, key=cost) if extreme is Extreme.FEWEST_CYCLES else max(outcomes, key=cost)
 
 
-def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool) -> _Outcome:
-    """Set up, prove the state, measure, and prove that the heap is still sound."""
+def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool, victims: Victims | None = None) -> _Outcome:
+    """Set up, prove the state, measure, and prove that the heap is still sound.
+
+    The call is measured with ``victims``, or with those that make it the extreme one.
+    """
     request = bench.request
     initial = request.initial_cache or plan.initial_cache
     with _machine(bench) as machine:
@@ -203,8 +208,11 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool) -> _Outcome:
         arguments = _arguments(plan, machine)
         memory = machine.memory.snapshot() if cross_checked else {}
         call = Call(function, machine.entry_registers(arguments), memory, initial)
+        if victims is None:
+            victims = _victims(bench, machine, plan, arguments)
         machine.restart_loop_counts()
-        measurement = machine.measure(function, arguments, initial, lambda: header_words(bench.family.walk(guest)))
+        metadata = partial(_headers, bench, guest)
+        measurement = machine.measure(function, arguments, initial, metadata, victims)
         flow_sums = _hold_against_bound(bench, machine, plan, measurement)
         loop_maxima = _loop_maxima(bench, plan, set_up, machine.loop_counts())
         if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:
@@ -217,10 +225,46 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool) -> _Outcome:
     return _Outcome(plan, initial, checks, measurement, second, loop_maxima, flow_sums)
 
 
+def _headers(bench: _Bench, guest: GuestHeap) -> Iterable[int]:
+    return header_words(bench.family.walk(guest))
+
+
+def _victims(bench: _Bench, machine: Machine, plan: ScenarioPlan, arguments: tuple[int, ...]) -> Victims:
+    """The choice of victims with which the measured call is the extreme one; none of those tried may exceed the bound.
+
+    What the set-up left in the caches was evicted by the target's own seeds, which the call goes on with.
+
+    Raises:
+        ContradictionError: a run is above the bound.
+    """
+    request, kind = bench.request, plan.measured.kind
+    initial = request.initial_cache or plan.initial_cache
+    choices = victim_choices(request.target)
+    if len(choices) == 1 or initial is InitialCache.WARM:
+        return replace(choices[0], tried=1)
+    before, executed, found = machine.memory.snapshot(), 0, dict[Victims, Measurement]()
+    for choice in choices:
+        one = found[choice] = machine.measure(request.allocator.entry_points[kind], arguments, initial, victims=choice)
+        machine.memory.restore(before)
+        executed += one.instructions
+        if kind in bench.bounds:
+            check_counts(bench.bounds[kind], one, _subject(plan))
+        if executed >= MOST_INSTRUCTIONS:
+            break
+    is_fewest = extreme_of(plan.scenario) is Extreme.FEWEST_CYCLES
+    return extreme_victims(request.target, found, is_fewest=is_fewest)
+
+
 def replay(
-    program: Program, plan: ScenarioPlan, heap_bytes: int, initial_cache: InitialCache
+    program: Program,
+    plan: ScenarioPlan,
+    heap_bytes: int,
+    initial_cache: InitialCache,
+    victims: Victims,
 ) -> tuple[Measurement, tuple[StateCheck, ...]]:
-    """Measure the operation of ``plan`` again, on ``program`` as it is: nothing is built and nothing proved.
+    """Measure the operation of ``plan`` again, on ``program`` as it is, with the same ``victims``.
+
+    Nothing is built and nothing proved.
 
     Returns:
         the measurement, and the predicted state beside the one that was found.
@@ -240,7 +284,8 @@ def replay(
         cache_dir=Path(),
     )
     _check_heap(request)
-    outcome = _run(_Bench(request, family(program.allocator.name), program, {}), plan, cross_checked=False)
+    bench = _Bench(request, family(program.allocator.name), program, {})
+    outcome = _run(bench, plan, cross_checked=False, victims=victims)
     return outcome.measurement, outcome.checks
 
 
@@ -265,7 +310,8 @@ def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measure
         if plan.measured.kind is OperationKind.FREE and not arguments[0]:
             return None, refused, "the block to be freed was refused"
         function = request.allocator.entry_points[plan.measured.kind]
-        measurement = machine.measure(function, arguments, initial)
+        victims = _victims(bench, machine, plan, arguments)
+        measurement = machine.measure(function, arguments, initial, victims=victims)
         _check_invariants(bench, machine, "after the measured operation")
     served = plan.measured.kind is OperationKind.FREE or measurement.result
     return measurement, refused, "" if served else "the measured allocation was refused"

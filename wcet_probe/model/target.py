@@ -109,6 +109,25 @@ class CacheConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class Victims:
+    """With which victims a call was observed, where replacement leaves them open.
+
+    Attributes:
+        icache_seed, dcache_seed: in place of ``CacheConfig.seed``; None where the policy has none, or there is no such
+            cache. A unified cache has that of the data.
+        tried: how many choices were run before, of which this is the extreme one.
+    """
+
+    icache_seed: int | None = None
+    dcache_seed: int | None = None
+    tried: int = 1
+
+
+OWN_VICTIMS = Victims()
+"""Those of the target's own seeds."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryRange:
     """A range of guest memory: ``base_address`` and ``size_bytes``."""
 
