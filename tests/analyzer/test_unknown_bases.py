@@ -15,43 +15,62 @@ from tests.support import TARGETS, Guest, guest_of
 from wcet_probe.catalog import load_target
 from wcet_probe.errors import AnalysisError
 
-HEAD = """typedef unsigned u; typedef volatile u *p; typedef void (*call)(p);
-u g = 3, out; p slot, other = &g;
+HEAD = """typedef unsigned u; typedef volatile u *p; typedef volatile unsigned char *b; typedef void (*call)(p);
+u g = 3, out;
+p volatile slot, other = (p)&g, bank[8];
 static __attribute__((noinline)) void set(p q) { *q = 40; }
 static __attribute__((noinline)) void clear(p q) { *q = 2; }
 static call calls = clear;
-#define ROUNDS(limit) u sum = 0; for (u i = 0; i < (limit); i++) sum += i; out = sum; return sum
+#define EITHER (n & 1 ? &k : (p)&g)
+#define HIDDEN(x) __asm__ volatile("" : "+r"(x))
+#define TWISTED(x) x = x * 3 ^ n; HIDDEN(x)
+#define BACK(x) x = (x ^ n) * 0xaaaaaaabu; HIDDEN(x)
+#define FOUR(of, x) of(x); of(x); of(x); of(x)
+#define MANY(of, x) FOUR(of, x); FOUR(of, x); FOUR(of, x); FOUR(of, x)
 """
-PREFIX = "volatile u k = 3; "
 FUNCTIONS = {
-    "a_store": "p q = n & 1 ? &k : (p)&g; *q = 40; ROUNDS(k);",
-    "a_store_of_a_byte": "volatile unsigned char *q = n & 1 ? (volatile unsigned char *)&k : (volatile unsigned char *)&g; "
-    "q[0] = 40; q[3] = 40; ROUNDS(k & 0x3f);",
-    "a_store_to_the_static_word": "*(p)&g = 3; p q = n & 1 ? &k : (p)&g; *q = 40; ROUNDS(*(p)&g);",
-    "a_store_beside_the_choice": "volatile u z[4]; z[2] = 3; p q = n & 1 ? z : (p)&g - 2; q[2] = 40; ROUNDS(z[2]);",
-    "a_store_by_a_pointer_from_an_array": "p v[2]; v[0] = &k; v[1] = (p)&g; p q = ((p volatile *)v)[n & 1]; *q = 40; ROUNDS(k);",
-    "a_store_by_a_pointer_from_static_memory": "*(p volatile *)&slot = n & 1 ? &k : (p)&g; p q = *(p volatile *)&slot; "
-    "*q = 40; ROUNDS(k);",
-    "a_store_by_a_pointer_that_was_stored_by_one": "p own = (p)&g; p volatile *to = n & 1 ? (p volatile *)&slot : (p volatile *)&own; "
-    "*to = &k; p q = *(p volatile *)&slot; if (n & 1) *q = 40; ROUNDS(k);",
-    "a_store_by_a_pointer_that_was_loaded_by_one": "p volatile held = &k; p volatile *from = n & 1 ? &held : (p volatile *)&other; "
-    "p q = *from; *q = 40; ROUNDS(k);",
-    "a_store_in_the_second_round": "p q = (p)&g; for (u j = 0; j < 2; j++) { *q = 40; q = &k; } ROUNDS(k);",
-    "a_store_by_a_callee": "set(n & 1 ? &k : (p)&g); ROUNDS(k);",
-    "a_call_by_a_pointer": "call volatile own = set; call volatile *from = n & 1 ? &own : (call volatile *)&calls; "
-    "(*from)(&k); ROUNDS(k);",
-    "a_difference": "u far = (u)(n & 1 ? &k : (p)&g) - 64; p q = (p)(far + 64); *q = 40; ROUNDS(k);",
+    "a_store": ("p q = EITHER; *q = 40;", "k"),
+    "a_store_of_bytes": ("b q = (b)EITHER; q[0] = 40; q[3] = 40;", "k & 63"),
+    "a_store_to_the_static_word": ("*(p)&g = 3; p q = EITHER; *q = 40;", "*(p)&g"),
+    "a_store_beside": ("volatile u z[4]; z[2] = 3; p q = n & 1 ? z : (p)&g - 2; q[2] = 40;", "z[2]"),
+    "a_store_by_one_from_an_array": ("p v[2]; v[0] = (p)&g; v[1] = &k; p q = ((p volatile *)v)[n & 1]; *q = 40;", "k"),
+    "a_store_by_one_from_static_memory": ("slot = EITHER; p q = slot; *q = 40;", "k"),
+    "a_store_by_one_that_escaped": ("bank[n & 7] = &k; p q = bank[n & 7]; *q = 40;", "k"),
+    "a_store_by_one_that_may_have_escaped": ("bank[n & 7] = EITHER; p q = bank[n & 7]; *q = 40;", "k"),
+    "a_store_by_one_that_escaped_by_one": (
+        (
+            "p volatile own; p volatile *to = n & 1 ? &bank[n & 7] : &own; HIDDEN(to); *to = &k; k = 3; "
+            "HIDDEN(n); if (n & 1) { p q = bank[n & 7]; *q = 40; }"
+        ),
+        "k",
+    ),
+    "a_store_by_one_that_was_loaded_by_one": (
+        "p volatile held = &k; p volatile *from = n & 1 ? &held : &other; p q = *from; *q = 40;",
+        "k",
+    ),
+    "a_store_in_the_second_round": ("p q = (p)&g; for (u j = 0; j < 2; j++) { *q = 40; q = &k; }", "k"),
+    "a_store_by_a_callee": ("set(EITHER);", "k"),
+    "a_call_by_one": (
+        "call volatile own = set; call volatile *from = n & 1 ? &own : (call volatile *)&calls; (*from)(&k);",
+        "k",
+    ),
+    "a_difference": ("u far = (u)EITHER - 64; HIDDEN(far); p q = (p)(far + 64); *q = 40;", "k"),
+    "a_long_computation": ("u far = (u)EITHER; MANY(TWISTED, far); MANY(BACK, far); p q = (p)far; *q = 40;", "k"),
 }
+"""Bodies, and the word behind them, in a call with an argument whose bits choose."""
 ONE_WORD = {
-    "a_store_to_the_stack": "p q = &k; *q = 2; ROUNDS(k);",
-    "a_store_to_static_memory": "*(p)&g = 40; ROUNDS(k);",
+    "a_store_to_the_stack": ("p q = &k; *q = 2;", "k"),
+    "a_store_to_static_memory": ("*(p)&g = 40;", "k"),
 }
 
 
 @cache
 def guest(target: str) -> Guest:
-    bodies = (FUNCTIONS | ONE_WORD).items()
-    source = HEAD + "".join(f"u {name}(u n) {{ {PREFIX}{body} }}\n" for name, body in bodies)
+    source = HEAD + "".join(
+        f"u {name}(u n)\n{{ volatile u k = 3; {body} u sum = 0; for (u i = 0; i < ({word}); i++) sum += i; out = sum; "
+        "return sum; }\n"
+        for name, (body, word) in (FUNCTIONS | ONE_WORD).items()
+    )
     return guest_of(source, load_target(target), ".c")
 
 
