@@ -48,7 +48,10 @@ FUNCTIONS = {
         "p volatile held = &k; p volatile *from = n & 1 ? &held : &other; p q = *from; *q = 40;",
         "k",
     ),
-    "a_store_in_the_second_round": ("p q = (p)&g; for (u j = 0; j < 2; j++) { *q = 40; q = &k; }", "k"),
+    "a_store_in_a_later_round": (
+        "p q = (p)&g; u j = 4; do { *q = 40; HIDDEN(j); if (j == 3) q = &k; HIDDEN(q); } while (--j);",
+        "k",
+    ),
     "a_store_by_a_callee": ("set(EITHER);", "k"),
     "a_call_by_one": (
         "call volatile own = set; call volatile *from = n & 1 ? &own : (call volatile *)&calls; (*from)(&k);",
