@@ -137,7 +137,7 @@ class Prepared:
             AnalysisError: loops without a bound.
             UsageError: a flow fact is wrong.
 
-        *Soundness:* as said of `loop_bounds` and `flow_facts`.
+        *Soundness:* as said of `loops.bounds` and `facts.flow`.
         """
         facts, values = self.request.facts, self.values
         parameters = parameter_values(facts, given)
@@ -154,7 +154,7 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
         AnalysisError: what is to be executed is not known.
         UsageError: there is no such function, or a flow fact is wrong.
 
-    *Soundness:* as said of `values` and `conflicts`.
+    *Soundness:* as said of `values` and `infeasible_pairs`.
     """
     progress(f"following the values of {request.entry}")
     parameters = parameter_values(request.facts, request.parameters)
@@ -302,7 +302,7 @@ class Bounded:
     def solved(self, unit: Unit) -> Solved:
         """The flow problem in ``unit`` and its solution.
 
-        *Soundness:* as said of `flow_graph`, `costs` and `ipet`.
+        *Soundness:* as said of `flow_problem`, `costs` and `flow_system`.
         """
         costs = cost_table(self.request.instructions, self.request.costs)
         events, limits = self._shared_misses() if unit == "cycles" else ((), ())

@@ -11,8 +11,8 @@ further on, and its last byte. Where the last one is in the line of another, it 
 After S. Hahn and D. Grund, Relational cache analysis for static timing analysis, ECRTS 2012.
 
 *Soundness:* a group is compared with itself only as long as no leaf of its variable part is given another value; that
-is for `analyzer.relational_cache` to see to. What is known of a variable part, and of where an access may go, is as
-said of `analyzer.access_places`.
+is for `younger_sets` to see to. What is known of a variable part, and of where an access may go, is as
+said of `addresses`.
 """
 
 from __future__ import annotations
