@@ -99,7 +99,7 @@ class GuestMemory:
         """Write back what the guest may have changed since ``snapshot`` was taken."""
         for address, content in snapshot.items():
             if isinstance(content, bytearray):
-                self.write(address, content)
+                self.write(address, bytes(content))
 
     def _find(self, address: int, size_bytes: int) -> tuple[Region, int]:
         for candidate in self.regions.values():

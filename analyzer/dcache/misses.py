@@ -151,7 +151,8 @@ def _steps(values: Values, point: int, lines: Lines, target: Target, sweeps: Swe
                 yield _Step(LineAccess(lines.of_number(number), fills=True, is_certain=True), None)
         own = [pieces for pieces in lines.pieces[point] if pieces[0].instruction_address == instruction.address]
         # A load or store of several words goes upwards, whatever order the p-code has.
-        for access in chain.from_iterable(sorted(own, key=lambda pieces: signed(32, pieces[0].constant))):
+        own.sort(key=lambda pieces: signed(32, pieces[0].constant))
+        for access in chain.from_iterable(own):
             fills = config.write_allocate or not access.is_store
             line, candidates = lines.of_access(access), lines.candidates_of(access)
             swept = sweeps.of(point, line, is_certain=access.is_certain)

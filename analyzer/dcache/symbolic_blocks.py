@@ -167,10 +167,10 @@ class Lines:
         self.assumed: set[int] = set()
         named: list[tuple[Access, ToldOf]] = []
         for point in sorted(values.states):
-            found_here = list(zip(values.accesses[point], alignments[point], strict=True))
-            self.pieces[point] = tuple(self._pieces(access, own.terms) for access, own in found_here)
-            for pieces, (_, own) in zip(self.pieces[point], found_here, strict=True):
-                named += ((piece, own) for piece in pieces if self._line_number(piece) is None)
+            here = tuple(zip(values.accesses[point], alignments[point], strict=True))
+            self.pieces[point] = tuple(self._pieces(access, told.terms) for access, told in here)
+            for pieces, (_, told) in zip(self.pieces[point], here, strict=True):
+                named += ((piece, told) for piece in pieces if self._line_number(piece) is None)
         self._extents: dict[int, tuple[int, int]] = {}
         self._addresses: dict[Access, _Address] = {}
         for access, (_, shown) in named:
@@ -183,8 +183,8 @@ class Lines:
         for access, (own, shown) in named:
             if access in self._addresses:
                 address = self._addresses[access]
-                told = shown if address.is_folded else own
-                known = self.places.alignment(access, told, is_folded=address.is_folded)
+                classes = shown if address.is_folded else own
+                known = self.places.alignment(access, classes, is_folded=address.is_folded)
                 seen.setdefault(address.variable, []).append(_Seen(access, address, known))
         for variable, found in seen.items():
             number = self._add(variable, self._group(variable, found), dict(variable))
