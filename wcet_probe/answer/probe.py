@@ -10,7 +10,7 @@ from pathlib import Path
 from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops
 from wcet_probe.answer.cross_check import Call, cross_check
 from wcet_probe.answer.proving import prove_operation
-from wcet_probe.answer.victims import MOST_INSTRUCTIONS, extreme_victims, victim_choices
+from wcet_probe.answer.victims import MOST_INSTRUCTIONS, MOST_TRIED, extreme_victims, tried_of_each, victim_choices
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, StateError, UsageError, unknown_name
@@ -97,14 +97,17 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
     bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress)
     bench = _Bench(request, chosen, program, bounds)
-    outcomes = []
+    outcomes, most_tried = [], tried_of_each(len(plans))
     for number, plan in enumerate(plans, 1):
         progress(f"state {number} of {len(plans)}: {plan.variant}")
-        outcomes.append(_run(bench, plan, cross_checked=False))
+        outcomes.append(_run(bench, plan, cross_checked=False, most_tried=most_tried))
     extreme = _extreme(outcomes, extreme_of(request.scenario))
-    if request.cross_check:
-        progress("repeating the measured call in the p-code interpreter")
-        extreme = _run(bench, extreme.plan, cross_checked=True, victims=extreme.measurement.victims)
+    is_tried = extreme.measurement.victims.tried < most_tried or most_tried == MOST_TRIED
+    if request.cross_check or not is_tried:
+        progress("repeating the measured call" + " in the p-code interpreter" * request.cross_check)
+        victims = extreme.measurement.victims if is_tried else None
+        place = outcomes.index(extreme)
+        extreme = outcomes[place] = _run(bench, extreme.plan, cross_checked=request.cross_check, victims=victims)
     return Report(
         allocator=request.allocator,
         target=request.target,
@@ -183,10 +186,17 @@ def _extreme(outcomes: list[_Outcome], extreme: Extreme) -> _Outcome:
     return min(outcomes, key=cost) if extreme is Extreme.FEWEST_CYCLES else max(outcomes, key=cost)
 
 
-def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool, victims: Victims | None = None) -> _Outcome:
+def _run(
+    bench: _Bench,
+    plan: ScenarioPlan,
+    *,
+    cross_checked: bool,
+    victims: Victims | None = None,
+    most_tried: int = MOST_TRIED,
+) -> _Outcome:
     """Set up, prove the state, measure, and prove that the heap is still sound.
 
-    The call is measured with ``victims``, or with those that make it the extreme one.
+    The call is measured with ``victims``, or with those of ``most_tried`` that make it the extreme one.
     """
     request = bench.request
     initial = request.initial_cache or plan.initial_cache
@@ -209,7 +219,7 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool, victims: Vic
         memory = machine.memory.snapshot() if cross_checked else {}
         call = Call(function, machine.entry_registers(arguments), memory, initial)
         if victims is None:
-            victims = _victims(bench, machine, plan, arguments)
+            victims = _victims(bench, machine, plan, arguments, most_tried)
         machine.restart_loop_counts()
         metadata = partial(_headers, bench, guest)
         measurement = machine.measure(function, arguments, initial, metadata, victims)
@@ -229,7 +239,9 @@ def _headers(bench: _Bench, guest: GuestHeap) -> Iterable[int]:
     return header_words(bench.family.walk(guest))
 
 
-def _victims(bench: _Bench, machine: Machine, plan: ScenarioPlan, arguments: tuple[int, ...]) -> Victims:
+def _victims(
+    bench: _Bench, machine: Machine, plan: ScenarioPlan, arguments: tuple[int, ...], most_tried: int = MOST_TRIED
+) -> Victims:
     """The choice of victims with which the measured call is the extreme one; none of those tried may exceed the bound.
 
     What the set-up left in the caches was evicted by the target's own seeds, which the call goes on with.
@@ -239,7 +251,7 @@ def _victims(bench: _Bench, machine: Machine, plan: ScenarioPlan, arguments: tup
     """
     request, kind = bench.request, plan.measured.kind
     initial = request.initial_cache or plan.initial_cache
-    choices = victim_choices(request.target)
+    choices = victim_choices(request.target)[:most_tried]
     if len(choices) == 1 or initial is InitialCache.WARM:
         return replace(choices[0], tried=1)
     before, executed, found = machine.memory.snapshot(), 0, dict[Victims, Measurement]()

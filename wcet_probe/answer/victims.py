@@ -14,6 +14,10 @@ from wcet_probe.model.target import CacheConfig, Replacement, Target, Victims
 
 MOST_TRIED = 64
 """Seeds of random replacement that are tried."""
+LEAST_TRIED = 16
+"""Choices that are tried of each candidate state, of however many; of the extreme one then all."""
+TRIED_OF_ALL = 1024
+"""Choices that are tried of all candidate states together, if not more than ``LEAST_TRIED`` of each."""
 MOST_INSTRUCTIONS = 1 << 25
 """No further choice is tried when this many instructions were run: a count, so that results do not depend on time."""
 
@@ -30,6 +34,11 @@ def victim_choices(target: Target) -> tuple[Victims, ...]:
         Victims(_seed(None if target.unified_cache else target.icache, number), _seed(target.dcache, number), count)
         for number in range(count)
     )
+
+
+def tried_of_each(states: int) -> int:
+    """Most choices to be tried of each of so many candidate states, before the extreme one is chosen."""
+    return min(MOST_TRIED, max(LEAST_TRIED, TRIED_OF_ALL // states))
 
 
 def _most(cache: CacheConfig) -> int:
