@@ -99,7 +99,11 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         cycles=cycles.solution.certified,
         blocks=len(points),
         loops=stage.loops.loops,
-        assumptions=(*_assumptions(request, values), *stage.loops.assumptions, *stage.told.assumptions),
+        assumptions=(
+            *_assumptions(request, values, prepared.data.lines),
+            *stage.loops.assumptions,
+            *stage.told.assumptions,
+        ),
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),
         accesses=tuple(_access_ranges(values, prepared.data.lines)),
@@ -416,7 +420,7 @@ def _place(point: Point) -> tuple[int, str, int]:
 # ---------------------------------------------------------------------------------------------------------- assumptions
 
 
-def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
+def _assumptions(request: BoundRequest, values: Values, lines: Lines | None) -> list[Assumption]:
     assumed = [
         Assumption(
             "no-interference",
@@ -437,8 +441,11 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
                 "every cross-checked run compares each access with its invariant",
             )
         )
+    if lines and lines.assumed:
+        places = ", ".join(request.image.place(address) for address in sorted(lines.assumed))
+        text = f"no data access crosses a cache line at {places}"
+        assumed.append(Assumption("alignment", text, "every cross-checked run"))
     if request.target.dcache:
-        assumed.append(Assumption("alignment", "no data access crosses a cache line", "every cross-checked run"))
         assumed += (*pointer_assumptions(request.facts), *word_assumptions(request.facts))
         if any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found):
             text = (
@@ -463,7 +470,8 @@ def _access_ranges(values: Values, lines: Lines | None) -> Iterable[AccessRange]
     places = lines.places if lines else None
     for index in sorted(values.states):
         point = values.graph.points[index]
-        for access in values.accesses[index]:
+        cut = lines.pieces[index] if lines else [(access,) for access in values.accesses[index]]
+        for access, pieces in zip(values.accesses[index], cut, strict=True):
             offset = places.observable(access) if places else access.offset
             found = AccessRange(
                 address=access.instruction_address,
@@ -478,6 +486,7 @@ def _access_ranges(values: Values, lines: Lines | None) -> Iterable[AccessRange]
                 sets=places.sets_of(access) if places else None,
                 visit=places.visit_of(access) or "" if places else "",
                 line_changes=places.line_changes_of(access) if places else None,
+                is_one_line=len(pieces) == 1,
             )
             yield found
 

@@ -25,7 +25,7 @@ from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind, Instruction, InstructionCost
 from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.scenario import InitialCache, Trace
-from wcet_probe.model.target import Isa, MemoryRange, Target
+from wcet_probe.model.target import OWN_VICTIMS, Isa, MemoryRange, Target, Victims
 from wcet_probe.model.watched_loop import LoopCount, WatchedLoop
 
 HARNESS_ADDRESS = 0xA0000000
@@ -187,6 +187,7 @@ class Machine:
         arguments: Sequence[int],
         initial: InitialCache,
         heap_metadata: Callable[[], Iterable[int]] = tuple,
+        victims: Victims = OWN_VICTIMS,
     ) -> Measurement:
         """Count one call of ``function``.
 
@@ -196,11 +197,13 @@ class Machine:
             initial: content of the caches at entry; ``warm`` takes what ``replay_observed`` left.
             heap_metadata: gives the addresses of all words of the headers of the heap's blocks, as they are at that
                 moment; asked before and after the call.
+            victims: seeds in place of the target's, where the caches are filled.
 
         Raises:
             ImageError: the image has no such function.
             EmulationError: the guest went astray or executed what cannot be charged; nothing of it is reported.
         """
+        self._observer.seed(victims)
         self._observer.restart(initial)
         self._hook(instructions=True)
         headers = heap_metadata()
@@ -213,6 +216,7 @@ class Machine:
             stack_pointer=self._stack_pointer,
             result=result,
             heap_metadata=chain(headers, heap_metadata()),
+            victims=victims,
         )
 
     def count(self, function: str, arguments: Sequence[int]) -> int:

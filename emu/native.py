@@ -15,7 +15,13 @@ from wcet_probe.model.target import CacheConfig, Replacement, UncachedRegion
 
 _ABI_VERSION = 7
 
-REPLACEMENT = {Replacement.LRU: 0, Replacement.FIFO: 1, Replacement.PLRU: 2, Replacement.RANDOM: 3}
+REPLACEMENT = {
+    Replacement.LRU: 0,
+    Replacement.FIFO: 1,
+    Replacement.PLRU: 2,
+    Replacement.RANDOM: 3,
+    Replacement.ROUND_ROBIN: 4,
+}
 CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
 
 CONDITIONAL_BRANCH, IN_IT_BLOCK, WRITES_STACK_POINTER, PROBLEM = 1, 2, 4, 8
@@ -225,6 +231,7 @@ def load() -> ctypes.CDLL:
         "wp_observer_open": [POINTER(SetupLayout), POINTER(CacheLayout), POINTER(CacheLayout)],
         "wp_observer_close": [c_void_p],
         "wp_observer_fill_caches": [c_void_p, c_uint32],
+        "wp_observer_seed_caches": [c_void_p, c_uint32, c_uint32],
         "wp_observer_restart": [c_void_p],
         "wp_observer_record_operations": [c_void_p, POINTER(OperationCountsLayout), c_uint32, c_int32],
         "wp_observer_record_sets": [c_void_p, POINTER(SetSetupLayout)],

@@ -18,7 +18,7 @@ from wcet_probe.emu.tables import CodeTable
 from wcet_probe.errors import UsageError, WcetProbeError
 from wcet_probe.model.measurement import CacheCounts
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import CacheConfig, Isa, MemoryRange, Target
+from wcet_probe.model.target import CacheConfig, Isa, MemoryRange, Target, Victims
 
 PATH_CAPACITY = 1 << 16
 """Blocks of an executed path that are kept in order; counts are never cut."""
@@ -121,6 +121,13 @@ class Observer:
     def callback(self, name: str) -> int:
         """Address of the engine callback ``name`` (``block``, ``instruction``, ``watch``, ``tlb_fill``)."""
         return ctypes.cast(getattr(self._library, f"wp_observer_{name}"), ctypes.c_void_p).value or 0
+
+    def seed(self, victims: Victims) -> None:
+        """Let replacement choose ``victims`` from the next restart on that fills the caches."""
+        chosen = (victims.icache_seed, victims.dcache_seed)
+        own = (cache.seed if cache else 0 for cache in (self._target.icache, self._target.dcache))
+        seeds = (seed if one is None else one for one, seed in zip(chosen, own, strict=True))
+        self._library.wp_observer_seed_caches(self.handle, *seeds)
 
     def restart(self, initial: InitialCache, operations: int = 0) -> None:
         """Forget all counts; fill the caches as ``initial`` says; record ``operations`` operations of a replay."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.allocated_before import Filled, filled_lines
@@ -144,9 +145,10 @@ def _steps(values: Values, point: int, lines: Lines, target: Target, sweeps: Swe
         if target.unified_cache:
             for number in fetched_lines((instruction,), config.line_bytes):
                 yield _Step(LineAccess(lines.of_number(number), fills=True, is_certain=True), None)
-        own = [access for access in values.accesses[point] if access.instruction_address == instruction.address]
+        own = [pieces for pieces in lines.pieces[point] if pieces[0].instruction_address == instruction.address]
         # A load or store of several words goes upwards, whatever order the p-code has.
-        for access in sorted(own, key=lambda one: signed(32, one.constant)):
+        own.sort(key=lambda pieces: signed(32, pieces[0].constant))
+        for access in chain.from_iterable(own):
             fills = config.write_allocate or not access.is_store
             line, candidates = lines.of_access(access), lines.candidates_of(access)
             swept = sweeps.of(point, line, is_certain=access.is_certain)
@@ -237,8 +239,8 @@ class _Costs:
         charge = self.leaving if access is not None and access.is_leaving else self.inside
         if access is not None:
             self._add_single_write(point, step.line, access, verdict)
-            charge.cycles[point] += _region_cycles(access, self.target.memory)
-        visit = None if access is None else self.pointers.of(access.instruction_address).visit
+            charge.cycles[point] += 0 if access.skipped_bytes else _region_cycles(access, self.target.memory)
+        visit = None if access is None else self.pointers.of_access(access).visit
         self.visits[point] += visit == "first"
         if access is None or access.is_leaving or access.is_store:
             visit = None
@@ -252,8 +254,7 @@ class _Costs:
             objects = self._counted_in(access)
             self._share(point, Shared(line if verdict.is_persistent else None, swept=swept, objects=objects))
         elif line is None:
-            size_bytes = access.size_bytes if access else 1
-            charge.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
+            charge.misses[point] += 1
         elif verdict.is_persistent:
             is_refilled = swept is not None and self._is_refilled(swept) and not visit
             self._share(point, Shared(line, swept=swept if is_refilled else None, visit=visit, is_refilled=is_refilled))
@@ -289,7 +290,7 @@ class _Costs:
         *Soundness:* if the access before left its line in the cache, this one misses at most as often as it is to
         another one. What else goes to the line may miss besides.
         """
-        changes = self.pointers.of(access.instruction_address).line_changes
+        changes = self.pointers.of_access(access).line_changes
         if changes is not None and is_left and not access.is_leaving:
             self.changing.setdefault(changes, Counter())[point] += 1
             return True
@@ -308,7 +309,7 @@ class _Costs:
 
     def _counted_in(self, access: Access | None) -> Objects | None:
         """What a fact counts the lines of a sweep's ``access`` among, if they are not too many."""
-        told = objects_of(access, self.sweeps.lines, self.pointers, self.config) if access else None
+        told = objects_of(access, self.sweeps.lines, self.pointers) if access else None
         return told if told and told.lines < MOST_COUNTED_LINES else None
 
     def result(self, lines: Lines) -> DataMisses:

@@ -37,7 +37,8 @@ class Access:
     ``parts``: factor, term and value of each (`Terms.linear`), without the term of a choice where one of its parts is
     known to be in a range. An access that is not ``is_certain`` may also not take place where its instruction is
     executed. One that ``is_leaving`` takes place only where control then goes elsewhere than to the next instruction.
-    Where one ``has_stack_part``, a part of its address is an offset from the stack pointer at entry.
+    Where one ``has_stack_part``, a part of its address is an offset from the stack pointer at entry. ``skipped_bytes``
+    of an access that goes to several lines are in the lines before, see `symbolic_lines.Lines.pieces`.
     """
 
     instruction_address: int
@@ -51,6 +52,7 @@ class Access:
     is_certain: bool
     is_leaving: bool = False
     has_stack_part: bool = False
+    skipped_bytes: int = 0
 
 
 @dataclass(slots=True)

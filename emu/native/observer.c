@@ -166,6 +166,13 @@ WP_EXPORT void wp_observer_fill_caches(struct wp_observer *observer, uint32_t co
         wp_cache_fill(&observer->dcache, (enum wp_initial)content);
 }
 
+/* Seeds that the caches take when they are filled next. */
+WP_EXPORT void wp_observer_seed_caches(struct wp_observer *observer, uint32_t icache_seed, uint32_t dcache_seed)
+{
+    observer->icache.config.seed = icache_seed;
+    observer->dcache.config.seed = dcache_seed;
+}
+
 /* Forget all counts and marks; what the caches hold stays. */
 WP_EXPORT void wp_observer_restart(struct wp_observer *observer)
 {

@@ -338,7 +338,7 @@ def start(program: Program, random: Random, *, is_modified: bool = True) -> Situ
         else:  # full of the program's own lines
             kept = random.sample(own, min(len(own), config.ways))
             kept += [ALIEN] * (config.ways - len(kept))
-            sets.append(tuple(sorted(kept)) if config.replacement is Replacement.RANDOM else tuple(kept))
+            sets.append(tuple(sorted(kept)) if config.replacement.has_seed else tuple(kept))
     return Situation(
         [random.choice(one.choices) for one in program.variables], sets, set(lines) if is_modified else set()
     )

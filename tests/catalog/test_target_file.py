@@ -81,7 +81,10 @@ def test_the_emulator_knows_the_model(name):
 
 
 def test_cache_geometry():
-    for name, replacement, allocates in (("arm926ej-s", Replacement.FIFO, False), ("mpc603e", Replacement.LRU, True)):
+    for name, replacement, allocates in (
+        ("arm926ej-s", Replacement.ROUND_ROBIN, False),
+        ("mpc603e", Replacement.LRU, True),
+    ):
         target = TARGETS[name]
         for cache in (target.icache, target.dcache):
             assert cache is not None
@@ -96,7 +99,7 @@ def test_cache_geometry():
     ("name", "sets", "ways", "replacement"),
     [
         ("mpc755", (128, 128), (8, 8), Replacement.PLRU),
-        ("e200z6", (128, 128), (8, 8), Replacement.RANDOM),
+        ("e200z6", (128, 128), (8, 8), Replacement.ROUND_ROBIN),
         ("cortex-m7", (256, 128), (2, 4), Replacement.RANDOM),
         ("cortex-r5", (256, 256), (4, 4), Replacement.RANDOM),
     ],
@@ -176,7 +179,7 @@ def test_timing_numbers(name, timing_class, numbers):
         ("ways = 4", "ways = 0", "key icache.ways: cannot be 0; give a whole number of at least 1"),
         ("ways = 4", "ways = true", "key icache.ways: cannot be True; give a whole number of at least 1"),
         ("line_bytes = 32", "line_bytes = 48", "key icache.line_bytes: cannot be 48; give a power of two"),
-        ('replacement = "fifo"', 'replacement = "fif"', "key icache.replacement: unknown value 'fif': did you mean"),
+        ('"round-robin"', '"round-robbin"', "key icache.replacement: unknown value 'round-robbin': did you mean"),
         ('isa = "arm"', "", "key isa: is missing; give a text that is not empty"),
         ('isa = "arm"', 'isa = "arms"', "key isa: unknown value 'arms': did you mean 'arm'?"),
         ('isa = "arm"', 'isa = "arm"\nisaa = 1', "key isaa: unknown key 'isaa': did you mean 'isa'?"),
@@ -255,8 +258,14 @@ def test_regions_do_not_overlap():
     assert len(parse_target("cortex-m7", text.replace(region, region + apart)).memory.regions) == 2
 
 
-def test_only_random_replacement_has_a_seed():
-    text = FILES["arm926ej-s"].replace('replacement = "fifo"', 'replacement = "random"\nseed = 7', 1)
-    assert parse_target("arm926ej-s", text).icache.seed == 7
-    with pytest.raises(UsageError, match="unknown key 'seed'"):
-        parse_target("arm926ej-s", text.replace('"random"', '"lru"', 1))
+@pytest.mark.parametrize("policy", Replacement)
+def test_only_replacement_that_is_no_function_of_the_accesses_has_a_seed(policy):
+    text = FILES["arm926ej-s"].replace('"round-robin"', f'"{policy}"', 1)
+    seeded = text.replace("seed = 0", "seed = 7", 1)
+    if policy in {Replacement.RANDOM, Replacement.ROUND_ROBIN}:
+        assert parse_target("arm926ej-s", seeded).icache.seed == 7
+        with pytest.raises(UsageError, match="seed: is missing"):
+            parse_target("arm926ej-s", seeded.replace("seed = 7", "", 1))
+    else:
+        with pytest.raises(UsageError, match="unknown key 'seed'"):
+            parse_target("arm926ej-s", seeded)

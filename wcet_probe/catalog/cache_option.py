@@ -3,7 +3,8 @@
 Grammar::
 
     SPEC     = [ ("i" | "d" | "both" | "u") ":" ] ( "none" | SETTING { "," SETTING } )
-    SETTING  = "size=" SIZE | "sets=" N | "ways=" N | "line=" SIZE | "policy=" ("lru" | "fifo" | "plru" | "random")
+    SETTING  = "size=" SIZE | "sets=" N | "ways=" N | "line=" SIZE
+             | "policy=" ("lru" | "fifo" | "plru" | "random" | "round-robin")
              | "write=" ("back" | "through") | "allocate=" ("yes" | "no") | "seed=" N
 
 Without prefix both caches are meant. Geometry: size = sets x ways x line. Three of the four fix the fourth; where fewer

@@ -237,7 +237,7 @@ def _caches(table: _Table, document: Mapping[str, Any]) -> tuple[CacheConfig | N
 
 
 def _cache(table: _Table, *, data: bool) -> CacheConfig:
-    """A cache; only the data cache has write policies, only ``random`` replacement has a seed."""
+    """A cache; only the data cache has write policies, only ``random`` and ``round-robin`` have a seed."""
     replacement = table.choice("replacement", Replacement)
     plru = replacement is Replacement.PLRU
     cache = CacheConfig(
@@ -247,7 +247,7 @@ def _cache(table: _Table, *, data: bool) -> CacheConfig:
         replacement=replacement,
         write_back=data and table.truth("write_back"),
         write_allocate=data and table.truth("write_allocate"),
-        seed=table.number("seed") if replacement is Replacement.RANDOM else 0,
+        seed=table.number("seed") if replacement.has_seed else 0,
         basis=table.choice("basis", Basis),
         source=table.text("source"),
     )

@@ -108,9 +108,13 @@ class Image:
         function = self.functions[row]
         return function if address < function.address + max(1, function.size_bytes) else None
 
+    def place(self, address: int) -> str:
+        """``function+0x12``; falls back to the address."""
+        function = self.function_at(address)
+        return f"{function.name}+{address - function.address:#x}" if function else f"{address:#010x}"
+
     def location(self, address: int) -> str:
         """``function+0x12 (file.c:34)`` for messages and listings; falls back to the address."""
-        function = self.function_at(address)
-        where = f"{function.name}+{address - function.address:#x}" if function else f"{address:#010x}"
+        where = self.place(address)
         line = self.lines.find(address)
         return f"{where} ({line[0]}:{line[1]})" if line else where

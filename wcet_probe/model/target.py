@@ -61,12 +61,21 @@ class Basis(StrEnum):
 
 
 class Replacement(StrEnum):
-    """Cache replacement policy."""
+    """Cache replacement policy.
+
+    ``fifo`` is a round robin with a counter for each set, ``round-robin`` one with a counter for the whole cache.
+    """
 
     LRU = "lru"
     FIFO = "fifo"
     PLRU = "plru"
     RANDOM = "random"
+    ROUND_ROBIN = "round-robin"
+
+    @property
+    def has_seed(self) -> bool:
+        """Whether the victims are not a function of the accesses alone: they depend on a seed, or a counter's start."""
+        return self in {Replacement.RANDOM, Replacement.ROUND_ROBIN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +175,7 @@ class CacheConfig:
         replacement: which line of a full set is evicted.
         write_back: True for write-back, False for write-through (data cache only).
         write_allocate: whether a write miss fills the line (data cache only).
-        seed: seed of the ``random`` replacement.
+        seed: of the ``random`` replacement; of ``round-robin`` the way where the counter stands first, modulo the ways.
         basis: where geometry and policies come from.
         source: manual, table, page.
     """
@@ -185,6 +194,25 @@ class CacheConfig:
     def size_bytes(self) -> int:
         """Capacity in bytes."""
         return self.sets * self.ways * self.line_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """With which victims a call was observed, where replacement leaves them open.
+
+    Attributes:
+        icache_seed, dcache_seed: in place of ``CacheConfig.seed``; None where the policy has none, or there is no such
+            cache. A unified cache has that of the data.
+        tried: how many choices were run before, of which this is the extreme one.
+    """
+
+    icache_seed: int | None = None
+    dcache_seed: int | None = None
+    tried: int = 1
+
+
+OWN_VICTIMS = Victims()
+"""Those of the target's own seeds."""
 
 
 @dataclass(frozen=True, slots=True)
