@@ -32,11 +32,11 @@ _PATIENCE = 24
 
 Element = TypeVar("Element")
 Edge_ = TypeVar("Edge_", bound=Directed)
-Taken = TypeVar("Taken", bound=Directed, covariant=True)
+Taken_co = TypeVar("Taken_co", bound=Directed, covariant=True)
 Arriving = TypeVar("Arriving")
 
 
-class Equations(Protocol[Taken, Arriving, Element]):
+class Equations(Protocol[Taken_co, Arriving, Element]):
     """What an analysis makes of elements; ``Arriving`` is what an edge carries to its target.
 
     Arrivals are compared by ``==``: equal ones are not followed again.
@@ -61,7 +61,7 @@ class Equations(Protocol[Taken, Arriving, Element]):
         """Whether ``one`` is below ``other``."""
         ...
 
-    def flow(self, node: int, state: Element) -> Iterable[tuple[Taken, Arriving]]:
+    def flow(self, node: int, state: Element) -> Iterable[tuple[Taken_co, Arriving]]:
         """What the edges carry that can be taken from ``node``; each edge once."""
         ...
 
