@@ -277,6 +277,7 @@ def replay(
     heap_bytes: int,
     initial_cache: InitialCache,
     victims: Victims,
+    *,
     most_instructions: int = 0,
 ) -> tuple[Measurement, tuple[StateCheck, ...]]:
     """Measure the operation of ``plan`` again, on ``program`` as it is, with the same ``victims``.

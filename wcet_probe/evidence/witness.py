@@ -113,7 +113,14 @@ def replay_witness(program: Program, plan: ScenarioPlan, result: Recorded, most_
     """
     try:
         victims = _victims(result)
-        measurement, checks = replay(program, plan, result.heap_bytes, result.initial_cache, victims, most_instructions)
+        measurement, checks = replay(
+            program,
+            plan,
+            result.heap_bytes,
+            result.initial_cache,
+            victims,
+            most_instructions=most_instructions,
+        )
     except (StateError, EmulationError, DecodeError) as error:
         raise ContradictionError(f"the replay of the witness fails: {error}") from error
     found = {**observed(measurement, program.image), "checks": [_check(check) for check in checks]}
