@@ -276,12 +276,14 @@ def replay(
     plan: ScenarioPlan,
     heap_bytes: int,
     initial_cache: InitialCache,
-    victims: Victims,
+    victims: Victims | None,
     *,
+    most_tried: int = MOST_TRIED,
     most_instructions: int = 0,
 ) -> tuple[Measurement, tuple[StateCheck, ...]]:
     """Measure the operation of ``plan`` again, on ``program`` as it is, with the same ``victims``.
 
+    Without ``victims`` those of ``most_tried`` are taken that make the call the extreme one, as ``observe`` does.
     Nothing is built and nothing proved.
 
     The guest may take ``most_instructions`` in all, set-up and checks included; 0: as many as it likes.
@@ -305,7 +307,7 @@ def replay(
     )
     _check_heap(request)
     bench = _Bench(request, family(program.allocator.name), program, {}, most_instructions)
-    outcome = _run(bench, plan, cross_checked=False, victims=victims)
+    outcome = _run(bench, plan, cross_checked=False, victims=victims, most_tried=most_tried)
     return outcome.measurement, outcome.checks
 
 

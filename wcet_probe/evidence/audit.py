@@ -16,6 +16,7 @@ from zipfile import Path as ZipPath
 from zipfile import ZipFile
 
 from wcet_probe.answer.probe import replay
+from wcet_probe.answer.victims import tried_of_each
 from wcet_probe.build.image import read_image
 from wcet_probe.build.program import Program, program_of
 from wcet_probe.catalog.lookup import load_allocator
@@ -254,9 +255,19 @@ def _certificates(result: Recorded) -> str:
 def _candidates(program: Program, result: Recorded, most_instructions: int) -> str:
     """The other candidate states of the scenario are measured again, and cost what the result says."""
     told = {one["variant"]: one for one in result.document["state"]["candidates"]}
-    plans = [one for one in scenario_plans(result, program.allocator, program.target) if one.variant != result.variant]
+    every = scenario_plans(result, program.allocator, program.target)
+    most_tried = tried_of_each(len(every))
+    plans = [one for one in every if one.variant != result.variant]
     for plan in plans:
-        seen, _ = replay(program, plan, result.heap_bytes, result.initial_cache, most_instructions)
+        seen, _ = replay(
+            program,
+            plan,
+            result.heap_bytes,
+            result.initial_cache,
+            None,
+            most_tried=most_tried,
+            most_instructions=most_instructions * most_tried,
+        )
         counts = {"variant": plan.variant, "instructions": seen.instructions, "cycles": seen.cycles}
         demand(told[plan.variant] == counts, f"the candidate {plan.variant!r} costs something else")
     return f"{OK}, {_count(len(plans), 'other candidate')} measured again"
