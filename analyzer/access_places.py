@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.facts import Visit
-from wcet_probe.analyzer.memory_facts import PointerFacts
+from wcet_probe.analyzer.memory_facts import Objects, PointerFacts
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, Residues
 from wcet_probe.analyzer.state import Base, is_unknown
@@ -80,6 +80,30 @@ class Places:
         """A flow fact, and how many accesses it lets go to another line than the access before."""
         changes = self.pointers.of(access.instruction_address).line_changes
         return None if changes is None else (changes.where, changes.most)
+
+    def objects_of(self, access: Access) -> Objects | None:
+        """What a flow fact counts the line of ``access`` among; it speaks of addresses of which nothing else is known.
+
+        *Soundness:* as far as the fact is true.
+        """
+        told = self.pointers.of(access.instruction_address).objects
+        if told is None or access.size_bytes > self.config.line_bytes or self.place_of(access) in {"stack", "static"}:
+            return None
+        return told
+
+    def lines_of(self, access: Access) -> tuple[str, int, int] | None:
+        """The flow fact that counts the line of ``access``, the most lines, and the most of them in one set."""
+        objects = self.objects_of(access)
+        return None if objects is None else (objects.where, objects.lines, objects.lines_per_set)
+
+    def fact_of(self, access: Access) -> str:
+        """The flow fact that anything said of ``access`` rests on; empty where nothing does."""
+        told = self.pointers.of(access.instruction_address)
+        is_placed = told.sets is not None or told.extent is not None or told.is_own_block
+        says = told.visit or told.line_changes or self.objects_of(access) or told_of(access, self.pointers)
+        if says or (is_placed and access.base is not Base.STACK and self._sets_by_parts(access) is None):
+            return told.where
+        return ""
 
     def observable(self, access: Access) -> StridedInterval:
         """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.

@@ -24,7 +24,7 @@ from wcet_probe.analyzer.ipet import ENTER, FlowEvent, FlowProblem, Solution, fl
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
 from wcet_probe.analyzer.loop_shapes import loop_shapes
-from wcet_probe.analyzer.memory_facts import pointer_assumptions, pointer_facts, word_assumptions, word_ranges
+from wcet_probe.analyzer.memory_facts import memory_assumptions, pointer_facts, word_claims, word_ranges
 from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.state import Base
@@ -111,6 +111,7 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.event_cost,
         graph=stage.graph(instructions),
+        words=word_claims(request.facts, request.image, stage.parameters) if request.target.dcache else (),
     )
 
 
@@ -434,7 +435,7 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
         )
     if request.target.dcache:
         assumed.append(Assumption("alignment", "no data access crosses a cache line", "every cross-checked run"))
-        assumed += (*pointer_assumptions(request.facts), *word_assumptions(request.facts))
+        assumed += memory_assumptions(request.facts)
         if any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found):
             text = (
                 f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
@@ -475,6 +476,8 @@ def _access_ranges(values: Values, lines: Lines | None) -> Iterable[tuple[Point,
                 sets=places.sets_of(access) if places else None,
                 visit=places.visit_of(access) or "" if places else "",
                 line_changes=places.line_changes_of(access) if places else None,
+                lines=places.lines_of(access) if places else None,
+                fact=places.fact_of(access) if places else "",
             )
             yield point, found
 

@@ -33,7 +33,7 @@ from wcet_probe.analyzer.flow_graph import Limit
 from wcet_probe.analyzer.held_lines import held_lines
 from wcet_probe.analyzer.ipet import FlowEvent
 from wcet_probe.analyzer.memory_facts import LineChanges, Objects, PointerFacts
-from wcet_probe.analyzer.object_lines import counted_limits, counted_objects, object_limits, objects_of
+from wcet_probe.analyzer.object_lines import counted_limits, counted_objects, object_limits
 from wcet_probe.analyzer.pcode_semantics import signed
 from wcet_probe.analyzer.relational_analysis import analyze
 from wcet_probe.analyzer.relational_cache import LineAccess, Verdict
@@ -88,7 +88,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     sure = {point: {one.line.line for one in own if _is_sure(one)} for point, own in steps.items()}
     stays = Stays(values, sure, held_lines(values, named, analysis))
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
-    objects = counted_objects(accesses, lines, pointers, config, stays.is_one_address)
+    objects = counted_objects(accesses, lines, config, stays.is_one_address)
     costs = _Costs(values, target, config, stays, sweeps, objects, pointers, filled_lines(values, named, analysis))
     left = _left(values, steps)
     for point, own in steps.items():
@@ -312,7 +312,7 @@ class _Costs:
 
     def _counted_in(self, access: Access | None) -> Objects | None:
         """What a fact counts the lines of a sweep's ``access`` among, if they are not too many."""
-        told = objects_of(access, self.sweeps.lines, self.pointers, self.config) if access else None
+        told = self.sweeps.lines.places.objects_of(access) if access else None
         return told if told and told.lines < MOST_COUNTED_LINES else None
 
     def result(self, lines: Lines) -> DataMisses:

@@ -156,6 +156,9 @@ class AccessRange:
             stored to it since, as a flow fact says; or empty.
         line_changes: a flow fact, and how many of the accesses that it speaks of may be to another line than the data
             access before, in the call; or None.
+        lines: a flow fact, how many different lines the accesses that it speaks of may be to in the call, and how many
+            of them may be in one cache set; or None.
+        fact: the flow fact about pointers that any of this rests on; or empty.
     """
 
     address: int
@@ -170,6 +173,18 @@ class AccessRange:
     sets: frozenset[int] | None = None
     visit: str = ""
     line_changes: tuple[str, int] | None = None
+    lines: tuple[str, int, int] | None = None
+    fact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WordClaim:
+    """The word at ``address`` is from ``low`` to ``high`` whenever it is loaded, as the fact at ``where`` says."""
+
+    where: str
+    address: int
+    low: int
+    high: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +236,13 @@ class Bound:
         worst_path: blocks of the worst path in instructions, in order of the code.
         points: address and context of each block that can be reached.
         accesses, registers: invariants of the data accesses, and of the registers at the entry of blocks.
-        loop_claims, flow_claims: what every emulated run is held against.
+        loop_claims, flow_claims: what every emulated run is held against, calls of a set-up included.
         certificates: canonical texts, of the instructions and of the cycles, that `wcet_probe.verify` checks.
         worst_path_cycles: as ``worst_path``, of the worst path in cycles; leaving a block is in its cost.
         unattributed_cycles: of the worst path in cycles, misses, single writes and write-backs that are limited over
             several blocks, so in no block's cost; None where there is no worst path.
         graph: what can be executed, with the counts of the worst path in instructions.
+        words: what facts say of words in memory, for runs.
     """
 
     entry: str
@@ -246,3 +262,4 @@ class Bound:
     worst_path_cycles: tuple[PathBlock, ...] = field(default=(), repr=False)
     graph: FlowGraph = field(default=FlowGraph(), repr=False)
     unattributed_cycles: int | None = None
+    words: tuple[WordClaim, ...] = field(default=(), repr=False)
