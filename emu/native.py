@@ -13,7 +13,7 @@ from wcet_probe.errors import WcetProbeError
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import CacheConfig, Replacement, UncachedRegion
 
-_ABI_VERSION = 6
+_ABI_VERSION = 7
 
 REPLACEMENT = {Replacement.LRU: 0, Replacement.FIFO: 1, Replacement.PLRU: 2, Replacement.RANDOM: 3}
 CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
@@ -215,6 +215,8 @@ def load() -> ctypes.CDLL:
         "wp_observer_restart": [c_void_p],
         "wp_observer_record_operations": [c_void_p, POINTER(c_uint32), c_uint32],
         "wp_observer_record_sets": [c_void_p, POINTER(SetSetupLayout)],
+        "wp_observer_hold_claims": [c_void_p, c_void_p],
+        "wp_observer_broken_claim": [c_void_p, c_void_p],
         "wp_observer_settle": [c_void_p, c_uint32],
         "wp_observer_finish": [c_void_p],
         "wp_observer_counts": [c_void_p, *map(POINTER, (CountsLayout, CacheCountsLayout, CacheCountsLayout))],

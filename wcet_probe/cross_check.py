@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer.concrete import interpret_call
 from wcet_probe.analyzer.lift import Lifter, code_reader
-from wcet_probe.contradiction import check_accesses, register_check
+from wcet_probe.contradiction import check_accesses, check_path, register_check
 from wcet_probe.emu.cache import Caches
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import ContradictionError
@@ -89,5 +89,6 @@ def cross_check(
         raise ContradictionError(message)
     if bound is not None:
         frames = MemoryRange(pointer - measurement.stack_bytes, measurement.stack_bytes)
+        check_path(bound, second.path, image, subject)
         check_accesses(bound, second.accesses, image, target, frames=frames, subject=subject)
     return check

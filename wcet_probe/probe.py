@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from wcet_probe.contradiction import check_counts, check_flows, check_loops
+from wcet_probe.contradiction import check_counts, check_flows, check_loops, refusal
 from wcet_probe.cross_check import Call, cross_check
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, StateError, UsageError, unknown_name
@@ -275,7 +275,15 @@ def _machine(bench: _Bench) -> Machine:
     program = bench.program
     watched = [claim.loop for claim in _claims(bench)]
     heap_bytes = bench.request.heap_bytes
-    return Machine(program.image, program.target, program.instructions, program.costs, heap_bytes, watched=watched)
+    return Machine(
+        program.image,
+        program.target,
+        program.instructions,
+        program.costs,
+        heap_bytes,
+        watched=watched,
+        bounds=tuple(bench.bounds.values()),
+    )
 
 
 def _claims(bench: _Bench) -> list[LoopClaim]:
@@ -325,6 +333,7 @@ def _hold_against_bound(
     check_counts(bound, measurement, subject)
     counts = machine.loop_counts()
     check_loops(bound.loop_claims, counts, bench.program.image, subject)
+    _check_claims(bench, machine, subject)
     return check_flows(bound, counts, machine.executions, subject)
 
 
@@ -341,7 +350,20 @@ def _set_up(bench: _Bench, machine: Machine, plan: ScenarioPlan, initial: Initia
         message = f"{request.allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap."
         raise UsageError(message)
     machine.restart_loop_counts()
-    return (machine.replay_observed if initial is InitialCache.WARM else machine.replay)(plan.trace)
+    refused = (machine.replay_observed if initial is InitialCache.WARM or bench.bounds else machine.replay)(plan.trace)
+    _check_claims(bench, machine, f"the set-up of {plan.scenario}")
+    return refused
+
+
+def _check_claims(bench: _Bench, machine: Machine, subject: str) -> None:
+    """No call that was observed may have violated what is claimed of all calls.
+
+    Raises:
+        ContradictionError: one has.
+    """
+    broken = machine.broken_claim()
+    if broken is not None:
+        raise refusal(broken, bench.program.image, subject)
 
 
 def _guest_heap(bench: _Bench, machine: Machine) -> GuestHeap:
