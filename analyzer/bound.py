@@ -415,14 +415,19 @@ def _place(point: Point) -> tuple[int, str, int]:
 # ---------------------------------------------------------------------------------------------------------- assumptions
 
 
+_SAME_TABLE = "no run can check it: the emulator counts by the same table"
+_OWN_STACK = "no run can check it: emulated calls begin on the emulator's own stack; it is the caller's"
+_REPEATED = "every call that the second engine repeats"
+
+
 def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
     assumed = [
         Assumption(
             "no-interference",
             "nothing else runs during the call: no interrupt, exception, DMA or other core",
-            "not checked: the integrator's",
+            "no run can check it: the emulator has one core and nothing that interrupts it; it is the integrator's",
         ),
-        Assumption("timing-model", f"the core takes the cycles of targets/{request.target.name}.toml", "not checked"),
+        Assumption("timing-model", f"the core takes the cycles of targets/{request.target.name}.toml", _SAME_TABLE),
     ]
     stores = [access for found in values.accesses.values() for access in found if access.is_store]
     if any(access.base is Base.NUMBER and not access.offset.is_constant for access in stores):
@@ -430,19 +435,19 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
             Assumption(
                 "stack-separation",
                 "a store through a pointer that is not derived from the stack pointer misses the call's stack frames",
-                "every cross-checked run compares each access with its invariant",
+                "every emulated run holds each store of such an instruction against it",
             )
         )
     if request.target.dcache:
-        assumed.append(Assumption("alignment", "no data access crosses a cache line", "every cross-checked run"))
+        assumed.append(Assumption("alignment", "no data access crosses a cache line", "every emulated run"))
         assumed += memory_assumptions(request.facts)
         if any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found):
             text = (
                 f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
             )
-            assumed.append(Assumption("stack-alignment", text, "not checked: the caller's"))
+            assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
     if values.unchecked_returns:
-        assumed.append(Assumption("return-address", "functions return to their callers", "every cross-checked run"))
+        assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
     return assumed
 
 

@@ -68,8 +68,11 @@ class _Told:
     assumption: Assumption
 
 
+_CHECKED = "every emulated run holds the sum of each call against it"
+
+
 def _told(limits: Sequence[Limit], claim: FlowClaim | None, where: str, statement: str) -> _Told:
-    check = "every emulated run" if claim else "not checked: its blocks are executed outside of these calls too"
+    check = _CHECKED if claim else "no run can check it: its blocks are executed outside of these calls too"
     return _Told(tuple(limits), claim, Assumption(f"fact {where}", statement, check))
 
 
@@ -333,14 +336,14 @@ def _others(facts: Facts, entry: str, analysed: Analysed) -> Iterator[Assumption
         if argument.function == entry:
             name = argument.register if argument.index is None else f"argument {argument.index}"
             text = f"{name} is {argument.minimum} to {argument.maximum} at entry: {argument.because}"
-            yield Assumption(f"fact {argument.where}", text, "not checked: the caller's")
+            yield Assumption(f"fact {argument.where}", text, "no run can check it: it is the caller's")
     for recursion in facts.recursions:
         if recursion.place.function in analysed.functions:
             text = f"at most {recursion.max_depth} calls of {recursion.place.function} are open: {recursion.because}"
-            yield Assumption(f"fact {recursion.where}", text, "not checked")
+            yield Assumption(f"fact {recursion.where}", text, "not checked: no run counts open calls")
     for calls in facts.calls:
         if calls.place.function in analysed.functions:
             text = f"{calls.place} goes only to {', '.join(calls.targets)}: {calls.because}"
-            yield Assumption(f"fact {calls.where}", text, "not checked")
+            yield Assumption(f"fact {calls.where}", text, "every call that the second engine repeats")
     for lemma in facts.lemmas:
         yield Assumption(f"lemma {lemma.id}", f"{lemma.statement}: {lemma.because}", lemma.check)

@@ -6,13 +6,13 @@ Functions that give lines; `wcet_probe.reports.why` has the long account.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from wcet_probe.gap import BlockGap
-from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Assumption, Bound, Formula, LoopBound, Origin
+from wcet_probe.model.report import Witness
 from wcet_probe.reports.layout import cut, paragraph, table
 
 _LOOPS_SHOWN = 5
@@ -23,30 +23,42 @@ _UNITS = ("instructions", "cycles")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the long account of a bound tells beside the bound: the gap to the observation, and a formula, if any."""
+    """What the long account of a bound tells beside the bound.
+
+    Attributes:
+        gaps: blocks of the worst path and of the dearest call in instructions.
+        observed_instructions: of that call.
+        formula: of the bound, if there is one.
+    """
 
     gaps: tuple[BlockGap, ...]
+    observed_instructions: int
     formula: Formula | None = None
 
 
-def both_sides(bound: Bound, measurement: Measurement, scenario: str, width: int) -> list[str]:
+def both_sides(bound: Bound, witnesses: Mapping[str, Witness], scenario: str, width: int) -> list[str]:
     """Bound, observation and slack, and what is to be known about the slack.
 
     Args:
         bound: what was proved.
-        measurement: what was observed.
+        witnesses: what was observed, by unit.
         scenario: of the observation; only the two that look for the dearest call make the slack a measure.
         width: of a line, in characters.
     """
     rows = []
     for unit in _UNITS:
-        proved, observed = getattr(bound, unit), getattr(measurement, unit)
+        proved, observed = getattr(bound, unit), witnesses[unit].value(unit)
         rows.append((unit, proved, observed, proved - observed, _slack(proved, observed)))
     lines = table(rows, ("", "bound", "observed", "slack", ""))
     if scenario not in _HIGHEST_SCENARIOS:
         note = f"{scenario} does not look for the dearest call of all, so the slack says nothing about the bound"
         lines += paragraph("", note, width, 1)
-    elif measurement.icache.present or measurement.dcache.present:
+        return lines
+    seen = witnesses["cycles"]
+    if witnesses["instructions"] != seen:
+        note = f"in different states; the one with most instructions is: {witnesses['instructions'].plan.variant}"
+        lines += paragraph("", note, width, 1)
+    if seen.measurement.icache.present or seen.measurement.dcache.present:
         lines += paragraph("", "the bound in cycles holds for any content of the caches at entry", width, 1)
     return lines
 
@@ -90,15 +102,43 @@ def origins(loops: Sequence[LoopBound]) -> str:
     return ", ".join(f"{found[origin]} {origin.value}" for origin in Origin if found[origin])
 
 
-def short_assumptions(assumptions: Sequence[Assumption], width: int) -> Iterator[str]:
-    """The assumptions, a line each while they are few, else by name."""
+def short_assumptions(
+    assumptions: Sequence[Assumption], width: int, executions: Mapping[str, int] | None = None
+) -> Iterator[str]:
+    """The assumptions, a line each while they are few, else by name.
+
+    Args:
+        assumptions: what is taken as given.
+        width: of a line, in characters.
+        executions: in how many an assumption was checked, by its id; None where nothing was run.
+    """
     by_id = {one.id: one.statement for one in assumptions}
     if len(by_id) <= _ASSUMPTIONS_SHOWN:
-        yield f"Assumptions ({len(by_id)})"
-        yield from (cut(line, width) for line in table(by_id.items()))
+        yield f"Assumptions ({len(by_id)}{_HOW_CHECKED if executions else ''})"
+        yield from (
+            cut(line, width) for line in table((_with_count(one, one, executions), by_id[one]) for one in by_id)
+        )
     else:
-        yield f"Assumptions ({len(by_id)}; --why tells each)"
-        yield from paragraph(" ", ", ".join(_short_ids(by_id)), width, 1)
+        yield f"Assumptions ({len(by_id)}{_HOW_CHECKED if executions else ''}; --why tells each)"
+        names = zip(by_id, _short_ids(by_id), strict=True)
+        yield from paragraph(" ", ", ".join(_with_count(one, name, executions) for one, name in names), width, 1)
+
+
+_HOW_CHECKED = "; x N: checked in N executions"
+
+
+def _with_count(one: str, name: str, executions: Mapping[str, int] | None) -> str:
+    """The name of the assumption ``one``, and in how many executions it was checked."""
+    return name if not executions or one not in executions else f"{name} x {executions[one]:,}"
+
+
+def how_checked(assumption: Assumption, executions: Mapping[str, int] | None) -> str:
+    """In how many executions ``assumption`` was checked and how, or why no run can check it."""
+    if executions is None:
+        return f"nothing was run; {assumption.check}"
+    if assumption.id not in executions:
+        return assumption.check
+    return f"in {counted(executions[assumption.id], 'execution')}: {assumption.check}"
 
 
 def _short_ids(ids: Iterable[str]) -> Iterator[str]:

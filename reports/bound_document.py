@@ -13,7 +13,7 @@ from wcet_probe import __version__
 from wcet_probe.gap import BlockGap
 from wcet_probe.model.proof import Bound, Formula, LoopBound, PathBlock
 from wcet_probe.reports.listing import code_sections, graph_section, hex_address, image_section, reached
-from wcet_probe.reports.records import Document, target_document
+from wcet_probe.reports.records import Document, record, target_document
 from wcet_probe.verify import bound_digest
 
 if TYPE_CHECKING:
@@ -32,14 +32,17 @@ class Observations:
         loop_maxima: most executions of a loop's header for one entry, by its address.
         flow_maxima: the largest sum of each flow claim.
         executions: of each instruction of the measured call, by address.
+        checked: in how many executions an assumption was checked, by its id; none that no run can check.
     """
 
     loop_maxima: Mapping[int, int]
     flow_maxima: tuple[int, ...]
     executions: Mapping[int, int]
+    checked: Mapping[str, int]
 
 
 _NO_MAXIMA: Mapping[int, int] = MappingProxyType({})
+_NONE_CHECKED: Mapping[str, int] = MappingProxyType({})
 
 
 def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
@@ -48,6 +51,7 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
     for loop in bound.loops:
         most[loop.address] = max(most[loop.address], loop.max)
     maxima = seen.loop_maxima if seen else _NO_MAXIMA
+    checked = seen.checked if seen else _NONE_CHECKED
     sums = seen.flow_maxima if seen else (None,) * len(bound.flow_claims)
     section: Document = {
         "entry": bound.entry,
@@ -55,7 +59,7 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
         "cycles": bound.cycles,
         "parameters": dict(bound.parameters),
         "blocks": bound.blocks,
-        "assumptions": [{"id": a.id, "statement": a.statement, "check": a.check} for a in bound.assumptions],
+        "assumptions": [{**record(one), "executions": checked.get(one.id)} for one in bound.assumptions],
         # Runs do not tell contexts apart: what was observed is that of the contexts with the largest bound.
         "loops": [
             {**_loop(loop), "observed_max": maxima.get(loop.address) if loop.max == most[loop.address] else None}

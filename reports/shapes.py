@@ -118,7 +118,7 @@ class RequestShape(TypedDict):
     caches: list[str]
     initial_cache: InitialCache | None
     compiler: str
-    cross_check: bool
+    cross_check: bool | None
 
 
 # ---------------------------------------------------------------------------------------------------------- observation
@@ -134,6 +134,30 @@ class StateShape(TypedDict):
     candidates: list[Candidate]
     driver: str | None
     driver_value: int | None
+
+
+class WitnessShape(TypedDict):
+    """The dearest known call in a unit, with its costs in both units and its state."""
+
+    value: Natural
+    instructions: Natural
+    cycles: Natural
+    variant: str
+    description: str
+    why: list[str]
+    checks: list[StateCheck]
+    driver: str | None
+    driver_value: int | None
+    initial_cache: InitialCache
+    measured_operation: Operation
+    cross_check: CrossCheck | None
+
+
+class WitnessesShape(TypedDict):
+    """A witness for each unit."""
+
+    instructions: WitnessShape
+    cycles: WitnessShape
 
 
 @extends(CacheCounts)
@@ -204,7 +228,9 @@ class ResultDocument(TypedDict):
     caches: CachesShape
     memory: MemoryTiming
     observed: ObservedShape
+    witnesses: WitnessesShape
     cross_check: CrossCheck | None
+    no_cross_check: str | None
     bound: BoundShape | None
     no_bound: str | None
     slack: UnitsShape | None

@@ -22,6 +22,13 @@ class LoopShape(TypedDict):
     observed_max: Natural | None
 
 
+@extends(Assumption)
+class AssumptionShape(TypedDict):
+    """What the bound takes as given, and in how many executions it was checked; null where it was in none."""
+
+    executions: Natural | None
+
+
 class FlowClaimShape(TypedDict):
     """A sum of executions that a flow fact limits."""
 
@@ -94,7 +101,7 @@ class BoundShape(TypedDict):
     cycles: Natural
     parameters: dict[str, int]
     blocks: Natural
-    assumptions: list[Assumption]
+    assumptions: list[AssumptionShape]
     loops: list[LoopShape]
     flow_claims: list[FlowClaimShape]
     graph: GraphShape

@@ -97,7 +97,7 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[Line]:
     yield from head(report, width)
     if report.bound:
         yield from short_loops(report.bound.loops, width)
-        yield from short_assumptions(report.bound.assumptions, width)
+        yield from short_assumptions(report.bound.assumptions, width, report.executions)
     yield ""
     yield from paragraph("State", plan.state, width)
     for number, reason in enumerate(plan.why):
@@ -110,6 +110,8 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[Line]:
     yield from paragraph("Measured", _call(report), width)
     if report.cross_check:
         yield from paragraph("Repeated", _cross_check(report.cross_check, report.target), width)
+    elif report.no_cross_check:
+        yield from paragraph("Repeated", report.no_cross_check, width)
     yield ""
     yield heading("Counted")
     yield from table(_counted(report))
@@ -143,7 +145,7 @@ def head(report: Report, width: int) -> Iterator[Line]:
     assumed = how_many_assumed(bound.assumptions)
     yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}, under {assumed}."
     yield ""
-    yield from both_sides(bound, counts, report.plan.scenario, width)
+    yield from both_sides(bound, report.witnesses, report.plan.scenario, width)
     yield ""
 
 

@@ -12,7 +12,15 @@ from wcet_probe.gap import BlockGap, Cause
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Bound, Formula, LoopBound
 from wcet_probe.model.report import Report
-from wcet_probe.reports.bound import Account, counted, how_many_assumed, origins, short_assumptions, short_loops
+from wcet_probe.reports.bound import (
+    Account,
+    counted,
+    how_checked,
+    how_many_assumed,
+    origins,
+    short_assumptions,
+    short_loops,
+)
 from wcet_probe.reports.layout import cut, paragraph, table
 from wcet_probe.reports.terminal import Line, head, heading, page_width, print_lines
 
@@ -27,11 +35,11 @@ def render_why(report: Report, bound: Bound, account: Account, console: Console)
     print_lines(console, [heading("Worst path beside the observed one, in instructions")])
     print_lines(console, listing(account.gaps, report.image, sources, width, observed=True))
     print_lines(console, ["", heading("Where bound and observation differ")])
-    print_lines(console, attribution(account.gaps, bound, report.measurement.instructions, width))
+    print_lines(console, attribution(account.gaps, bound, account.observed_instructions, width))
     if account.formula:
         print_lines(console, ["", heading("The bound over heap sizes, in instructions")])
         print_lines(console, _formula(account.formula, width))
-    print_lines(console, _grounds(bound, report.image, width))
+    print_lines(console, _grounds(bound, report.image, width, report.executions))
 
 
 def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[BlockGap] | None = None) -> None:
@@ -57,13 +65,13 @@ def _formula(formula: Formula, width: int) -> Iterator[str]:
     yield from paragraph("", held, width, 1)
 
 
-def _grounds(bound: Bound, image: Image, width: int) -> Iterator[Line]:
+def _grounds(bound: Bound, image: Image, width: int, executions: Mapping[str, int] | None = None) -> Iterator[Line]:
     yield ""
     yield heading("Loops")
     yield from all_loops(bound.loops, image, width)
     yield ""
     yield heading("Assumptions")
-    yield from all_assumptions(bound, width)
+    yield from all_assumptions(bound, width, executions)
 
 
 def listing(
@@ -152,14 +160,14 @@ def all_loops(loops: Sequence[LoopBound], image: Image, width: int) -> Iterator[
             yield from _item("called at", ", ".join(map(image.location, loop.context)), width)
 
 
-def all_assumptions(bound: Bound, width: int) -> Iterator[str]:
-    """Every assumption, and how it is checked."""
+def all_assumptions(bound: Bound, width: int, executions: Mapping[str, int] | None = None) -> Iterator[str]:
+    """Every assumption, how it is checked, and in how many ``executions`` by its id; None where nothing was run."""
     for number, assumption in enumerate(bound.assumptions):
         if number:
             yield ""
         yield f"  {assumption.id}"
         yield from _item("", assumption.statement, width)
-        yield from _item("checked", assumption.check, width)
+        yield from _item("checked", how_checked(assumption, executions), width)
 
 
 def _item(label: str, text: str, width: int) -> Iterator[str]:

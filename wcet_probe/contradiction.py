@@ -228,6 +228,9 @@ def refusal(broken: BrokenClaim, image: Image, subject: str) -> ContradictionErr
             )
 
 
+_INSTRUCTION_BYTES = (2, 4)
+
+
 def check_path(bound: Bound, path: Sequence[int], image: Image, subject: str) -> int:
     """Control must have gone along the edges of the graph that was analysed, and each function back to its caller.
 
@@ -254,7 +257,7 @@ def check_path(bound: Bound, path: Sequence[int], image: Image, subject: str) ->
                 raise _astray(image, before, address, subject)
             continue
         kind = kinds.get((block, address), set())
-        if not kind:
+        if not kind or ends[block] - before not in _INSTRUCTION_BYTES:
             raise _astray(image, before, address, subject)
         if "call" in kind:
             callers.append(block)

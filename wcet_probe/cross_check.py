@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.concrete import interpret_call
 from wcet_probe.analyzer.lift import Lifter, code_reader
@@ -89,6 +89,7 @@ def cross_check(
         raise ContradictionError(message)
     if bound is not None:
         frames = MemoryRange(pointer - measurement.stack_bytes, measurement.stack_bytes)
-        check_path(bound, second.path, image, subject)
+        returns = check_path(bound, second.path, image, subject)
         check_accesses(bound, second.accesses, image, target, frames=frames, subject=subject)
+        check = replace(check, returns=returns)
     return check

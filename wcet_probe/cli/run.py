@@ -102,7 +102,9 @@ def parameter_value(text: str) -> tuple[str, int]:
 @click.option("--cc", "compiler", metavar="COMMAND", help="zig, the packaged one, or e.g. clang-19.  [default: zig]")
 @click.option("--no-bound", is_flag=True, help="Observe only; prove no upper bound.")
 @click.option("--why", is_flag=True, help="The worst path, the gap to the observed one, all assumptions.")
-@click.option("--cross-check", is_flag=True, help="Repeat the call in a second, independent engine.")
+@click.option(
+    "--cross-check/--no-cross-check", default=None, help="Repeat the call in a second engine, however long it is."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
@@ -121,7 +123,7 @@ def run(
     compiler: str | None,
     no_bound: bool,
     why: bool,
-    cross_check: bool,
+    cross_check: bool | None,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -180,13 +182,14 @@ def long_account(request: ProbeRequest, report: Report, tell: Callable[[str], No
     if report.bound is None:
         return None
     program = load_program(report.allocator, report.target, request.compiler, request.cache_dir)
-    gaps = block_gaps(report.bound, report.measurement, report.image, program.instructions)
+    seen = report.witnesses["instructions"].measurement
+    gaps = block_gaps(report.bound, seen, report.image, program.instructions)
     tell("proving bounds of other heap sizes")
     try:
         formula = operation_formula(program, report.plan.measured.kind, report.heap_bytes)
     except (AnalysisError, UsageError):
         formula = None  # what holds for this heap need not be provable for smaller ones
-    return Account(gaps, formula)
+    return Account(gaps, seen.instructions, formula)
 
 
 def _print(reports: Sequence[Report], accounts: Sequence[Account | None], *, as_json: bool) -> None:
