@@ -93,9 +93,7 @@ def test_visits_are_held_against_runs(accesses, holds):
     made = [DataAccess(step, at, to, 4, at == ELSEWHERE) for step, (at, to) in enumerate(accesses)]
     expected = nullcontext() if holds else pytest.raises(ContradictionError, match="against a fact about visits")
     with expected:
-        check_accesses(
-            claimed(allowed), made, image, target, frames=MemoryRange(4096, 64), subject="a test"
-        )
+        check_accesses(claimed(allowed), made, image, target, frames=MemoryRange(4096, 64), subject="a test")
 
 
 @pytest.mark.parametrize(
@@ -116,9 +114,7 @@ def test_changes_of_line_are_counted_in_runs(accesses, holds):
     made = [DataAccess(step, at, to, 4, False) for step, (at, to) in enumerate(accesses)]
     expected = nullcontext() if holds else pytest.raises(ContradictionError, match="more than 2 accesses went")
     with expected:
-        check_accesses(
-            claimed(allowed), made, image, target, frames=MemoryRange(4096, 64), subject="a test"
-        )
+        check_accesses(claimed(allowed), made, image, target, frames=MemoryRange(4096, 64), subject="a test")
 
 
 @pytest.mark.parametrize(("address", "holds"), [(0, True), (4096 + 28, True), (32, False)])

@@ -208,7 +208,7 @@ def test_what_holds_is_not_refused(claim):
     assert not second(*HOLDS[claim])
 
 
-# ------------------------------------------------------------------------------------------------------- visits, in order
+# --- visits, in order
 
 
 def visiting(first: int, again: int) -> Bound:
@@ -379,7 +379,7 @@ def test_a_register_outside_of_its_range(ranges, value, is_refused):
     if not is_refused:
         visit(at(AFTER_CALL), lambda _: value)
         return
-    with pytest.raises(ContradictionError, match="r9 was .* outside of what the value analysis allows there"):
+    with pytest.raises(ContradictionError, match=r"r9 was .* outside of what the value analysis allows there"):
         visit(at(AFTER_CALL), lambda _: value)
 
 
@@ -427,7 +427,7 @@ def test_a_function_that_returns_elsewhere():
     image = made.guest.image
     assert check_path(made.bound, [*once, f + 8, g, g + 4, *rest], image, "a test") == 2
     with pytest.raises(
-        ContradictionError, match="did not return to its caller .* against the assumption return-address"
+        ContradictionError, match=r"did not return to its caller .* against the assumption return-address"
     ):
         check_path(made.bound, [*once, *rest], image, "a test")
 

@@ -109,7 +109,8 @@ def test_why(report, golden):
     bound = replace(report.bound, instructions=126)
     stream = io.StringIO()
     formula = Formula("H", Fraction(45), (("free_blocks", Fraction(43)),), ((65536, 130), (131072, 260)))
-    render_why(replace(report, image=image), bound, Account(gaps, report.measurement.instructions, formula), Console(file=stream, width=80))
+    account = Account(gaps, report.measurement.instructions, formula)
+    render_why(replace(report, image=image), bound, account, Console(file=stream, width=80))
     assert max(map(len, stream.getvalue().splitlines())) <= 80
     golden("why.txt", stream.getvalue())
 
