@@ -124,7 +124,7 @@ def short_assumptions(
         yield from paragraph(" ", ", ".join(_with_count(one, name, executions) for one, name in names), width, 1)
 
 
-_HOW_CHECKED = "; x N: checked in N executions"
+_HOW_CHECKED = "; x N: N times checked, others by no run"
 
 
 def _with_count(one: str, name: str, executions: Mapping[str, int] | None) -> str:

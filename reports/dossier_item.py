@@ -116,7 +116,7 @@ def _why_none(answer: Answer) -> str:
 
 
 def _claim_row(answer: Answer) -> tuple[str, ...]:
-    bound, seen = answer.bound or {}, answer.observed or {}
+    bound, seen = answer.bound or {}, answer.witnessed or {}
     counts = [part.get(unit) for unit in ("instructions", "cycles") for part in (bound, seen)]
     verdict = answer.document.get("verdict", "BOUNDED")
     scenario = answer.document.get("scenario")

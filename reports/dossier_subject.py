@@ -13,6 +13,7 @@ from wcet_probe.errors import VerificationError
 from wcet_probe.reports.dossier_blocks import Block, Figure, Paragraph
 from wcet_probe.sizes import format_size
 from wcet_probe.verify import CheckedBound, verify_result
+from wcet_probe.witnessed import witnessed
 
 Json = Mapping[str, Any]
 
@@ -48,6 +49,12 @@ class Answer:
         """The section ``observed``, or None."""
         found: Json | None = self.document.get("observed")
         return found
+
+    @property
+    def witnessed(self) -> Json | None:
+        """The dearest known call in each unit, or None."""
+        found = witnessed(self.document)
+        return None if found is None else dict(found)
 
     @property
     def entry(self) -> str:
@@ -221,7 +228,7 @@ def _unused(anchor: str, taken: Mapping[str, object]) -> str:
 
 def _checked(document: Json, what: str) -> tuple[CheckedBound, ...]:
     """What the certificates prove; bound, observation and slack must agree with each other, too."""
-    bound, seen, slack = (document.get(key) for key in ("bound", "observed", "slack"))
+    bound, seen, slack = document.get("bound"), witnessed(document), document.get("slack")
     if bound is None:
         return ()
     try:

@@ -128,11 +128,12 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[Line]:
 
 def head(report: Report, width: int) -> Iterator[Line]:
     """The answer in a few lines: what, where, the verdict, and the bound beside the observation."""
-    counts, bound, cached = report.measurement, report.bound, _cached(report.target)
+    bound, cached = report.bound, _cached(report.target)
+    instructions, cycles = (witness.value(unit) for unit, witness in report.witnesses.items())
     entry = f", caches {report.initial_cache.value} at entry" if cached else ", no caches"
     where = f"{report.plan.scenario}, heap {format_size(report.heap_bytes)}{entry}"
     if bound is None:
-        yield heading(f"{_name(report)}: {counts.instructions:,} instructions, {counts.cycles:,} cycles")
+        yield heading(f"{_name(report)}: {instructions:,} instructions, {cycles:,} cycles")
         yield where
         yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}"
         if report.no_bound:
@@ -257,7 +258,7 @@ def _comparison(report: Report) -> tuple[object, ...]:
         report.allocator.name,
         report.target.name,
         format_size(report.heap_bytes),
-        counts.instructions,
+        report.witnesses["instructions"].measurement.instructions,
         counts.cycles,
         counts.icache.misses if counts.icache.present else "-",
         counts.dcache.misses if counts.dcache.present else "-",

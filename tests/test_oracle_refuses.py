@@ -466,6 +466,43 @@ def test_the_second_engine_disagrees(count):
         cross_check(program, bound, call, seen, "a test")
 
 
+def test_counts_begin_anew_with_each_call():
+    """What is counted is counted for each call: what holds of one holds of three in a row."""
+    guest, start = proof().guest, counted(3, 2)
+    changes = {at(offset): ("another fact", 3) for offset in (LOAD, NEXT_LINE, SAME_SET)}
+    bound = replace(
+        flow({LOOP: 1}, ((loop_name(), 2),), 5),
+        accesses=tuple(replace(each, line_changes=changes.get(each.address)) for each in start.accesses),
+    )
+    watched = [claim.loop for claim in bound.loop_claims]
+    with Machine(
+        guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, watched=watched, bounds=[bound]
+    ) as machine:
+        for _ in range(3):
+            machine.measure("f", (heap(),), InitialCache.COLD)
+            assert machine.broken_claim() is None
+        (calls,) = machine.held_calls()
+    assert (calls.calls, calls.flow_maxima, calls.accesses[at(LOAD), False]) == (3, (5,), 3)
+    assert (calls.lines, calls.lines_of_set, calls.line_changes) == ({"a fact": 3}, {"a fact": 2}, {"another fact": 3})
+
+
+def test_a_call_begins_in_no_line():
+    """Its first access is to another line than the one before, wherever the call before ended."""
+    source = assembler({"f": "cmpwi 4, 0\nbeq 1f\nlwz 5, 0(3)\nblr\n1: lwz 5, 4(3)\nblr"}, TARGET)
+    made = proved(guest_of(source, TARGET), "f")
+    guest, load = made.guest, made.guest.address("f") + 8
+    told = {load: ("a fact", 0)}
+    bound = replace(
+        made.bound,
+        accesses=tuple(replace(each, line_changes=told.get(each.address)) for each in made.bound.accesses),
+    )
+    with Machine(guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, bounds=[bound]) as machine:
+        machine.measure("f", (heap(), 0), InitialCache.COLD)
+        assert machine.broken_claim() is None
+        machine.measure("f", (heap(), 1), InitialCache.COLD)
+        assert machine.broken_claim().kind is ClaimKind.CHANGES
+
+
 def test_every_kind_of_claim_is_refused_above():
     """A kind that is added later needs its case."""
     tested = Counter(kind for kind, *_ in REFUSED.values())

@@ -12,6 +12,7 @@ from typing import Any
 from wcet_probe.baseline import BaselineEntry, facts_hash, target_hash
 from wcet_probe.budgets import Budget
 from wcet_probe.errors import ExitCode, UsageError
+from wcet_probe.witnessed import witnessed
 
 UNITS = ("instructions", "cycles")
 _DIGITS_SHOWN = 16
@@ -180,10 +181,12 @@ def located(outcome: Outcome, paths: Mapping[str, str]) -> Outcome:
 def counts(document: Mapping[str, Any], key: str) -> Counts | None:
     """The counts under ``key`` of a result document, ``bound`` or ``observed``; None where there are none.
 
+    Observed is the dearest known call, in each unit.
+
     Raises:
         UsageError: they are not whole numbers.
     """
-    section = document.get(key)
+    section = witnessed(document) if key == "observed" else document.get(key)
     if section is None:
         return None
     instructions, cycles = ((section.get(unit) if isinstance(section, Mapping) else None) for unit in UNITS)

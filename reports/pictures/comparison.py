@@ -22,6 +22,7 @@ from wcet_probe.reports.pictures.svg import (
     text,
     text_width,
 )
+from wcet_probe.witnessed import witnessed
 
 _ROW, _HEAD, _AXIS, _GAP = 20, 22, 22, 14
 _WIDEST_LABEL = 210
@@ -81,7 +82,7 @@ def bound_against_observed(results: Sequence[Document], unit: str | None = None)
 
 def _rows(documents: Sequence[Document], labels: Sequence[str], unit: str) -> list[_Row]:
     rows = [
-        _Row(label, count(one.get("observed"), unit), count(one.get("bound"), unit))
+        _Row(label, count(witnessed(one), unit), count(one.get("bound"), unit))
         for one, label in zip(documents, labels, strict=True)
     ]
     return [row for row in rows if row.observed is not None or row.bound is not None]

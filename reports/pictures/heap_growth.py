@@ -23,6 +23,7 @@ from wcet_probe.reports.pictures.svg import (
     text_width,
 )
 from wcet_probe.sizes import format_size
+from wcet_probe.witnessed import witnessed
 
 _LEAST_HEIGHT, _LABEL, _AXIS, _TICK = 280, 14, 36, 70
 _MOST_LINES = 30
@@ -102,8 +103,8 @@ def _lines(documents: Sequence[Document], labels: Sequence[str]) -> list[_Line]:
         samples = formula.get("samples") or () if formula.get("parameter") == "H" else ()
         for sample in samples:
             found.setdefault((label, True), {})[sample["H"]] = sample["instructions"]
-        for proved, section in ((True, "bound"), (False, "observed")):
-            value = count(one.get(section), "instructions")
+        for proved, section in ((True, one.get("bound")), (False, witnessed(one))):
+            value = count(section, "instructions")
             if heap and value is not None:
                 found.setdefault((label, proved), {})[heap] = value
     return [_Line(label, proved, tuple(sorted(points.items()))) for (label, proved), points in found.items()]
