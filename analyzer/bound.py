@@ -20,6 +20,7 @@ from wcet_probe.analyzer.facts import Facts
 from wcet_probe.analyzer.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.flow_facts import ToldFlow, flow_facts
 from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, edge_name, flow_problem, point_name
+from wcet_probe.analyzer.invariants import access_ranges, certified_invariants, idle_facts, register_ranges
 from wcet_probe.analyzer.ipet import ENTER, FlowEvent, FlowProblem, Solution, flow_system, leave, solve
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
@@ -30,7 +31,6 @@ from wcet_probe.analyzer.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Context, Edge, Point, Supergraph, build_supergraph, reducible
-from wcet_probe.analyzer.symbolic_lines import Lines
 from wcet_probe.analyzer.unfolding import pointer_ways, unfolded
 from wcet_probe.analyzer.values import Values, analyze_values
 from wcet_probe.errors import AnalysisError, UsageError
@@ -38,14 +38,12 @@ from wcet_probe.image import require_symbol
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (
-    AccessRange,
     Assumption,
     Bound,
     FlowGraph,
     GraphBlock,
     GraphEdge,
     PathBlock,
-    RegisterRange,
 )
 from wcet_probe.model.target import Isa, Target
 
@@ -88,7 +86,10 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
     stage = prepared.bounded(request.parameters)
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
     values = prepared.values
-    registers, accesses = tuple(_register_ranges(request, values)), tuple(_access_ranges(values, prepared.data.lines))
+    registers, accesses = (
+        tuple(register_ranges(values, request.target.isa)),
+        tuple(access_ranges(values, prepared.data.lines)),
+    )
     points = [values.graph.points[index] for index in sorted(values.states)]
     return Bound(
         entry=request.entry,
@@ -105,13 +106,18 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         loop_claims=stage.loops.claims,
         flow_claims=(*stage.loops.flow_claims, *stage.told.claims),
         certificates=(
-            stage.certificate(instructions, _invariants(registers, accesses)),
+            stage.certificate(instructions, certified_invariants(registers, accesses)),
             stage.certificate(cycles),
         ),
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.event_cost,
         graph=stage.graph(instructions),
         words=word_claims(request.facts, request.image, stage.parameters) if request.target.dcache else (),
+        idle_facts=(
+            *stage.loops.idle,
+            *stage.told.idle,
+            *idle_facts((found for _, found in accesses), prepared.data.lines),
+        ),
     )
 
 
@@ -449,55 +455,3 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
     if values.unchecked_returns:
         assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
     return assumed
-
-
-def _invariants(
-    registers: Iterable[tuple[Point, RegisterRange]], accesses: Iterable[tuple[Point, AccessRange]]
-) -> Iterable[Invariant]:
-    for point, register in registers:
-        place = register.register
-        yield Invariant(point_name(point), place, register.base, register.low, register.stride, register.steps)
-    for point, access in accesses:
-        place = f"{'store' if access.is_store else 'load'}:{access.address:#x}"
-        yield Invariant(point_name(point), place, access.base, access.low, access.stride, access.steps)
-
-
-def _access_ranges(values: Values, lines: Lines | None) -> Iterable[tuple[Point, AccessRange]]:
-    places = lines.places if lines else None
-    for index in sorted(values.states):
-        point = values.graph.points[index]
-        for access in values.accesses[index]:
-            offset = places.observable(access) if places else access.offset
-            found = AccessRange(
-                address=access.instruction_address,
-                context=point.context,
-                is_store=access.is_store,
-                base=access.base.name.lower(),
-                low=offset.low,
-                stride=offset.stride,
-                steps=offset.steps,
-                size_bytes=access.size_bytes,
-                place=places.place_of(access) if places else "any",
-                sets=places.sets_of(access) if places else None,
-                visit=places.visit_of(access) or "" if places else "",
-                line_changes=places.line_changes_of(access) if places else None,
-                lines=places.lines_of(access) if places else None,
-                fact=places.fact_of(access) if places else "",
-            )
-            yield point, found
-
-
-def _register_ranges(request: BoundRequest, values: Values) -> Iterable[tuple[Point, RegisterRange]]:
-    """What is known of the general registers where blocks begin; nothing where that is nothing."""
-    count = 32 if request.target.isa is Isa.POWERPC else 15
-    places = {f"r{number}": values.registers[f"r{number}"] for number in range(count)}
-    for index in sorted(values.states):
-        point, state = values.graph.points[index], values.states[index]
-        for name, location in places.items():
-            term = state.read(location)
-            if term is None or state.base(term) is Base.ANY or state.value(term).is_top:
-                continue
-            value = state.value(term)
-            base = state.base(term).name.lower()
-            place = point.block.address, point.context, name, base
-            yield point, RegisterRange(*place, value.low, value.stride, value.steps)

@@ -20,18 +20,19 @@ from wcet_probe.analyzer.source_match import SourceIndex, ancestors, match_loops
 from wcet_probe.analyzer.supergraph import Context, Edge
 from wcet_probe.analyzer.values import Values
 from wcet_probe.errors import UsageError
-from wcet_probe.model.proof import Assumption, FlowClaim
+from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact
 from wcet_probe.model.target import MemoryRange
 
 
 @dataclass(frozen=True, slots=True)
 class ToldFlow:
-    """Limits for the flow problem, claims for runs, the expressions of flow facts, and assumptions."""
+    """Limits for the flow problem, claims for runs, expressions of flow facts, assumptions, facts without effect."""
 
     limits: tuple[Limit, ...]
     claims: tuple[FlowClaim, ...]
     expressions: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
+    idle: tuple[IdleFact, ...] = ()
 
 
 def flow_facts(
@@ -50,12 +51,14 @@ def flow_facts(
 
     *Soundness:* as said of the module.
     """
-    sums = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, values, index, analysed)]
+    told = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, values, index, analysed)]
+    sums = [each for each in told if isinstance(each, _Told)]
     return ToldFlow(
         limits=tuple(limit for each in sums for limit in each.limits),
         claims=tuple(each.claim for each in sums if each.claim is not None),
         expressions=tuple(dict.fromkeys(str(fact.maximum) for fact in facts.flows)),
         assumptions=(*(each.assumption for each in sums), *_others(facts, entry, analysed)),
+        idle=tuple(each for each in told if isinstance(each, IdleFact)),
     )
 
 
@@ -76,7 +79,7 @@ def _told(limits: Sequence[Limit], claim: FlowClaim | None, where: str, statemen
     return _Told(tuple(limits), claim, Assumption(f"fact {where}", statement, check))
 
 
-def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Analysed) -> Iterator[_Told]:
+def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Analysed) -> Iterator[_Told | IdleFact]:
     for number, fact in enumerate(facts.infeasible):
         ranges = check_place(fact.where, fact.place, fact.sha256, index, analysed)
         never = [i for i in sorted(values.states) if all(_inside(address, ranges) for address in _addresses(values, i))]
@@ -85,6 +88,8 @@ def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Anal
             statement = f"{fact.place} is never executed: {fact.because}"
             blocks = tuple((address, 1) for address in sorted({_start(values, point) for point in never}))
             yield _told([limit], FlowClaim(fact.where, statement, blocks, (), 0), fact.where, statement)
+        elif any(_inside(address, ranges) for i in values.states for address in _addresses(values, i)):
+            yield IdleFact(fact.where, f"no whole block is of {fact.place} alone; name a statement that has one")
 
 
 # ----------------------------------------------------------------------------------------------------------------- sums
@@ -114,13 +119,14 @@ class _SeveralBlocksError(UsageError):
 
 def _flows(
     facts: Facts, parameters: Mapping[str, int], values: Values, index: SourceIndex, analysed: Analysed
-) -> Iterator[_Told]:
+) -> Iterator[_Told | IdleFact]:
     code = _Code(values, index, analysed, match_loops(analysed.sites, index))
     for number, fact in enumerate(facts.flows):
         try:
             found = _sum(code, fact, parameters)
         except _SeveralBlocksError:
             if fact.optional:
+                yield IdleFact(fact.where, "a point of it has become several blocks")
                 continue
             raise
         calls = _calls(values, fact) if fact.for_each_call else [()]

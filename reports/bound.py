@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from wcet_probe.fact_effects import FactEffects
 from wcet_probe.gap import BlockGap
-from wcet_probe.model.proof import Assumption, Bound, Formula, LoopBound, Origin
+from wcet_probe.model.proof import Assumption, Bound, Formula, IdleFact, LoopBound, Origin
 from wcet_probe.model.report import Witness
 from wcet_probe.reports.layout import cut, paragraph, table
 
@@ -29,11 +30,13 @@ class Account:
         gaps: blocks of the worst path and of the dearest call in instructions.
         observed_instructions: of that call.
         formula: of the bound, if there is one.
+        effects: of the facts on the bound, if they were asked for.
     """
 
     gaps: tuple[BlockGap, ...]
     observed_instructions: int
     formula: Formula | None = None
+    effects: FactEffects | None = None
 
 
 def both_sides(bound: Bound, witnesses: Mapping[str, Witness], scenario: str, width: int) -> list[str]:
@@ -122,6 +125,12 @@ def short_assumptions(
         yield f"Assumptions ({len(by_id)}{_HOW_CHECKED if executions else ''}; --why tells each)"
         names = zip(by_id, _short_ids(by_id), strict=True)
         yield from paragraph(" ", ", ".join(_with_count(one, name, executions) for one, name in names), width, 1)
+
+
+def short_idle_facts(idle: Sequence[IdleFact]) -> Iterator[str]:
+    """How many facts have no effect; nothing where all have one."""
+    if idle:
+        yield f"Facts without effect: {len(idle)}; --why tells each"
 
 
 _HOW_CHECKED = "; x N: N times checked, others by no run"

@@ -10,10 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wcet_probe import __version__
+from wcet_probe.fact_effects import FactEffects
 from wcet_probe.gap import BlockGap
 from wcet_probe.model.proof import Bound, Formula, LoopBound, PathBlock
 from wcet_probe.reports.listing import code_sections, graph_section, hex_address, image_section, reached
-from wcet_probe.reports.records import Document, record, target_document
+from wcet_probe.reports.records import Document, plain, record, target_document
 from wcet_probe.verify import bound_digest
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
             {"where": claim.where, "statement": claim.statement, "constant": claim.constant, "observed": found}
             for claim, found in zip(bound.flow_claims, sums, strict=True)
         ],
+        "idle_facts": [record(one) for one in bound.idle_facts],
         "graph": graph_section(bound.graph, seen.executions if seen else None),
         "worst_path": [_block(block, "cost_instructions") for block in bound.worst_path],
         "worst_path_cycles": [_block(block, "cost_cycles") for block in bound.worst_path_cycles],
@@ -105,6 +107,16 @@ def formula_section(formula: Formula) -> Document:
         "constant": str(formula.constant),
         "terms": [{"expression": text, "factor": str(factor)} for text, factor in formula.terms],
         "samples": [{formula.parameter: value, "instructions": bound} for value, bound in formula.samples],
+    }
+
+
+def effects_section(effects: FactEffects) -> Document:
+    """Bounds with all facts, with loop facts only, with none, and without each, null where there is none."""
+    return {
+        "all": plain(effects.all),
+        "loop_facts_only": plain(effects.loop_facts_only),
+        "no_facts": plain(effects.no_facts),
+        "facts": None if effects.facts is None else [record(one) for one in effects.facts],
     }
 
 

@@ -18,7 +18,14 @@ from wcet_probe.model.measurement import CacheCounts, Measurement, Run
 from wcet_probe.model.report import Report, StateCheck, Verdict, Witness
 from wcet_probe.model.scenario import ScenarioPlan
 from wcet_probe.reports.bound import Account
-from wcet_probe.reports.bound_document import Observations, bound_section, formula_section, gap_section, tool_section
+from wcet_probe.reports.bound_document import (
+    Observations,
+    bound_section,
+    effects_section,
+    formula_section,
+    gap_section,
+    tool_section,
+)
 from wcet_probe.reports.listing import code_sections, hex_address, image_section, reached
 from wcet_probe.reports.records import Document, hardware, plain, record, target_document
 from wcet_probe.sizes import format_size
@@ -68,6 +75,7 @@ def document(report: Report, account: Account | None = None) -> Document:
         if bound
         else None,
         "gap": gap_section(account.gaps, bound, account.observed_instructions) if bound and account else None,
+        "fact_effects": effects_section(account.effects) if account and account.effects else None,
         "formula": formula_section(account.formula) if account and account.formula else None,
         "verdict": plain(report.verdict),
     }
@@ -128,9 +136,11 @@ def _command(report: Report, account: Account | None) -> str:
     words += ["--initial-cache", question.initial_cache.value] if question.initial_cache else []
     words += ["--seed", str(question.seed)] if question.seed else []
     words += ["--cc", PurePath(question.compiler).name]
+    is_each = bool(account and account.effects and account.effects.facts is not None)
     switches = {
         "--no-bound": report.verdict is Verdict.OBSERVED,
-        "--why": account is not None,
+        "--why": account is not None and not is_each,
+        "--fact-effects": is_each,
         "--cross-check": question.cross_check is True,
         "--no-cross-check": question.cross_check is False,
     }

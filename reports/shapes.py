@@ -16,7 +16,7 @@ from wcet_probe.model.report import Candidate, CrossCheck, StateCheck, Verdict
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind
 from wcet_probe.model.target import CacheConfig, MemoryTiming, Target
 from wcet_probe.reports.shapes_base import Address, LineNumber, Natural, Sha256, extends
-from wcet_probe.reports.shapes_bound import BoundShape, FormulaShape, GapShape
+from wcet_probe.reports.shapes_bound import BoundShape, FactEffectsShape, FormulaShape, GapShape
 
 # ---------------------------------------------------------------------------------------------------- hardware and code
 
@@ -235,6 +235,7 @@ class ResultDocument(TypedDict):
     no_bound: str | None
     slack: UnitsShape | None
     gap: GapShape | None
+    fact_effects: FactEffectsShape | None
     formula: FormulaShape | None
     verdict: Verdict
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+from wcet_probe.fact_effects import FactEffect, Units
 from wcet_probe.gap import Cause
-from wcet_probe.model.proof import Assumption, LoopBound, PathBlock
+from wcet_probe.model.proof import Assumption, IdleFact, LoopBound, PathBlock
 from wcet_probe.reports.shapes_base import Address, Fraction, Natural, Sha256, extends
 
 
@@ -104,6 +105,7 @@ class BoundShape(TypedDict):
     assumptions: list[AssumptionShape]
     loops: list[LoopShape]
     flow_claims: list[FlowClaimShape]
+    idle_facts: list[IdleFact]
     graph: GraphShape
     worst_path: list[PathBlockShape]
     worst_path_cycles: list[CyclesBlockShape]
@@ -130,6 +132,15 @@ class GapShape(TypedDict):
     instructions: int
     above_worst_path: int
     blocks: list[GapBlockShape]
+
+
+class FactEffectsShape(TypedDict):
+    """What the facts do to the bound."""
+
+    all: Units
+    loop_facts_only: Units | None
+    no_facts: Units | None
+    facts: list[FactEffect] | None
 
 
 class TermShape(TypedDict):

@@ -16,7 +16,7 @@ from wcet_probe.model.measurement import CacheCounts
 from wcet_probe.model.report import CrossCheck, Report, Verdict
 from wcet_probe.model.scenario import OperationKind
 from wcet_probe.model.target import Target
-from wcet_probe.reports.bound import both_sides, how_many_assumed, short_assumptions, short_loops
+from wcet_probe.reports.bound import both_sides, how_many_assumed, short_assumptions, short_idle_facts, short_loops
 from wcet_probe.reports.layout import glyphs, paragraph, strip, strip_columns, table
 from wcet_probe.sizes import format_size
 
@@ -98,6 +98,7 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[Line]:
     if report.bound:
         yield from short_loops(report.bound.loops, width)
         yield from short_assumptions(report.bound.assumptions, width, report.executions)
+        yield from short_idle_facts(report.bound.idle_facts)
     yield ""
     yield from paragraph("State", plan.state, width)
     for number, reason in enumerate(plan.why):

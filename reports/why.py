@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 
+from wcet_probe.fact_effects import FactEffects, Units
 from wcet_probe.firmware import FirmwareBound
 from wcet_probe.gap import BlockGap, Cause
 from wcet_probe.model.image import Image
@@ -39,6 +40,9 @@ def render_why(report: Report, bound: Bound, account: Account, console: Console)
     if account.formula:
         print_lines(console, ["", heading("The bound over heap sizes, in instructions")])
         print_lines(console, _formula(account.formula, width))
+    if account.effects:
+        print_lines(console, ["", heading("What the facts do to the bound")])
+        print_lines(console, fact_effects(account.effects, width))
     print_lines(console, _grounds(bound, report.image, width, report.executions))
 
 
@@ -72,6 +76,7 @@ def _grounds(bound: Bound, image: Image, width: int, executions: Mapping[str, in
     yield ""
     yield heading("Assumptions")
     yield from all_assumptions(bound, width, executions)
+    yield from idle_facts(bound, width)
 
 
 def listing(
@@ -158,6 +163,32 @@ def all_loops(loops: Sequence[LoopBound], image: Image, width: int) -> Iterator[
             yield from _item("because", loop.because, width)
         if loop.context:
             yield from _item("called at", ", ".join(map(image.location, loop.context)), width)
+
+
+def fact_effects(effects: FactEffects, width: int) -> Iterator[str]:
+    """The bound with all facts, with loop facts only, with none, and without each as far as that was asked for."""
+
+    def row(title: str, found: Units | None) -> tuple[object, ...]:
+        return (title, found.instructions, found.cycles) if found else (title, "none", "none")
+
+    rows = [
+        row("all facts", effects.all),
+        row("loop facts only", effects.loop_facts_only),
+        row("no facts", effects.no_facts),
+        *(row(f"without the {one.kind} fact {one.where}", one.without) for one in effects.facts or ()),
+    ]
+    yield from (cut(line, width) for line in table(rows, ("proved with", "instructions", "cycles")))
+    if effects.facts is None:
+        yield "  the bound without each fact: --fact-effects"
+
+
+def idle_facts(bound: Bound, width: int) -> Iterator[Line]:
+    """Facts without effect, and why they have none; nothing where all have one."""
+    if bound.idle_facts:
+        yield ""
+        yield heading("Facts without effect")
+        for one in bound.idle_facts:
+            yield from paragraph("", f"{one.where}: {one.why}", width, 2)
 
 
 def all_assumptions(bound: Bound, width: int, executions: Mapping[str, int] | None = None) -> Iterator[str]:

@@ -102,6 +102,7 @@ def parameter_value(text: str) -> tuple[str, int]:
 @click.option("--cc", "compiler", metavar="COMMAND", help="zig, the packaged one, or e.g. clang-19.  [default: zig]")
 @click.option("--no-bound", is_flag=True, help="Observe only; prove no upper bound.")
 @click.option("--why", is_flag=True, help="The worst path, the gap to the observed one, all assumptions.")
+@click.option("--fact-effects", is_flag=True, help="As --why, and the bound without each fact.")
 @click.option(
     "--cross-check/--no-cross-check", default=None, help="Repeat the call in a second engine, however long it is."
 )
@@ -123,6 +124,7 @@ def run(
     compiler: str | None,
     no_bound: bool,
     why: bool,
+    fact_effects: bool,
     cross_check: bool | None,
     as_json: bool,
     quiet: bool,
@@ -132,8 +134,8 @@ def run(
 
     Several targets or heaps give one answer for each combination, in one table.
     """
-    if why and no_bound:
-        raise UsageError("--why explains a bound; leave --no-bound out.")
+    if (why or fact_effects) and no_bound:
+        raise UsageError(f"{'--why' if why else '--fact-effects'} explains a bound; leave --no-bound out.")
     from wcet_probe import probe
     from wcet_probe.catalog import load_allocator
 
@@ -163,7 +165,8 @@ def run(
             parts = (done, len(asked)) if len(asked) > 1 else (0, 0)
             told = partial(_tell_about, tell, request, parts)
             reports.append(probe.observe(request, told))
-            accounts.append(long_account(request, reports[-1], told) if why else None)
+            is_long = why or fact_effects
+            accounts.append(long_account(request, reports[-1], told, each_fact=fact_effects) if is_long else None)
     _print(reports, accounts, as_json=as_json)
     return max(EXIT_CODES[report.verdict] for report in reports)
 
@@ -172,11 +175,17 @@ def _tell_about(tell: Progress, request: ProbeRequest, parts: tuple[int, int], t
     tell(f"{request.allocator.name} on {request.target.name}, heap {format_size(request.heap_bytes)}: {text}", *parts)
 
 
-def long_account(request: ProbeRequest, report: Report, tell: Callable[[str], None]) -> Account | None:
-    """Where the slack comes from, and the bound as a formula, as --why tells; None without a bound."""
+def long_account(
+    request: ProbeRequest, report: Report, tell: Callable[[str], None], *, each_fact: bool = False
+) -> Account | None:
+    """Where the slack comes from, what the facts do, and the bound as a formula, as --why tells; None without a bound.
+
+    With ``each_fact`` the bound without each fact, too.
+    """
+    from wcet_probe.fact_effects import Units, fact_effects
     from wcet_probe.gap import block_gaps
     from wcet_probe.program import load_program
-    from wcet_probe.proving import operation_formula
+    from wcet_probe.proving import operation_formula, operation_request
     from wcet_probe.reports.bound import Account
 
     if report.bound is None:
@@ -189,7 +198,10 @@ def long_account(request: ProbeRequest, report: Report, tell: Callable[[str], No
         formula = operation_formula(program, report.plan.measured.kind, report.heap_bytes)
     except (AnalysisError, UsageError):
         formula = None  # what holds for this heap need not be provable for smaller ones
-    return Account(gaps, seen.instructions, formula)
+    asked = operation_request(program, report.plan.measured.kind, report.heap_bytes)
+    proved = Units(report.bound.instructions, report.bound.cycles)
+    effects = fact_effects(asked, proved, each=each_fact, progress=tell)
+    return Account(gaps, seen.instructions, formula, effects)
 
 
 def _print(reports: Sequence[Report], accounts: Sequence[Account | None], *, as_json: bool) -> None:

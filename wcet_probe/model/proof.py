@@ -63,6 +63,14 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True)
+class IdleFact:
+    """The fact at ``where`` speaks of the analysed code and has no effect on the bound; ``why`` says so in words."""
+
+    where: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class LoopClaim:
     """A loop and the most executions of its header for each entry, whatever the context: to be held against runs."""
 
@@ -243,6 +251,7 @@ class Bound:
             several blocks, so in no block's cost; None where there is no worst path.
         graph: what can be executed, with the counts of the worst path in instructions.
         words: what facts say of words in memory, for runs.
+        idle_facts: facts about the analysed code that have no effect.
     """
 
     entry: str
@@ -263,3 +272,4 @@ class Bound:
     graph: FlowGraph = field(default=FlowGraph(), repr=False)
     unattributed_cycles: int | None = None
     words: tuple[WordClaim, ...] = field(default=(), repr=False)
+    idle_facts: tuple[IdleFact, ...] = ()
