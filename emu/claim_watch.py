@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from wcet_probe.access_claims import access_claims
+from wcet_probe.model.access_claims import access_claims
 from wcet_probe.emu import claim_layouts as layouts
 from wcet_probe.emu.memory import Region
 from wcet_probe.emu.tables import CodeTable

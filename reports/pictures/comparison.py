@@ -22,7 +22,7 @@ from wcet_probe.reports.pictures.svg import (
     text,
     text_width,
 )
-from wcet_probe.witnessed import witnessed
+from wcet_probe.ci.witnessed import witnessed
 
 _ROW, _HEAD, _AXIS, _GAP = 20, 22, 22, 14
 _WIDEST_LABEL = 210

@@ -23,7 +23,7 @@ from wcet_probe.reports.pictures.svg import (
     text_width,
 )
 from wcet_probe.sizes import format_size
-from wcet_probe.witnessed import witnessed
+from wcet_probe.ci.witnessed import witnessed
 
 _LEAST_HEIGHT, _LABEL, _AXIS, _TICK = 280, 14, 36, 70
 _MOST_LINES = 30

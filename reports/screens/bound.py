@@ -1,0 +1,164 @@
+"""A bound in words and tables: beside the observation on the first screen of an answer, or alone.
+
+Functions that give lines; `wcet_probe.reports.screens.why` has the long account.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from wcet_probe.answer.gap import BlockGap
+from wcet_probe.answer.fact_effects import FactEffects
+from wcet_probe.model.proof import Assumption, Bound, Formula, IdleFact, LoopBound, Origin
+from wcet_probe.model.report import Witness
+from wcet_probe.reports.screens.layout import cut, paragraph, table
+
+_LOOPS_SHOWN = 5
+_ASSUMPTIONS_SHOWN = 4
+_HIGHEST_SCENARIOS = ("worst-alloc", "worst-free")
+_UNITS = ("instructions", "cycles")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the long account of a bound tells beside the bound.
+
+    Attributes:
+        gaps: blocks of the worst path and of the dearest call in instructions.
+        observed_instructions: of that call.
+        formula: of the bound, if there is one.
+        effects: of the facts on the bound, if they were asked for.
+    """
+
+    gaps: tuple[BlockGap, ...]
+    observed_instructions: int
+    formula: Formula | None = None
+    effects: FactEffects | None = None
+
+
+def both_sides(bound: Bound, witnesses: Mapping[str, Witness], scenario: str, width: int) -> list[str]:
+    """Bound, observation and slack, and what is to be known about the slack.
+
+    Args:
+        bound: what was proved.
+        witnesses: what was observed, by unit.
+        scenario: of the observation; only the two that look for the dearest call make the slack a measure.
+        width: of a line, in characters.
+    """
+    rows = []
+    for unit in _UNITS:
+        proved, observed = getattr(bound, unit), witnesses[unit].value(unit)
+        rows.append((unit, proved, observed, proved - observed, _slack(proved, observed)))
+    lines = table(rows, ("", "bound", "observed", "slack", ""))
+    if scenario not in _HIGHEST_SCENARIOS:
+        note = f"{scenario} does not look for the dearest call of all, so the slack says nothing about the bound"
+        lines += paragraph("", note, width, 1)
+        return lines
+    seen = witnesses["cycles"]
+    if witnesses["instructions"] != seen:
+        note = f"in different states; the one with most instructions is: {witnesses['instructions'].plan.variant}"
+        lines += paragraph("", note, width, 1)
+    if seen.measurement.icache.present or seen.measurement.dcache.present:
+        lines += paragraph("", "the bound in cycles holds for any content of the caches at entry", width, 1)
+    return lines
+
+
+def _slack(proved: int, observed: int) -> str:
+    if proved == observed:
+        return "exact"
+    if not observed:
+        return ""
+    tenths = ((proved - observed) * 2000 + observed) // (2 * observed)
+    return f"{tenths // 10}.{tenths % 10} % above the observed" if tenths else "less than 0.1 % above the observed"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 loop``, ``2 loops``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def short_loops(loops: Sequence[LoopBound], width: int) -> Iterator[str]:
+    """A heading and a line for each loop: the first few, and how many more there are; nothing without loops."""
+    if not loops:
+        return
+    yield f"Loops ({origins(loops)}): executions of the header for each entry, at most"
+    rows = [
+        (place, most, f"{origin}, in {times} contexts" if times > 1 else origin, why)
+        for (place, most, origin, why), times in Counter(map(_loop, loops)).items()
+    ]
+    yield from (cut(line, width) for line in table(rows[:_LOOPS_SHOWN]))
+    if more := rows[_LOOPS_SHOWN:]:
+        yield f"  and {len(more)} more: --why"
+
+
+def _loop(loop: LoopBound) -> tuple[str, int, str, str]:
+    total = "" if loop.total is None else f", {loop.total:,} in all"
+    return loop.location, loop.max, loop.origin.value, f"{PurePath(loop.where).name or loop.expression}{total}"
+
+
+def origins(loops: Sequence[LoopBound]) -> str:
+    """How many loops have their bound from where: ``2 proved, 1 fact``."""
+    found = Counter(loop.origin for loop in loops)
+    return ", ".join(f"{found[origin]} {origin.value}" for origin in Origin if found[origin])
+
+
+def short_assumptions(
+    assumptions: Sequence[Assumption], width: int, executions: Mapping[str, int] | None = None
+) -> Iterator[str]:
+    """The assumptions, a line each while they are few, else by name.
+
+    Args:
+        assumptions: what is taken as given.
+        width: of a line, in characters.
+        executions: in how many an assumption was checked, by its id; None where nothing was run.
+    """
+    by_id = {one.id: one.statement for one in assumptions}
+    if len(by_id) <= _ASSUMPTIONS_SHOWN:
+        yield f"Assumptions ({len(by_id)}{_HOW_CHECKED if executions else ''})"
+        yield from (
+            cut(line, width) for line in table((_with_count(one, one, executions), by_id[one]) for one in by_id)
+        )
+    else:
+        yield f"Assumptions ({len(by_id)}{_HOW_CHECKED if executions else ''}; --why tells each)"
+        names = zip(by_id, _short_ids(by_id), strict=True)
+        yield from paragraph(" ", ", ".join(_with_count(one, name, executions) for one, name in names), width, 1)
+
+
+def short_idle_facts(idle: Sequence[IdleFact]) -> Iterator[str]:
+    """How many facts have no effect; nothing where all have one."""
+    if idle:
+        yield f"Facts without effect: {len(idle)}; --why tells each"
+
+
+_HOW_CHECKED = "; x N: N times checked, others by no run"
+
+
+def _with_count(one: str, name: str, executions: Mapping[str, int] | None) -> str:
+    """The name of the assumption ``one``, and in how many executions it was checked."""
+    return name if not executions or one not in executions else f"{name} x {executions[one]:,}"
+
+
+def how_checked(assumption: Assumption, executions: Mapping[str, int] | None) -> str:
+    """In how many executions ``assumption`` was checked and how, or why no run can check it."""
+    if executions is None:
+        return f"nothing was run; {assumption.check}"
+    if assumption.id not in executions:
+        return assumption.check
+    return f"in {counted(executions[assumption.id], 'execution')}: {assumption.check}"
+
+
+def _short_ids(ids: Iterable[str]) -> Iterator[str]:
+    """``ids``; of facts that follow each other in one file, all but the first by their line alone."""
+    last = ""
+    for one in ids:
+        file, _, line = one.rpartition(":")
+        yield f":{line}" if file and file == last else one
+        last = file
+
+
+def how_many_assumed(assumptions: Sequence[Assumption]) -> str:
+    """Their number in words; a fact that says two things of a loop is one."""
+    return counted(len({one.id for one in assumptions}), "assumption")
