@@ -8,6 +8,7 @@ PYTHON ?= python3
 UPGRADE ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+SOUNDNESS_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,8 +33,8 @@ demo: $(VENV)/.package ## create the environment and measure TLSF in its worst s
 test: $(VENV)/.dev $(VENV)/.package ## pass the tests (PYTEST_ARGS=… adds options)
 	@$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
-soundness: $(VENV)/.dev $(VENV)/.package ## run the long campaigns that `make test` leaves out
-	@$(BIN)/python -m pytest -n 2 -m slow $(PYTEST_ARGS)
+soundness: $(VENV)/.dev $(VENV)/.package ## run the long campaigns that `make test` leaves out, in slices (SOUNDNESS_ARGS=…)
+	@$(BIN)/python tools/soundness.py $(SOUNDNESS_ARGS)
 
 lint: $(VENV)/.dev ## check style and formatting
 	@$(BIN)/ruff check --quiet .
@@ -43,14 +44,15 @@ format: $(VENV)/.dev ## repair formatting and what style can be repaired
 	@$(BIN)/ruff check --quiet --fix .
 	@$(BIN)/ruff format --quiet .
 
-# Both are run from another folder, as they would look at the source tree first.
+# From another folder, as it would look at the source tree first.
 types: $(WHEEL_VENV)/.installed ## check the types of the package, as it is in the wheel
 	@cd $(WHEEL_VENV) && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache \
 	  --python-executable bin/python --package wcet_probe
 
-contracts: $(WHEEL_VENV)/.installed ## check who imports whom, as it is in the wheel
-	@cd $(WHEEL_VENV) && bin/python -I -c 'from importlinter.cli import lint_imports_command as lint; lint()' \
-	  --config ../../pyproject.toml --no-cache --no-logo
+# Through the links in wcet_probe/, and without the finder of the editable installation, which knows more folders.
+contracts: $(VENV)/.dev $(VENV)/.package ## check who imports whom
+	@$(BIN)/python -c 'import sys; sys.meta_path[:] = [f for f in sys.meta_path if "ScikitBuild" not in type(f).__name__]; \
+	  from importlinter.cli import lint_imports_command as lint; lint()' --no-cache --no-logo
 
 docs-check: $(VENV)/.dev $(VENV)/.package ## check that paths, commands and options in the docs exist and work
 	@$(BIN)/python tools/check_docs.py

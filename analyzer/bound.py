@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wcet_probe.analyzer.dcache.invariants import access_ranges, certified_invariants, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -20,7 +21,6 @@ from wcet_probe.analyzer.facts.memory import memory_assumptions, pointer_facts, 
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
-from wcet_probe.analyzer.dcache.invariants import access_ranges, certified_invariants, idle_facts, register_ranges
 from wcet_probe.analyzer.ipet.certificate import Invariant, certificate
 from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
 from wcet_probe.analyzer.ipet.flow_problem import Limit, Subject, Unit, edge_name, flow_problem, point_name
@@ -140,7 +140,7 @@ class Prepared:
             AnalysisError: loops without a bound.
             UsageError: a flow fact is wrong.
 
-        *Soundness:* as said of `loop_bounds` and `flow_facts`.
+        *Soundness:* as said of `loops.bounds` and `facts.flow`.
         """
         facts, values = self.request.facts, self.values
         parameters = parameter_values(facts, given)
@@ -157,7 +157,7 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
         AnalysisError: what is to be executed is not known.
         UsageError: there is no such function, or a flow fact is wrong.
 
-    *Soundness:* as said of `values` and `conflicts`.
+    *Soundness:* as said of `values` and `infeasible_pairs`.
     """
     progress(f"following the values of {request.entry}")
     parameters = parameter_values(request.facts, request.parameters)
@@ -305,7 +305,7 @@ class Bounded:
     def solved(self, unit: Unit) -> Solved:
         """The flow problem in ``unit`` and its solution.
 
-        *Soundness:* as said of `flow_graph`, `costs` and `ipet`.
+        *Soundness:* as said of `flow_problem`, `costs` and `flow_system`.
         """
         costs = cost_table(self.request.instructions, self.request.costs)
         events, limits = self._shared_misses() if unit == "cycles" else ((), ())

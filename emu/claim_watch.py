@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from wcet_probe.model.access_claims import access_claims
 from wcet_probe.emu import claim_layouts as layouts
 from wcet_probe.emu.memory import Region
 from wcet_probe.emu.tables import CodeTable
+from wcet_probe.model.access_claims import access_claims
 from wcet_probe.model.held_calls import BrokenClaim, ClaimKind, HeldCalls
 from wcet_probe.model.proof import Bound, WordClaim
 from wcet_probe.model.target import Target

@@ -1,4 +1,4 @@
-"""The section ``bound`` of JSON documents, which ``wcet_probe.certificate.verify`` checks, and the document of a bound alone."""
+"""The section ``bound`` of JSON documents, which `wcet_probe.certificate` checks, and the document of a bound alone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wcet_probe import __version__
+from wcet_probe.answer.fact_effects import FactEffects
 from wcet_probe.answer.gap import BlockGap
 from wcet_probe.certificate.verify import bound_digest
-from wcet_probe.answer.fact_effects import FactEffects
 from wcet_probe.model.proof import Bound, Formula, LoopBound, PathBlock
 from wcet_probe.reports.formats.listing import code_sections, graph_section, hex_address, image_section, reached
 from wcet_probe.reports.formats.records import Document, plain, record, target_document

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wcet_probe.ci.witnessed import witnessed
 from wcet_probe.reports.pictures.colours import BOUND, INK, MUTED, OBSERVED, PALE
 from wcet_probe.reports.pictures.documents import Document, count, flattened, told_apart
 from wcet_probe.reports.pictures.scales import Scale, counted, labelled, scale_for, ticks
@@ -22,7 +23,6 @@ from wcet_probe.reports.pictures.svg import (
     text,
     text_width,
 )
-from wcet_probe.ci.witnessed import witnessed
 
 _ROW, _HEAD, _AXIS, _GAP = 20, 22, 22, 14
 _WIDEST_LABEL = 210

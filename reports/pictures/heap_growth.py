@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wcet_probe.ci.witnessed import witnessed
 from wcet_probe.reports.pictures.colours import DASHES, INK, MUTED, SERIES, SHAPES
 from wcet_probe.reports.pictures.documents import GROWTH, Document, count, flattened, told_apart
 from wcet_probe.reports.pictures.scales import Scale, counted, labelled, scale_for, ticks
@@ -23,7 +24,6 @@ from wcet_probe.reports.pictures.svg import (
     text_width,
 )
 from wcet_probe.sizes import format_size
-from wcet_probe.ci.witnessed import witnessed
 
 _LEAST_HEIGHT, _LABEL, _AXIS, _TICK = 280, 14, 36, 70
 _MOST_LINES = 30

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
-from wcet_probe.answer.gap import BlockGap
-from wcet_probe.answer.fact_effects import FactEffects
-from wcet_probe.model.proof import Assumption, Bound, Formula, IdleFact, LoopBound, Origin
+from wcet_probe.model.proof import Assumption, Bound, IdleFact, LoopBound, Origin
 from wcet_probe.model.report import Witness
 from wcet_probe.reports.screens.layout import cut, paragraph, table
 
@@ -20,23 +17,6 @@ _LOOPS_SHOWN = 5
 _ASSUMPTIONS_SHOWN = 4
 _HIGHEST_SCENARIOS = ("worst-alloc", "worst-free")
 _UNITS = ("instructions", "cycles")
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What the long account of a bound tells beside the bound.
-
-    Attributes:
-        gaps: blocks of the worst path and of the dearest call in instructions.
-        observed_instructions: of that call.
-        formula: of the bound, if there is one.
-        effects: of the facts on the bound, if they were asked for.
-    """
-
-    gaps: tuple[BlockGap, ...]
-    observed_instructions: int
-    formula: Formula | None = None
-    effects: FactEffects | None = None
 
 
 def both_sides(bound: Bound, witnesses: Mapping[str, Witness], scenario: str, width: int) -> list[str]:

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from wcet_probe.model.access_claims import AccessClaim, AddressRange, access_claims
 from wcet_probe.analyzer.pcode.interpreter import DataAccess
 from wcet_probe.errors import ContradictionError
+from wcet_probe.model.access_claims import AccessClaim, AddressRange, access_claims
 from wcet_probe.model.held_calls import BrokenClaim, ClaimKind
 from wcet_probe.model.image import Image
 from wcet_probe.model.measurement import Measurement

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from wcet_probe.answer.fact_effects import FactEffects
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.measurement import Measurement
-from wcet_probe.model.proof import Bound
+from wcet_probe.model.proof import Bound, Formula
 
 
 class Cause(StrEnum):
@@ -42,6 +43,23 @@ class BlockGap:
     def difference(self) -> int:
         """Instructions that the worst path executes more than were observed."""
         return (self.bound_executions - self.observed_executions) * len(self.instructions)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the long account of a bound tells beside the bound.
+
+    Attributes:
+        gaps: blocks of the worst path and of the dearest call in instructions.
+        observed_instructions: of that call.
+        formula: of the bound, if there is one.
+        effects: of the facts on the bound, if they were asked for.
+    """
+
+    gaps: tuple[BlockGap, ...]
+    observed_instructions: int
+    formula: Formula | None = None
+    effects: FactEffects | None = None
 
 
 def block_gaps(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops, refusal
 from wcet_probe.answer.cross_check import Call, cross_check
+from wcet_probe.answer.held import Held, checked_executions, merged
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, StateError, UsageError, unknown_name
-from wcet_probe.answer.held import Held, checked_executions, merged
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.held_calls import HeldCalls
 from wcet_probe.model.measurement import Measurement

@@ -11,8 +11,8 @@ from typing import Any
 
 from wcet_probe.ci.baseline import BaselineEntry, facts_hash, target_hash
 from wcet_probe.ci.budgets import Budget
-from wcet_probe.errors import ExitCode, UsageError
 from wcet_probe.ci.witnessed import witnessed
+from wcet_probe.errors import ExitCode, UsageError
 
 UNITS = ("instructions", "cycles")
 _DIGITS_SHOWN = 16

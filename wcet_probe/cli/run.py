@@ -23,8 +23,8 @@ from wcet_probe.progress import Progress
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
+    from wcet_probe.answer.gap import Account
     from wcet_probe.answer.probe import ProbeRequest
-    from wcet_probe.reports.screens.bound import Account
 
 DEFAULT_SCENARIO = "worst-alloc"
 DEFAULT_HEAP_BYTES = 4 << 20
@@ -182,11 +182,10 @@ def long_account(
 
     With ``each_fact`` the bound without each fact, too.
     """
-    from wcet_probe.answer.gap import block_gaps
+    from wcet_probe.answer.fact_effects import Units, fact_effects
+    from wcet_probe.answer.gap import Account, block_gaps
     from wcet_probe.answer.proving import operation_formula, operation_request
     from wcet_probe.build.program import load_program
-    from wcet_probe.answer.fact_effects import Units, fact_effects
-    from wcet_probe.reports.screens.bound import Account
 
     if report.bound is None:
         return None
