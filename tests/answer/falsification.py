@@ -2,7 +2,7 @@
 
 A number is made false by a program: a limit one less, a multiple twice as large, one set fewer. The claims that the
 false fact comes to replace those of the true bound, and states on small heaps are run against them. A false number that
-no run reports survives, with a reason in `tests/answer/falsification_survivors.toml`.
+no run reports survives, with a reason in `survivors.toml`.
 
 ``python -m tests.answer.falsification TALLY.json [ALLOCATOR…]`` runs what the tally does not have yet, and keeps it.
 """
@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from tests.support import images_dir
@@ -22,7 +24,7 @@ from wcet_probe.analyzer.bound import BoundRequest, Prepared, prepare, prove
 from wcet_probe.analyzer.dcache.invariants import access_ranges
 from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
 from wcet_probe.analyzer.facts.binding import parameter_values
-from wcet_probe.analyzer.facts.expressions import Expression, evaluate, parse
+from wcet_probe.analyzer.facts.expressions import Expression, parse
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims
 from wcet_probe.answer import probe
@@ -60,27 +62,43 @@ _KEYS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a fact: its kind, position among the facts of the kind, key, and for a flow fact the term."""
+    """A number of a fact: its kind, position among the facts of the kind, what it is about, its key, and a term."""
 
     kind: str
     position: int
-    where: str
+    subject: str
     key: str
     term: int = -1
 
     def __str__(self) -> str:
-        return f"{self.where} {self.key}{f' {self.term}' if self.term >= 0 else ''}"
+        """How a case is named in tallies and in the table of survivors."""
+        return f"{self.kind.removesuffix('s')} {self.subject}: {self.key}{f' {self.term}' if self.term >= 0 else ''}"
+
+
+def _subject(kind: str, fact: Any) -> str:
+    if kind == "pointers":
+        return next(iter(fact.functions), "elsewhere")
+    if kind == "words":
+        return f"{fact.symbol} + {fact.offset}"
+    if kind == "flows":
+        return f"{fact.place.function}, {' + '.join(f'{term.kind} {term.place.name}' for term in fact.terms)}"
+    return f"{fact.place.function}:{fact.place.name}"
 
 
 def numbers(facts: Facts) -> Iterator[Number]:
     """All numbers of ``facts``, the weights of sums included."""
+    subjects = Counter[tuple[str, str]]()
     for kind, keys in _KEYS.items():
         for position, fact in enumerate(getattr(facts, kind)):
+            subject = _subject(kind, fact)
+            subjects[kind, subject] += 1
+            if subjects[kind, subject] > 1:
+                subject += f" #{subjects[kind, subject]}"
             for key in keys:
                 if getattr(fact, key) is not None:
-                    yield Number(kind, position, fact.where, key)
+                    yield Number(kind, position, subject, key)
             for term in range(len(fact.terms)) if kind == "flows" else ():
-                yield Number(kind, position, fact.where, "weight", term)
+                yield Number(kind, position, subject, "weight", term)
 
 
 def falsified(facts: Facts, number: Number) -> Facts:
@@ -173,14 +191,6 @@ def cases(names: tuple[str, ...] = ()) -> Iterator[tuple[str, Number]]:
     for name in names or allocator_names():
         for number in numbers(allocator_facts(load_allocator(name))):
             yield name, number
-
-
-def value(name: str, number: Number, heap_bytes: int) -> int:
-    """What ``number`` is on a heap of so many bytes."""
-    request = operation_request(_program(name), "malloc", heap_bytes)
-    fact = getattr(request.facts, number.kind)[number.position]
-    expression = fact.terms[number.term].weight if number.key == "weight" else getattr(fact, number.key)
-    return evaluate(expression, parameter_values(request.facts, request.parameters))
 
 
 def main(tally: Path, *names: str) -> None:

@@ -34,7 +34,8 @@ def test_a_loop_fact_without_which_there_is_no_bound():
     assert set(by_kind) == {"loop", "pointer"}
     assert by_kind["loop"].without is None
     assert by_kind["pointer"].without == found.loop_facts_only
-    assert {one.where for one in found.facts} == {fact.where for fact in (*request.facts.loops, *request.facts.pointers)}
+    told = (*request.facts.loops, *request.facts.pointers)
+    assert {one.where for one in found.facts} == {fact.where for fact in told}
 
 
 def test_effects_of_each_are_told_on_demand_only():
