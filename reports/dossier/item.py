@@ -22,7 +22,7 @@ from wcet_probe.reports.dossier.subject import (
 from wcet_probe.sizes import format_size
 
 _FUNCTIONS_SHOWN = 40
-_CALLERS = "not checked: the caller's"
+_CALLERS = "no run can check it: it is the caller's"
 """How facts about arguments are checked."""
 
 

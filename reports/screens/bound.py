@@ -123,9 +123,7 @@ def _with_count(one: str, name: str, executions: Mapping[str, int] | None) -> st
 
 def how_checked(assumption: Assumption, executions: Mapping[str, int] | None) -> str:
     """In how many executions ``assumption`` was checked and how, or why no run can check it."""
-    if executions is None:
-        return f"nothing was run; {assumption.check}"
-    if assumption.id not in executions:
+    if executions is None or assumption.id not in executions:
         return assumption.check
     return f"in {counted(executions[assumption.id], 'execution')}: {assumption.check}"
 
