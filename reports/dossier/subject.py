@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from wcet_probe.certificate.verify import CheckedBound, verify_result
-from wcet_probe.ci.witnessed import witnessed
+from wcet_probe.certificate.witnessed import witnessed
 from wcet_probe.errors import VerificationError
 from wcet_probe.reports.dossier.blocks import Block, Figure, Paragraph
 from wcet_probe.sizes import format_size

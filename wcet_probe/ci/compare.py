@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from typing import Any
 
+from wcet_probe.certificate.witnessed import witnessed
 from wcet_probe.ci.baseline import baseline_entry, subject
-from wcet_probe.ci.witnessed import witnessed
 
 Document = Mapping[str, Any]
 _DIGITS_SHOWN = 16
