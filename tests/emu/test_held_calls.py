@@ -1,4 +1,4 @@
-"""Calls of a replay that are held against a proof: what is counted of them is what a replay counts of each operation."""
+"""Calls of a replay that are held against a proof cost what a replay counts of each operation."""
 
 from __future__ import annotations
 
