@@ -6,7 +6,7 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer import strided
@@ -14,6 +14,7 @@ from wcet_probe.analyzer.certificate import Invariant, certificate
 from wcet_probe.analyzer.conflicts import Conflict, conflicting_edges
 from wcet_probe.analyzer.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
 from wcet_probe.analyzer.data_misses import DataMisses, data_misses
+from wcet_probe.analyzer.dead_ends import dead_end_assumptions, returning_part
 from wcet_probe.analyzer.expressions import evaluate
 from wcet_probe.analyzer.fact_binding import Analysed, bound_facts, check_place, parameter_values
 from wcet_probe.analyzer.facts import Facts
@@ -29,11 +30,19 @@ from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.state import Base
 from wcet_probe.analyzer.strided import StridedInterval
-from wcet_probe.analyzer.supergraph import EXIT, Context, Edge, Point, Supergraph, build_supergraph, reducible
+from wcet_probe.analyzer.supergraph import (
+    EXIT,
+    Context,
+    Edge,
+    Point,
+    build_supergraph,
+    reducible,
+)
 from wcet_probe.analyzer.symbolic_lines import Lines
 from wcet_probe.analyzer.unfolding import pointer_ways, unfolded
+from wcet_probe.analyzer.unknown_targets import check_resolved
 from wcet_probe.analyzer.values import Values, analyze_values
-from wcet_probe.errors import AnalysisError, UsageError
+from wcet_probe.errors import UsageError
 from wcet_probe.image import require_symbol
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
@@ -184,10 +193,9 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
     # Without caches nothing hangs on them, and each is one assumption more.
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
     costs = cost_table(request.instructions, request.costs)
+    sites: frozenset[int] = frozenset()
     while True:
-        graph = reducible(build_supergraph(image, lifter, entry, indirect, depths), image)
-        for point in graph.points:
-            check_chargeable(point.block, costs, image)
+        graph = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites), image)
         values = analyze_values(image, lifter, graph, arguments, words)
         # Each round finds targets that were not known before; more code may bring more values to the same branch.
         found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
@@ -196,13 +204,18 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
             for site, targets in found.items()
             if site not in told and len(targets) > len(indirect.get(site, ()))
         }
-        if not grown:
-            _check_resolved(image, graph, values, told)
+        if not grown and values.return_sites <= sites:
+            check_resolved(image, graph, values, told)
+            while (graph := returning_part(values)) is not values.graph:
+                values = analyze_values(image, lifter, graph, arguments, words)
+            for number in values.states:
+                check_chargeable(graph.points[number].block, costs, image)
             ways = pointer_ways(values) if request.target.dcache else {}
             if ways:
                 values = analyze_values(image, lifter, unfolded(values, ways), arguments, words)
             return values
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
+        sites |= values.return_sites
 
 
 def _recursion_depths(request: BoundRequest, parameters: Mapping[str, int], index: SourceIndex) -> dict[str, int]:
@@ -238,22 +251,6 @@ def _arguments(request: BoundRequest, parameters: Mapping[str, int]) -> dict[str
                 raise UsageError(f"{fact.where}: the least value, {low}, is above the greatest, {high}; correct one.")
             ranges[str(register)] = strided.between(32, low, high)
     return ranges
-
-
-def _check_resolved(image: Image, graph: Supergraph, values: Values, told: Collection[int]) -> None:
-    reachable = {graph.points[index].block.last_address for index in values.states}
-    unknown = {site for site, targets in values.indirect.items() if not targets and site not in told}
-    for address in sorted(unknown.union(graph.unresolved)):
-        if address in reachable:
-            raise AnalysisError(
-                f"the targets of the indirect branch or call at {image.location(address)} are not known: "
-                "name them by a flow fact, [[calls]] function = …, offset = …, targets = […]."
-            )
-    if not any(edge.target == EXIT for edge in values.edges):
-        raise AnalysisError(
-            f"{graph.entry.name} never returns as far as the flow facts allow it: there is no worst-case execution "
-            "time; look for an endless loop, or for a recursion fact with too small a max."
-        )
 
 
 # ----------------------------------------------------------------------------------------------------------------- IPET
@@ -440,6 +437,7 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
                 f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
             )
             assumed.append(Assumption("stack-alignment", text, "not checked: the caller's"))
+    assumed += dead_end_assumptions(request.image, values)
     if values.unchecked_returns:
         assumed.append(Assumption("return-address", "functions return to their callers", "every cross-checked run"))
     return assumed

@@ -329,7 +329,7 @@ class Terms:
         """``a <= b and a != b`` is ``a < b``; ``a < b or a == b`` is ``a <= b``."""
         nodes = [(self._nodes[term], self.operands(term)) for term in (first, second)]
         for (one, operands), (other, others) in (nodes, nodes[::-1]):
-            if set(operands) != set(others) or len(set(operands)) < 2:
+            if not self._compare_alike(operands, others):
                 continue
             if opcode == "BOOL_AND" and other.opcode == "INT_NOTEQUAL" and one.opcode in _MIRRORED:
                 strict = one.opcode.replace("LESSEQUAL", "LESS")
@@ -338,6 +338,15 @@ class Terms:
                 weak = one.opcode.removesuffix("EQUAL") + "EQUAL"
                 return self._make(Node(weak, operands, bits))
         return None
+
+    def _compare_alike(self, one: tuple[Term, ...], other: tuple[Term, ...]) -> bool:
+        """Whether two comparisons are of the same two values, or of values with the same distance but for its sign."""
+        if len(set(one)) < 2 or len(set(other)) < 2 or self._nodes[one[0]].bits != self._nodes[other[0]].bits:
+            return False
+        if set(one) == set(other):
+            return True
+        distance, same = self.difference(*one), self.difference(*other)
+        return distance in (same, combined(Linear({}, 0, same.bits), same, -1))
 
     def _equality(self, opcode: str, first: Term, second: Term, bits: int) -> Term | None:
         """Comparisons of truth values with constants, of differences with 0, and of N with V as ARM does."""

@@ -19,7 +19,7 @@ from wcet_probe.analyzer.state import Base, Location, State
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge, Supergraph
 from wcet_probe.analyzer.terms import Term, Terms
-from wcet_probe.analyzer.transfer import Access, Flow, Memory, Transfer
+from wcet_probe.analyzer.transfer import MOST_READ, Access, Flow, Memory, Transfer
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
@@ -28,7 +28,8 @@ _MOST_ROUNDS = 60
 _ROUNDS_BEFORE_WIDENING = 2
 _ROUNDS_WITH_THRESHOLDS = 5
 _NARROWING_ROUNDS = 2
-_MOST_TARGETS = 1024
+_WITHOUT_LOW_BITS = (0xFFFF_FFFE, 0xFFFF_FFFC)
+"""Masks of what is branched to: the bit of Thumb code, and an instruction's alignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Values:
         edges: of each edge that can be taken.
         accesses: data accesses by point.
         indirect: targets of the indirect branches and calls that can be reached; none where they could not be found.
+        return_sites: addresses of indirect jumps that go to the return address of their function.
         unchecked_returns: points whose return address could not be proved to be the caller's.
         forest: reachable points and their loops.
         registers: the registers' locations by name.
@@ -62,6 +64,7 @@ class Values:
     edges: Mapping[Edge, EdgeValues]
     accesses: Mapping[int, tuple[Access, ...]]
     indirect: Mapping[int, tuple[int, ...]]
+    return_sites: frozenset[int]
     unchecked_returns: tuple[int, ...]
     forest: tuple[int | Loop, ...]
     registers: Mapping[str, Location]
@@ -116,6 +119,7 @@ class _Analysis:
         self._entry = self._entry_state(arguments)
         self._thresholds = _thresholds(graph)
         self._indirect: dict[int, tuple[int, ...]] = {}
+        self._return_sites: set[int] = set()
         self._unchecked: set[int] = set()
         self._accesses: dict[int, list[Access]] = {}
         self._forest = self._loops()
@@ -144,6 +148,7 @@ class _Analysis:
             edges=edges,
             accesses={index: tuple(found) for index, found in self._accesses.items()},
             indirect=self._indirect,
+            return_sites=frozenset(self._return_sites),
             unchecked_returns=tuple(sorted(self._unchecked)),
             forest=self._forest,
             registers={name: self._register(name) for name in sorted(self._lifter.registers)},
@@ -275,6 +280,9 @@ class _Analysis:
         site = self._graph.points[index].block.last_address
         if flow.way == "return" and flow.target is not None:
             self._check_return(index, flow.state, flow.target)
+        elif flow.target is not None and flow.way == "jump" and self._is_return_address(index, flow.state, flow.target):
+            self._return_sites.add(site)
+            return [edge for edge in edges if edge.way == "return"]
         elif flow.target is not None:
             found = self._targets(flow.state, flow.target)
             known = self._indirect.get(site)
@@ -282,6 +290,17 @@ class _Analysis:
             self._indirect[site] = () if unknown else tuple(sorted({*(known or ()), *found}))
             return [edge for edge in edges if edge.way == flow.way]
         return [edge for edge in edges if edge.way == flow.way and edge.address == flow.address]
+
+    def _is_return_address(self, index: int, state: State, target: Term) -> bool:
+        """Whether an indirect jump surely goes back to the caller."""
+        expected = self._graph.points[index].return_address
+        if expected is not None:
+            value = state.value(target)
+            return state.base(target) is Base.NUMBER and value.is_constant and value.value & ~1 == expected
+        link = self._terms.leaf(("in", self._register("lr")), 32)
+        node, operands = self._terms[target], self._terms.operands(target)
+        masked = node.opcode == "INT_AND" and self._terms.value(operands[1]) in _WITHOUT_LOW_BITS
+        return link in (target, operands[0] if masked else None)
 
     def _check_return(self, index: int, state: State, address: Term) -> None:
         target = state.value(address)
@@ -336,12 +355,28 @@ def _enumerated(state: State, target: Term, memory: Memory, *, thumb: bool) -> t
     parts = sorted(_parts(terms, target), key=lambda part: (state.value(part).size, part))
     for part in parts:
         values = state.value(part)
-        if state.base(part) is not Base.NUMBER or values.size > _MOST_TARGETS:
+        if state.base(part) is not Base.NUMBER or values.size > MOST_READ or _is_any(terms, part, values):
             continue
         found = {_concrete(terms, target, {part: value}, memory) for value in values.values()}
         if None not in found:
             return tuple(sorted(value & mask for value in found if value is not None))
     return ()
+
+
+def _is_any(terms: Terms, part: Term, values: StridedInterval) -> bool:
+    """Whether ``part`` is made of a loaded byte or half-word of which nothing is known, such as a jump table's offset.
+
+    *Soundness:* to follow it would be sound, but leads to where no code is.
+    """
+    todo = [part]
+    while todo:
+        one = todo.pop()
+        node = terms[one]
+        if node.opcode == "leaf" and node.bits < 32 and values.size >= 1 << node.bits:
+            return True
+        if node.opcode != "TABLE":
+            todo.extend(terms.operands(one))
+    return False
 
 
 def _parts(terms: Terms, term: Term) -> set[Term]:
