@@ -284,13 +284,11 @@ class State:
             case "BOOL_NEGATE" | "INT_ZEXT":
                 return self.assume(operands[0], holds != (node.opcode == "BOOL_NEGATE"))
             case "BOOL_AND" | "BOOL_OR" if (node.opcode == "BOOL_AND") == holds:
+                self._learn_condition(condition, holds=holds)
                 return self.assume(operands[0], holds) and self.assume(operands[1], holds)
             case "CHOICE":
                 return self._assume_choice(condition, wanted, holds=holds)
-        self._learn(condition, wanted)
-        opposite = terms.negated(condition)
-        if terms[opposite].opcode != "BOOL_NEGATE":
-            self._learn(opposite, strided.constant(node.bits, int(not holds)))
+        self._learn_condition(condition, holds=holds)
         if node.opcode in RELATIONS and self._comparable(node.opcode, operands):
             left, right = operands
             for term, refined in zip(
@@ -299,6 +297,12 @@ class State:
                 if not self._refine(term, refined, _REFINEMENT_DEPTH):
                     return False
         return True
+
+    def _learn_condition(self, condition: Term, *, holds: bool) -> None:
+        bits, opposite = self.terms[condition].bits, self.terms.negated(condition)
+        self._learn(condition, strided.constant(bits, int(holds)))
+        if self.terms[opposite].opcode != "BOOL_NEGATE":
+            self._learn(opposite, strided.constant(bits, int(not holds)))
 
     def _assume_choice(self, choice: Term, wanted: StridedInterval, *, holds: bool) -> bool:
         """Learn that a choice between truth values is ``wanted``: where one part cannot be it, the other was chosen."""
@@ -351,6 +355,10 @@ class State:
                     return self._refine(operands[0], strided.between(bits, low, high), depth - 1)
             case "CHOICE":
                 return self._refine_choice(operands, after, depth)
+            case "INT_AND" if constant and after.is_constant and not after.value:
+                lowest = constant & -constant
+                if constant == (1 << node.bits) - lowest:  # no upper bit is set
+                    return self._refine(operands[0], strided.between(node.bits, 0, lowest - 1), depth - 1)
             case "INT_RIGHT" if constant is not None and constant < node.bits:
                 low, high = after.unsigned_range()
                 wide = strided.between(node.bits, low << constant, (high << constant) + (1 << constant) - 1)

@@ -126,6 +126,7 @@ class Terms:
 
     def choice(self, condition: Term, one: Term, other: Term) -> Term | None:
         """``one`` where ``condition`` holds, else ``other``; None where the term would be too deep."""
+        one, other = self._decided(one, condition), self._decided(other, self.negated(condition))
         if one == other:
             return one
         values = self.value(one), self.value(other)
@@ -135,7 +136,33 @@ class Terms:
             return chosen if self._nodes[chosen].bits == bits else self._plain("INT_ZEXT", (chosen,), bits)
         if max(self._depth[part] for part in (condition, one, other)) >= _MOST_CHOICE_DEPTH:
             return None
+        if self._is_truth(one) and self._is_truth(other) and self._nodes[condition].bits == self._nodes[one].bits:
+            chosen = self._chosen_truth(condition, one, other)
+            if chosen is not None:
+                return chosen
         return self._plain("CHOICE", (condition, one, other), self._nodes[one].bits)
+
+    def _chosen_truth(self, condition: Term, one: Term, other: Term) -> Term | None:
+        """A choice between truth values, one of which is a constant, or told by the condition, as AND or OR."""
+        bits, opposite = self._nodes[one].bits, self.negated(condition)
+        told = {condition: 1, opposite: 0}
+        first = told.get(one, self.value(one))
+        second = told.get(other) if other in told else None
+        second = 1 - second if second is not None else self.value(other)
+        if first is not None:
+            return self._logical(*(("BOOL_OR", condition) if first else ("BOOL_AND", opposite)), other, bits)
+        if second is not None:
+            return self._logical(*(("BOOL_OR", opposite) if second else ("BOOL_AND", condition)), one, bits)
+        return None
+
+    def _decided(self, term: Term, condition: Term) -> Term:
+        """``term`` where ``condition`` holds: of choices by the same condition, the part that is chosen."""
+        while self._nodes[term].opcode == "CHOICE":
+            by, one, other = self.operands(term)
+            if by != condition and self.negated(by) != condition:
+                break
+            term = one if by == condition else other
+        return term
 
     def linear(self, term: Term) -> Linear:
         """``term`` as a linear combination of terms that are no sums themselves."""

@@ -318,3 +318,65 @@ def test_two_functions_that_jump_to_each_other_are_a_loop():
 def test_a_call_of_what_is_no_code_is_refused():
     source = THUMB + thumb("f", "push {r4, lr}\n bl .Ldata + 0x100000\n pop {r4, pc}\n.Ldata:")
     assert "there is no code at" in refused("cortex-m4", source)
+
+
+# --------------------------------------------------------------------------------------------------- division and roots
+
+SHIFTS = """typedef unsigned u; volatile u sink;
+u root(u x) { u r = 0, b = 1u << 30; while (b > x) b >>= 2;
+  while (b) { if (x >= r + b) { x -= r + b; r = (r >> 1) + b; } else r >>= 1; b >>= 2; } return r; }
+u doubled(u n) { u x = (n & 7) + 1, k = 0; while (x < 1000) { sink = x; x <<= 1; k++; } return k; }
+u by_eight(u n) { u x = n | 2, k = 0; while (x <= 0x1ffffff0) { sink = x; x *= 8; k++; } return k; }
+u any(u n) { u x = n, k = 0; while (x < 1000) { sink = x; x <<= 1; k++; } return k; }
+u wrapping(u n) { u x = n | 1, k = 0; while (x < 0xfffffff0) { sink = x; x <<= 1; k++; } return k; }
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("entry", "most"), [("root", 17), ("doubled", 11), ("by_eight", 11)])
+def test_values_that_are_shifted_up_to_a_limit(target, entry, most):
+    proof = of(target, SHIFTS, entry, ".c")
+    assert max(loop.max for loop in proof.bound.loops) <= most
+    checked(proof, *[(number,) for number in (0, 1, 2, 7, 999, 0x40000000, 0xFFFFFFFF)])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("entry", ["any", "wrapping"])
+def test_what_may_be_zero_or_lose_its_bits_is_not_counted(target, entry):
+    assert "no bound for the loop" in refused(target, SHIFTS, entry, ".c")
+
+
+DIVISION = """cmp r1, #1
+    bxeq lr
+    blo 9f
+    cmp r0, r1
+    bls 9f
+    tst r1, #0xe0000000
+    lsleq r1, r1, #3
+    moveq r2, #8
+    movne r2, #1
+    1: cmp r1, #0x10000000
+    cmplo r1, r0
+    lsllo r1, r1, #4
+    lsllo r2, r2, #4
+    blo 1b
+    mov r3, #0
+    2: cmp r0, r1
+    subhs r0, r0, r1
+    orrhs r3, r3, r2
+    cmp r0, #0
+    lsrsne r2, r2, #1
+    lsrne r1, r1, #1
+    bne 2b
+    mov r0, r3
+    bx lr
+    9: mov r0, #0
+    bx lr"""
+
+
+def test_a_division_in_assembly_with_predicated_shifts():
+    """The divisor is shifted up while it is less than a constant and than the dividend, in predicated instructions."""
+    proof = of("arm926ej-s", ARM + arm("f", DIVISION))
+    pairs = [(7, 2), (0xFFFFFFFF, 2), (0xFFFFFFFF, 0x1FFFFFFF), (0xFFFFFFFE, 0x7FFFFFFF), (0, 5), (5, 0), (9, 1)]
+    checked(proof, *pairs)
+    assert [loop.max for loop in proof.bound.loops] == [8, 32]

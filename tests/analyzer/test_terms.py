@@ -201,3 +201,15 @@ def test_comparisons_of_other_distances_stay_apart():
     other = terms.apply("INT_NOTEQUAL", (x, terms.apply("INT_ADD", (y, terms.constant(1, 32)), 32)), 8)
     both = terms.apply("BOOL_AND", (less, other), 8)
     assert terms[both].opcode == "BOOL_AND"
+
+
+def test_choices_by_one_condition_and_its_opposite_are_one_choice():
+    """As two predicated instructions write a register."""
+    terms = Terms()
+    x, old = terms.leaf(("x",), 32), terms.leaf(("old",), 32)
+    less = terms.apply("INT_LESS", (x, terms.constant(64, 32)), 8)
+    first = terms.choice(less, x, old)
+    assert terms.choice(terms.negated(less), terms.constant(64, 32), first) == terms.choice(
+        terms.negated(less), terms.constant(64, 32), x
+    )
+    assert terms.choice(less, first, old) == first
