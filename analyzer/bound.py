@@ -55,6 +55,7 @@ from wcet_probe.model.proof import (
     GraphEdge,
     PathBlock,
     RegisterRange,
+    TypeBound,
 )
 from wcet_probe.model.target import Isa, Target
 
@@ -120,6 +121,7 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.event_cost,
         graph=stage.graph(instructions),
+        by_type=tuple(one for one in stage.loops.by_type if instructions.rests_on(one) or cycles.rests_on(one)),
     )
 
 
@@ -269,6 +271,10 @@ class Solved:
 
     problem: FlowProblem
     solution: Solution
+
+    def rests_on(self, loop: TypeBound) -> bool:
+        """Whether a greater bound of the loop would make the solution greater."""
+        return any(self.solution.dual.get(f"{kind}:{loop.loop}") for kind in ("loop", "total"))
 
     @property
     def event_cost(self) -> int | None:

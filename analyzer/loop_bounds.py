@@ -17,10 +17,11 @@ from wcet_probe.analyzer.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.loops import Count, count_loops
 from wcet_probe.analyzer.source_match import LoopSite
 from wcet_probe.analyzer.supergraph import Edge, Point
+from wcet_probe.analyzer.type_bounds import type_bound
 from wcet_probe.analyzer.values import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
-from wcet_probe.model.proof import Assumption, FlowClaim, LoopBound, LoopClaim, Origin
+from wcet_probe.model.proof import Assumption, FlowClaim, LoopBound, LoopClaim, Origin, TypeBound
 from wcet_probe.model.target import MemoryRange
 from wcet_probe.model.watched_loop import WatchedLoop
 
@@ -36,6 +37,7 @@ class BoundedLoops:
         claims, flow_claims: for runs.
         total_expressions: of the totals among the facts.
         assumptions: the facts and pragmas that are used.
+        by_type: the loops whose bound is the width of a type.
     """
 
     loops: tuple[LoopBound, ...]
@@ -46,6 +48,7 @@ class BoundedLoops:
     flow_claims: tuple[FlowClaim, ...]
     total_expressions: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
+    by_type: tuple[TypeBound, ...]
 
 
 def analysed_code(image: Image, values: Values) -> Analysed:
@@ -106,6 +109,12 @@ def bound_loops(
         flow_claims=tuple(claim for _, claim in totals),
         total_expressions=tuple(dict.fromkeys(fact.total_expression for fact in facts if fact.total is not None)),
         assumptions=tuple(used.values()),
+        by_type=tuple(
+            found
+            for shape, choice in chosen
+            if choice.count is not None
+            and (found := type_bound(image, values, shape, point_name(_header(values, shape)), choice.count))
+        ),
     )
 
 

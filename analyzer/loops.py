@@ -39,7 +39,7 @@ class Count:
         max_header: most executions of the header for each entry.
         total: most executions of the header for each entry of the enclosing loop, or None.
         counter: what counts, for people.
-        distance: the distance at entry, as coefficients of terms, and a constant.
+        distance: the distance at entry, or the counter, as coefficients of terms, and a constant.
         lasts: for how many executions of the header the condition, once broken, is known to stay so.
     """
 
@@ -145,7 +145,9 @@ class _Counter:
                 "INT_SUB", (start, strided.constant(start.bits, allowed.low)), start.bits
             ).unsigned_range()
             left = min(span, high) if step.amount < 0 else max(0, span - low)
-            found.append(Count("<=", amount, 0, left, left // amount + 2, None, self._name(step.location)))
+            first = self._at_entry(Linear({leaf: 1}, 0, start.bits)) or Linear({}, 0, start.bits)
+            form = tuple(first.coefficients.items()), first.constant
+            found.append(Count("<=", amount, 0, left, left // amount + 2, None, self._name(step.location), form))
         return found
 
     def _only_at_first(self, edge: EdgeValues) -> bool:

@@ -12,7 +12,7 @@ from wcet_probe.gap import BlockGap, Cause
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Bound, Formula, LoopBound
 from wcet_probe.model.report import Report
-from wcet_probe.reports.bound import Account, counted, how_many_assumed, origins, short_assumptions, short_loops
+from wcet_probe.reports.bound import Account, counted, origins, short_assumptions, short_loops, verdict_lines
 from wcet_probe.reports.layout import cut, paragraph, table
 from wcet_probe.reports.terminal import Line, head, heading, page_width, print_lines
 
@@ -39,7 +39,7 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
     bound, width = found.bound, page_width(console)
     most = f"{bound.instructions:,} instructions, {bound.cycles:,} cycles"
     print_lines(console, [heading(f"{bound.entry} on {found.target.name}: takes at most {most}")])
-    print_lines(console, [f"BOUNDED: a proven upper bound, under {how_many_assumed(bound.assumptions)}."])
+    print_lines(console, verdict_lines(bound, width))
     print_lines(console, [f"image sha256 {found.image.sha256}", ""])
     if gaps is None:
         print_lines(console, short_loops(bound.loops, width))

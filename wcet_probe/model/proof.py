@@ -54,6 +54,25 @@ class LoopBound:
 
 
 @dataclass(frozen=True, slots=True)
+class TypeBound:
+    """A loop whose bound is the width of a type, and with it the bound of the function.
+
+    Attributes:
+        loop: its name in the certificates.
+        location: of its header, for people.
+        max: most executions of the header for each entry.
+        rests_on: the values of which nothing is known, for people.
+        remedy: the flow fact to add.
+    """
+
+    loop: str
+    location: str
+    max: int
+    rests_on: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class Assumption:
     """What a bound takes as given: ``id``, what is assumed, and how it is checked (or that it is not)."""
 
@@ -227,6 +246,7 @@ class Bound:
         unattributed_cycles: of the worst path in cycles, misses, single writes and write-backs that are limited over
             several blocks, so in no block's cost; None where there is no worst path.
         graph: what can be executed, with the counts of the worst path in instructions.
+        by_type: the loops with no other bound than the width of a type, on which the numbers rest.
     """
 
     entry: str
@@ -246,3 +266,4 @@ class Bound:
     worst_path_cycles: tuple[PathBlock, ...] = field(default=(), repr=False)
     graph: FlowGraph = field(default=FlowGraph(), repr=False)
     unattributed_cycles: int | None = None
+    by_type: tuple[TypeBound, ...] = ()
