@@ -57,7 +57,10 @@ def analysed_code(image: Image, values: Values) -> Analysed:
     sites = tuple(
         _site(image, values, address, group) for address, group in _by_address(values, loop_shapes(values)).items()
     )
-    return Analysed(image, sorted({points[index].function.name for index in values.states}), sites)
+    own = {points[index].function.name for index in values.states}
+    # A function may share the end of another one, which is told by that one's name.
+    held = {function.name for index in values.states if (function := image.function_at(points[index].block.address))}
+    return Analysed(image, sorted(own | held), sites)
 
 
 def bound_loops(
@@ -338,10 +341,11 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
             if point.index not in inner:
                 own.update(instruction.address for instruction in point.block.instructions)
     outers = {_outer(values, shape) for shape in shapes}
+    function = image.function_at(address) or header.function
     return LoopSite(
-        function=header.function.name,
+        function=function.name,
         header_address=address,
-        offset=address - header.function.address,
+        offset=address - function.address,
         latch_lines=tuple(line for at in sorted(latches) if (line := image.lines.find(at))),
         own_lines=tuple(line for at in sorted(own) if (line := image.lines.find(at))),
         outer=outers.pop() if len(outers) == 1 else None,

@@ -368,10 +368,10 @@ class Terms:
 
     def _compare_alike(self, one: tuple[Term, ...], other: tuple[Term, ...]) -> bool:
         """Whether two comparisons are of the same two values, or of values with the same distance but for its sign."""
-        if len(set(one)) < 2 or len(set(other)) < 2 or self._nodes[one[0]].bits != self._nodes[other[0]].bits:
+        if len(one) != 2 or len(other) != 2 or self._nodes[one[0]].bits != self._nodes[other[0]].bits:
             return False
         if set(one) == set(other):
-            return True
+            return len(set(one)) == 2
         distance, same = self.difference(*one), self.difference(*other)
         return distance in (same, combined(Linear({}, 0, same.bits), same, -1))
 

@@ -213,3 +213,12 @@ def test_choices_by_one_condition_and_its_opposite_are_one_choice():
         terms.negated(less), terms.constant(64, 32), x
     )
     assert terms.choice(less, first, old) == first
+
+
+def test_a_choice_beside_a_comparison_is_no_comparison():
+    terms = Terms()
+    x, y = terms.leaf(("x",), 32), terms.leaf(("y",), 32)
+    less = terms.apply("INT_LESS", (x, y), 8)
+    truths = [terms.apply("INT_EQUAL", (terms.leaf(("z", number), 32), y), 8) for number in range(2)]
+    choice = terms.choice(less, *truths)
+    assert terms[terms.apply("BOOL_AND", (less, choice), 8)].opcode == "BOOL_AND"
