@@ -15,8 +15,8 @@ from wcet_probe.analyzer import strided
 from wcet_probe.analyzer.facts import Visit
 from wcet_probe.analyzer.memory_facts import PointerFacts
 from wcet_probe.analyzer.pcode_semantics import signed
-from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, Residues
-from wcet_probe.analyzer.state import Base, is_unknown
+from wcet_probe.analyzer.residues import Residue, Residues
+from wcet_probe.analyzer.state import STACK_ALIGNMENT_BYTES, Base, is_unknown
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.told_alignment import Told, told_of
 from wcet_probe.analyzer.transfer import Access

@@ -21,14 +21,14 @@ from wcet_probe.analyzer.facts import Facts
 from wcet_probe.analyzer.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.flow_facts import ToldFlow, flow_facts
 from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, edge_name, flow_problem, point_name
+from wcet_probe.analyzer.induction import analyze_with_counters
 from wcet_probe.analyzer.ipet import ENTER, FlowEvent, FlowProblem, Solution, flow_system, leave, solve
 from wcet_probe.analyzer.lift import Lifter, code_reader
 from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
 from wcet_probe.analyzer.loop_shapes import loop_shapes
 from wcet_probe.analyzer.memory_facts import pointer_assumptions, pointer_facts, word_assumptions, word_ranges
-from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.source_match import SourceIndex, index_sources
-from wcet_probe.analyzer.state import Base
+from wcet_probe.analyzer.state import STACK_ALIGNMENT_BYTES, Base, tells_stack_alignment
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import (
     EXIT,
@@ -41,7 +41,7 @@ from wcet_probe.analyzer.supergraph import (
 from wcet_probe.analyzer.symbolic_lines import Lines
 from wcet_probe.analyzer.unfolding import pointer_ways, unfolded
 from wcet_probe.analyzer.unknown_targets import check_resolved
-from wcet_probe.analyzer.values import Values, analyze_values
+from wcet_probe.analyzer.values import Values
 from wcet_probe.errors import UsageError
 from wcet_probe.image import require_symbol
 from wcet_probe.model.image import Image
@@ -198,7 +198,7 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
     sites: frozenset[int] = frozenset()
     while True:
         graph = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites), image)
-        values = analyze_values(image, lifter, graph, arguments, words)
+        values = analyze_with_counters(image, lifter, graph, arguments, words)
         # Each round finds targets that were not known before; more code may bring more values to the same branch.
         found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
         grown = {
@@ -209,12 +209,12 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
         if not grown and values.return_sites <= sites:
             check_resolved(image, graph, values, told)
             while (graph := returning_part(values)) is not values.graph:
-                values = analyze_values(image, lifter, graph, arguments, words)
+                values = analyze_with_counters(image, lifter, graph, arguments, words)
             for number in values.states:
                 check_chargeable(graph.points[number].block, costs, image)
             ways = pointer_ways(values) if request.target.dcache else {}
             if ways:
-                values = analyze_values(image, lifter, unfolded(values, ways), arguments, words)
+                values = analyze_with_counters(image, lifter, unfolded(values, ways), arguments, words)
             return values
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
         sites |= values.return_sites
@@ -438,11 +438,10 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
     if request.target.dcache:
         assumed.append(Assumption("alignment", "no data access crosses a cache line", "every cross-checked run"))
         assumed += (*pointer_assumptions(request.facts), *word_assumptions(request.facts))
-        if any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found):
-            text = (
-                f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
-            )
-            assumed.append(Assumption("stack-alignment", text, "not checked: the caller's"))
+    on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
+    if (request.target.dcache and on_stack) or tells_stack_alignment(values.terms):
+        text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
+        assumed.append(Assumption("stack-alignment", text, "not checked: the caller's"))
     assumed += dead_end_assumptions(request.image, values)
     if values.unchecked_returns:
         assumed.append(Assumption("return-address", "functions return to their callers", "every cross-checked run"))

@@ -13,14 +13,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.state import Base, State, is_unknown
+from wcet_probe.analyzer.state import STACK_ALIGNMENT_BYTES, Base, State, is_unknown
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import Edge
 from wcet_probe.analyzer.terms import Linear, Term
 from wcet_probe.analyzer.values import Values
-
-STACK_ALIGNMENT_BYTES = 8
-"""Of the stack pointer where a function is called: Arm AAPCS, section 6.2.1.2; PowerPC Embedded ABI, section 3.2.2."""
 
 
 class Residue(NamedTuple):

@@ -24,6 +24,8 @@ TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CAR
 _REFINEMENT_DEPTH = 4
 _REGISTERS = frozenset({"register", "unique"})
 _UNKNOWN_EXTENT = 1 << 31
+STACK_ALIGNMENT_BYTES = 8
+"""Of the stack pointer where a function is called: Arm AAPCS, section 6.2.1.2; PowerPC Embedded ABI, section 3.2.2."""
 
 
 class Base(IntEnum):
@@ -48,6 +50,25 @@ class Location(NamedTuple):
             and self.offset < other.offset + other.size_bytes
             and other.offset < self.offset + self.size_bytes
         )
+
+
+class LeafRange(NamedTuple):
+    """What a leaf is known to be from elsewhere, where it is of ``base``."""
+
+    name: LeafName
+    bits: int
+    base: Base
+    value: StridedInterval
+
+
+class LeafSteps(NamedTuple):
+    """What a leaf of ``base`` is in round t of its loop: ``start + amount * t``, without wrapping around."""
+
+    name: LeafName
+    bits: int
+    base: Base
+    start: int
+    amount: int
 
 
 class State:
@@ -188,7 +209,7 @@ class State:
         if node.opcode in TRUTHS or node.opcode == "const":
             return Base.NUMBER
         bases = [self.base(operand) for operand in self.terms.operands(term)]
-        if not any(bases):
+        if not any(bases) or self._is_low_part(term, bases):
             return Base.NUMBER
         if node.opcode == "CHOICE":
             return bases[1] if bases[1] is bases[2] else Base.ANY
@@ -220,7 +241,7 @@ class State:
             computed = self._chosen(term)
             return computed if known is None else strided.meet(computed, known)
         bases = [self.base(operand) for operand in operands]
-        if any(bases) and not self._computable(node.opcode, bases):
+        if any(bases) and not (self._computable(node.opcode, bases) or self._is_low_part(term, bases)):
             computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)
         else:
             computed = strided.apply(node.opcode, tuple(self.value(operand) for operand in operands), node.bits)
@@ -246,6 +267,14 @@ class State:
             both = strided.constrain(opcode, self.value(operands[0]), self.value(operands[1]), holds)
             value = strided.meet(value, both[operands.index(part)])
         return value
+
+    def _is_low_part(self, term: Term, bases: Sequence[Base]) -> bool:
+        """Whether ``term`` is made of no other bits of a stack address than those that its offset tells.
+
+        *Soundness:* assumption ``stack-alignment``. Whoever puts an address together again from parts needs one
+        with the upper bits, and that has no base but ``ANY``.
+        """
+        return bases[0] is Base.STACK and Base.NUMBER in bases[1:] and tells_low_bits(self.terms, term)
 
     @staticmethod
     def _computable(opcode: str, bases: Sequence[Base]) -> bool:
@@ -325,6 +354,46 @@ class State:
         narrowed = strided.meet(self.value(term), value)
         if not narrowed.is_bottom:
             self._learn(term, narrowed)
+
+    def learn_ranges(self, ranges: Iterable[LeafRange]) -> None:
+        """Learn what was proved elsewhere of leaves that locations are made of.
+
+        *Soundness:* of a leaf that is not spoken of, nothing is learnt: it may be given any value (`joins.spoken`).
+        """
+        for one in ranges:
+            leaf = self._spoken(one)
+            if leaf is not None:
+                self.learn(leaf, one.value)
+
+    def learn_round(self, steps: Iterable[LeafSteps]) -> None:
+        """Learn of several counters of a loop what follows from all of them being in the same round; so of each loop.
+
+        *Soundness:* as of `learn_ranges`; leaves of one header are of one loop.
+        """
+        loops: dict[object, list[tuple[Term, LeafSteps]]] = {}
+        for one in steps:
+            leaf = self._spoken(one)
+            if leaf is not None:
+                loops.setdefault(one.name[1], []).append((leaf, one))
+        for counters in loops.values():
+            self._learn_round(counters)
+
+    def _learn_round(self, counters: Sequence[tuple[Term, LeafSteps]]) -> None:
+        first, last = 0, _UNKNOWN_EXTENT
+        for leaf, one in counters:
+            start = strided.constant(one.bits, one.start)
+            ends = (self.value(leaf), start) if one.amount > 0 else (start, self.value(leaf))
+            low, high = strided.apply("INT_SUB", ends, one.bits).unsigned_range()
+            first, last = max(first, -(-low // abs(one.amount))), min(last, high // abs(one.amount))
+        for leaf, one in counters if first <= last < _UNKNOWN_EXTENT else ():
+            values = (one.start + one.amount * first, one.start + one.amount * last)
+            if abs(values[1] - values[0]) < _UNKNOWN_EXTENT:
+                self.learn(leaf, strided.between(one.bits, min(values), max(values), abs(one.amount)))
+
+    def _spoken(self, told: LeafRange | LeafSteps) -> Term | None:
+        leaf = self.terms.leaf(told.name, told.bits)
+        spoken = any(leaf in self.terms.leaves(term) for term in self.locations.values())
+        return leaf if spoken and self.base(leaf) is told.base else None
 
     def _learn(self, term: Term, value: StridedInterval) -> None:
         if self.terms[term].opcode != "const":
@@ -411,6 +480,23 @@ def is_defined_before(name: LeafName, place: int, now: tuple[int, int]) -> bool:
         case (int(), *at) if defined == place:
             return tuple(at[:2]) < now
     return defined is not None and defined != place
+
+
+def tells_low_bits(terms: Terms, term: Term) -> bool:
+    """Whether ``term`` is a value's lowest bits alone, which are zeros of a multiple of the stack's alignment."""
+    node, operands = terms[term], terms.operands(term)
+    constant = terms.value(operands[1]) if len(operands) == 2 else None
+    if constant is None:
+        return False
+    if node.opcode == "INT_LEFT":
+        return node.bits > constant and 1 << node.bits - constant <= STACK_ALIGNMENT_BYTES
+    return node.opcode == "INT_AND" and constant < STACK_ALIGNMENT_BYTES
+
+
+def tells_stack_alignment(terms: Terms) -> bool:
+    """Whether low bits of a stack address are asked for anywhere."""
+    pointer = terms.leaf(("stack pointer",), 32)
+    return any(pointer in terms.leaves(term) and tells_low_bits(terms, term) for term in range(len(terms)))
 
 
 def is_unknown(factor: int, number: StridedInterval) -> bool:

@@ -21,6 +21,7 @@ LeafName = tuple[object, ...]
 
 _MOST_DEPTH = 24
 _MOST_CHOICE_DEPTH = 10
+_SMALL = 16
 _COMMUTATIVE = frozenset({"INT_ADD", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_EQUAL", "INT_NOTEQUAL"})
 _COMPARISONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
 _TRUTHS = _COMPARISONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
@@ -59,6 +60,9 @@ class Terms:
         self._leaves: list[frozenset[Term]] = []
         self._depth: list[int] = []
         self._linear: dict[Term, Linear] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
 
     def __getitem__(self, term: Term) -> Node:
         return self._nodes[term]
@@ -290,6 +294,10 @@ class Terms:
             kept = [operand for operand in self.operands(first) if self._possible(operand) & mask]
             if len(kept) == 1:
                 return self._masked(kept[0], mask, bits)
+            if mask < _SMALL:  # the alignment of two pointers, asked for at once
+                parts = [self._masked(operand, mask, bits) for operand in self.operands(first)]
+                if None not in parts:
+                    return self.apply("INT_OR", (parts[0], parts[1]), bits)  # type: ignore[arg-type]
         return self._plain("INT_AND", (first, self.constant(mask, bits)), bits)
 
     def _possible(self, term: Term) -> int:

@@ -14,8 +14,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from wcet_probe.analyzer.memory_facts import PointerFacts
-from wcet_probe.analyzer.residues import STACK_ALIGNMENT_BYTES, Residue, joined
-from wcet_probe.analyzer.state import defined_at, is_unknown
+from wcet_probe.analyzer.residues import Residue, joined
+from wcet_probe.analyzer.state import STACK_ALIGNMENT_BYTES, defined_at, is_unknown
 from wcet_probe.analyzer.supergraph import EXIT, Edge
 from wcet_probe.analyzer.terms import Term
 from wcet_probe.analyzer.transfer import Access

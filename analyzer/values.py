@@ -15,7 +15,7 @@ from wcet_probe.analyzer.forest import Loop, loop_forest, loops_of
 from wcet_probe.analyzer.joins import covers, join, spoken, widened
 from wcet_probe.analyzer.lift import Lifter
 from wcet_probe.analyzer.pcode_semantics import operation
-from wcet_probe.analyzer.state import Base, Location, State
+from wcet_probe.analyzer.state import Base, LeafRange, LeafSteps, Location, State
 from wcet_probe.analyzer.strided import StridedInterval
 from wcet_probe.analyzer.supergraph import EXIT, Edge, Supergraph
 from wcet_probe.analyzer.terms import Term, Terms
@@ -52,10 +52,10 @@ class Values:
         edges: of each edge that can be taken.
         accesses: data accesses by point.
         indirect: targets of the indirect branches and calls that can be reached; none where they could not be found.
-        return_sites: addresses of indirect jumps that go to the return address of their function.
         unchecked_returns: points whose return address could not be proved to be the caller's.
         forest: reachable points and their loops.
         registers: the registers' locations by name.
+        return_sites: addresses of indirect jumps that go to the return address of their function.
     """
 
     graph: Supergraph
@@ -64,18 +64,20 @@ class Values:
     edges: Mapping[Edge, EdgeValues]
     accesses: Mapping[int, tuple[Access, ...]]
     indirect: Mapping[int, tuple[int, ...]]
-    return_sites: frozenset[int]
     unchecked_returns: tuple[int, ...]
     forest: tuple[int | Loop, ...]
     registers: Mapping[str, Location]
+    return_sites: frozenset[int] = frozenset()
 
 
-def analyze_values(
+def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known of both
     image: Image,
     lifter: Lifter,
     graph: Supergraph,
     arguments: Mapping[str, StridedInterval],
     words: Mapping[int, StridedInterval] = MappingProxyType({}),
+    ranges: Mapping[int, Sequence[LeafRange]] = MappingProxyType({}),
+    rounds: Mapping[tuple[int, int], Sequence[LeafSteps]] = MappingProxyType({}),
 ) -> Values:
     """Analyse ``graph``.
 
@@ -85,6 +87,8 @@ def analyze_values(
         graph: of the entry function.
         arguments: what the caller guarantees of registers at entry, by name.
         words: what flow facts say of words of memory, by address.
+        ranges: what is proved of leaves, by the point at whose entry it holds.
+        rounds: the counters of a loop, by source and target of the edges that leave it.
 
     Raises:
         AnalysisError: an operation that is not known, or no fixpoint.
@@ -93,21 +97,24 @@ def analyze_values(
     memory = Memory(image, words)
     while True:
         escapes = memory.stack_escapes
-        analysis = _Analysis(image, lifter, graph, arguments, memory)
+        analysis = _Analysis(image, lifter, graph, arguments, memory, ranges, rounds)
         analysis.run()
         if memory.stack_escapes == escapes:
             return analysis.result()
 
 
 class _Analysis:
-    def __init__(
+    def __init__(  # noqa: PLR0917  as of `analyze_values`
         self,
         image: Image,
         lifter: Lifter,
         graph: Supergraph,
         arguments: Mapping[str, StridedInterval],
         memory: Memory,
+        ranges: Mapping[int, Sequence[LeafRange]],
+        rounds: Mapping[tuple[int, int], Sequence[LeafSteps]],
     ) -> None:
+        self._ranges, self._rounds = ranges, rounds
         self._image, self._lifter, self._graph = image, lifter, graph
         self._terms = Terms()
         self._transfer = Transfer(lifter, self._terms, memory)
@@ -159,7 +166,7 @@ class _Analysis:
         for header in sorted(headers):
             arriving = self._arriving(header)
             state = self._states.get(header)
-            if arriving and (state is None or not covers(state, join(arriving, (header,), state))):
+            if arriving and (state is None or not covers(state, self._joined(arriving, header, state))):
                 raise self._unsettled(header)
 
     def _unsettled(self, index: int) -> AnalysisError:
@@ -204,6 +211,7 @@ class _Analysis:
         arriving = self._arriving(index)
         if arriving:
             self._states[index] = join(arriving, (index,), gated=True)
+            self._states[index].learn_ranges(self._ranges.get(index, ()))
             self._flow_out(index, accesses)
         else:
             self._drop(index)
@@ -227,26 +235,33 @@ class _Analysis:
             arriving = self._arriving(header)
             if not arriving:
                 return
-            new = join(arriving, (header,), state)
+            new = self._joined(arriving, header, state)
             if state is not None:
                 if covers(state, new):
                     break
                 if number >= _ROUNDS_BEFORE_WIDENING:
                     new = widened(state, new, self._thresholds if number < _ROUNDS_WITH_THRESHOLDS else ())
+                    new.learn_ranges(self._ranges.get(header, ()))
             state = new
             self._round(loop, state)
         else:
             raise self._unsettled(header)
         for _ in range(_NARROWING_ROUNDS):
-            new = join(self._arriving(header), (header,), state)
+            new = self._joined(self._arriving(header), header, state)
             if not covers(state, new):
                 break
             wider, state = state, new
             self._round(loop, state)
-            if not covers(state, join(self._arriving(header), (header,), state)):
+            if not covers(state, self._joined(self._arriving(header), header, state)):
                 # Inner loops may settle elsewhere from a narrower state: what held before holds still.
                 self._round(loop, wider)
                 break
+
+    def _joined(self, arriving: Sequence[State], header: int, former: State | None) -> State:
+        """What arrives at a loop's header, without what is proved not to."""
+        state = join(arriving, (header,), former)
+        state.learn_ranges(self._ranges.get(header, ()))
+        return state
 
     def _round(self, loop: Loop, state: State) -> None:
         self._states[loop.header] = state
@@ -266,6 +281,7 @@ class _Analysis:
                 self._add(edge, flow)
 
     def _add(self, edge: Edge, flow: Flow) -> None:
+        flow.state.learn_round(self._rounds.get((edge.source, edge.target), ()))
         earlier = self._incoming[edge.target].get(edge)
         if earlier is None:
             self._incoming[edge.target][edge] = EdgeValues(edge, flow.state, flow.conditions)
