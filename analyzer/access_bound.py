@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.bound import Bounded, BoundRequest, prepare
-from wcet_probe.analyzer.flow_graph import Subject, flow_problem
-from wcet_probe.analyzer.ipet import flow_system, solve
-from wcet_probe.analyzer.symbolic_lines import Lines
-from wcet_probe.analyzer.transfer import Access
+from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
+from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
+from wcet_probe.analyzer.ipet.flow_system import flow_system, solve
+from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.errors import UsageError
 
 

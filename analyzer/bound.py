@@ -9,41 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.certificate import Invariant, certificate
-from wcet_probe.analyzer.conflicts import Conflict, conflicting_edges
-from wcet_probe.analyzer.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
-from wcet_probe.analyzer.data_misses import DataMisses, data_misses
-from wcet_probe.analyzer.dead_ends import dead_end_assumptions, returning_part
-from wcet_probe.analyzer.expressions import evaluate
-from wcet_probe.analyzer.fact_binding import Analysed, bound_facts, check_place, parameter_values
-from wcet_probe.analyzer.facts import Facts
-from wcet_probe.analyzer.fetches import FetchMisses, fetch_misses
-from wcet_probe.analyzer.flow_facts import ToldFlow, flow_facts
-from wcet_probe.analyzer.flow_graph import Limit, Subject, Unit, edge_name, flow_problem, point_name
-from wcet_probe.analyzer.induction import analyze_with_counters
-from wcet_probe.analyzer.ipet import ENTER, FlowEvent, FlowProblem, Solution, flow_system, leave, solve
-from wcet_probe.analyzer.lift import Lifter, code_reader
-from wcet_probe.analyzer.loop_bounds import BoundedLoops, analysed_code, bound_loops
-from wcet_probe.analyzer.loop_shapes import loop_shapes
-from wcet_probe.analyzer.memory_facts import pointer_assumptions, pointer_facts, word_assumptions, word_ranges
-from wcet_probe.analyzer.source_match import SourceIndex, index_sources
-from wcet_probe.analyzer.state import STACK_ALIGNMENT_BYTES, Base, tells_stack_alignment
-from wcet_probe.analyzer.strided import StridedInterval
-from wcet_probe.analyzer.supergraph import (
-    EXIT,
-    Context,
-    Edge,
-    Point,
-    build_supergraph,
-    reducible,
-)
-from wcet_probe.analyzer.symbolic_lines import Lines
-from wcet_probe.analyzer.unfolding import pointer_ways, unfolded
-from wcet_probe.analyzer.unknown_targets import check_resolved
-from wcet_probe.analyzer.values import Values
+from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
+from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
+from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, check_place, parameter_values
+from wcet_probe.analyzer.facts.expressions import evaluate
+from wcet_probe.analyzer.facts.flow import ToldFlow, flow_facts
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.facts.memory import pointer_assumptions, pointer_facts, word_assumptions, word_ranges
+from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
+from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, build_supergraph, reducible
+from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
+from wcet_probe.analyzer.loops.induction import analyze_with_counters
+from wcet_probe.analyzer.ipet.certificate import Invariant, certificate
+from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
+from wcet_probe.analyzer.ipet.flow_problem import Limit, Subject, Unit, edge_name, flow_problem, point_name
+from wcet_probe.analyzer.ipet.flow_system import ENTER, FlowEvent, FlowProblem, Solution, flow_system, leave, solve
+from wcet_probe.analyzer.loops.bounds import BoundedLoops, analysed_code, bound_loops
+from wcet_probe.analyzer.loops.infeasible_pairs import Conflict, conflicting_edges
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.values.unknown_targets import check_resolved
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.state import STACK_ALIGNMENT_BYTES, Base, tells_stack_alignment
+from wcet_probe.analyzer.values.trace_partitioning import pointer_ways, unfolded
+from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError
-from wcet_probe.image import require_symbol
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (

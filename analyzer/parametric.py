@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from wcet_probe.analyzer.bound import Bounded, BoundRequest, prepare
-from wcet_probe.analyzer.expressions import evaluate, parse
+from wcet_probe.analyzer.facts.expressions import evaluate, parse
 from wcet_probe.model.proof import Formula, Origin
 
 _LEAST_CHECKS = 2

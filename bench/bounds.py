@@ -12,10 +12,10 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir
 
-from wcet_probe.catalog import allocator_names, load_allocator, load_target, target_names
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target, target_names
 from wcet_probe.errors import WcetProbeError
 from wcet_probe.model.report import Report
-from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.sizes import parse_size
 
 _SCENARIOS = {"malloc": "worst-alloc", "free": "worst-free"}

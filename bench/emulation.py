@@ -19,16 +19,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target, target_names
+from wcet_probe.build.compilation import build_image
+from wcet_probe.catalog.lookup import load_allocator, load_target, target_names
 from wcet_probe.config import cache_dir, load_config
-from wcet_probe.decode import decode
 from wcet_probe.emu.machine import Machine
+from wcet_probe.isa.decode import decode
+from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.scenario import Trace
 from wcet_probe.model.target import CacheConfig, MemoryRange, Target
 from wcet_probe.model.watched_loop import WatchedLoop
-from wcet_probe.timing import costs, with_timing_problems
 
 HEAP_BYTES = 4 << 20
 LIVE_BLOCKS = 512

@@ -9,7 +9,7 @@ from itertools import chain
 from types import TracebackType
 from typing import Self
 
-from wcet_probe.effective_address import evaluate
+from wcet_probe.build.image import require_symbol
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
 from wcet_probe.emu.measurement import executions, measurement
@@ -19,7 +19,7 @@ from wcet_probe.emu.observer import Observation, Observer
 from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table
 from wcet_probe.errors import EmulationError, ImageError, UsageError
-from wcet_probe.image import require_symbol
+from wcet_probe.isa.effective_address import evaluate
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind, Instruction, InstructionCost
 from wcet_probe.model.measurement import Measurement

@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 
 from tests.support import image_of
-from wcet_probe.baseline import baseline_entry
-from wcet_probe.budgets import Budget, FirmwareCall, read_budgets
-from wcet_probe.catalog import load_target
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.ci.baseline import baseline_entry
+from wcet_probe.ci.budgets import Budget, FirmwareCall, read_budgets
+from wcet_probe.ci.judge import judge, located, unbounded
 from wcet_probe.cli import budgeted
 from wcet_probe.config import read_config
-from wcet_probe.judge import judge, located, unbounded
 
 GOLDEN = Path(__file__).parent / "golden"
 SOURCE = """\

@@ -1,6 +1,6 @@
 """A dossier with every kind of block, in the sizes that break layouts."""
 
-from wcet_probe.reports.dossier_blocks import Blank, Code, Dossier, Figure, Items, KeyValues, Paragraph, Section, Table
+from wcet_probe.reports.dossier.blocks import Blank, Code, Dossier, Figure, Items, KeyValues, Paragraph, Section, Table
 
 HASH = "3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b"
 HOSTILE = (

@@ -14,15 +14,15 @@ from unittest.mock import patch
 from tests.support import Guest
 from wcet_probe.analyzer import bound as bound_module
 from wcet_probe.analyzer.bound import Bounded, BoundRequest, prepare, prove
-from wcet_probe.analyzer.concrete import interpret_call
-from wcet_probe.analyzer.exact_lp import FlowSystem
-from wcet_probe.analyzer.facts import Facts
-from wcet_probe.analyzer.flow_graph import edge_name, point_name
-from wcet_probe.analyzer.ipet import ENTER, flow_system
-from wcet_probe.analyzer.lift import Lifter, code_reader
-from wcet_probe.analyzer.supergraph import EXIT
-from wcet_probe.analyzer.values import Values
-from wcet_probe.contradiction import check_accesses, check_counts, check_loops, register_check
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.graph.supergraph import EXIT
+from wcet_probe.analyzer.ipet.exact_lp import FlowSystem
+from wcet_probe.analyzer.ipet.flow_problem import edge_name, point_name
+from wcet_probe.analyzer.ipet.flow_system import ENTER, flow_system
+from wcet_probe.analyzer.pcode.interpreter import interpret_call
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.answer.contradiction import check_accesses, check_counts, check_loops, register_check
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache

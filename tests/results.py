@@ -7,12 +7,12 @@ from functools import cache
 from typing import Any
 
 from tests.support import images_dir
-from wcet_probe.catalog import load_allocator, load_target
-from wcet_probe.gap import block_gaps
-from wcet_probe.probe import ProbeRequest, observe
-from wcet_probe.program import load_program
-from wcet_probe.reports.bound import Account
-from wcet_probe.reports.document import document, dumps
+from wcet_probe.answer.gap import block_gaps
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.build.program import load_program
+from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.reports.formats.document import document, dumps
+from wcet_probe.reports.screens.bound import Account
 
 
 @cache

@@ -10,19 +10,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
-from wcet_probe import build
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
-from wcet_probe.decode import decode
+from wcet_probe.build import compilation as build
+from wcet_probe.build.compilation import build_image
+from wcet_probe.build.image import read_image
+from wcet_probe.build.toolchain import PACKAGED, find_toolchain
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.emu.machine import Machine
-from wcet_probe.image import read_image
+from wcet_probe.isa.decode import decode
+from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.scenario import Trace
 from wcet_probe.model.target import Basis, CacheConfig, Replacement, Target
-from wcet_probe.timing import costs, with_timing_problems
-from wcet_probe.toolchain import PACKAGED, find_toolchain
 
 TARGETS = ("cortex-m4", "arm926ej-s", "mpc603e")
 DEFAULTS: Mapping[str, int] = MappingProxyType({"sl-bits": 5, "bit-search": 0})

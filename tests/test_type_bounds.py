@@ -8,11 +8,11 @@ import pytest
 
 from tests.ci_samples import FIXED, RESULT, read_budget_text
 from tests.support import TARGETS, image_of
-from wcet_probe.catalog import load_target
+from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.ci.judge import judge
 from wcet_probe.cli import main
-from wcet_probe.firmware import FirmwareRequest, bound_firmware
-from wcet_probe.judge import judge
-from wcet_probe.reports.schema import validate
+from wcet_probe.reports.formats.schema import validate
 
 SOURCE = """typedef unsigned u; volatile int sink; u count; unsigned short half;
 int factorial(int n) { int r = 1; while (n > 1) { r *= n; sink = r; n--; } return r; }

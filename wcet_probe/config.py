@@ -1,7 +1,7 @@
 """Configuration: ``wcet-probe.toml``, or ``[tool.wcet-probe]`` of ``pyproject.toml``, of the nearest folder upwards.
 
 Keys: ``cc`` (compiler command), ``cache-dir`` (relative to the file), ``target``, ``heap`` (``4194304`` or ``"4MiB"``),
-and the array of tables ``budgets``, which `wcet_probe.budgets` reads.
+and the array of tables ``budgets``, which `wcet_probe.ci.budgets` reads.
 An option of the command line goes before the environment, and the environment before the file.
 """
 

@@ -20,7 +20,7 @@ import pytest
 from wcet_probe.errors import AnalysisError, UsageError, WcetProbeError, unknown_name
 
 if TYPE_CHECKING:
-    from wcet_probe.firmware import FirmwareBound
+    from wcet_probe.answer.firmware import FirmwareBound
     from wcet_probe.model.proof import Assumption, Bound, PathBlock
     from wcet_probe.model.report import Report
 
@@ -59,10 +59,10 @@ class WcetBound:
         from wcet_probe.model.report import Report
 
         if isinstance(self._found, Report):
-            from wcet_probe.reports.document import document
+            from wcet_probe.reports.formats.document import document
 
             return document(self._found)
-        from wcet_probe.reports.bound_document import firmware_document
+        from wcet_probe.reports.formats.bound_document import firmware_document
 
         return firmware_document(self._found)
 
@@ -251,7 +251,7 @@ def _check_names(claim: _Claim) -> None:
     """
     question = claim.question
     if question.allocator:
-        from wcet_probe.catalog import load_allocator
+        from wcet_probe.catalog.lookup import load_allocator
 
         load_allocator(question.allocator, question.params, question.preset)
 
@@ -262,7 +262,7 @@ def _target_name(given: str | None, config: pytest.Config) -> str | None:
     Raises:
         UsageError: there is no such target.
     """
-    from wcet_probe.catalog import target_names
+    from wcet_probe.catalog.lookup import target_names
 
     name: str | None = given or config.getoption("wcet_target") or config.getini("wcet_target") or None
     if name is not None and name not in (known := target_names()):
@@ -286,10 +286,10 @@ def _prove(question: _Question, pytest_config: pytest.Config) -> WcetBound:
     config = load_config(pytest_config.rootpath)
     target = configured_target(question.target, config)
     if question.allocator:
-        from wcet_probe.catalog import load_allocator
+        from wcet_probe.answer.probe import ProbeRequest, observe
+        from wcet_probe.catalog.lookup import load_allocator
         from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES
         from wcet_probe.config import cache_dir
-        from wcet_probe.probe import ProbeRequest, observe
 
         request = ProbeRequest(
             allocator=load_allocator(question.allocator, question.params, question.preset),
@@ -307,7 +307,7 @@ def _prove(question: _Question, pytest_config: pytest.Config) -> WcetBound:
         if report.bound is None:
             raise AnalysisError(f"no bound of {question.operation} of {question.allocator}: {report.no_bound}")
         return _bound(f"{question.operation} of {question.allocator} on {target.name}", report.bound, report)
-    from wcet_probe.firmware import FirmwareRequest, bound_firmware
+    from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
 
     root = pytest_config.rootpath
     elf = _seen_from_here(root, question.image)

@@ -7,8 +7,8 @@ import random
 from enum import IntEnum
 from pathlib import Path
 
-from wcet_probe.catalog import load_allocator
-from wcet_probe.scenarios.cama_heap import Cama, Geometry
+from wcet_probe.catalog.lookup import load_allocator
+from wcet_probe.scenarios.cama.heap import Cama, Geometry
 
 from .conformance import WARNINGS, WORD
 from .host_compiler import CC, compile_or_fail

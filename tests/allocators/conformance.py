@@ -23,10 +23,10 @@ from typing import ClassVar, Protocol
 import pytest
 
 from tests.support import TARGETS, guest_on, images_dir
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.build.compilation import build_image
+from wcet_probe.build.toolchain import PACKAGED
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.model.allocator import Allocator
-from wcet_probe.toolchain import PACKAGED
 
 from .host_compiler import CC, ZIG, compile_or_fail, sanitizing
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wcet_probe.catalog import load_allocator
+from wcet_probe.catalog.lookup import load_allocator
 
 from .conformance import WORD, Conformance, Host, Subject
 

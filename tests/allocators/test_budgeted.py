@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from wcet_probe.catalog import allocator_names, load_allocator
+from wcet_probe.catalog.lookup import allocator_names, load_allocator
 from wcet_probe.errors import UsageError
 
 from .conformance import HEAP, WORD, Conformance, Host, Model, Subject

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.support import TARGETS, guest_on, images_dir
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.build.compilation import build_image
+from wcet_probe.build.toolchain import PACKAGED
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.scenarios.cama_heap import Cama
-from wcet_probe.toolchain import PACKAGED
+from wcet_probe.scenarios.cama.heap import Cama
 
 from .cama_builds import MALLOC, PARAMETERS, Violation, geometry_of, random_steps
 

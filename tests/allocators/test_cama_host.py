@@ -11,8 +11,8 @@ import subprocess
 
 import pytest
 
-from wcet_probe.catalog import load_allocator
-from wcet_probe.scenarios.cama_heap import Cama
+from wcet_probe.catalog.lookup import load_allocator
+from wcet_probe.scenarios.cama.heap import Cama
 
 from .cama_builds import (
     CAMA,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wcet_probe.catalog import load_allocator
+from wcet_probe.catalog.lookup import load_allocator
 
 from .conformance import HEAP, WORD, Conformance, Host, Subject
 

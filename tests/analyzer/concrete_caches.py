@@ -13,8 +13,8 @@ from functools import cache
 from itertools import product
 from random import Random
 
-from wcet_probe.analyzer.cache_analysis import CacheAccess, CacheGraph
-from wcet_probe.analyzer.persistence import Scope
+from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph
+from wcet_probe.analyzer.icache.persistence import Scope
 from wcet_probe.model.target import Basis, CacheConfig, Replacement
 
 ALIEN, EMPTY = -1, -2

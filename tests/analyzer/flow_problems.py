@@ -2,9 +2,9 @@
 
 import random
 
-from wcet_probe.analyzer.certificate import LoopDerivation
-from wcet_probe.analyzer.exact_lp import Constraint
-from wcet_probe.analyzer.ipet import FlowEdge, FlowLoop, FlowNode, FlowProblem
+from wcet_probe.analyzer.ipet.certificate import LoopDerivation
+from wcet_probe.analyzer.ipet.exact_lp import Constraint
+from wcet_probe.analyzer.ipet.flow_system import FlowEdge, FlowLoop, FlowNode, FlowProblem
 
 SHA = "5" * 64
 

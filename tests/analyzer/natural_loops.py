@@ -6,12 +6,12 @@ from bisect import bisect_left
 from functools import cache
 
 from tests.support import TARGETS, images_dir
-from wcet_probe.analyzer.source_match import LoopSite
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.analyzer.facts.source_match import LoopSite
+from wcet_probe.build.program import Program, load_program
+from wcet_probe.build.toolchain import PACKAGED
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.instruction import Control, Instruction
-from wcet_probe.program import Program, load_program
-from wcet_probe.toolchain import PACKAGED
 
 __all__ = ["TARGETS", "program", "sites_of"]
 

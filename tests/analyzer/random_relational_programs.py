@@ -8,8 +8,8 @@ from random import Random
 
 from tests.analyzer.concrete_caches import _program, config_of
 from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Sum, Variable, variables_of
-from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.memory_facts import Pointers
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.facts.memory import Pointers
 from wcet_probe.model.target import MemoryRange, Replacement
 
 

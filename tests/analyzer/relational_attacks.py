@@ -9,9 +9,9 @@ from random import Random
 from typing import NamedTuple
 
 from tests.analyzer.relational_programs import BrokenFactError, Event, Program, Run, bound_of, most_events
-from wcet_probe.analyzer.data_misses import DataMisses
-from wcet_probe.analyzer.shared_misses import Shared, SharedMisses
-from wcet_probe.analyzer.symbolic_lines import Line
+from wcet_probe.analyzer.dcache.miss_constraints import Shared, SharedMisses
+from wcet_probe.analyzer.dcache.misses import DataMisses
+from wcet_probe.analyzer.dcache.symbolic_blocks import Line
 from wcet_probe.model.target import CacheConfig
 
 MOST_BLOCKS = 40

@@ -16,27 +16,27 @@ from random import Random
 from types import SimpleNamespace
 
 from tests.analyzer.concrete_caches import ALIEN, EMPTY, contents, touches
-from wcet_probe.analyzer import strided
-from wcet_probe.analyzer.data_misses import DataMisses, data_misses
-from wcet_probe.analyzer.exact_lp import Constraint, FlowSystem
-from wcet_probe.analyzer.filled_lines import Filled, filled_lines
-from wcet_probe.analyzer.flow_graph import Limit
-from wcet_probe.analyzer.forest import loop_forest
-from wcet_probe.analyzer.held_lines import held_lines
-from wcet_probe.analyzer.ipet import solve
-from wcet_probe.analyzer.memory_facts import PointerFacts, Pointers
-from wcet_probe.analyzer.relational_analysis import RelationalAnalysis, analyze
-from wcet_probe.analyzer.relational_cache import LineAccess
-from wcet_probe.analyzer.shared_misses import Shared, SharedMisses, Stays, shared_misses
-from wcet_probe.analyzer.state import Base, Location, State
-from wcet_probe.analyzer.strided import StridedInterval
-from wcet_probe.analyzer.supergraph import EXIT, Edge
-from wcet_probe.analyzer.sweeps import Sweeps
-from wcet_probe.analyzer.symbolic_lines import Line, Lines
-from wcet_probe.analyzer.terms import Term, Terms
-from wcet_probe.analyzer.transfer import Access
-from wcet_probe.analyzer.values import EdgeValues, Values
-from wcet_probe.catalog import load_target
+from wcet_probe.analyzer.dcache.allocated_before import Filled, filled_lines
+from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, analyze
+from wcet_probe.analyzer.dcache.miss_constraints import Shared, SharedMisses, Stays, shared_misses
+from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
+from wcet_probe.analyzer.dcache.resident_at_entry import held_lines
+from wcet_probe.analyzer.dcache.strided_traversals import Sweeps
+from wcet_probe.analyzer.dcache.symbolic_blocks import Line, Lines
+from wcet_probe.analyzer.dcache.younger_sets import LineAccess
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
+from wcet_probe.analyzer.graph.loop_forest import loop_forest
+from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.ipet.exact_lp import Constraint, FlowSystem
+from wcet_probe.analyzer.ipet.flow_problem import Limit
+from wcet_probe.analyzer.ipet.flow_system import solve
+from wcet_probe.analyzer.values.analysis import EdgeValues, Values
+from wcet_probe.analyzer.values.state import Base, Location, State
+from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.transfer import Access
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.model.target import CacheConfig, Replacement, Target
 
 LINE_BYTES = 16

@@ -4,7 +4,7 @@ import pytest
 
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, assembler, guest_of
-from wcet_probe.catalog import load_target
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
 STATES = """typedef unsigned u; volatile u g; u tab[8];

@@ -4,8 +4,8 @@ import pytest
 
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, assembler, guest_of
-from wcet_probe.analyzer.supergraph import EXIT
-from wcet_probe.catalog import load_target
+from wcet_probe.analyzer.graph.supergraph import EXIT
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
 

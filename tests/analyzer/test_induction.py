@@ -6,7 +6,7 @@ import pytest
 
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, assembler, guest_of
-from wcet_probe.catalog import load_target
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
 WORDS = "1: ldr r3, [r1], #4\n str r3, [r0], #4\n subs r2, r2, #4\n bne 1b\n bx lr"

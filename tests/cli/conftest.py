@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wcet_probe import catalog, probe, scenarios
+from wcet_probe import scenarios
+from wcet_probe.answer import probe
+from wcet_probe.catalog import lookup as catalog
 from wcet_probe.cli import main
 from wcet_probe.errors import unknown_name
 from wcet_probe.model.allocator import Allocator, Complexity, Parameter
@@ -28,9 +30,9 @@ from wcet_probe.model.target import (
     Target,
     Timing,
 )
-from wcet_probe.reports import document
-from wcet_probe.reports.document import dumps
-from wcet_probe.reports.schema import FORMATS, validate
+from wcet_probe.reports.formats import document
+from wcet_probe.reports.formats.document import dumps
+from wcet_probe.reports.formats.schema import FORMATS, validate
 
 GOLDEN = Path(__file__).parent / "golden"
 SCENARIOS = ("worst-alloc", "worst-free")

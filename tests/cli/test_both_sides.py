@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import images_dir
-from wcet_probe import catalog
+from wcet_probe.catalog import lookup as catalog
 from wcet_probe.cli import main
 
 

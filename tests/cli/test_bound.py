@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import image_of
-from wcet_probe.catalog import load_target
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.cli import main
 
 SOURCE = """\

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from wcet_probe.certificate.verify import bound_digest
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Replacement
-from wcet_probe.verify import bound_digest
 
 RUN = ("toyfit", "--target", "toy-cached")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tests.support import Guest, assembler, guest_of
-from wcet_probe.catalog import load_target
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.emu.machine import Machine
 
 HEAP = 1 << 40

@@ -9,8 +9,8 @@ from functools import cache
 from unicorn import arm_const, unicorn_const
 
 from tests.support import Guest
-from wcet_probe.analyzer.concrete import Interpretation, interpret_call
-from wcet_probe.analyzer.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.interpreter import Interpretation, interpret_call
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.emu.cache import Caches as PlainCaches
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine

@@ -15,7 +15,7 @@ import pytest
 
 from tests.emu.guests import FUNCTIONS, guest
 from tests.support import TARGETS, assembler, guest_of, tlsf_guest, trace_of
-from wcet_probe.catalog import load_target
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.emu.engine import Engine
 from wcet_probe.emu.machine import HARNESS_ADDRESS, RETURN_ADDRESS, Machine
 from wcet_probe.errors import EmulationError, ImageError, UsageError

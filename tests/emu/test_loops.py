@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.emu.loop_oracle import counts_of_paths, loops_of
 from tests.emu.second_engine import interpret, registers_of
 from tests.support import PACKAGED, TARGETS, Guest, assembler, guest_of, guest_on, images_dir, trace_of
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.build.compilation import build_image
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import EmulationError, UsageError
 from wcet_probe.model.scenario import InitialCache

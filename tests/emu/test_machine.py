@@ -8,7 +8,7 @@ import pytest
 
 from tests.emu.guests import ALL, FUNCTIONS, HEAP, IDS, Case, arguments_in, guest
 from tests.support import TARGETS, assembler, cache_config, guest_of, guest_on, machine_of, tlsf_guest, trace_of
-from wcet_probe.catalog import load_target
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.emu import observer
 from wcet_probe.emu.machine import Machine
 from wcet_probe.model.measurement import Measurement

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support import cache_config, guest_on, images_dir, trace_of
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.build.compilation import build_image
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import UsageError
 from wcet_probe.model.scenario import InitialCache

@@ -14,7 +14,7 @@ from tests.emu.second_engine import assert_agree
 from tests.emu.test_cache import configs
 from tests.emu.test_oracle import CONTENT, KNOWN
 from tests.support import TARGETS, Guest, assembler, cache_config, guest_of, guest_on, tlsf_guest
-from wcet_probe.catalog import load_target
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import EmulationError
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Basis, CacheConfig, MemoryRange, Replacement, Sourced, Target, UncachedRegion

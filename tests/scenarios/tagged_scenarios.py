@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 from tests.support import guest_on, images_dir
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.build.compilation import build_image
+from wcet_probe.build.toolchain import PACKAGED
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.model.report import Report
-from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import HeapRequest
-from wcet_probe.toolchain import PACKAGED
 
 Values = tuple[tuple[str, int], ...]
 

@@ -10,17 +10,18 @@ import pytest
 
 from tests.allocators import buddy_models
 from tests.support import TARGETS, guest_on, images_dir, trace_of
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.build.compilation import build_image
+from wcet_probe.build.toolchain import PACKAGED
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.model.report import Report
-from wcet_probe.probe import ProbeRequest, observe
-from wcet_probe.scenarios import buddy_scenarios, family
-from wcet_probe.scenarios.buddy_binary import Binary
-from wcet_probe.scenarios.buddy_fibonacci import Fibonacci
-from wcet_probe.scenarios.buddy_heap import Carving
+from wcet_probe.scenarios import family
+from wcet_probe.scenarios.buddy import states as buddy_scenarios
+from wcet_probe.scenarios.buddy.buddy_binary import Binary
+from wcet_probe.scenarios.buddy.buddy_fibonacci import Fibonacci
+from wcet_probe.scenarios.buddy.heap import Carving
 from wcet_probe.scenarios.families import HeapRequest
-from wcet_probe.toolchain import PACKAGED
 
 NAMES = ("buddy-binary", "buddy-fibonacci")
 BUILDS = (("buddy-binary", ()), ("buddy-fibonacci", ()), ("buddy-fibonacci", (("follow", 1),)))

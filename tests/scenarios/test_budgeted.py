@@ -8,13 +8,13 @@ from functools import cache
 import pytest
 
 from tests.support import TARGETS, guest_on, images_dir, trace_of
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.build.compilation import build_image
+from wcet_probe.build.toolchain import PACKAGED
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.model.report import Report
-from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.scenarios import family
-from wcet_probe.toolchain import PACKAGED
 
 KIB, MIB = 1 << 10, 1 << 20
 TLSF = "budgeted:tlsf"

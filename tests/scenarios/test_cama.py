@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.support import TARGETS
-from wcet_probe.catalog import load_allocator
+from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.errors import UsageError
 from wcet_probe.scenarios import scenario_names
-from wcet_probe.scenarios.cama_heap import Geometry
+from wcet_probe.scenarios.cama.heap import Geometry
 
 from .tagged_scenarios import dearest_of_random_replay, instructions, report
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.support import TARGETS
-from wcet_probe.catalog import load_allocator
+from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.scenarios import family, scenario_names
 from wcet_probe.scenarios.families import HeapRequest

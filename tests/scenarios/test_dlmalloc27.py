@@ -8,17 +8,17 @@ from itertools import pairwise, product
 import pytest
 
 from tests.support import TARGETS, guest_on, images_dir
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.build.compilation import build_image
+from wcet_probe.build.toolchain import PACKAGED
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.model.report import Report
-from wcet_probe.probe import ProbeRequest, observe
-from wcet_probe.scenarios.dlmalloc27 import FAMILY
-from wcet_probe.scenarios.dlmalloc27_heap import bin_of
-from wcet_probe.scenarios.dlmalloc27_malloc import nodes_passed, region_counts, sorted_sizes
-from wcet_probe.scenarios.dlmalloc27_script import Order, ordered
+from wcet_probe.scenarios.dlmalloc27.dlmalloc27 import FAMILY
+from wcet_probe.scenarios.dlmalloc27.heap import bin_of
+from wcet_probe.scenarios.dlmalloc27.malloc import nodes_passed, region_counts, sorted_sizes
+from wcet_probe.scenarios.dlmalloc27.script import Order, ordered
 from wcet_probe.scenarios.families import HeapRequest
-from wcet_probe.toolchain import PACKAGED
 
 KIB = 1 << 10
 GRANULES = (8, 16)

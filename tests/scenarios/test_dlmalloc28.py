@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 import pytest
 
 from tests.support import TARGETS
-from wcet_probe.catalog import load_allocator
+from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.errors import UsageError
 from wcet_probe.model.scenario import ScenarioPlan
 from wcet_probe.scenarios import family, scenario_names

@@ -7,10 +7,10 @@ from functools import cache
 import pytest
 
 from tests.support import images_dir
-from wcet_probe.catalog import allocator_names, load_allocator, load_target
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.report import Report
-from wcet_probe.probe import ProbeRequest, observe
 
 NAMES = (*allocator_names(), "budgeted:dlmalloc27")
 SCENARIOS = ("worst-alloc", "worst-free")

@@ -9,12 +9,12 @@ from functools import cache
 import pytest
 
 from tests.support import TARGETS, guest_on, images_dir
-from wcet_probe.build import build_image
-from wcet_probe.catalog import load_allocator, load_target
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.build.compilation import build_image
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.model.report import Report
 from wcet_probe.model.scenario import OperationKind
-from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.scenarios import scenario_names
 from wcet_probe.scenarios.traces import TraceBuilder
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import CHOICES, DEFAULTS, TARGETS, images_dir, tlsf, tlsf_guest, trace_of
-from wcet_probe.catalog import load_target
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import StateError, UsageError
 from wcet_probe.model.report import Report
 from wcet_probe.model.scenario import OperationKind, ScenarioPlan
 from wcet_probe.model.target import Target
-from wcet_probe.probe import ProbeRequest, observe
 from wcet_probe.scenarios import DESCRIPTIONS, describe, family, scenario_names
 from wcet_probe.scenarios.families import Extreme, GuestHeap, HeapRequest, extreme_of
 from wcet_probe.scenarios.tlsf_heap import HEADER_BYTES, Classes, Layout, walk
@@ -258,7 +258,7 @@ def test_a_prediction_that_is_wrong_is_noticed(scenario, target, monkeypatch):
             return tuple(map(tamper, honest(heap)))
 
         tampered = replace(chosen, builders=chosen.builders | {scenario: lying})
-        monkeypatch.setattr("wcet_probe.probe.family", lambda _, tampered=tampered: tampered)
+        monkeypatch.setattr("wcet_probe.answer.probe.family", lambda _, tampered=tampered: tampered)
         sentence = rf"the state of {scenario} .* was not reached: {fact} is \d+, predicted was"
         with pytest.raises(StateError, match=sentence):
             observe(request(load_target(target), scenario, 64 * KIB))

@@ -64,7 +64,7 @@ class Commands(click.Group):
         """The command ``cmd_name``, or the run of the allocator of that name."""
         if command := super().get_command(ctx, cmd_name):
             return command
-        from wcet_probe.catalog import allocator_names
+        from wcet_probe.catalog.lookup import allocator_names
 
         if cmd_name.partition(":")[0] in (names := {*allocator_names()}) or ":" in cmd_name:
             return run

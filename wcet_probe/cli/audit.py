@@ -33,9 +33,9 @@ def audit(*, file: Path, digest: str | None, no_replay: bool, quiet: bool, verbo
     Every byte of the pack, the form of its results, their certificates in exact arithmetic, and the measured call once
     more on the packed image, with the operations in the pack. Nothing is extracted.
     """
-    from wcet_probe.audit import audit as audited
-    from wcet_probe.evidence import read_pack_file
-    from wcet_probe.reports.terminal import render_table
+    from wcet_probe.evidence.audit import audit as audited
+    from wcet_probe.evidence.container import read_pack_file
+    from wcet_probe.reports.screens.terminal import render_table
 
     data = read_pack_file(file)
     with streams.progress(quiet=quiet, verbose=verbose) as tell:

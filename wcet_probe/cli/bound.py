@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wcet_probe.cache_option import apply_cache_option
+from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.cli import completion, streams
 from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
@@ -122,8 +122,8 @@ def _bound_firmware(
     verbose: bool,
     **_others: object,
 ) -> int:
-    from wcet_probe.firmware import FirmwareRequest, bound_firmware
-    from wcet_probe.gap import block_gaps
+    from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+    from wcet_probe.answer.gap import block_gaps
 
     if entry is None:
         raise UsageError("missing option '--entry'; name the function, or ask for --per-size of an allocator.")
@@ -134,11 +134,11 @@ def _bound_firmware(
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         found = bound_firmware(request, tell)
     if as_json:
-        from wcet_probe.reports.bound_document import firmware_document
+        from wcet_probe.reports.formats.bound_document import firmware_document
 
         streams.print_json(firmware_document(found))
     else:
-        from wcet_probe.reports.why import render_firmware
+        from wcet_probe.reports.screens.why import render_firmware
 
         gaps = block_gaps(found.bound, None, found.image, found.instructions) if why else None
         render_firmware(found, streams.result_console(), gaps)
@@ -161,10 +161,10 @@ def _bound_sizes(
     verbose: bool,
     **_others: object,
 ) -> int:
-    from wcet_probe.catalog import load_allocator
-    from wcet_probe.per_size import PerSizeRequest, bounds_per_size
-    from wcet_probe.program import load_program
-    from wcet_probe.reports.per_size import per_size_document, per_size_picture, render_per_size
+    from wcet_probe.answer.per_size import PerSizeRequest, bounds_per_size
+    from wcet_probe.build.program import load_program
+    from wcet_probe.catalog.lookup import load_allocator
+    from wcet_probe.reports.screens.per_size import per_size_document, per_size_picture, render_per_size
 
     allocators = [load_allocator(name, values) for name in dict.fromkeys(names)]
     heap = heap_bytes or config.heap_bytes or DEFAULT_HEAP_BYTES

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
-from wcet_probe.budgets import AllocatorCall, Budget, FirmwareCall
-from wcet_probe.cache_option import apply_cache_option
+from wcet_probe.catalog.cache_option import apply_cache_option
+from wcet_probe.ci.budgets import AllocatorCall, Budget, FirmwareCall
 from wcet_probe.config import Config, cache_dir
 from wcet_probe.errors import UsageError
 
@@ -62,12 +62,12 @@ def call_paths(call: AllocatorCall | FirmwareCall, folder: Path) -> Mapping[str,
     A file that is not below ``folder``, or whose name belongs to several, is left out.
     """
     if isinstance(call, AllocatorCall):
-        from wcet_probe.catalog import allocator_files
+        from wcet_probe.catalog.lookup import allocator_files
 
         return {PurePosixPath(file).name: f"allocators/{file}" for file in allocator_files(call.allocator)}
     if not call.image.is_file():
         return {}
-    from wcet_probe.image import source_paths
+    from wcet_probe.build.image import source_paths
 
     found: dict[str, set[str]] = {}
     for path in source_paths(call.image.read_bytes()):
@@ -85,23 +85,23 @@ def _tails(path: PurePosixPath, roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def _target(budget: Budget) -> Target:
-    from wcet_probe.catalog import load_target
+    from wcet_probe.catalog.lookup import load_target
 
     return reduce(apply_cache_option, budget.caches, load_target(budget.target))
 
 
 def _prove_firmware(budget: Budget, call: FirmwareCall, tell: Callable[[str], None]) -> Document:
-    from wcet_probe.firmware import FirmwareRequest, bound_firmware
-    from wcet_probe.reports.bound_document import firmware_document
+    from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+    from wcet_probe.reports.formats.bound_document import firmware_document
 
     request = FirmwareRequest(call.image, call.entry, _target(budget), call.facts, call.sources, budget.parameters)
     return firmware_document(bound_firmware(request, tell))
 
 
 def _prove_allocator(budget: Budget, call: AllocatorCall, config: Config, tell: Callable[[str], None]) -> Document:
-    from wcet_probe import probe
-    from wcet_probe.catalog import load_allocator
-    from wcet_probe.reports.document import document
+    from wcet_probe.answer import probe
+    from wcet_probe.catalog.lookup import load_allocator
+    from wcet_probe.reports.formats.document import document
 
     request = probe.ProbeRequest(
         allocator=load_allocator(call.allocator, budget.parameters, call.preset),
@@ -123,7 +123,7 @@ def _prove_allocator(budget: Budget, call: AllocatorCall, config: Config, tell: 
 
 
 def _is_of_allocator(budget: Budget, document: Document) -> bool:
-    from wcet_probe.catalog import load_allocator
+    from wcet_probe.catalog.lookup import load_allocator
 
     call = budget.call
     if not isinstance(call, AllocatorCall) or document.get("allocator") != call.allocator:

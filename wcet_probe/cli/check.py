@@ -12,24 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wcet_probe.baseline import (
-    BaselineEntry,
-    baseline_document,
-    baseline_entry,
-    baseline_file,
-    load_baseline,
-)
-from wcet_probe.budgets import Budget, read_budgets
+from wcet_probe.ci.baseline import BaselineEntry, baseline_document, baseline_entry, baseline_file, load_baseline
+from wcet_probe.ci.budgets import Budget, read_budgets
+from wcet_probe.ci.result_files import read_documents, refusing_damage
 from wcet_probe.cli import streams
 from wcet_probe.cli.budgeted import call_paths, match, prove
 from wcet_probe.config import Config, load_config, read_config
 from wcet_probe.errors import AnalysisError, ContradictionError, ExitCode, WcetProbeError
 from wcet_probe.output_files import write_whole
 from wcet_probe.progress import Progress
-from wcet_probe.result_files import read_documents, refusing_damage
 
 if TYPE_CHECKING:
-    from wcet_probe.judge import Outcome
+    from wcet_probe.ci.judge import Outcome
 
 Document = Mapping[str, Any]
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -118,7 +112,7 @@ def _outcome(
     accepted: Mapping[tuple[str, str], BaselineEntry],
     folder: Path,
 ) -> Outcome:
-    from wcet_probe import judge
+    from wcet_probe.ci import judge
 
     if isinstance(found, AnalysisError):
         outcome = judge.unbounded(budget, str(found))
@@ -138,19 +132,19 @@ def _entries(outcomes: Sequence[Outcome], found: Sequence[object]) -> Iterator[B
 
 def _render(name: str, outcomes: Sequence[Outcome], baseline: str | None, config: Config) -> str:
     if name == "junit":
-        from wcet_probe.reports.junit import junit
+        from wcet_probe.reports.formats.junit import junit
 
         return junit(outcomes)
     if name == "sarif":
-        from wcet_probe.reports.document import dumps
-        from wcet_probe.reports.sarif import sarif
+        from wcet_probe.reports.formats.document import dumps
+        from wcet_probe.reports.formats.sarif import sarif
 
         return dumps(sarif(outcomes, config.file.name if config.file else ""))
     if name == "markdown":
-        from wcet_probe.reports.markdown import markdown
+        from wcet_probe.reports.formats.markdown import markdown
 
         return markdown(outcomes, baseline)
-    from wcet_probe.reports.csv_table import csv_table
+    from wcet_probe.reports.formats.csv_table import csv_table
 
     return csv_table(outcomes)
 
@@ -162,7 +156,7 @@ def _print(
     *,
     as_json: bool,
 ) -> None:
-    from wcet_probe.reports.check import check_document, check_lines
+    from wcet_probe.reports.screens.check import check_document, check_lines
 
     for outcome in outcomes if baseline else ():
         budget = outcome.budget
@@ -171,7 +165,7 @@ def _print(
     if as_json:
         streams.print_json(check_document(outcomes, baseline))
         return
-    from wcet_probe.reports.terminal import page_width, print_lines
+    from wcet_probe.reports.screens.terminal import page_width, print_lines
 
     console = streams.result_console()
     print_lines(console, check_lines(outcomes, page_width(console)))

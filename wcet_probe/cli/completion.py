@@ -40,21 +40,21 @@ def completion(ctx: click.Context, *, shell: str) -> None:
 
 def allocators(_ctx: click.Context, _param: click.Parameter | None, word: str) -> list[CompletionItem[str]]:
     """Names of allocators that begin with ``word``."""
-    from wcet_probe.catalog import allocator_names
+    from wcet_probe.catalog.lookup import allocator_names
 
     return _items(allocator_names(), word)
 
 
 def targets(_ctx: click.Context, _param: click.Parameter, word: str) -> list[CompletionItem[str]]:
     """Names of targets that begin with ``word``."""
-    from wcet_probe.catalog import target_names
+    from wcet_probe.catalog.lookup import target_names
 
     return _items(target_names(), word)
 
 
 def scenarios(ctx: click.Context, _param: click.Parameter, word: str) -> list[CompletionItem[str]]:
     """Names of scenarios that begin with ``word``: of the allocator on the line, else of any."""
-    from wcet_probe.catalog import allocator_names
+    from wcet_probe.catalog.lookup import allocator_names
     from wcet_probe.scenarios import scenario_names
 
     names = allocator_names()

@@ -23,7 +23,7 @@ def configured_target(name: str | None, config: Config) -> Target:
     Raises:
         UsageError: there is no such target; if it is the configuration's, the message names the file.
     """
-    from wcet_probe.catalog import load_target
+    from wcet_probe.catalog.lookup import load_target
 
     try:
         return load_target(name or config.target or DEFAULT_TARGET)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
+from wcet_probe.ci.compare import compare
+from wcet_probe.ci.result_files import read_documents, refusing_damage
 from wcet_probe.cli import streams
-from wcet_probe.compare import compare
 from wcet_probe.errors import ExitCode
-from wcet_probe.result_files import read_documents, refusing_damage
 
 _FILE = click.Path(path_type=Path)
 EPILOG = """\b
@@ -35,8 +35,8 @@ def diff(*, old: Path, new: Path, fail_on_worse: bool) -> int:
     Compiler, code, loop bounds, facts, target. Each file is what --json printed, of one result or of several, or a
     baseline, of which less is known. Results are paired by what they are of; two single ones are a pair in any case.
     """
-    from wcet_probe.reports.difference import difference_lines
-    from wcet_probe.reports.terminal import page_width, print_lines
+    from wcet_probe.reports.screens.difference import difference_lines
+    from wcet_probe.reports.screens.terminal import page_width, print_lines
 
     documents = [read_documents(file, baselines=True) for file in (old, new)]
     console = streams.result_console()

@@ -60,13 +60,13 @@ def doctor(*, as_json: bool) -> int:
 
     Exits with 0 if so, else with 1.
     """
-    from wcet_probe.reports.document import plain
+    from wcet_probe.reports.formats.document import plain
 
     checks = tuple(_checks())
     if as_json:
         streams.print_json({"format": "wcet-probe-doctor", "version": 1, "checks": plain(checks)})
     else:
-        from wcet_probe.reports.terminal import render_table
+        from wcet_probe.reports.screens.terminal import render_table
 
         rows = [(c.status, c.name, f"{c.found}; {c.remedy}" if c.remedy else c.found) for c in checks]
         render_table((), rows, streams.result_console())
@@ -113,7 +113,7 @@ def _native_core() -> str:
 
 
 def _packaged_compiler() -> str:
-    from wcet_probe.toolchain import packaged_program
+    from wcet_probe.build.toolchain import packaged_program
 
     command = [str(packaged_program()), "clang", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)

@@ -12,7 +12,7 @@ import click
 
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.output_files import write_whole
-from wcet_probe.reports.profiles import FORMATS, PATHS, profile
+from wcet_probe.reports.formats.profiles import FORMATS, PATHS, profile
 
 EPILOG = """\b
 Examples:
@@ -37,7 +37,7 @@ def export(*, file: Path, name: str, path: str | None, output: Path | None) -> N
     The observed call, or the worst path of the bound: in instructions, or with worst-cycles in cycles. KCachegrind and
     callgrind_annotate open callgrind; speedscope.app opens speedscope; flame graph tools read collapsed stacks.
     """
-    from wcet_probe.reports.schema import validate
+    from wcet_probe.reports.formats.schema import validate
 
     for what, given, known in (("format", name, FORMATS), ("path", path or PATHS[0], PATHS)):
         if given not in known:

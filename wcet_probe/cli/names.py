@@ -23,7 +23,7 @@ def list_names(*, kind: str, as_json: bool) -> None:
     if as_json:
         streams.print_json(entries)
     else:
-        from wcet_probe.reports.terminal import render_table
+        from wcet_probe.reports.screens.terminal import render_table
 
         render_table((), [tuple(entry.values())[:2] for entry in entries], streams.result_console())
 
@@ -42,7 +42,7 @@ def show(*, words: tuple[str, ...], as_json: bool) -> None:
 
 
 def _entries(kind: str) -> list[dict[str, object]]:
-    from wcet_probe.catalog import allocator_names, load_allocator, load_target, target_names
+    from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target, target_names
     from wcet_probe.scenarios import describe
 
     if kind == "allocators":
@@ -59,7 +59,7 @@ def _entries(kind: str) -> list[dict[str, object]]:
 
 def _scenarios() -> dict[str, list[str]]:
     """The allocators that offer each scenario."""
-    from wcet_probe.catalog import allocator_names
+    from wcet_probe.catalog.lookup import allocator_names
     from wcet_probe.scenarios import scenario_names
 
     offered: dict[str, list[str]] = {}
@@ -70,7 +70,7 @@ def _scenarios() -> dict[str, list[str]]:
 
 
 def _kind_and_name(words: tuple[str, ...]) -> tuple[str, str]:
-    from wcet_probe.catalog import allocator_names, target_names
+    from wcet_probe.catalog.lookup import allocator_names, target_names
 
     if not 1 <= len(words) <= 2:
         raise UsageError("show needs one name, of an allocator, a scenario or a target: see wcet-probe show --help.")
@@ -87,9 +87,9 @@ def _kind_and_name(words: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _show_allocator(name: str, *, as_json: bool) -> None:
-    from wcet_probe.catalog import load_allocator
-    from wcet_probe.reports.document import allocator_document
-    from wcet_probe.reports.terminal import render_allocator
+    from wcet_probe.catalog.lookup import load_allocator
+    from wcet_probe.reports.formats.document import allocator_document
+    from wcet_probe.reports.screens.terminal import render_allocator
 
     allocator = load_allocator(name)
     if as_json:
@@ -99,9 +99,9 @@ def _show_allocator(name: str, *, as_json: bool) -> None:
 
 
 def _show_target(name: str, *, as_json: bool) -> None:
-    from wcet_probe.catalog import load_target
-    from wcet_probe.reports.document import target_document
-    from wcet_probe.reports.target_page import render_target
+    from wcet_probe.catalog.lookup import load_target
+    from wcet_probe.reports.formats.document import target_document
+    from wcet_probe.reports.screens.target_page import render_target
 
     target = load_target(name)
     if as_json:
@@ -111,8 +111,8 @@ def _show_target(name: str, *, as_json: bool) -> None:
 
 
 def _show_scenario(name: str, *, as_json: bool) -> None:
-    from wcet_probe.reports.document import scenario_document
-    from wcet_probe.reports.terminal import render_scenario
+    from wcet_probe.reports.formats.document import scenario_document
+    from wcet_probe.reports.screens.terminal import render_scenario
     from wcet_probe.scenarios import describe
 
     allocators = _scenarios()[name]

@@ -36,12 +36,12 @@ def pack(*, files: tuple[Path, ...], output: Path, quiet: bool, verbose: bool) -
     materials (CycloneDX), and a manifest of hashes. The same results give the same bytes. Tell its digest to whoever
     audits it, by another way than the pack.
     """
-    from wcet_probe.audit import audit
     from wcet_probe.config import cache_dir, load_config
-    from wcet_probe.evidence import pack_bytes, read_pack
+    from wcet_probe.evidence.audit import audit
+    from wcet_probe.evidence.container import pack_bytes, read_pack
+    from wcet_probe.evidence.packing import evidence_members
     from wcet_probe.output_files import write_whole
-    from wcet_probe.packing import evidence_members
-    from wcet_probe.reports.terminal import render_table
+    from wcet_probe.reports.screens.terminal import render_table
 
     contents = [(str(file), _content(file)) for file in files]
     with streams.progress(quiet=quiet, verbose=verbose) as tell:

@@ -135,10 +135,10 @@ def replay(
     verbose: bool,
 ) -> int:
     """Count a workload operation by operation: the set-up of a scenario, then its measured call."""
-    from wcet_probe.catalog import load_allocator
-    from wcet_probe.probe import ProbeRequest
-    from wcet_probe.replay import replay as run
-    from wcet_probe.reports.replay import render_replay, replay_document
+    from wcet_probe.answer.probe import ProbeRequest
+    from wcet_probe.answer.replay import replay as run
+    from wcet_probe.catalog.lookup import load_allocator
+    from wcet_probe.reports.screens.replay import render_replay, replay_document
 
     config = load_config(Path.cwd())
     request = ProbeRequest(
@@ -163,7 +163,7 @@ def replay(
 
 def _drawn(kind: _Kind, documents: Sequence[Document], function: str | None) -> str | None:
     from wcet_probe.reports import pictures
-    from wcet_probe.reports.replay import replay_samples
+    from wcet_probe.reports.screens.replay import replay_samples
 
     draw: Callable[..., str | None] = getattr(pictures, kind.name.replace("-", "_"))
     if kind.takes == "results":

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wcet_probe.cache_option import apply_cache_option
+from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.cli import streams
 from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, EXIT_CODES, long_account
@@ -25,9 +25,9 @@ from wcet_probe.model.report import Verdict
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.probe import ProbeRequest
+    from wcet_probe.answer.probe import ProbeRequest
     from wcet_probe.progress import Progress
-    from wcet_probe.reports.dossier_blocks import Dossier
+    from wcet_probe.reports.dossier.blocks import Dossier
 
 Document = Mapping[str, Any]
 _SCENARIOS = ("worst-alloc", "worst-free")
@@ -77,8 +77,8 @@ def report(
     Of saved results it is a function of these alone: no compiler, no emulator, no proof is run but the check of their
     certificates. Of allocators it is that of a run for each combination of target, heap and scenario.
     """
-    from wcet_probe.reports.dossier import build_dossier
-    from wcet_probe.result_files import read_documents, refusing_damage
+    from wcet_probe.ci.result_files import read_documents, refusing_damage
+    from wcet_probe.reports.dossier.dossier import build_dossier
 
     files = [Path(item) for item in items if item.endswith(".json") or Path(item).is_file()]
     earlier = read_documents(against) if against else None
@@ -115,9 +115,9 @@ def _refuse_mixture(ctx: click.Context, items: Sequence[str], files: Sequence[Pa
 
 def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> Iterator[dict[str, Any]]:
     """A result for each combination of allocator, target, heap and scenario."""
-    from wcet_probe import probe
-    from wcet_probe.catalog import load_allocator
-    from wcet_probe.reports.document import document, dumps
+    from wcet_probe.answer import probe
+    from wcet_probe.catalog.lookup import load_allocator
+    from wcet_probe.reports.formats.document import document, dumps
 
     config, compiler = load_config(Path.cwd()), asked["compiler"]
     allocators = [load_allocator(name) for name in dict.fromkeys(names)]
@@ -154,9 +154,9 @@ def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> 
 
 def _rendered(dossier: Dossier, documents: Iterable[Document]) -> dict[str, bytes]:
     """The files by name, all of them before any is written."""
-    from wcet_probe.reports.document import dumps, results_document
-    from wcet_probe.reports.html import render_html
-    from wcet_probe.reports.pdf import render_pdf
+    from wcet_probe.reports.dossier.html import render_html
+    from wcet_probe.reports.dossier.pdf import render_pdf
+    from wcet_probe.reports.formats.document import dumps, results_document
 
     return {
         "report.html": render_html(dossier).encode(),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wcet_probe.cache_option import apply_cache_option
+from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.cli import completion, streams
 from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.config import cache_dir, load_config
@@ -23,8 +23,8 @@ from wcet_probe.progress import Progress
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.probe import ProbeRequest
-    from wcet_probe.reports.bound import Account
+    from wcet_probe.answer.probe import ProbeRequest
+    from wcet_probe.reports.screens.bound import Account
 
 DEFAULT_SCENARIO = "worst-alloc"
 DEFAULT_HEAP_BYTES = 4 << 20
@@ -133,8 +133,8 @@ def run(
     """
     if why and no_bound:
         raise UsageError("--why explains a bound; leave --no-bound out.")
-    from wcet_probe import probe
-    from wcet_probe.catalog import load_allocator
+    from wcet_probe.answer import probe
+    from wcet_probe.catalog.lookup import load_allocator
 
     config = load_config(Path.cwd())
     allocator = load_allocator(ctx.info_name or "", dict(values), preset)
@@ -173,10 +173,10 @@ def _tell_about(tell: Progress, request: ProbeRequest, parts: tuple[int, int], t
 
 def long_account(request: ProbeRequest, report: Report, tell: Callable[[str], None]) -> Account | None:
     """Where the slack comes from, and the bound as a formula, as --why tells; None without a bound."""
-    from wcet_probe.gap import block_gaps
-    from wcet_probe.program import load_program
-    from wcet_probe.proving import operation_formula
-    from wcet_probe.reports.bound import Account
+    from wcet_probe.answer.gap import block_gaps
+    from wcet_probe.answer.proving import operation_formula
+    from wcet_probe.build.program import load_program
+    from wcet_probe.reports.screens.bound import Account
 
     if report.bound is None:
         return None
@@ -192,13 +192,13 @@ def long_account(request: ProbeRequest, report: Report, tell: Callable[[str], No
 
 def _print(reports: Sequence[Report], accounts: Sequence[Account | None], *, as_json: bool) -> None:
     if as_json:
-        from wcet_probe.reports.document import document, results_document
+        from wcet_probe.reports.formats.document import document, results_document
 
         documents = list(map(document, reports, accounts))
         streams.print_json(documents[0] if len(documents) == 1 else results_document(documents))
         return
-    from wcet_probe.reports.terminal import render, render_comparison
-    from wcet_probe.reports.why import render_why
+    from wcet_probe.reports.screens.terminal import render, render_comparison
+    from wcet_probe.reports.screens.why import render_why
 
     console = streams.result_console()
     if len(reports) > 1:

@@ -40,7 +40,7 @@ def result_console() -> Console:
 
 def print_json(doc: object) -> None:
     """Print ``doc`` on stdout, in UTF-8 whatever the locale."""
-    from wcet_probe.reports.document import dumps
+    from wcet_probe.reports.formats.document import dumps
 
     click.echo(dumps(doc).encode(), nl=False)
 

@@ -21,7 +21,7 @@ from wcet_probe.progress import Progress, counted
 from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.probe import ProbeRequest
+    from wcet_probe.answer.probe import ProbeRequest
 
 _COMMON = (
     click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]", shell_complete=completion.targets),
@@ -61,8 +61,8 @@ def _options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[...,
 @_options(_COMMON, _PARAMETERS)
 def growth(*, allocator: str, scenario: str, heaps: tuple[int, ...], **common: Any) -> int:  # noqa: ANN401
     """Run the worst state over heap sizes, and hold its growth against the claimed complexity."""
-    from wcet_probe.reports.studies import growth_document, render_growth
-    from wcet_probe.sweep import DEFAULT_HEAPS_BYTES, grow
+    from wcet_probe.answer.sweep import DEFAULT_HEAPS_BYTES, grow
+    from wcet_probe.reports.screens.studies import growth_document, render_growth
 
     request = _request(allocator, scenario, DEFAULT_HEAP_BYTES, common)
     with _progress(common) as tell:
@@ -89,10 +89,10 @@ def growth(*, allocator: str, scenario: str, heaps: tuple[int, ...], **common: A
 @_options(_COMMON)
 def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: Any) -> int:  # noqa: ANN401
     """Measure each allocator in its own worst state and in those of the others."""
-    from wcet_probe.catalog import allocator_names
-    from wcet_probe.reports.studies import matrix_document, render_matrix
+    from wcet_probe.answer.sweep import matrix as measure
+    from wcet_probe.catalog.lookup import allocator_names
+    from wcet_probe.reports.screens.studies import matrix_document, render_matrix
     from wcet_probe.scenarios import describe, scenario_names
-    from wcet_probe.sweep import matrix as measure
 
     describe(scenario)
     chosen = names or tuple(name for name in allocator_names() if scenario in scenario_names(name))
@@ -130,9 +130,9 @@ def search(
 
     Exit code 5 if one is found.
     """
-    from wcet_probe.reports.studies import render_search, search_document
-    from wcet_probe.search import SearchRequest, case_text
-    from wcet_probe.search import search as look
+    from wcet_probe.answer.search import SearchRequest, case_text
+    from wcet_probe.answer.search import search as look
+    from wcet_probe.reports.screens.studies import render_search, search_document
 
     kinds = {kind.value: kind for kind in OperationKind}
     if operation not in kinds:
@@ -177,8 +177,8 @@ def _write(file: Path, text: str) -> None:
 
 
 def _request(allocator: str, scenario: str, heap_bytes: int, common: dict[str, Any]) -> ProbeRequest:
-    from wcet_probe.catalog import load_allocator
-    from wcet_probe.probe import ProbeRequest
+    from wcet_probe.answer.probe import ProbeRequest
+    from wcet_probe.catalog.lookup import load_allocator
 
     config = load_config(Path.cwd())
     return ProbeRequest(

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wcet_probe.ci.result_files import read_documents
 from wcet_probe.cli import streams
 from wcet_probe.errors import UsageError, VerificationError
-from wcet_probe.result_files import read_documents
 
 if TYPE_CHECKING:
-    from wcet_probe.verify import CheckedBound
+    from wcet_probe.certificate.verify import CheckedBound
 
 _DIGITS_SHOWN = 16
 EPILOG = """\b
@@ -40,7 +40,7 @@ def verify(*, files: tuple[Path, ...], image: Path | None) -> None:
     Builds the flow problem of each certificate again and checks the bound with exact arithmetic; the loop bounds, the
     numbers of the document and the hash of the image must agree with it.
     """
-    from wcet_probe.reports.terminal import render_table
+    from wcet_probe.reports.screens.terminal import render_table
 
     expected = sha256(_bytes(image)).hexdigest() if image else None
     checked = [one for file in files for one in _checked(file, expected)]
@@ -55,7 +55,7 @@ def _row(one: CheckedBound) -> tuple[object, ...]:
 
 def _checked(file: Path, image_sha256: str | None) -> Iterator[CheckedBound]:
     """What the certificates of ``file`` prove."""
-    from wcet_probe.verify import verify_result, verify_slack
+    from wcet_probe.certificate.verify import verify_result, verify_slack
 
     for result in read_documents(file):
         if result.get("bound") is None:

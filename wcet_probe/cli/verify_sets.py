@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from wcet_probe.cache_option import apply_cache_option
+from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.cli import completion, streams
 from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
@@ -73,10 +73,10 @@ def verify_sets(
     block, or on the stack; the number of accesses is to be bounded by a constant. The worst states and random
     operations are then run, and all that they touch is compared.
     """
-    from wcet_probe.catalog import load_allocator
-    from wcet_probe.reports.verify_sets import render_sets, sets_document, sets_picture
-    from wcet_probe.set_verdict import SetRequest
-    from wcet_probe.set_verdict import verify_sets as verify
+    from wcet_probe.cache_sets.verdict import SetRequest
+    from wcet_probe.cache_sets.verdict import verify_sets as verify
+    from wcet_probe.catalog.lookup import load_allocator
+    from wcet_probe.reports.screens.verify_sets import render_sets, sets_document, sets_picture
 
     config = load_config(Path.cwd())
     request = SetRequest(

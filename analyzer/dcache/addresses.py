@@ -1,0 +1,149 @@
+"""Where an access may go: its addresses, the lines and sets of the cache, and what flow facts say of them.
+
+The values of the parts of an address tell it, or flow facts about pointers where they do not. Cross-checked runs are
+held against it.
+
+*Soundness:* the stack pointer at entry is a multiple of 8 (assumption ``stack-alignment``), and a number of which
+nothing is known and to which others are added to make an address is a multiple of what a flow fact says of pointers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.dcache.asserted_alignment import Told, told_of
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.facts.language import Visit
+from wcet_probe.analyzer.facts.memory import PointerFacts
+from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.congruences import Residue, Residues
+from wcet_probe.analyzer.values.state import STACK_ALIGNMENT_BYTES, Base, is_unknown
+from wcet_probe.analyzer.values.transfer import Access
+from wcet_probe.model.target import CacheConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the accesses of a program may go.
+
+    Attributes:
+        residues: classes of the numbers that addresses are sums of, modulo the bytes of a line.
+        config: the cache.
+        pointers: what flow facts say of addresses of which nothing else is known.
+    """
+
+    residues: Residues
+    config: CacheConfig
+    pointers: PointerFacts
+
+    def alignment(self, access: Access, told: Told, *, is_folded: bool = False) -> Residue:
+        """A power of two modulo which the variable part is known, and its residue; ``told`` is what facts say.
+
+        All of the address that is not constant is variable; if it ``is_folded``, only that of which no range is known.
+        """
+        known, residue = self.config.line_bytes, 0
+        for factor, term, part in access.parts:
+            if is_folded and not is_unknown(factor, part):
+                continue
+            own = (
+                self.residues.of_unknown(term, told[term])
+                if term is not None and term in told
+                else self.residues.of_number(part)
+            )
+            known = min(known, factor * own.modulus & -(factor * own.modulus))
+            residue += factor * own.residue
+        if access.has_stack_part:
+            known = min(known, STACK_ALIGNMENT_BYTES)
+        return Residue(known, residue % known)
+
+    def place_of(self, access: Access) -> str:
+        """Where ``access`` goes, as `proof.AccessRange` has it.
+
+        *Soundness:* follows from its parts, or from what a flow fact says where they do not tell its set, or not its
+        lines.
+        """
+        if access.base is Base.STACK:
+            return "stack"
+        told = self.pointers.of(access.instruction_address)
+        if told.is_own_block and self.numbers_of(access) is None:
+            return "block"
+        if self._sets_by_parts(access) is not None:
+            return "static"
+        return "any" if told.sets is None and told.extent is None else "told"
+
+    def visit_of(self, access: Access) -> Visit | None:
+        """What a flow fact says of how often the call has visited the line of ``access``."""
+        return self.pointers.of(access.instruction_address).visit
+
+    def line_changes_of(self, access: Access) -> tuple[str, int] | None:
+        """A flow fact, and how many accesses it lets go to another line than the access before."""
+        changes = self.pointers.of(access.instruction_address).line_changes
+        return None if changes is None else (changes.where, changes.most)
+
+    def observable(self, access: Access) -> StridedInterval:
+        """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.
+
+        *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by. Of a
+        folded address (`symbolic_lines._Address`) they are shown by accesses before it, as this one does not show them.
+        """
+        told, aligned = self._told_range(access), self._aligned(access)
+        return aligned if told is None else strided.meet(aligned, told)
+
+    def sets_of(self, access: Access) -> frozenset[int] | None:
+        """The sets that ``access`` may be to; None for any.
+
+        *Soundness:* follows from its parts, or from what a flow fact says where they do not tell it.
+        """
+        known = self._sets_by_parts(access)
+        if known is not None or access.base is Base.STACK:
+            return known
+        numbers = self.numbers_of(access)
+        if numbers is not None:
+            return frozenset(number % self.config.sets for number in numbers)
+        return self.pointers.of(access.instruction_address).sets
+
+    def numbers_of(self, access: Access) -> frozenset[int] | None:
+        """The lines that ``access`` may be to, if they are no more than the cache has sets."""
+        told = self._told_range(access)
+        if access.base is not Base.NUMBER and told is None:
+            return None
+        low, high = (access.offset if told is None else strided.meet(access.offset, told)).unsigned_range()
+        line_bytes = self.config.line_bytes
+        numbers = range(low // line_bytes, (high + access.size_bytes - 1) // line_bytes + 1)
+        return frozenset(numbers) if len(numbers) <= self.config.sets else None
+
+    def _aligned(self, access: Access) -> StridedInterval:
+        """The addresses that ``access`` may go to, by its parts and the alignment that facts tell of it."""
+        if not any(is_unknown(factor, part) for factor, _, part in access.parts):
+            return access.offset
+        alignment, residue = self.alignment(access, told_of(access, self.pointers))
+        return strided.residue_class(access.offset.bits, residue + access.constant, alignment)
+
+    def _told_range(self, access: Access) -> StridedInterval | None:
+        """The addresses of the object that a flow fact says ``access`` is in, where its parts do not tell the sets.
+
+        None, too, where there is no such address: the fact then says nothing of the access.
+        """
+        extent = self.pointers.of(access.instruction_address).extent
+        if extent is None or access.base is Base.STACK or self._sets_by_parts(access) is not None:
+            return None
+        told = strided.between(access.offset.bits, extent.base_address, extent.end_address - access.size_bytes)
+        is_possible = not any(strided.meet(known, told).is_bottom for known in (access.offset, self._aligned(access)))
+        return told if is_possible else None
+
+    def _sets_by_parts(self, access: Access) -> frozenset[int] | None:
+        """The sets by the values of the parts; a part that is a multiple of all sets' bytes does not change the set."""
+        config = self.config
+        page_bytes = config.sets * config.line_bytes
+        low, extent = access.constant, access.size_bytes
+        for factor, _, part in access.parts:
+            step = signed(part.bits, factor)
+            low += step * part.low
+            if step * part.stride % page_bytes:
+                low += min(0, step * part.extent)
+                extent += abs(step) * part.extent
+        if access.base is not Base.NUMBER or extent > page_bytes:
+            return None
+        lines = range(low // config.line_bytes, (low + extent - 1) // config.line_bytes + 1)
+        return frozenset(number % config.sets for number in lines)

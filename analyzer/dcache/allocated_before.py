@@ -1,0 +1,109 @@
+"""Lines that are in the cache when a stay begins if they were filled in the one before, by another name.
+
+A loop that puts one node before another writes to the one that it put in the round before. With first-in first-out, a
+line that was accessed is in the cache until as many others were filled as there are ways only if the access missed. So
+a store that fills nothing is a single write only if the line was not filled in the round before; there it then cost no
+fill.
+
+*Soundness:* as said of `relational_cache` of the persistence of first-in first-out. Of a line it is known how many
+groups were filled since the first access of the stay that may have filled it; if one of the accesses by that name
+missed, no more were filled since. Only lines that were surely accessed count, in a stay that ends at the edge, so that
+there is one such stay for each that begins. It has its other name behind an edge as said of `relational_analysis`, and
+ages on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, fixpoint
+from wcet_probe.analyzer.dcache.resident_at_entry import at_edges
+from wcet_probe.analyzer.dcache.symbolic_blocks import Line
+from wcet_probe.analyzer.dcache.younger_sets import LineAccess, Younger
+from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.model.target import Replacement
+
+_Sure = Mapping[Line, bool]
+"""Lines that were surely accessed in their stay, and whether they were stored to behind all accesses that fill."""
+
+
+class Filled(NamedTuple):
+    """The name that a line had before its stay began, and whether it is modified if it was filled then."""
+
+    before: Line
+    is_modified: bool
+
+
+def filled_lines(
+    values: Values, accesses: Mapping[int, Sequence[LineAccess]], analysis: RelationalAnalysis
+) -> Mapping[Line, Mapping[Edge, Filled]]:
+    """By line, the edges behind which a stay of its group begins in which stores find it if it was filled before.
+
+    Args:
+        values: points and edges.
+        accesses: of each point, in order.
+        analysis: what edges do to names.
+
+    *Soundness:* as said of the module.
+    """
+    cache = analysis.cache
+    if cache.config.replacement is not Replacement.FIFO:
+        return {}
+
+    def behind(point: int, sure: _Sure) -> _Sure:
+        for access in accesses.get(point, ()):
+            sure = _touched(sure, access)
+        return sure
+
+    def along(edge: Edge, sure: _Sure) -> _Sure:
+        dropped = analysis.renaming[edge].dropped
+        return {line: is_modified for line, is_modified in sure.items() if line.group not in dropped}
+
+    nothing: _Sure = {}
+    states = fixpoint(values, nothing, behind, along, _both)
+    found: dict[Line, dict[Edge, Filled]] = {}
+    for edge in analysis.renaming:
+        if edge.source not in states:
+            continue
+        lines = _begun(edge, accesses.get(edge.source, ()), behind(edge.source, states[edge.source]), analysis)
+        if lines:
+            # Of each edge apart: what evicts the line of one stay does not speak against the others.
+            known = {line: younger for line, (_, younger) in lines.items()}
+            only = {one: known if one == edge else {} for one in analysis.renaming}
+            for line in at_edges(values, accesses, analysis, only, cache.stay_ways):
+                found.setdefault(line, {})[edge] = lines[line][0]
+    return found
+
+
+def _begun(
+    edge: Edge, accesses: Sequence[LineAccess], sure: _Sure, analysis: RelationalAnalysis
+) -> dict[Line, tuple[Filled, Younger]]:
+    """The lines that have another name behind ``edge``, where stays begin by it, of those ``sure`` whose stays end."""
+    cache, renaming, state = analysis.cache, analysis.renaming[edge], analysis.states[edge.source]
+    for access in accesses:
+        state = cache.touch(state, access)
+    filled = {
+        line: younger
+        for line, younger in state.stay.items()
+        if younger is not None and line in sure and line.group in renaming.dropped
+    }
+    found = {}
+    for line, (before, known) in analysis.passage.gained(edge, filled).items():
+        younger = cache.renamed(line, known, renaming, cache.stay_ways)
+        if line.group in renaming.dropped and younger is not None:
+            found[line] = Filled(before, sure[before]), younger
+    return found
+
+
+def _touched(sure: _Sure, access: LineAccess) -> _Sure:
+    """What is known behind ``access``."""
+    line, stores = access.line, access.modifies and access.is_certain
+    if line is None or not (line in sure or (access.fills and access.is_certain)):
+        return sure
+    return {**sure, line: stores} if access.fills or stores else sure
+
+
+def _both(a: _Sure, b: _Sure) -> _Sure:
+    return {line: is_modified and b[line] for line, is_modified in a.items() if line in b}

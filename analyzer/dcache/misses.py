@@ -1,0 +1,411 @@
+"""What data accesses cost behind a cache: misses that take place each time, misses that a stay shares, write-backs.
+
+An access that always hits costs nothing more. One that is persistent shares its misses with the others to the same
+line, or to the few lines that a group lies in: they are events of the flow problem, limited by how often the stay
+begins. Accesses to objects that facts count miss once for each line (`object_lines`); where a fact counts how often
+accesses go to another line than the access before, these are their misses. Everything else misses each time.
+
+Where a store that misses is a single write, and first-in first-out, the store misses only if no access in the stay
+filled the line (`RelationalCache.is_kept`): such writes are events that share the limit of the line's misses. A miss
+that fills writes a line back at most, and a line can be written back only if it was modified before the call, or
+by a store of it that did not find it modified: a further event, limited by both.
+
+What is visited again, as it was on a first visit, writes nothing back. A line that is missed then was evicted since the
+first visit. If it was not modified, nothing was written back for the fill that evicted it; these are different fills
+for different misses. If it was, then the first visit found it in the cache, for what is filled is not modified; of
+several misses after one first visit that is so of the first alone. So there are no more write-backs than fills,
+without those of visits again, and with each first visit counted as a fill.
+
+*Soundness:* as said of `relational_cache`; the cache may hold anything at entry, all of it modified. What a visit is
+is told by flow facts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from wcet_probe.analyzer.dcache.allocated_before import Filled, filled_lines
+from wcet_probe.analyzer.dcache.analysis import analyze
+from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, Stays, shared_misses, visit_event
+from wcet_probe.analyzer.dcache.object_lines import counted_limits, counted_objects, object_limits, objects_of
+from wcet_probe.analyzer.dcache.resident_at_entry import held_lines
+from wcet_probe.analyzer.dcache.strided_traversals import MOST_COUNTED_LINES, Sweeps
+from wcet_probe.analyzer.dcache.symbolic_blocks import Line, Lines
+from wcet_probe.analyzer.dcache.younger_sets import LineAccess, Verdict
+from wcet_probe.analyzer.facts.memory import LineChanges, Objects, PointerFacts
+from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.icache.fetches import fetched_lines
+from wcet_probe.analyzer.ipet.flow_problem import Limit
+from wcet_probe.analyzer.ipet.flow_system import FlowEvent
+from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.state import Base
+from wcet_probe.analyzer.values.transfer import Access
+from wcet_probe.model.target import CacheConfig, MemoryTiming, Replacement, Target
+
+
+@dataclass(frozen=True, slots=True)
+class DataMisses:
+    """Cycles that the core waits for data.
+
+    Attributes:
+        points: in each execution of a point.
+        leaving: where a point is left for another than the next instruction.
+        events: besides, with their limits.
+        lines: names of the lines; None without a cache.
+    """
+
+    points: Mapping[int, int]
+    leaving: Mapping[int, int]
+    events: tuple[FlowEvent, ...]
+    limits: tuple[Limit, ...]
+    lines: Lines | None
+
+
+def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataMisses:
+    """What the accesses to the data cache of ``values`` cost, whatever it holds at entry.
+
+    Args:
+        values: accesses by point.
+        target: cache and memory; fetches are among the accesses to a unified cache.
+        pointers: what flow facts say of addresses of which nothing else is known.
+
+    *Soundness:* as said of the module. An access to an uncached region is taken for one to the cache, which ages lines
+    and may miss, and costs what the dearest region that it may be to costs besides.
+    """
+    config, memory = target.dcache, target.memory
+    if config is None:
+        waiting = {p: sum(_single_cycles(one, memory) for one in found) for p, found in values.accesses.items()}
+        return DataMisses(waiting, {}, (), (), None)
+    lines = Lines(values, config, pointers)
+    sweeps = Sweeps(values, lines, config)
+    steps = {point: tuple(_steps(values, point, lines, target, sweeps)) for point in sorted(values.states)}
+    named = {point: [step.line for step in own] for point, own in steps.items()}
+    analysis = analyze(values, lines, named, config, sweeps.found)
+    sure = {point: {one.line.line for one in own if _is_sure(one)} for point, own in steps.items()}
+    stays = Stays(values, sure, held_lines(values, named, analysis))
+    accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
+    objects = counted_objects(accesses, lines, pointers, config, stays.is_one_address)
+    costs = _Costs(values, target, config, stays, sweeps, objects, pointers, filled_lines(values, named, analysis))
+    left = _left(values, steps)
+    for point, own in steps.items():
+        is_left = left[point]
+        for step, verdict in zip(own, analysis.verdicts[point], strict=True):
+            costs.add(point, step, verdict, is_left=is_left)
+            is_left = _leaves(step)
+    for place in (costs.inside, costs.leaving):
+        for (point, group), granules in place.local.items():
+            place.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
+    return costs.result(lines)
+
+
+class _Step(NamedTuple):
+    """An access to the cache; a fetch has no ``access``."""
+
+    line: LineAccess
+    access: Access | None
+
+
+def _is_sure(step: _Step) -> bool:
+    """Whether the line of ``step`` is in the cache behind it, if its block is executed."""
+    return step.line.line is not None and step.line.is_certain and step.line.fills
+
+
+def _leaves(step: _Step) -> bool:
+    """Whether ``step`` is a data access behind which its line surely is in the cache."""
+    return step.access is not None and _is_sure(step)
+
+
+def _left(values: Values, steps: Mapping[int, Sequence[_Step]]) -> Mapping[int, bool]:
+    """Of each point, whether the line of the last access before is in the cache, and was that of a data access.
+
+    *Soundness:* on all ways; a greatest fixpoint.
+    """
+    arriving: dict[int, list[int]] = {point: [] for point in steps}
+    for edge in values.edges:
+        if edge.target != EXIT:
+            arriving[edge.target].append(edge.source)
+    found = {point: point != 0 for point in steps}
+    changed = True
+    while changed:
+        changed = False
+        for point, sources in arriving.items():
+            ends = (_leaves(steps[one][-1]) if steps[one] else found[one] for one in sources)
+            if found[point] and not all(ends):
+                found[point], changed = False, True
+    return found
+
+
+def _steps(values: Values, point: int, lines: Lines, target: Target, sweeps: Sweeps) -> Iterator[_Step]:
+    """The accesses of a block to the data cache, in order."""
+    config = target.dcache
+    if config is None:
+        return
+    for instruction in values.graph.points[point].block.instructions:
+        if target.unified_cache:
+            for number in fetched_lines((instruction,), config.line_bytes):
+                yield _Step(LineAccess(lines.of_number(number), fills=True, is_certain=True), None)
+        own = [access for access in values.accesses[point] if access.instruction_address == instruction.address]
+        # A load or store of several words goes upwards, whatever order the p-code has.
+        for access in sorted(own, key=lambda one: signed(32, one.constant)):
+            fills = config.write_allocate or not access.is_store
+            line, candidates = lines.of_access(access), lines.candidates_of(access)
+            swept = sweeps.of(point, line, is_certain=access.is_certain)
+            modifies = access.is_store and config.write_back
+            yield _Step(LineAccess(line, fills, access.is_certain, candidates, swept, modifies), access)
+
+
+def _single_cycles(access: Access, memory: MemoryTiming) -> int:
+    return max(memory.single_cycles, _region_cycles(access, memory))
+
+
+def _region_cycles(access: Access, memory: MemoryTiming) -> int:
+    """Most cycles of the uncached regions that ``access`` may be to; a stack may be in any."""
+    cycles = 0
+    for region in memory.regions:
+        if access.base is Base.NUMBER:
+            low, high = access.offset.unsigned_range()
+            if high < region.extent.base_address or region.extent.end_address <= low:
+                continue
+        own = region.write_cycles if access.is_store else region.read_cycles
+        cycles = max(cycles, own.value)
+    return cycles
+
+
+@dataclass(slots=True)
+class _Charge:
+    """Cycles and misses by point, and granules of accesses that are persistent in a block only, by point and group."""
+
+    cycles: Counter[int] = field(default_factory=Counter)
+    misses: Counter[int] = field(default_factory=Counter)
+    local: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+
+    def total(self, fill_cycles: int) -> Mapping[int, int]:
+        """Cycles by point, a miss being a fill."""
+        cycles = Counter(self.cycles)
+        for point, count in self.misses.items():
+            cycles[point] += count * fill_cycles
+        return cycles
+
+
+@dataclass(slots=True)
+class _Costs:
+    """What was found of the accesses so far.
+
+    Attributes:
+        stays: of the groups.
+        sweeps: of the groups.
+        objects: whose lines miss once each, by the accesses to them.
+        pointers: what flow facts say.
+        filled: as `filled_lines` has it.
+        inside: of each execution of a point.
+        leaving: of those by which control goes elsewhere than to the next instruction.
+        visits: first visits in each execution of a point.
+        told: of ``inside``, the misses of first visits and of those that are made again.
+        shared: points of the persistent accesses, by what they share.
+        writes: single writes of stores that miss only if their line was not filled in the stay, by line and point.
+        counted: accesses to them that may miss, by point.
+        changing: accesses that miss only in another line than that of the access before, by point.
+        stores: those that may modify a line that was not modified, by point; of them ``single_stores`` are charged as
+            single writes each time.
+    """
+
+    values: Values
+    target: Target
+    config: CacheConfig
+    stays: Stays
+    sweeps: Sweeps
+    objects: Mapping[Access, Objects]
+    pointers: PointerFacts
+    filled: Mapping[Line, Mapping[Edge, Filled]]
+    inside: _Charge = field(default_factory=_Charge)
+    leaving: _Charge = field(default_factory=_Charge)
+    visits: Counter[int] = field(default_factory=Counter)
+    told: Counter[int] = field(default_factory=Counter)
+    shared: dict[Shared, list[int]] = field(default_factory=dict)
+    writes: dict[Line, Counter[int]] = field(default_factory=dict)
+    counted: dict[Objects, Counter[int]] = field(default_factory=dict)
+    changing: dict[LineChanges, Counter[int]] = field(default_factory=dict)
+    stores: Counter[int] = field(default_factory=Counter)
+    single_stores: Counter[int] = field(default_factory=Counter)
+
+    def add(self, point: int, step: _Step, verdict: Verdict, *, is_left: bool) -> None:
+        """Count an access; ``is_left`` tells whether the last data access before has left its line in the cache.
+
+        *Soundness:* as said of the module; a store that is written through costs a single write in any case.
+        """
+        access, (line, fills, _, candidates, swept, _) = step.access, step.line
+        charge = self.leaving if access is not None and access.is_leaving else self.inside
+        if access is not None:
+            self._add_single_write(point, step.line, access, verdict)
+            charge.cycles[point] += _region_cycles(access, self.target.memory)
+        visit = None if access is None else self.pointers.of(access.instruction_address).visit
+        self.visits[point] += visit == "first"
+        if access is None or access.is_leaving or access.is_store:
+            visit = None
+        if verdict.is_hit or not fills:
+            return
+        if access is not None and self._is_counted(point, access, is_left=is_left and line is not None and not visit):
+            return
+        if verdict.is_persistent_in_call:
+            self._share(point, Shared(line if verdict.is_persistent else None, frozenset(candidates)))
+        elif verdict.is_persistent_in_sweep and swept and self._is_limited(swept, access):
+            objects = self._counted_in(access)
+            self._share(point, Shared(line if verdict.is_persistent else None, swept=swept, objects=objects))
+        elif line is None:
+            size_bytes = access.size_bytes if access else 1
+            charge.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
+        elif verdict.is_persistent:
+            is_refilled = swept is not None and self._is_refilled(swept) and not visit
+            self._share(point, Shared(line, swept=swept if is_refilled else None, visit=visit, is_refilled=is_refilled))
+        elif verdict.is_persistent_in_block and not visit:
+            charge.local.setdefault((point, line.group), set()).add(line.granule)
+        else:
+            charge.misses[point] += 1
+            self.told[point] += visit is not None
+
+    def _add_single_write(self, point: int, accessed: LineAccess, access: Access, verdict: Verdict) -> None:
+        """Count the single write of an access, or else that it modifies a line, if it may be one."""
+        is_through = access.is_store and not self.config.write_back
+        if not is_through and (verdict.is_hit or accessed.fills):
+            self.stores[point] += access.is_store and not verdict.is_modified
+        elif accessed.line is not None and verdict.is_kept and not is_through and not access.is_leaving:
+            self.writes.setdefault(accessed.line, Counter())[point] += 1
+        else:
+            charge = self.leaving if access.is_leaving else self.inside
+            charge.cycles[point] += self.target.memory.single_cycles
+            (self.stores if access.is_leaving else self.single_stores)[point] += 1
+
+    def _share(self, point: int, shared: Shared) -> None:
+        """Count an access among those that share misses; stores of its line before it in the block are charged."""
+        self.shared.setdefault(shared, []).append(point)
+        if shared.line in self.writes:
+            stores = self.writes[shared.line].pop(point, 0)
+            self.inside.cycles[point] += self.target.memory.single_cycles * stores
+            self.single_stores[point] += stores
+
+    def _is_counted(self, point: int, access: Access, *, is_left: bool) -> bool:
+        """Whether a fact counts the misses of ``access``: those to another line than before, or those to objects.
+
+        *Soundness:* if the access before left its line in the cache, this one misses at most as often as it is to
+        another one. What else goes to the line may miss besides.
+        """
+        changes = self.pointers.of(access.instruction_address).line_changes
+        if changes is not None and is_left and not access.is_leaving:
+            self.changing.setdefault(changes, Counter())[point] += 1
+            return True
+        if access in self.objects:
+            self.counted.setdefault(self.objects[access], Counter())[point] += 1
+            return True
+        return False
+
+    def _is_limited(self, swept: Line, access: Access | None) -> bool:
+        """Whether it is known how many lines a sweep comes to."""
+        return self.sweeps.by_name[swept.group].step_bytes > 0 or self._counted_in(access) is not None
+
+    def _is_refilled(self, swept: Line) -> bool:
+        """Whether it is known how many lines a sweep comes to, and how many fills evict one of them."""
+        return self.sweeps.by_name[swept.group].step_bytes > 0 and self.config.replacement is Replacement.FIFO
+
+    def _counted_in(self, access: Access | None) -> Objects | None:
+        """What a fact counts the lines of a sweep's ``access`` among, if they are not too many."""
+        told = objects_of(access, self.sweeps.lines, self.pointers, self.config) if access else None
+        return told if told and told.lines < MOST_COUNTED_LINES else None
+
+    def result(self, lines: Lines) -> DataMisses:
+        """Cycles, events and limits."""
+        fill = self.target.memory.line_cycles(self.config.line_bytes)
+        shared = shared_misses(
+            self.shared,
+            self.stays,
+            self.sweeps.by_name,
+            lines.groups,
+            self.config.line_bytes,
+            writes=self.writes,
+            filled=self.filled,
+        )
+        self.inside.misses.update(shared.misses)
+        single_cycles = self.target.memory.single_cycles
+        for point, count in shared.writes.items():
+            self.inside.cycles[point] += count * single_cycles
+        self.single_stores.update(shared.writes)
+        limits = [*shared.limits, *object_limits(self.counted)]
+        for number, (changes, points) in enumerate(self.changing.items()):
+            limits += counted_limits(f"miss:changes:{number}", points, changes.most)
+        others = shared.written.keys() | set(shared.modified)
+        names = sorted({name for limit in limits for name, _ in limit.events} - others)
+        limits += (self._refill_limit(one, shared.accesses, names) for one in shared.refills)
+        events = [FlowEvent(name, fill) for name in names]
+        events += (FlowEvent(name, count * single_cycles) for name, count in sorted(shared.written.items()))
+        if self.config.write_back:
+            events += (FlowEvent("write-backs", fill), FlowEvent("write-backs:singles", max(0, fill - single_cycles)))
+            limits += self._write_back_limits(names, shared.modified)
+        events += (FlowEvent(name, 0) for name in shared.modified)
+        return DataMisses(self.inside.total(fill), self.leaving.total(fill), tuple(events), tuple(limits), lines)
+
+    def _refill_limit(
+        self, refills: Refills, accesses: Mapping[str, tuple[int | None, frozenset[int]]], names: Iterable[str]
+    ) -> Limit:
+        """A sweep misses once for each line, and once more for each so many other misses in the loop as there are ways.
+
+        *Soundness:* first-in first-out: between two fills of a line as many other lines of its set are filled as there
+        are ways, by other groups, as the lines of the sweep's group that are accessed meanwhile are in other sets. A
+        sweep is done with a line before it comes to the next: what is filled between fills of the one is not filled
+        between those of another.
+        """
+        ways, line_bytes, (sweep, limit) = self.config.ways, self.config.line_bytes, refills
+        nowhere = None, sweep.nodes
+        others = [
+            name
+            for name in names
+            for group, points in (accesses.get(name, nowhere),)
+            if group != sweep.group and not points.isdisjoint(sweep.nodes)
+        ]
+        points = Counter({point: ways * factor for point, factor in limit.points})
+        points.subtract({point: line_bytes * self.inside.misses[point] for point in sweep.nodes})
+        edges = Counter({edge: ways * factor for edge, factor in limit.edges})
+        leaving = (edge for edge in self.values.edges if edge.source in sweep.nodes and edge.way != "fall")
+        edges.subtract({edge: line_bytes * self.leaving.misses[edge.source] for edge in leaving})
+        return Limit(
+            limit.name,
+            tuple((point, factor) for point, factor in sorted(points.items()) if factor),
+            tuple((edge, factor) for edge, factor in edges.items() if factor),
+            events=(*((one, ways * factor) for one, factor in limit.events), *((one, -line_bytes) for one in others)),
+        )
+
+    def _write_back_limits(self, names: Sequence[str], modified: Sequence[str]) -> Iterator[Limit]:
+        """A write-back takes a miss, other than of a visit again, and a line that was modified.
+
+        *Soundness:* each line that is written back was modified at entry, or first by a store since it was filled. If
+        that is charged as a single write, it was none: what the write-back costs more is charged.
+        """
+        visits = {visit_event(key) for key in self.shared if key.visit}
+        others = Counter(self.inside.misses)
+        others.subtract(self.told)
+        others.update(self.visits)
+        yield self._fills("write-backs:misses", self.inside.misses, names)
+        if visits or +self.told:
+            yield self._fills("write-backs:visits", others, [name for name in names if name not in visits])
+        yield Limit(
+            "write-backs:modified",
+            tuple((point, -count) for point, count in sorted(self.stores.items())),
+            events=(("write-backs", 1), *((event, -1) for event in modified)),
+            constant=self.config.sets * self.config.ways,
+        )
+        yield Limit(
+            "write-backs:single",
+            tuple((point, -count) for point, count in sorted(self.single_stores.items())),
+            events=(("write-backs:singles", 1),),
+        )
+
+    def _fills(self, name: str, misses: Mapping[int, int], events: Iterable[str]) -> Limit:
+        """There are no more write-backs than ``misses`` at points, those where points are left, and ``events``."""
+        return Limit(
+            name,
+            tuple((point, -count) for point, count in sorted(misses.items())),
+            tuple((edge, -self.leaving.misses[edge.source]) for edge in self.values.edges if edge.way != "fall"),
+            events=(("write-backs", 1), ("write-backs:singles", 1), *((event, -1) for event in events)),
+        )

@@ -1,0 +1,107 @@
+"""Objects whose lines are counted: how often accesses miss that go to few lines, in whatever order.
+
+A list's node has another address in each round of a loop, so no name tells that a second walk meets the same nodes.
+Where a fact says to how many lines the accesses of some code go, and to how many in one cache set, names are not
+needed: if all the lines that the call may access in a set fit in it together, none of them is evicted by another, and
+each misses once at most. Allocators that are told the set of a block make such facts true: J. Herter et al., CAMA: a
+predictable cache-aware memory allocator, ECRTS 2011, section V.B.
+
+*Soundness:* a set is left alone between accesses of the call, and at most as many lines of it are accessed in the call
+as `_ways` says. Policies that `analyzer.cache_domains.effective_ways` compares with an LRU set: that set never evicts
+what was filled in the call, and is within the real one. First-in first-out: between two fills of a line there are as
+many fills of others as ways; of the first line to be filled twice, these are all different, and so are more than there
+are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from wcet_probe.analyzer.dcache.symbolic_blocks import Group, Line, Lines
+from wcet_probe.analyzer.domains.cache_sets import effective_ways
+from wcet_probe.analyzer.facts.memory import Objects, PointerFacts
+from wcet_probe.analyzer.ipet.flow_problem import Limit
+from wcet_probe.analyzer.values.transfer import Access
+from wcet_probe.model.target import CacheConfig, Replacement
+
+
+def counted_objects(
+    accesses: Iterable[tuple[Line | None, Access | None]],
+    lines: Lines,
+    pointers: PointerFacts,
+    config: CacheConfig,
+    is_one_address: Callable[[Group], bool],
+) -> Mapping[Access, Objects]:
+    """The objects whose lines miss once at most, by the accesses to them.
+
+    Args:
+        accesses: all of the call, with their lines as far as they have a name; a fetch is none but a line.
+        lines: names of the lines.
+        pointers: what flow facts say of the accesses of an instruction.
+        config: the cache.
+        is_one_address: whether the variable part of a group has one value in the whole call.
+
+    *Soundness:* as said of the module; of each set all lines are counted that may be accessed in it. What is neither
+    counted by a fact nor known to be one line of a set makes the set useless.
+    """
+    found: dict[Access, tuple[Objects, frozenset[int]]] = {}
+    numbers: set[int] = set()
+    groups: set[int] = set()
+    crowded: set[int] = set()
+    every = frozenset(range(config.sets))
+    for line, access in accesses:
+        objects = objects_of(access, lines, pointers, config) if access else None
+        sets = lines.places.sets_of(access) if access else None
+        group = lines.groups[line.group] if line else None
+        if objects and access:
+            found[access] = objects, every if sets is None else sets
+        elif line and group and group.numbers is not None:
+            numbers |= group.numbers
+        elif line and group and is_one_address(group):
+            groups.add(line.group)
+        else:
+            crowded |= every if sets is None else sets
+    filled = Counter(number % config.sets for number in numbers)
+    for number in groups:
+        sets = lines.groups[number].sets
+        filled.update(every if sets is None else sets)
+    for objects, sets in dict.fromkeys(found.values()):
+        filled.update(dict.fromkeys(sets, objects.lines_per_set))
+    free = frozenset(one for one in every - crowded if filled[one] <= _ways(config))
+    return {access: objects for access, (objects, sets) in found.items() if sets <= free}
+
+
+def object_limits(misses: Mapping[Objects, Mapping[int, int]]) -> Iterator[Limit]:
+    """Limits of the misses of counted objects, an event for each of ``misses``.
+
+    Args:
+        misses: how often an execution of a point may miss on the objects.
+
+    *Soundness:* one miss for each line, and none but of an access.
+    """
+    for number, (objects, points) in enumerate(sorted(misses.items(), key=lambda item: item[0].where)):
+        yield from counted_limits(f"miss:objects:{number}", points, objects.lines)
+
+
+def counted_limits(name: str, points: Mapping[int, int], most: int) -> Iterator[Limit]:
+    """Limits of an event: ``most``, and how often executions of ``points`` may bring it."""
+    executed = tuple((point, -count) for point, count in sorted(points.items()))
+    yield Limit(f"{name}:executed", executed, events=((name, 1),))
+    yield Limit(f"{name}:most", constant=most, events=((name, 1),))
+
+
+def _ways(config: CacheConfig) -> int:
+    """Lines of a set that stay in it together, once they were accessed in the call."""
+    return config.ways if config.replacement is Replacement.FIFO else effective_ways(config).must
+
+
+def objects_of(access: Access, lines: Lines, pointers: PointerFacts, config: CacheConfig) -> Objects | None:
+    """What a fact counts the line of ``access`` among; it speaks of addresses of which nothing else is known.
+
+    *Soundness:* as far as the fact is true.
+    """
+    told = pointers.of(access.instruction_address).objects
+    if told is None or access.size_bytes > config.line_bytes or lines.places.place_of(access) in {"stack", "static"}:
+        return None
+    return told

@@ -1,0 +1,91 @@
+"""Lines that are in the cache when a stay begins, by another name, and are not evicted before the stay is over.
+
+A loop that walks a list loads the address of the next node, and reads the node; in the next round this is the node, by
+its new name. Of its accesses there may be one that finds it in the cache on this way, but not on the way into the loop:
+so nothing is known of it where the two ways meet. It misses in those stays only that begin on the latter.
+
+*Soundness:* a line that must be in the cache before an edge is in it behind the edge, by whatever name. From there on
+it ages as lines in *must* do (`relational_cache`), apart from what is known on other ways: where these meet, something
+is claimed only of the stays that began with the line in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, fixpoint
+from wcet_probe.analyzer.dcache.symbolic_blocks import Line
+from wcet_probe.analyzer.dcache.younger_sets import NOTHING, LineAccess, RelationalCache, Younger, united
+from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.values.analysis import Values
+
+_Held = dict[Line, Younger | None]
+"""Of lines that were in the cache when their stay began; None for those that may have been evicted since."""
+
+
+def held_lines(
+    values: Values, accesses: Mapping[int, Sequence[LineAccess]], analysis: RelationalAnalysis
+) -> Mapping[Line, frozenset[Edge]]:
+    """By line, the edges behind which a stay of its group begins in which no access to it fills.
+
+    Args:
+        values: points and edges.
+        accesses: of each point, in order.
+        analysis: what must be in the cache.
+
+    *Soundness:* as said of the module.
+    """
+    begun = {
+        edge: {line: younger for line, younger in lines.items() if line.group in analysis.renaming[edge].dropped}
+        for edge, lines in analysis.renamed.items()
+    }
+    return at_edges(values, accesses, analysis, begun)
+
+
+def at_edges(
+    values: Values,
+    accesses: Mapping[int, Sequence[LineAccess]],
+    analysis: RelationalAnalysis,
+    begun: Mapping[Edge, Mapping[Line, Younger]],
+    filled_ways: int | None = None,
+) -> Mapping[Line, frozenset[Edge]]:
+    """By line, the edges behind which it is ``begun``, if it is not evicted in the stay before an access needs it.
+
+    These are the accesses that fill; with ``filled_ways``, those that do not, in a first-in first-out set of so many.
+
+    *Soundness:* as said of the module; an access that may find the line evicted speaks against all such edges.
+    """
+    cache, is_filled = analysis.cache, filled_ways is not None
+    ways = cache.must_ways if filled_ways is None else filled_ways
+
+    def behind(point: int, held: _Held) -> _Held:
+        for access in accesses.get(point, ()):
+            held = _touched(held, access, cache, ways, is_kept=is_filled)
+        return held
+
+    def along(edge: Edge, held: _Held) -> _Held:
+        return {**cache.staying(held, analysis.renaming[edge], ways), **begun[edge]}
+
+    evicted: set[Line] = set()
+    nothing: _Held = {}
+    for point, entering in fixpoint(values, nothing, behind, along, united).items():
+        held = entering
+        for access in accesses.get(point, ()):
+            if access.fills is not is_filled:
+                evicted |= {line for line, younger in held.items() if line == access.line and younger is None}
+            held = _touched(held, access, cache, ways, is_kept=is_filled)
+    found: dict[Line, set[Edge]] = {}
+    for edge, lines in begun.items():
+        for line in lines.keys() - evicted:
+            found.setdefault(line, set()).add(edge)
+    return {line: frozenset(edges) for line, edges in found.items()}
+
+
+def _touched(held: _Held, access: LineAccess, cache: RelationalCache, ways: int, *, is_kept: bool) -> _Held:
+    """What is known behind ``access``; a line that it finds in the cache is the youngest, unless it ``is_kept``."""
+    if not cache.ages(access):
+        return held
+    aged = cache.aged(held, access, ways)
+    if access.line is not None and access.is_certain and aged.get(access.line) is not None and not is_kept:
+        aged[access.line] = NOTHING
+    return aged

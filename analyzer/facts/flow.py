@@ -1,0 +1,346 @@
+"""What infeasible, flow, argument, recursion and call facts, and lemmas, come to: limits, claims, assumptions.
+
+*Soundness:* a place is infeasible only where a whole block is: what else shares its block is executed all the same. The
+line table decides which block a point is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_hash
+from wcet_probe.analyzer.facts.expressions import evaluate
+from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm
+from wcet_probe.analyzer.facts.source_loops import SourceLoop
+from wcet_probe.analyzer.facts.source_match import SourceIndex, ancestors, match_loops
+from wcet_probe.analyzer.graph.supergraph import Context, Edge
+from wcet_probe.analyzer.ipet.flow_problem import Limit
+from wcet_probe.analyzer.pcode.lift import LiftedInstruction
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.errors import UsageError
+from wcet_probe.model.proof import Assumption, FlowClaim
+from wcet_probe.model.target import MemoryRange
+
+
+@dataclass(frozen=True, slots=True)
+class ToldFlow:
+    """Limits for the flow problem, claims for runs, the expressions of flow facts, and assumptions."""
+
+    limits: tuple[Limit, ...]
+    claims: tuple[FlowClaim, ...]
+    expressions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+
+
+def flow_facts(
+    facts: Facts,
+    entry: str,
+    parameters: Mapping[str, int],
+    values: Values,
+    *,
+    index: SourceIndex,
+    analysed: Analysed,
+) -> ToldFlow:
+    """What all facts but those of loops say of the analysed code.
+
+    Raises:
+        UsageError: a fact speaks of nothing, its function has changed, or its expression has no value.
+
+    *Soundness:* as said of the module.
+    """
+    sums = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, values, index, analysed)]
+    return ToldFlow(
+        limits=tuple(limit for each in sums for limit in each.limits),
+        claims=tuple(each.claim for each in sums if each.claim is not None),
+        expressions=tuple(dict.fromkeys(str(fact.maximum) for fact in facts.flows)),
+        assumptions=(*(each.assumption for each in sums), *_others(facts, entry, analysed)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """One fact: limits that it comes to, what runs are held against, if they can be, and what is assumed."""
+
+    limits: tuple[Limit, ...]
+    claim: FlowClaim | None
+    assumption: Assumption
+
+
+def _told(limits: Sequence[Limit], claim: FlowClaim | None, where: str, statement: str) -> _Told:
+    check = "every emulated run" if claim else "not checked: its blocks are executed outside of these calls too"
+    return _Told(tuple(limits), claim, Assumption(f"fact {where}", statement, check))
+
+
+def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Analysed) -> Iterator[_Told]:
+    for number, fact in enumerate(facts.infeasible):
+        ranges = check_place(fact.where, fact.place, fact.sha256, index, analysed)
+        never = [i for i in sorted(values.states) if all(_inside(address, ranges) for address in _addresses(values, i))]
+        if never:
+            limit = Limit(f"infeasible:{number}", tuple((point, 1) for point in never))
+            statement = f"{fact.place} is never executed: {fact.because}"
+            blocks = tuple((address, 1) for address in sorted({_start(values, point) for point in never}))
+            yield _told([limit], FlowClaim(fact.where, statement, blocks, (), 0), fact.where, statement)
+
+
+# ----------------------------------------------------------------------------------------------------------------- sums
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """Weights of binary blocks and of the entries of binary loops, each by its address."""
+
+    blocks: Mapping[int, int]
+    entries: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """The analysed code and its sources; ``matches`` is the source loop of each binary loop, by header address."""
+
+    values: Values
+    index: SourceIndex
+    analysed: Analysed
+    matches: Mapping[int, SourceLoop | None]
+
+
+class _SeveralBlocksError(UsageError):
+    """A point cannot be counted, because its code is in several blocks."""
+
+
+def _flows(
+    facts: Facts, parameters: Mapping[str, int], values: Values, index: SourceIndex, analysed: Analysed
+) -> Iterator[_Told]:
+    code = _Code(values, index, analysed, match_loops(analysed.sites, index))
+    for number, fact in enumerate(facts.flows):
+        try:
+            found = _sum(code, fact, parameters)
+        except _SeveralBlocksError:
+            if fact.optional:
+                continue
+            raise
+        calls = _calls(values, fact) if fact.for_each_call else [()]
+        if not found.blocks or not calls:
+            continue
+        most = evaluate(fact.maximum, parameters)
+        names = " + ".join(str(term) for term in fact.terms)
+        scope = f"in each call of {fact.place.function}" if fact.for_each_call else f"for {fact.place.function}"
+        statement = f"{scope}, {names} <= {fact.maximum}: {fact.because}"
+        limits = [_limit(f"flow:{number}.{row}", values, found, most, call) for row, call in enumerate(calls)]
+        yield _told(limits, _claim(values, fact, found, calls, most=most, statement=statement), fact.where, statement)
+
+
+def _calls(values: Values, fact: FlowFact) -> list[tuple[int, ...]]:
+    """The points of the first block of the fact's function, by context."""
+    grouped: dict[Context, list[int]] = {}
+    for index in sorted(values.states):
+        point = values.graph.points[index]
+        if point.function.name == fact.place.function and point.block.address == point.function.address:
+            grouped.setdefault(point.context, []).append(index)
+    return [tuple(group) for group in grouped.values()]
+
+
+def _limit(name: str, values: Values, found: _Sum, most: int, call: tuple[int, ...]) -> Limit:
+    """The sum in the whole run, or in the calls that begin with the points ``call``."""
+    inside = _points_in(values, call)
+    points = {i: weight for i in inside if (weight := found.blocks.get(_start(values, i), 0))}
+    edges: dict[Edge | None, int] = {}
+    for shape in loop_shapes(values):
+        weight = found.entries.get(_start(values, shape.loop.header), 0)
+        if weight and shape.loop.header in inside:
+            entering = (*shape.entry_edges, None) if shape.loop.header == 0 else shape.entry_edges
+            edges |= dict.fromkeys(entering, weight)
+    points = dict(_added(points, dict.fromkeys(call, -most)))
+    return Limit(name, tuple(points.items()), tuple(edges.items()), 0 if call else most)
+
+
+def _points_in(values: Values, call: tuple[int, ...]) -> set[int]:
+    """The points of a call and of what it calls: their contexts begin with that of the call."""
+    if not call:
+        return set(values.states)
+    points, context = values.graph.points, values.graph.points[call[0]].context
+    return {i for i in values.states if points[i].context[: len(context)] == context}
+
+
+def _claim(
+    values: Values, fact: FlowFact, found: _Sum, calls: Sequence[tuple[int, ...]], *, most: int, statement: str
+) -> FlowClaim | None:
+    """What runs are held against; None where blocks of the calls are executed in others too: runs count them all."""
+    inside: set[int] = set().union(*(_points_in(values, call) for call in calls))
+    own = {_start(values, i) for i in inside} & found.blocks.keys()
+    if any(_start(values, i) in own for i in values.states if i not in inside):
+        return None
+    firsts = {_start(values, point): -most for call in calls for point in call}
+    weights = _added({address: found.blocks[address] for address in own}, firsts)
+    entries = ((f"{address:#010x}", weight) for address, weight in sorted(found.entries.items()) if address in own)
+    constant = 0 if fact.for_each_call else most
+    return FlowClaim(fact.where, statement, tuple(sorted(weights.items())), tuple(entries), constant)
+
+
+def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
+    """What a flow fact sums over; nothing where none of it is analysed.
+
+    *Soundness:* a loop's body runs at least as often as its header less its entries, and that is taken where the weight
+    is positive; with no test in front of it, as often as the header. It runs at most as often as the header where there
+    is a test in front, and that is taken where the weight is negative. A block in which a point is executed on
+    conditions is executed at least as often: where the weight is positive, it is left out.
+    """
+    blocks: dict[int, int] = {}
+    entries: dict[int, int] = {}
+    for term in fact.terms:
+        weight = evaluate(term.weight, parameters)
+        if term.kind != "loop":
+            found = _point_blocks(code, fact, term)
+            if weight > 0:
+                found -= _predicated(code, fact, term, found)
+        else:
+            source = _loop_of(code, fact, term)
+            found = {address for address, loop in code.matches.items() if loop == source}
+            if weight < 0 and not source.test_first:
+                raise UsageError(
+                    f"{fact.where}: {source} has no test in front, and its header may run less often than its body: "
+                    "give a negative weight to a point in it instead."
+                )
+            for address in found if weight > 0 else ():
+                if source.test_first or _is_part(code, address):
+                    entries[address] = entries.get(address, 0) - weight
+        if weight < 0 and not found and _has_code(code, fact, term):
+            raise UsageError(
+                f"{fact.where}: the {term.kind} {term.place} has no code of its own, and so no negative weight; "
+                "name another one."
+            )
+        for address in found:
+            blocks[address] = blocks.get(address, 0) + weight
+    return _Sum({a: w for a, w in blocks.items() if w}, {a: w for a, w in entries.items() if w})
+
+
+def _loop_of(code: _Code, fact: FlowFact, term: FlowTerm) -> SourceLoop:
+    place = term.place
+    compare_hash(fact.where, place, term.sha256, code.index, code.analysed.image)
+    sources = [each for each in code.index.loops(place.function, place.file) if each.label == place.name]
+    if len(sources) != 1:
+        number = len(sources) or "no"
+        raise UsageError(
+            f"{fact.where}: {place.function} has {number} loop {place.name!r}; label one so, or correct the name."
+        )
+    return sources[0]
+
+
+def _is_part(code: _Code, address: int) -> bool:
+    """Whether the binary loop at ``address`` lies in another one that comes from the same source loop."""
+    outers = {site.header_address: site.outer for site in code.analysed.sites}
+    return any(code.matches[outer] == code.matches[address] for outer in ancestors(address, outers))
+
+
+def _has_code(code: _Code, fact: FlowFact, term: FlowTerm) -> bool:
+    """Whether any of the function that a term speaks of is analysed."""
+    return bool(check_place(fact.where, replace(term.place, name=None), term.sha256, code.index, code.analysed))
+
+
+def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm) -> set[int]:
+    """The blocks that hold a point: one in each binary function, or copies of the test that it is; or all its branches.
+
+    *Soundness:* what branches on the point's line tests its condition; of tests that do not follow each other, other
+    than through a loop's header, each is a copy of the whole.
+    """
+    values = code.values
+    ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
+    points = [i for i in values.states if any(_inside(address, ranges) for address in _addresses(values, i))]
+    tests = [i for i in points if _branches(values, i) and _inside(values.graph.points[i].block.last_address, ranges)]
+    if term.kind == "branch":
+        return {_start(values, i) for i in tests}
+    found = {(values.graph.points[i].function.name, _start(values, i)) for i in points}
+    if len({function for function, _ in found}) == len(found):
+        return {address for _, address in found}
+    if not tests or _follow_each_other(values, tests):
+        raise _SeveralBlocksError(
+            f"{fact.where}: point {term.place.name!r} has become several blocks; name a statement that stays one, "
+            "or say optional = true."
+        )
+    return {_start(values, i) for i in tests}
+
+
+def _predicated(code: _Code, fact: FlowFact, term: FlowTerm, blocks: set[int]) -> set[int]:
+    """Those of ``blocks`` that may be executed without the place: code of it there is executed on conditions.
+
+    *Soundness:* but for conditions that the place itself has tested there before.
+    """
+    ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
+    found = set[int]()
+    for i in code.values.states:
+        block = code.values.graph.points[i].block
+        own = (one for one in block.instructions if _inside(one.address, ranges))
+        deciding = next((one for one in own if _may_be_skipped(one) or _is_test(one)), None)
+        if block.address in blocks and deciding is not None and _may_be_skipped(deciding):
+            found.add(block.address)
+    return found
+
+
+def _may_be_skipped(instruction: LiftedInstruction) -> bool:
+    """Whether a condition decides if the instruction has any effect; no branch to elsewhere is meant."""
+    following = instruction.address + instruction.size_bytes
+    jumps = (op.inputs[0] for op in instruction.ops if op.opcode == "CBRANCH")
+    return any(target.space == "const" or target.offset == following for target in jumps)
+
+
+def _is_test(instruction: LiftedInstruction) -> bool:
+    """Whether the instruction sets flags, which on ARM are registers of a byte."""
+    outputs = (op.output for op in instruction.ops)
+    return any(output and output.space == "register" and output.size_bytes == 1 for output in outputs)
+
+
+def _branches(values: Values, point: int) -> bool:
+    block = values.graph.points[point].block
+    return block.falls and bool(block.jumps)
+
+
+def _follow_each_other(values: Values, points: Sequence[int]) -> bool:
+    """Whether control goes from one of the points to another without passing a loop's header."""
+    headers = {shape.loop.header for shape in loop_shapes(values)}
+    after: dict[int, list[int]] = {}
+    for edge in values.edges:
+        after.setdefault(edge.source, []).append(edge.target)
+    todo, seen = list(points), set[int]()
+    while todo:
+        for target in after.get(todo.pop(), ()):
+            if target in points and target not in headers:
+                return True
+            if target not in headers and target not in seen:
+                seen.add(target)
+                todo.append(target)
+    return False
+
+
+def _added(one: Mapping[int, int], other: Mapping[int, int]) -> Mapping[int, int]:
+    return {key: one.get(key, 0) + other.get(key, 0) for key in (*one, *(key for key in other if key not in one))}
+
+
+def _start(values: Values, point: int) -> int:
+    return values.graph.points[point].block.address
+
+
+def _addresses(values: Values, index: int) -> list[int]:
+    return [instruction.address for instruction in values.graph.points[index].block.instructions]
+
+
+def _inside(address: int, ranges: Sequence[MemoryRange]) -> bool:
+    return any(address in code for code in ranges)
+
+
+def _others(facts: Facts, entry: str, analysed: Analysed) -> Iterator[Assumption]:
+    for argument in facts.arguments:
+        if argument.function == entry:
+            name = argument.register if argument.index is None else f"argument {argument.index}"
+            text = f"{name} is {argument.minimum} to {argument.maximum} at entry: {argument.because}"
+            yield Assumption(f"fact {argument.where}", text, "not checked: the caller's")
+    for recursion in facts.recursions:
+        if recursion.place.function in analysed.functions:
+            text = f"at most {recursion.max_depth} calls of {recursion.place.function} are open: {recursion.because}"
+            yield Assumption(f"fact {recursion.where}", text, "not checked")
+    for calls in facts.calls:
+        if calls.place.function in analysed.functions:
+            text = f"{calls.place} goes only to {', '.join(calls.targets)}: {calls.because}"
+            yield Assumption(f"fact {calls.where}", text, "not checked")
+    for lemma in facts.lemmas:
+        yield Assumption(f"lemma {lemma.id}", f"{lemma.statement}: {lemma.because}", lemma.check)

@@ -1,0 +1,224 @@
+"""Facts about memory, bound to an image: multiples and cache sets of pointers, ranges of words at known addresses.
+
+*Soundness:* facts are assumptions. What they say of registers and addresses is part of the invariants that every
+cross-checked run is held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.facts.binding import Analysed, check_place
+from wcet_probe.analyzer.facts.expressions import Expression, evaluate
+from wcet_probe.analyzer.facts.language import Facts, Place, PointerFact, Visit
+from wcet_probe.analyzer.facts.source_match import SourceIndex
+from wcet_probe.analyzer.values.congruences import Residue
+from wcet_probe.build.image import require_symbol
+from wcet_probe.errors import UsageError
+from wcet_probe.model.image import Image, Symbol
+from wcet_probe.model.proof import Assumption
+from wcet_probe.model.target import MemoryRange
+
+_WORD_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """What the accesses of a fact go to in one call, see `object_lines`.
+
+    Attributes:
+        where: the fact.
+        lines: most different lines.
+        lines_per_set: most of them in one cache set.
+    """
+
+    where: str
+    lines: int
+    lines_per_set: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineChanges:
+    """How many accesses of a fact are to another line than the data access before, in one call: ``most``."""
+
+    where: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    """What facts say of an address of which the values say nothing.
+
+    Attributes:
+        alignment_bytes: the variable part is ``remainder`` modulo it.
+        sets: sets of the data cache that the address may be in; None for any.
+        extent: addresses of the object that the address is in; None for any.
+        is_own_block: whether the address is in the block that the call returns or is given.
+        objects: what the addresses are in, where that is counted.
+        visit: whether the address is in a line that is visited for the first time, or again, see `facts.PointerFact`.
+        line_changes: how often it is in another line than that of the data access before, where that is counted.
+    """
+
+    alignment_bytes: int = 1
+    sets: frozenset[int] | None = None
+    is_own_block: bool = False
+    objects: Objects | None = None
+    extent: MemoryRange | None = None
+    remainder: int = 0
+    visit: Visit | None = None
+    line_changes: LineChanges | None = None
+
+    @property
+    def variable(self) -> Residue:
+        """The class of the variable part."""
+        return Residue(self.alignment_bytes, self.remainder)
+
+
+@dataclass(frozen=True, slots=True)
+class PointerFacts:
+    """What is told of pointers: of the accesses at some addresses, and of all others."""
+
+    others: Pointers
+    by_address: Mapping[int, Pointers]
+
+    def of(self, instruction_address: int) -> Pointers:
+        """What is told of the accesses of an instruction."""
+        return self.by_address.get(instruction_address, self.others)
+
+
+def pointer_facts(
+    facts: Facts, index: SourceIndex, analysed: Analysed, parameters: Mapping[str, int], line_bytes: int | None
+) -> PointerFacts:
+    """What ``facts`` say of pointers, behind a data cache with lines of ``line_bytes``, or without one.
+
+    Raises:
+        UsageError: a function does not exist or has changed, two facts speak of one access, a number is no power of
+            two or no remainder, or an object has no size.
+        ImageError: there is no such symbol.
+
+    *Soundness:* as said of the module; the line table decides which accesses are a function's.
+    """
+    others, found = Pointers(), dict[int, Pointers]()
+    for fact in facts.pointers:
+        alignment = evaluate(fact.multiple_of, parameters)
+        if alignment < 1 or alignment & (alignment - 1):
+            raise UsageError(f"{fact.where}: [[pointer]] key multiple_of: {alignment} is no power of two; give one.")
+        remainder = 0 if fact.remainder is None else evaluate(fact.remainder, parameters)
+        if not 0 <= remainder < alignment:
+            raise UsageError(
+                f"{fact.where}: [[pointer]] key remainder: {remainder} is none of {alignment}; give one from 0 to "
+                f"{alignment - 1}."
+            )
+        sets = _sets(fact.first_set, fact.sets, parameters)
+        extent = None if fact.symbol is None else _extent(fact.where, require_symbol(analysed.image, fact.symbol))
+        visit = _visit(fact, parameters, line_bytes)
+        objects, changes = _objects(fact, parameters), _line_changes(fact, parameters)
+        told = Pointers(alignment, sets, fact.is_own_block, objects, extent, remainder, visit, changes)
+        if not fact.functions:
+            if others != Pointers():
+                raise UsageError(f"{fact.where}: a second [[pointer]] without functions; name those it speaks of.")
+            others = told
+        for function, sha256 in fact.functions.items():
+            for code in check_place(fact.where, Place(function), sha256, index, analysed):
+                for address in range(code.base_address, code.end_address):
+                    if found.setdefault(address, told) != told:
+                        raise UsageError(f"{fact.where}: another [[pointer]] names {function} too; name it once.")
+    return PointerFacts(others, found)
+
+
+def word_ranges(facts: Facts, image: Image, parameters: Mapping[str, int]) -> Mapping[int, StridedInterval]:
+    """What ``facts`` say of words, by address.
+
+    Raises:
+        UsageError: there is no such symbol, or a range is empty.
+
+    *Soundness:* as said of the module.
+    """
+    found = {}
+    for fact in facts.words:
+        address = require_symbol(image, fact.symbol).address + evaluate(fact.offset, parameters)
+        low, high = evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
+        if not 0 <= low <= high < 1 << 8 * _WORD_BYTES:
+            raise UsageError(f"{fact.where}: {low} to {high} is no range of a word; correct min or max.")
+        found[address] = strided.between(8 * _WORD_BYTES, low, high)
+    return found
+
+
+def pointer_assumptions(facts: Facts) -> Iterator[Assumption]:
+    """What the facts about pointers take as given.
+
+    *Soundness:* each fact is told.
+    """
+    for pointer in facts.pointers:
+        subject = f"in {', '.join(pointer.functions)}" if pointer.functions else "elsewhere"
+        more = f"{pointer.remainder} more than " if pointer.remainder else ""
+        text = f"what addresses {subject} are computed from is {more}a multiple of {pointer.multiple_of}"
+        if pointer.sets is not None:
+            text += f", and they are in cache sets {pointer.first_set} and up, {pointer.sets} of them"
+        if pointer.symbol is not None:
+            text += f", and they are in {pointer.symbol}"
+        if pointer.visit == "again":
+            text += ", and they are in lines that the call has loaded from on a first visit, and not stored to since"
+        if pointer.line_changes is not None:
+            text += f", at most {pointer.line_changes} in another line than the data access before"
+        yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", "every cross-checked run")
+        if pointer.lines is not None:
+            text = (
+                f"addresses {subject} are in at most {pointer.lines} lines, {pointer.lines_per_set} of them in one set"
+            )
+            yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", "not checked: no run counts them")
+
+
+def word_assumptions(facts: Facts) -> Iterator[Assumption]:
+    """What the facts about words take as given.
+
+    *Soundness:* each fact is told.
+    """
+    for word in facts.words:
+        text = f"the word at {word.symbol} + {word.offset} is {word.minimum} to {word.maximum}: {word.because}"
+        yield Assumption(f"fact {word.where}", text, "every cross-checked run")
+
+
+def _objects(fact: PointerFact, parameters: Mapping[str, int]) -> Objects | None:
+    if fact.lines is None or fact.lines_per_set is None:
+        return None
+    lines, per_set = evaluate(fact.lines, parameters), evaluate(fact.lines_per_set, parameters)
+    if not 0 < per_set <= lines:
+        raise UsageError(
+            f"{fact.where}: [[pointer]] key lines_per_set: {per_set} of {lines} lines in one set cannot be; give at "
+            "least 1 and at most the lines."
+        )
+    return Objects(fact.where, lines, per_set)
+
+
+def _line_changes(fact: PointerFact, parameters: Mapping[str, int]) -> LineChanges | None:
+    if fact.line_changes is None:
+        return None
+    most = evaluate(fact.line_changes, parameters)
+    if most < 0:
+        raise UsageError(f"{fact.where}: [[pointer]] key line_changes: {most} accesses cannot be; give 0 or more.")
+    return LineChanges(fact.where, most)
+
+
+def _visit(fact: PointerFact, parameters: Mapping[str, int], line_bytes: int | None) -> Visit | None:
+    """What is told of visits to lines of so many bytes; nothing where there are none."""
+    if line_bytes is None:
+        return None
+    most = fact.visit_line_bytes
+    return fact.visit if most is None or line_bytes <= evaluate(most, parameters) else None
+
+
+def _extent(where: str, symbol: Symbol) -> MemoryRange:
+    if symbol.size_bytes == 0:
+        raise UsageError(f"{where}: [[pointer]] key symbol: {symbol.name} has no size; give its symbol one.")
+    return MemoryRange(symbol.address, symbol.size_bytes)
+
+
+def _sets(first: Expression | None, count: Expression | None, parameters: Mapping[str, int]) -> frozenset[int] | None:
+    if first is None or count is None:
+        return None
+    start = evaluate(first, parameters)
+    return frozenset(range(start, start + evaluate(count, parameters)))

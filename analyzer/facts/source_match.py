@@ -1,0 +1,188 @@
+"""Which source loop a binary loop comes from, by the line table.
+
+Compilers attribute the back branch to the line of the loop statement or of its condition, and the instructions of an
+inlined callee to the callee's lines; so the source loop may stand in another function than the binary loop. A match
+has to be unambiguous: where latch and body disagree there is none. Where a loop inside is already that source loop,
+there is one only if everything in the outer loop says so: compilers make two nested loops of one with a ``continue``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.facts.source_loops import (
+    SourceFile,
+    SourceFunction,
+    SourceLoop,
+    SourcePoint,
+    loop_macros,
+    parse_source,
+)
+from wcet_probe.errors import UsageError, unknown_name
+
+_NO_C = (".s", ".S", ".asm")
+_NONE: frozenset[SourceLoop] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceIndex:
+    """The sources of an image by file name, as the line table calls the files."""
+
+    files: Mapping[str, SourceFile]
+
+    def loops(self, function: str, file: str | None = None) -> list[SourceLoop]:
+        """The loops of ``function`` in the order of the text; of all its definitions, unless ``file`` is given."""
+        return [
+            loop
+            for name, source in self.files.items()
+            if file in (None, name)
+            for loop in source.loops
+            if loop.function == function
+        ]
+
+    def points(self, function: str, file: str | None = None) -> list[SourcePoint]:
+        """The named points of ``function`` in the order of the text."""
+        found = [point for name, source in self.files.items() if file in (None, name) for point in source.points]
+        return [point for point in found if point.function == function]
+
+    def function(self, name: str, file: str | None = None, line: int | None = None) -> SourceFunction:
+        """The source function ``name``; ``file`` and ``line`` choose among several definitions.
+
+        Raises:
+            UsageError: there is none, or more than one.
+        """
+        everything = [function for source in self.files.values() for function in source.functions]
+        found = [function for function in everything if function.name == name and file in (None, function.file)]
+        if len(found) > 1 and line is not None:
+            found = [function for function in found if function.first_line <= line <= function.last_line]
+        if len(found) > 1:
+            places = ", ".join(f"{function.file}:{function.first_line}" for function in found)
+            raise UsageError(f"source function {name!r} is defined more than once ({places}); tell the file.")
+        if not found:
+            if not everything:
+                raise UsageError(f"there is no source for {name!r}; name the folder of the sources, or an offset.")
+            raise unknown_name(f"source function{f' of {file}' if file else ''}", name, {f.name for f in everything})
+        return found[0]
+
+    def loops_at(self, file: str, line: int) -> list[SourceLoop]:
+        """The loops that ``line`` may belong to: those with their head on it, else the innermost around it."""
+        around = [loop for loop in self.files[file].loops if line in loop] if file in self.files else []
+        heads = [loop for loop in around if line in loop.header_lines]
+        least = min((loop.last_line - loop.first_line for loop in around), default=0)
+        return heads or [loop for loop in around if loop.last_line - loop.first_line == least]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSite:
+    """A natural loop of the binary.
+
+    Attributes:
+        function: symbol of the binary function.
+        header_address: where its header starts.
+        offset: the same in bytes from the function's start.
+        latch_lines: file and line of the last instruction of each latch.
+        own_lines: file and line of each instruction of the loop that is in no loop inside of it.
+        outer: header address of the next loop around it in the same function, or None.
+    """
+
+    function: str
+    header_address: int
+    offset: int
+    latch_lines: tuple[tuple[str, int], ...]
+    own_lines: tuple[tuple[str, int], ...]
+    outer: int | None = None
+
+
+def index_sources(sources: Mapping[str, str]) -> SourceIndex:
+    """Loops and functions of ``sources``, texts by file name.
+
+    Soundness: none is claimed, see `source_loops`.
+    """
+    texts = {file: text for file, text in sources.items() if not file.endswith(_NO_C)}
+    macros = loop_macros(texts.values())
+    return SourceIndex({file: parse_source(file, text, macros) for file, text in texts.items()})
+
+
+def ancestors(address: int, outers: Mapping[int, int | None]) -> list[int]:
+    """The headers around ``address``, the nearest first; ``outers`` holds the next one around each.
+
+    Soundness: exact.
+    """
+    found: list[int] = []
+    outer = outers[address]
+    while outer is not None:
+        found.append(outer)
+        outer = outers[outer]
+    return found
+
+
+def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, SourceLoop | None]:
+    """The source loop of each site, by header address; inner loops first, as they claim theirs.
+
+    Soundness: see `match_loop`.
+    """
+    outers = {site.header_address: site.outer for site in sites}
+    claimed: dict[int, set[SourceLoop]] = {address: set() for address in outers}
+    result: dict[int, SourceLoop | None] = {}
+    for site in sorted(sites, key=lambda site: -len(ancestors(site.header_address, outers))):
+        address = site.header_address
+        found = match_loop(site, index, frozenset(claimed[address]))
+        result[address] = found
+        own = {found} if found else {loop for at in site.latch_lines for loop in index.loops_at(*at)}
+        for ancestor in ancestors(address, outers):
+            claimed[ancestor] |= own
+    return result
+
+
+def match_loop(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop] = _NONE) -> SourceLoop | None:
+    """The source loop that ``site`` comes from, or None where that is not clear.
+
+    The latches' lines say it, unless most of the loop's own lines belong to a loop that is not inside of that one; if
+    the latches say nothing, those own lines do.
+
+    Parameters:
+        claimed: the source loops of the binary loops inside of the site, or what they may come from.
+
+    Soundness: heuristic, because the line table is; therefore what comes from a match counts as an assumption, and the
+    observer counts the binary loop that it was applied to.
+    """
+    said = _latch(site, index)
+    latch = said - claimed
+    votes = _votes(site, index, claimed, heads_only=not latch)
+    most = [loop for loop, count in votes.items() if count == max(votes.values())]
+    if len(latch) == 1:
+        (loop,) = latch
+        return loop if not most or loop in most or any(_encloses(loop, other) for other in most) else None
+    if len(most) != 1 or latch:
+        return None
+    (loop,) = most
+    is_split = said == {loop} and all(_encloses(loop, other) for other in votes)
+    return loop if loop not in claimed or is_split else None
+
+
+def _latch(site: LoopSite, index: SourceIndex) -> frozenset[SourceLoop]:
+    """The loops that the latches' lines are of; those whose head is on such a line go before the others."""
+    choices = [(line, loop) for file, line in site.latch_lines for loop in index.loops_at(file, line)]
+    exact = frozenset(loop for line, loop in choices if line in loop.header_lines)
+    return exact or frozenset(loop for _, loop in choices)
+
+
+def _votes(
+    site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop], *, heads_only: bool
+) -> Counter[SourceLoop]:
+    """How many own lines each loop has. Of claimed loops neither counts, or, with ``heads_only``, their heads do not.
+
+    Before an inner loop is entered, its head is executed as a part of the outer one.
+    """
+    votes: Counter[SourceLoop] = Counter()
+    for file, line in site.own_lines:
+        loops = index.loops_at(file, line)
+        if len(loops) == 1 and not (loops[0] in claimed and (not heads_only or line in loops[0].header_lines)):
+            votes[loops[0]] += 1
+    return votes
+
+
+def _encloses(outer: SourceLoop, inner: SourceLoop) -> bool:
+    return outer.file == inner.file and outer.first_line <= inner.first_line <= inner.last_line <= outer.last_line

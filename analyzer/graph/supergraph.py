@@ -1,0 +1,330 @@
+"""The interprocedural flow graph: each call is expanded where it stands, so every call path has its own blocks.
+
+A point is a basic block in a context, the addresses of the calls that lead to it.
+
+*Soundness:* a call returns behind itself (the value analysis checks the return address); recursion and calls of unknown
+functions are errors unless a flow fact bounds or names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph
+from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.graph.returning import function_from, returning_functions
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Image, Symbol
+
+_MOST_POINTS = 20_000
+_MOST_SPLITS = 8
+
+Context = tuple[int, ...]
+
+EXIT = -1
+"""Target of the edges that return from the analysed function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A basic block in a context; ``copy`` tells the copies apart that `split` makes of it, 0 is the original.
+
+    ``return_address`` is where its function returns to; None where that is the caller of the analysed function.
+    """
+
+    index: int
+    context: Context
+    function: Symbol
+    block: Block
+    copy: int = 0
+    return_address: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Control goes from point ``source`` to point ``target`` (or ``EXIT``).
+
+    ``way`` says how it leaves the block: ``fall``, ``jump``, ``call`` or ``return``; ``address`` is where it then goes,
+    None behind a return.
+    """
+
+    source: int
+    target: int
+    way: str
+    address: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Supergraph:
+    """Points, the first of which is the entry, and edges.
+
+    ``unresolved`` are the addresses of indirect branches and calls whose targets are not known, ``dead_ends`` those of
+    blocks that are left out because no return can be reached from them.
+    """
+
+    points: tuple[Point, ...]
+    edges: tuple[Edge, ...]
+    unresolved: tuple[int, ...]
+    dead_ends: tuple[int, ...] = ()
+
+    @property
+    def entry(self) -> Symbol:
+        """The analysed function."""
+        return self.points[0].function
+
+    def successors(self) -> Mapping[int, tuple[Edge, ...]]:
+        """Edges by their source."""
+        return _grouped(self.points, self.edges, "source")
+
+    def predecessors(self) -> Mapping[int, tuple[Edge, ...]]:
+        """Edges by their target, ``EXIT`` included."""
+        return _grouped(self.points, self.edges, "target")
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A function in a context: where it returns to, which functions wait for it, and which one it returns for."""
+
+    context: Context
+    symbol: Symbol
+    return_to: tuple[_Frame, int] | None
+    waiting: tuple[int, ...]
+    handed_over_by: _Frame | None = None
+
+
+def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known of both
+    image: Image,
+    lifter: Lifter,
+    entry: Symbol,
+    indirect: IndirectTargets,
+    recursion_depths: Mapping[str, int],
+    return_sites: Collection[int] = frozenset(),
+) -> Supergraph:
+    """Expand ``entry`` and all that it calls.
+
+    Args:
+        image: the binary.
+        lifter: lifter of the image.
+        entry: the analysed function.
+        indirect: known targets of indirect branches and calls.
+        recursion_depths: how often each recursive function may stand in a call path, by name, as flow facts say.
+        return_sites: addresses of indirect jumps that may go to the return address of their function.
+
+    Raises:
+        AnalysisError: recursion without a fact, a call of what is no code, too many points, or no way to return.
+
+    *Soundness:* an execution that returns comes to no dead end.
+    """
+    functions = returning_functions(image, lifter, entry.address, indirect, return_sites)
+    if entry.address not in functions:
+        raise never_returns(entry.name)
+    return _Builder(image, lifter, indirect, recursion_depths, Returns(functions, return_sites)).build(entry)
+
+
+def never_returns(name: str) -> AnalysisError:
+    """The error that no path through the function ``name`` leads to a return."""
+    return AnalysisError(
+        f"{name} never returns as far as the flow facts allow it: there is no worst-case execution "
+        "time; look for an endless loop, or for a recursion fact with too small a max."
+    )
+
+
+class _Builder:
+    def __init__(
+        self,
+        image: Image,
+        lifter: Lifter,
+        indirect: IndirectTargets,
+        recursion_depths: Mapping[str, int],
+        returns: Returns,
+    ) -> None:
+        self._image, self._lifter, self._indirect, self._returns = image, lifter, indirect, returns
+        self._depths = recursion_depths
+        self._graphs: dict[int, FunctionGraph] = {}
+        self._points: list[Point] = []
+        self._index: dict[tuple[Context, int], int] = {}
+        self._edges: list[Edge] = []
+        self._todo: list[tuple[_Frame, int]] = []
+
+    def build(self, entry: Symbol) -> Supergraph:
+        self._point(_Frame((), entry, None, (entry.address,)), entry.address)
+        while self._todo:
+            self._expand(*self._todo.pop())
+        unresolved = sorted({address for graph in self._graphs.values() for address in graph.unresolved})
+        dead_ends = sorted({address for graph in self._graphs.values() for address in graph.dead_ends})
+        return Supergraph(tuple(self._points), tuple(self._edges), tuple(unresolved), tuple(dead_ends))
+
+    def _graph(self, symbol: Symbol) -> FunctionGraph:
+        if symbol.address not in self._graphs:
+            self._graphs[symbol.address] = function_graph(
+                self._image, self._lifter, symbol, self._indirect, self._returns
+            )
+        return self._graphs[symbol.address]
+
+    def _point(self, frame: _Frame, address: int) -> int:
+        key = frame.context, address
+        if key not in self._index:
+            block = self._graph(frame.symbol).blocks.get(address)
+            if block is None:
+                raise AnalysisError(
+                    f"control reaches {self._image.location(address)}, which is no block of {frame.symbol.name}: "
+                    "give the function its size in the ELF."
+                )
+            if len(self._points) == _MOST_POINTS:
+                raise AnalysisError(
+                    f"{self._points[0].function.name} has more than {_MOST_POINTS:,} basic blocks when each call is "
+                    "expanded: analyse the functions that it calls most by themselves."
+                )
+            self._index[key] = len(self._points)
+            back = None if frame.return_to is None else frame.return_to[1]
+            self._points.append(Point(len(self._points), frame.context, frame.symbol, block, return_address=back))
+            self._todo.append((frame, address))
+        return self._index[key]
+
+    def _expand(self, frame: _Frame, address: int) -> None:
+        source = self._index[frame.context, address]
+        block = self._points[source].block
+        blocks = self._graph(frame.symbol).blocks
+        for target in block.jumps:
+            if target in blocks:
+                self._connect(source, self._point(frame, target), "jump", target)
+        if block.falls and block.falls_to in blocks:
+            self._connect(source, self._point(frame, block.falls_to), "fall", block.falls_to)
+        if block.falls_to in blocks:
+            for target in block.calls:
+                self._call(frame, source, target, (frame, block.falls_to), "call")
+        for target in block.tail_calls:
+            way = "fall" if target == block.end_address else "jump"
+            self._call(frame, source, target, frame.return_to, way, by=frame)
+        if block.returns:
+            self._leave(frame, source)
+
+    def _leave(self, frame: _Frame, source: int) -> None:
+        if frame.return_to is None:
+            self._connect(source, EXIT, "return", None)
+        else:
+            caller, address = frame.return_to
+            self._connect(source, self._point(caller, address), "return", None)
+
+    def _connect(self, source: int, target: int, way: str, address: int | None) -> None:
+        edge = Edge(source, target, way, address)
+        if edge not in self._edges[-8:]:
+            self._edges.append(edge)
+
+    def _call(  # noqa: PLR0917  an edge, and where it comes from
+        self,
+        frame: _Frame,
+        source: int,
+        target: int,
+        back: tuple[_Frame, int] | None,
+        way: str,
+        by: _Frame | None = None,
+    ) -> None:
+        """A call of ``target``, which returns to ``back``; or, ``by`` a frame, a jump to it in the frame's stead."""
+        if not self._returns.may_return((target,)):
+            return
+        site = self._points[source].block.last_address
+        symbol = function_from(self._image, target)
+        again = by
+        while again is not None:
+            if again.symbol.address == target:  # a loop through several functions
+                self._connect(source, self._point(again, target), way, target)
+                return
+            again = again.handed_over_by
+        depth = frame.waiting.count(target)
+        allowed = self._depths.get(symbol.name, 1)
+        if depth >= allowed:
+            if symbol.name not in self._depths:
+                raise AnalysisError(
+                    f"{self._image.location(site)} calls {symbol.name} recursively: "
+                    f'bound it by a flow fact, [[recursion]] function = "{symbol.name}", max = …'
+                )
+            return
+        callee = _Frame((*frame.context, site), symbol, back, (*frame.waiting, target), by)
+        self._connect(source, self._point(callee, target), way, target)
+
+
+def _grouped(points: tuple[Point, ...], edges: tuple[Edge, ...], end: str) -> Mapping[int, tuple[Edge, ...]]:
+    found: dict[int, list[Edge]] = {EXIT: [], **{point.index: [] for point in points}}
+    for edge in edges:
+        found[getattr(edge, end)].append(edge)
+    return {index: tuple(group) for index, group in found.items()}
+
+
+def reducible(graph: Supergraph, image: Image) -> Supergraph:
+    """``graph`` with its irreducible loops split.
+
+    Raises:
+        AnalysisError: a loop is too tangled; the message names its entries.
+
+    *Soundness:* as said of `split`.
+    """
+    entries: tuple[int, ...] = ()
+    for _ in range(_MOST_SPLITS):
+        successors = {
+            index: tuple(edge.target for edge in edges if edge.target != EXIT)
+            for index, edges in graph.successors().items()
+            if index != EXIT
+        }
+        try:
+            loop_forest(successors, 0)
+        except IrreducibleError as error:
+            entries = error.entries
+            graph = split(graph, error.members, entries)
+        else:
+            return graph
+    places = ", ".join(image.location(graph.points[node].block.address) for node in entries)
+    raise AnalysisError(
+        f"{graph.entry.name} has an irreducible loop, entered at {places}: rewrite its goto, or compile with less "
+        "optimisation."
+    )
+
+
+def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -> Supergraph:
+    """``graph`` with the irreducible loop ``members``, entered at ``entries``, split: it is entered at the first only.
+
+    What entered elsewhere enters a copy of the other members, which leads into the loop through the first entry.
+
+    *Soundness:* the copies have the same blocks and edges, so every path of the graph is a path of the result (node
+    splitting: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2nd edition, section 9.7.6).
+
+    Raises:
+        AnalysisError: the graph would have too many points.
+    """
+    header, *others = entries
+    points = list(graph.points)
+    copies: dict[int, int] = {}
+    for member in sorted(set(members) - {header}):
+        point = graph.points[member]
+        copies[member] = len(points)
+        number = 1 + max(p.copy for p in points if (p.context, p.block.address) == (point.context, point.block.address))
+        points.append(replace(point, index=len(points), copy=number))
+    if len(points) > _MOST_POINTS:
+        raise AnalysisError(f"{graph.entry.name} is too large with its irreducible loops split: analyse it in parts.")
+    edges: list[Edge] = []
+    for edge in graph.edges:
+        enters = edge.target in others and edge.source not in members
+        edges.append(replace(edge, target=copies[edge.target]) if enters else edge)
+        if edge.source in copies:
+            edges.append(replace(edge, source=copies[edge.source], target=copies.get(edge.target, edge.target)))
+    return replace(graph, points=tuple(points), edges=tuple(edges))
+
+
+def restricted(graph: Supergraph, kept: Collection[int], dead_ends: Collection[int]) -> Supergraph:
+    """``graph`` with the points ``kept`` only, among them the first; addresses of blocks that are gone are added.
+
+    *Soundness:* an execution that comes to no other point is a path of the result.
+    """
+    numbers = {old: new for new, old in enumerate(sorted(kept))} | {EXIT: EXIT}
+    return Supergraph(
+        tuple(replace(graph.points[old], index=new) for old, new in numbers.items() if old != EXIT),
+        tuple(
+            replace(edge, source=numbers[edge.source], target=numbers[edge.target])
+            for edge in graph.edges
+            if edge.source in numbers and edge.target in numbers
+        ),
+        graph.unresolved,
+        tuple(sorted({*graph.dead_ends, *dead_ends})),
+    )

@@ -1,0 +1,141 @@
+"""What instruction fetches cost at most: a miss of a line once in the call, once where a loop is entered, or each time.
+
+*Soundness:* a block fetches the lines of its instructions in order, a line once for as long as nothing else is fetched.
+A fetch that always hits costs nothing. A line that is persistent in the whole call misses at most once in it, and not
+more often than it is fetched: that is an event of the flow problem. A line that is persistent in a loop misses at most
+once for each time that the loop is entered, whatever the number of its fetches; that miss is charged to the edges into
+the loop.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph, Classification, analyze
+from wcet_probe.analyzer.icache.persistence import Scope, persistent_groups
+from wcet_probe.analyzer.ipet.flow_problem import Limit
+from wcet_probe.analyzer.pcode.lift import LiftedInstruction
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.model.target import CacheConfig
+
+
+@dataclass(frozen=True, slots=True)
+class FetchMisses:
+    """How many fetches miss at most.
+
+    Attributes:
+        points: in each execution of a point.
+        edges: each time that an edge is taken.
+        events: once in the call, names with their limits.
+    """
+
+    points: Mapping[int, int]
+    edges: Mapping[Edge, int]
+    events: Mapping[str, tuple[Limit, ...]]
+
+
+def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfig) -> FetchMisses:
+    """The misses of the instruction cache, whatever it holds when the function is entered.
+
+    Args:
+        values: points and edges that can be reached.
+        shapes: their loops, outer ones before inner ones.
+        config: the instruction cache.
+
+    *Soundness:* as said of the module; of hits and persistence, as said of `cache_analysis` and `persistence`.
+    """
+    points = sorted(values.states)
+    number = {point: index for index, point in enumerate(points)}
+    lines = [fetched_lines(values.graph.points[point].block.instructions, config.line_bytes) for point in points]
+    successors: list[list[int]] = [[] for _ in points]
+    for edge in values.edges:
+        if edge.target != EXIT:
+            successors[number[edge.source]].append(number[edge.target])
+    graph = CacheGraph(
+        nodes=tuple(tuple(CacheAccess(frozenset({line}), is_write=False) for line in each) for each in lines),
+        successors=tuple(tuple(dict.fromkeys(each)) for each in successors),
+        entry=number[0],
+    )
+    analysis = analyze(graph, config)
+    left = {
+        (node, index)
+        for node, classes in enumerate(analysis.classifications)
+        for index, found in enumerate(classes)
+        if found is not Classification.ALWAYS_HIT
+    }
+    # A loop that the call itself enters has no edge that could be charged.
+    loops = [shape for shape in shapes if shape.loop.header != 0]
+    scopes = [Scope(number[0], frozenset(range(len(points))))]
+    scopes += [
+        Scope(number[shape.loop.header], frozenset(number[node] for node in shape.loop.nodes if node in number))
+        for shape in loops
+    ]
+    whole, *inner = persistent_groups(graph, config, scopes, analysis.states)
+    events: dict[str, tuple[Limit, ...]] = {}
+    before = _fetched_before(graph)
+    repeated = frozenset().union(*(scope.nodes for scope in scopes[1:]))
+    for group in whole:
+        missing = sorted(left.intersection(group.accesses))
+        if len(group.lines) == 1 and missing and (len(missing) > 1 or missing[0][0] in repeated):
+            left.difference_update(missing)
+            name = f"fetch:{min(group.lines) * config.line_bytes:#x}"
+            first = [points[node] for node, _ in missing if not group.lines <= before[node]]
+            events[name] = _once(name, first)
+    edges: dict[Edge, int] = {}
+    for shape, groups in zip(loops, inner, strict=True):
+        kept: set[int] = set()
+        for group in groups:
+            if len(group.lines) == 1 and left.intersection(group.accesses):
+                left.difference_update(group.accesses)
+                kept |= group.lines
+        for edge in shape.entry_edges:
+            edges[edge] = edges.get(edge, 0) + len(kept)
+    misses = dict.fromkeys(points, 0)
+    for node, _ in left:
+        misses[points[node]] += 1
+    return FetchMisses(misses, edges, events)
+
+
+def _fetched_before(graph: CacheGraph) -> Sequence[frozenset[int]]:
+    """The lines that were fetched on all ways to each node.
+
+    *Soundness:* the greatest fixpoint; the iteration goes down to it and ends there.
+    """
+    own = [frozenset[int]().union(*(access.lines or () for access in accesses)) for accesses in graph.nodes]
+    arriving: list[list[int]] = [[] for _ in graph.nodes]
+    for node, targets in enumerate(graph.successors):
+        for target in targets:
+            arriving[target].append(node)
+    every = frozenset().union(*own)
+    found = [frozenset() if node == graph.entry else every for node in range(len(own))]
+    changed = True
+    while changed:
+        changed = False
+        for node, sources in enumerate(arriving):
+            met = found[node].intersection(*(found[source] | own[source] for source in sources))
+            if met != found[node]:
+                found[node], changed = met, True
+    return found
+
+
+def _once(name: str, points: Sequence[int]) -> tuple[Limit, ...]:
+    """Limits of the event ``name``, one miss in a call that comes by one of ``points``, where a line may be new."""
+    executed = tuple((point, -count) for point, count in sorted(Counter(points).items()))
+    return (
+        Limit(f"{name}:executed", executed, events=((name, 1),)),
+        Limit(f"{name}:call", constant=1, events=((name, 1),)),
+    )
+
+
+def fetched_lines(instructions: Iterable[LiftedInstruction], line_bytes: int) -> tuple[int, ...]:
+    """The lines that ``instructions`` are fetched from, in order; one that straddles two lines is fetched from both."""
+    lines: list[int] = []
+    for instruction in instructions:
+        end_address = instruction.address + instruction.size_bytes
+        spanned = range(instruction.address // line_bytes, (end_address - 1) // line_bytes + 1)
+        lines.extend(line for line in spanned if not lines or lines[-1] != line)
+    return tuple(lines)

@@ -1,0 +1,303 @@
+"""Static cache analysis: which accesses of a graph always hit or always miss, whatever the path and the start.
+
+Sets are independent of each other, so the fixpoint is computed set by set over the states of `analyzer.cache_domains`.
+A cache is given its own graph: fetches for an instruction cache, loads and stores for a data cache, both in the order
+of execution for a unified one. Accesses that surely bypass the cache are left out.
+
+*Soundness:* the states at the nodes are above the start's at the entry, and above each predecessor's behind its
+accesses; by induction over a path they describe every content that a set can have there. :func:`is_fixpoint` checks
+just this.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from heapq import heappop, heappush
+from typing import TypeVar
+
+from wcet_probe.analyzer.domains.cache_sets import (
+    EffectiveWays,
+    SetAccess,
+    SetState,
+    access,
+    cannot_hold,
+    effective_ways,
+    initial_state,
+    join,
+    leq,
+    must_hold,
+)
+from wcet_probe.model.target import CacheConfig
+
+State = TypeVar("State")
+
+SetNodes = Mapping[int, tuple[SetAccess, ...]]
+"""The accesses of each node that may be to one set; nodes without are left out."""
+
+
+class Classification(StrEnum):
+    """What is known of an access, each time that it takes place."""
+
+    ALWAYS_HIT = "always-hit"
+    ALWAYS_MISS = "always-miss"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheAccess:
+    """An access to one line.
+
+    Attributes:
+        lines: numbers (address / line bytes) of the lines that it may be to; it is to exactly one of them each time.
+            None for any line. An access that straddles lines is one for each.
+        is_write: whether it is a store.
+        is_certain: False where it may also not reach the cache: its condition may fail, or its address be uncached.
+    """
+
+    lines: frozenset[int] | None
+    is_write: bool
+    is_certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CacheGraph:
+    """Accesses along the paths of a program.
+
+    Attributes:
+        nodes: the accesses of each node, in order.
+        successors: of each node.
+        entry: where each path starts; it may also be a successor.
+    """
+
+    nodes: tuple[tuple[CacheAccess, ...], ...]
+    successors: tuple[tuple[int, ...], ...]
+    entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheAnalysis:
+    """The fixpoint and what follows from it.
+
+    Attributes:
+        states: at the start of each node, by set; None where no path leads. Sets without a known access are left out.
+        classifications: of each access of each node.
+    """
+
+    states: Mapping[int, tuple[SetState | None, ...]]
+    classifications: tuple[tuple[Classification, ...], ...]
+
+
+def analyze(graph: CacheGraph, config: CacheConfig, *, is_cold: bool = False) -> CacheAnalysis:
+    """The states of all sets and the class of each access.
+
+    Args:
+        graph: paths and accesses.
+        config: the cache.
+        is_cold: whether all lines are invalid at the start; else the start may be any content.
+
+    Raises:
+        UsageError: see :func:`analyzer.cache_domains.effective_ways`.
+
+    *Soundness:* as said of the module; accesses that no path reaches are unknown.
+    """
+    ways = effective_ways(config)
+    start = initial_state(ways, is_cold=is_cold)
+    whole = region(graph, reverse_postorder(graph))
+    states = {}
+    for number, nodes in by_set(graph, config).items():
+        found = fixpoint(whole, start, _transfer(nodes, ways), join)
+        states[number] = tuple(found.get(node) for node in range(len(graph.nodes)))
+    return CacheAnalysis(states, classify(graph, config, states))
+
+
+def is_fixpoint(
+    graph: CacheGraph,
+    config: CacheConfig,
+    states: Mapping[int, Sequence[SetState | None]],
+    *,
+    is_cold: bool = False,
+) -> bool:
+    """Whether ``states`` are above all that can happen: one pass, whoever found them.
+
+    *Soundness:* as said of the module. A set of a known access must have states.
+    """
+    ways = effective_ways(config)
+    start = initial_state(ways, is_cold=is_cold)
+
+    def covered(below: SetState, above: SetState | None) -> bool:
+        return above is not None and leq(below, above)
+
+    for number, nodes in by_set(graph, config).items():
+        before = states.get(number, ())
+        if len(before) != len(graph.nodes) or not covered(start, before[graph.entry]):
+            return False
+        transfer = _transfer(nodes, ways)
+        for node, state in enumerate(before):
+            targets = graph.successors[node] if state is not None else ()
+            if targets and state is not None:
+                after = transfer(node, state)
+                if not all(covered(after, before[target]) for target in targets):
+                    return False
+    return True
+
+
+def classify(
+    graph: CacheGraph, config: CacheConfig, states: Mapping[int, Sequence[SetState | None]]
+) -> tuple[tuple[Classification, ...], ...]:
+    """The class of each access under the states of a fixpoint.
+
+    *Soundness:* an access hits if it does in each set that it may be to. Nothing is said of an access to any line.
+    """
+    ways = effective_ways(config)
+    hits: defaultdict[tuple[int, int], set[bool]] = defaultdict(set)
+    misses: defaultdict[tuple[int, int], set[bool]] = defaultdict(set)
+    for number, nodes in by_set(graph, config).items():
+        for node, parts in nodes.items():
+            state = states[number][node]
+            if state is None:
+                continue
+            for part in parts:
+                if part.lines is not None:
+                    hits[node, part.index].add(must_hold(state, part.lines))
+                    misses[node, part.index].add(cannot_hold(state, part.lines, ways))
+                state = access(state, part, ways)
+
+    def classification(key: tuple[int, int]) -> Classification:
+        if hits.get(key) == {True}:
+            return Classification.ALWAYS_HIT
+        return Classification.ALWAYS_MISS if misses.get(key) == {True} else Classification.UNKNOWN
+
+    return tuple(
+        tuple(classification((node, index)) for index in range(len(accesses)))
+        for node, accesses in enumerate(graph.nodes)
+    )
+
+
+def by_set(graph: CacheGraph, config: CacheConfig) -> dict[int, SetNodes]:
+    """The accesses as each set sees them, for the sets that some access is known to be to.
+
+    *Soundness:* an access that may be to several sets takes place in none of them for certain; one to any line may be
+    to any line of every set.
+    """
+    numbers = {line % config.sets for accesses in graph.nodes for a in accesses for line in a.lines or ()}
+    parts: dict[int, dict[int, list[SetAccess]]] = {number: {} for number in sorted(numbers)}
+    for node, accesses in enumerate(graph.nodes):
+        for index, one in enumerate(accesses):
+            fills = not one.is_write or config.write_allocate
+            lines: defaultdict[int, list[int]] = defaultdict(list)
+            for line in sorted(one.lines or ()):
+                lines[line % config.sets].append(line)
+            if one.lines is None:
+                for seen in parts.values():
+                    seen.setdefault(node, []).append(SetAccess(index, None, is_certain=False, fills=fills))
+            for number, own in lines.items():
+                is_certain = one.is_certain and len(lines) == 1
+                part = SetAccess(index, tuple(own), is_certain=is_certain, fills=fills)
+                parts[number].setdefault(node, []).append(part)
+    return {number: {node: tuple(own) for node, own in nodes.items()} for number, nodes in parts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of a graph in the order of iteration; its nodes are numbered by their place in it.
+
+    Attributes:
+        nodes: of the graph.
+        predecessors: in the region, of each node.
+        successors: likewise.
+        entries: where paths from outside enter.
+    """
+
+    nodes: tuple[int, ...]
+    predecessors: tuple[tuple[int, ...], ...]
+    successors: tuple[tuple[int, ...], ...]
+    entries: frozenset[int]
+
+
+def region(graph: CacheGraph, order: Sequence[int], nodes: frozenset[int] | None = None) -> Region:
+    """The part of a graph that consists of ``nodes``, or all of it.
+
+    Args:
+        graph: the whole.
+        order: the nodes that the entry leads to, each before its successors as far as can be: it decides the time of a
+            fixpoint, not the result.
+        nodes: of the part.
+
+    *Soundness:* the graph's entry and the target of each edge from outside are entries.
+    """
+    inside = tuple(order) if nodes is None else tuple(node for node in order if node in nodes)
+    place = {node: number for number, node in enumerate(inside)}
+    successors = tuple(tuple(place[t] for t in graph.successors[node] if t in place) for node in inside)
+    predecessors: list[list[int]] = [[] for _ in inside]
+    for number, targets in enumerate(successors):
+        for target in targets:
+            predecessors[target].append(number)
+    outside = (t for node in order if node not in place for t in graph.successors[node])
+    entries = frozenset(place[node] for node in (graph.entry, *outside) if node in place)
+    return Region(inside, tuple(map(tuple, predecessors)), successors, entries)
+
+
+def fixpoint(
+    part: Region, start: State, transfer: Callable[[int, State], State], join: Callable[[State, State], State]
+) -> dict[int, State]:
+    """The least states at the start of a region's nodes, for a finite domain and a monotone ``transfer``.
+
+    Args:
+        part: the region.
+        start: the state at its entries.
+        transfer: the state behind a node of the graph.
+        join: the least state above two.
+
+    *Soundness:* a node is visited again when the state behind a predecessor has changed, until none has.
+    """
+    before: list[State | None] = [None] * len(part.nodes)
+    after: list[State | None] = [None] * len(part.nodes)
+    waiting = sorted(part.entries)
+    queued = set(waiting)
+    while waiting:
+        place = heappop(waiting)
+        queued.discard(place)
+        new = start if place in part.entries else None
+        for source in part.predecessors[place]:
+            other = after[source]
+            if other is not None:
+                new = other if new is None or new is other else join(new, other)
+        old = before[place]
+        if new is None or new is old or new == old:
+            continue
+        before[place] = new
+        after[place] = transfer(part.nodes[place], new)
+        for target in part.successors[place]:
+            if target not in queued:
+                queued.add(target)
+                heappush(waiting, target)
+    return {node: state for node, state in zip(part.nodes, before, strict=True) if state is not None}
+
+
+def reverse_postorder(graph: CacheGraph) -> tuple[int, ...]:
+    """The nodes that the entry leads to, each before its successors but for the ends of back edges."""
+    found: list[int] = []
+    seen = {graph.entry}
+    open_nodes = [(graph.entry, iter(graph.successors[graph.entry]))]
+    while open_nodes:
+        node, rest = open_nodes[-1]
+        target = next((t for t in rest if t not in seen), None)
+        if target is None:
+            found.append(node)
+            open_nodes.pop()
+        else:
+            seen.add(target)
+            open_nodes.append((target, iter(graph.successors[target])))
+    return tuple(reversed(found))
+
+
+def _transfer(nodes: SetNodes, ways: EffectiveWays) -> Callable[[int, SetState], SetState]:
+    def transfer(node: int, state: SetState) -> SetState:
+        for part in nodes.get(node, ()):
+            state = access(state, part, ways)
+        return state
+
+    return transfer

@@ -1,0 +1,126 @@
+"""The certificate of a bound: a flow problem, a dual vector that proves its bound, and where the loop bounds come from.
+
+The text lets `wcet_probe.certificate.verify` build the linear program again, without the analyzer and without a solver. A line is a
+record, its first word the kind; fields stand between single spaces, names hold no white space, numbers are integers or
+fractions in lowest terms. The records, in this order:
+
+    wcet-probe certificate 1
+    image SHA256
+    entry-function NAME
+    target NAME
+    unit instructions | cycles
+    bound N
+    optimum N | none                    what the counts below reach
+    node NAME ADDRESS COST              a basic block in a context; its cost by execution
+    entry NODE                          the edge `enter` leads into it
+    exit NODE COST                      the edge `leave:NODE` leads out of it; besides the cost of the node
+    edge NAME SOURCE TARGET COST        besides the cost of the target
+    event NAME COST                     happens besides, as often as constraints allow
+    loop NAME MAX ENTRY… | BACK…        back edges taken, at most MAX times for each time an entry edge is taken
+    constraint NAME <= N F EDGE …       sum of factor * edge or event; also with =
+    dual NAME FRACTION                  `enter`, `flow:NODE`, `loop:LOOP`, or a constraint; 0 where it is not listed
+    count NAME N                        of an edge or event: an integer solution; 0 where it is not listed
+    derivation JSON                     a `LoopDerivation`
+    invariant NODE PLACE BASE LOW STRIDE STEPS
+                                        fixpoint of the value analysis: where NODE begins the register PLACE is, or the
+                                        access load:ADDRESS or store:ADDRESS in it goes to, BASE + LOW + k * STRIDE for
+                                        a k of 0 to STEPS, modulo 2**32; BASE is number (0), stack (its pointer at
+                                        entry) or any
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from wcet_probe.analyzer.ipet.flow_system import FlowProblem, Solution
+
+
+@dataclass(frozen=True, slots=True)
+class LoopDerivation:
+    """How the number in a loop bound or constraint came about, so that it can be computed again.
+
+    *Proved*: a counter has a value between ``initial_low`` and ``initial_high`` when it is first compared after an
+    entry into the loop, is compared once for each execution of the header, changes by ``step`` from one comparison to
+    the next without wrapping around, and the loop is left when ``counter comparison limit`` fails, for a limit between
+    ``limit_low`` and ``limit_high``. With ``!=``, counter and limit are constants, or the step is 1 or -1.
+
+    *Fact* and *pragma*: ``expression`` is what was declared, in ``parameters``; operators ``+ - * // %``, functions
+    ``min max ceil_log2 floor_log2``. It counts executions of the body in the source, of the header ``offset`` more.
+    Fields of the other origin are None.
+
+    Attributes:
+        loop: name of the `FlowLoop`.
+        constraint: name of what the number limits: ``loop:NAME``, or a constraint of the problem.
+        origin: who says so.
+        max_header: executions of the header for each entry, at most: one more than the back edges. Where the number
+            limits a constraint of the problem, its constant.
+        offset: 0 for a loop that tests at its end and for constraints of the problem, else 1.
+        description: for people: function and source line.
+    """
+
+    loop: str
+    constraint: str
+    origin: Literal["proved", "fact", "pragma"]
+    max_header: int
+    initial_low: int | None = None
+    initial_high: int | None = None
+    step: int | None = None
+    limit_low: int | None = None
+    limit_high: int | None = None
+    comparison: Literal["<", "<=", ">", ">=", "!="] | None = None
+    expression: str | None = None
+    parameters: Mapping[str, int] | None = None
+    offset: int = 0
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """What the value analysis found of a register where a node begins, or of the address of an access in it."""
+
+    node: str
+    place: str
+    base: str
+    low: int
+    stride: int
+    steps: int
+
+
+def certificate(
+    problem: FlowProblem,
+    solution: Solution,
+    derivations: Iterable[LoopDerivation] = (),
+    invariants: Iterable[Invariant] = (),
+) -> str:
+    """The certificate as text; the same arguments give the same bytes.
+
+    Soundness: it claims nothing that the checker does not compute again, but for what `wcet_probe.certificate.verify` lists.
+    """
+    lines = [
+        "wcet-probe certificate 1",
+        f"image {problem.image_sha256}",
+        f"entry-function {problem.entry_function}",
+        f"target {problem.target}",
+        f"unit {problem.unit}",
+        f"bound {solution.certified}",
+        f"optimum {'none' if solution.optimum is None else solution.optimum}",
+        *(f"node {node.name} {node.address:#x} {node.cost}" for node in problem.nodes),
+        f"entry {problem.entry}",
+        *(f"exit {name} {problem.exit_costs.get(name, 0)}" for name in problem.exits),
+        *(f"edge {edge.name} {edge.source} {edge.target} {edge.extra_cost}" for edge in problem.edges),
+        *(f"event {event.name} {event.cost}" for event in problem.events),
+    ]
+    for loop in problem.loops:
+        words = ("loop", loop.name, str(loop.max_back_edges), *loop.entry_edges, "|", *loop.back_edges)
+        lines.append(" ".join(words))
+    for constraint in problem.constraints:
+        terms = (f" {factor} {name}" for name, factor in sorted(constraint.coefficients.items()) if factor)
+        lines.append(f"constraint {constraint.name} {constraint.relation} {constraint.constant}{''.join(terms)}")
+    lines += [f"dual {name} {value}" for name, value in solution.dual.items() if value]
+    lines += [f"count {name} {count}" for name, count in solution.counts.items() if count]
+    lines += [f"derivation {json.dumps(asdict(derivation), sort_keys=True)}" for derivation in derivations]
+    lines += [f"invariant {i.node} {i.place} {i.base} {i.low} {i.stride} {i.steps}" for i in invariants]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,411 @@
+"""The bound of every loop: proved by values, else from a fact or pragma; and what runs are to be held against.
+
+*Soundness:* of several bounds of one loop the least is taken, a proved one where they are equal. A loop without any is
+an error. Totals of facts are limits of the flow problem, whatever the loop's own bound is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from wcet_probe.analyzer.facts.binding import Analysed, BoundFact
+from wcet_probe.analyzer.facts.source_match import LoopSite
+from wcet_probe.analyzer.graph.supergraph import Edge, Point
+from wcet_probe.analyzer.ipet.certificate import LoopDerivation
+from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, Limit, point_name
+from wcet_probe.analyzer.loops.counting import Count, count_loops
+from wcet_probe.analyzer.loops.type_bounds import type_bound
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Image
+from wcet_probe.model.proof import Assumption, FlowClaim, LoopBound, LoopClaim, Origin, TypeBound
+from wcet_probe.model.target import MemoryRange
+from wcet_probe.model.watched_loop import WatchedLoop
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedLoops:
+    """All loops with their bounds, in each form that somebody needs.
+
+    Attributes:
+        loops: for people and for results.
+        flow, limits: for the flow problem.
+        derivations: for the certificate.
+        claims, flow_claims: for runs.
+        total_expressions: of the totals among the facts.
+        assumptions: the facts and pragmas that are used.
+        by_type: the loops whose bound is the width of a type.
+    """
+
+    loops: tuple[LoopBound, ...]
+    flow: tuple[BoundedLoop, ...]
+    limits: tuple[Limit, ...]
+    derivations: tuple[LoopDerivation, ...]
+    claims: tuple[LoopClaim, ...]
+    flow_claims: tuple[FlowClaim, ...]
+    total_expressions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+    by_type: tuple[TypeBound, ...]
+
+
+def analysed_code(image: Image, values: Values) -> Analysed:
+    """The analysed functions and the binary's loops in them, their contexts put together."""
+    points = values.graph.points
+    sites = tuple(
+        _site(image, values, address, group) for address, group in _by_address(values, loop_shapes(values)).items()
+    )
+    own = {points[index].function.name for index in values.states}
+    # A function may share the end of another one, which is told by that one's name.
+    held = {function.name for index in values.states if (function := image.function_at(points[index].block.address))}
+    return Analysed(image, sorted(own | held), sites)
+
+
+def bound_loops(
+    image: Image, values: Values, facts: Sequence[BoundFact], parameters: Mapping[str, int]
+) -> BoundedLoops:
+    """Bound every loop of ``values``.
+
+    Args:
+        image: the binary.
+        values: result of the value analysis.
+        facts: what facts and pragmas say of its loops.
+        parameters: what the facts' expressions were evaluated with.
+
+    Raises:
+        AnalysisError: loops without a bound; the message names each.
+
+    *Soundness:* as said of the module.
+    """
+    shapes = loop_shapes(values)
+    counts = count_loops(values, shapes)
+    chosen: list[tuple[LoopShape, _Choice]] = []
+    missing: set[str] = set()
+    for shape in shapes:
+        address = _header(values, shape).block.address
+        choice = _choose(counts.get(shape.loop.header), [fact for fact in facts if fact.header_address == address])
+        if choice is None:
+            missing.add(image.location(address))
+        else:
+            chosen.append((shape, choice))
+    if missing:
+        raise AnalysisError(
+            f"no bound for the loop{'s' if len(missing) > 1 else ''} at {', '.join(sorted(missing))}: "
+            "say how often it repeats by a flow fact ([[loop]] with max or total) or by a loopbound pragma."
+        )
+    totals = _fact_totals(values, shapes, facts)
+    proved = [
+        _proved_total(values, shape, shapes, count.total)
+        for shape in shapes
+        if (count := counts.get(shape.loop.header)) and count.total is not None and shape.parent is not None
+    ]
+    used = {choice.where: _assumption(image, values, s, choice) for s, choice in chosen if choice.fact is not None}
+    used |= {f"total {claim.where}": Assumption(f"fact {claim.where}", claim.statement, _CHECK) for _, claim in totals}
+    return BoundedLoops(
+        loops=tuple(_loop_bound(image, values, shape, choice) for shape, choice in chosen),
+        flow=tuple(BoundedLoop(s.loop.header, s.entry_edges, s.back_edges, c.max_header) for s, c in chosen),
+        limits=(*proved, *(limit for limit, _ in totals)),
+        derivations=tuple(_derivation(image, values, shape, choice, parameters) for shape, choice in chosen),
+        claims=_claims(values, chosen),
+        flow_claims=tuple(claim for _, claim in totals),
+        total_expressions=tuple(dict.fromkeys(fact.total_expression for fact in facts if fact.total is not None)),
+        assumptions=tuple(used.values()),
+        by_type=tuple(
+            found
+            for shape, choice in chosen
+            if choice.count is not None
+            and (found := type_bound(image, values, shape, point_name(_header(values, shape)), choice.count))
+        ),
+    )
+
+
+_CHECK = "every emulated run counts the loop's iterations"
+
+
+# --------------------------------------------------------------------------------------------------------------- choice
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The bound of a loop and where it is from: a count, or a fact's expression, which is ``offset`` less."""
+
+    max_header: int
+    count: Count | None
+    fact: BoundFact | None
+    expression: str
+    offset: int
+
+    @property
+    def origin(self) -> Origin:
+        return Origin.PROVED if self.fact is None else Origin(self.fact.origin)
+
+    @property
+    def where(self) -> str:
+        return "" if self.fact is None else self.fact.where
+
+
+def _choose(count: Count | None, facts: Sequence[BoundFact]) -> _Choice | None:
+    choices: list[_Choice] = []
+    if count is not None:
+        words = (
+            f"{count.counter or 'a counter'} {count.relation}, steps of {count.step}, {count.distance_high} at entry"
+        )
+        choices.append(_Choice(count.max_header, count, None, words, 0))
+    for fact in facts:
+        if fact.max_header is not None:
+            choices.append(_Choice(max(1, fact.max_header), None, fact, fact.max_expression, fact.offset))
+        if fact.total is not None and not fact.within:
+            most = max(1, fact.total + fact.total_for_each_entry)
+            choices.append(_Choice(most, None, fact, fact.total_expression, fact.total_for_each_entry))
+    return min(choices, key=lambda choice: choice.max_header, default=None)
+
+
+def _loop_bound(image: Image, values: Values, shape: LoopShape, choice: _Choice) -> LoopBound:
+    point = _header(values, shape)
+    file, line = image.lines.find(point.block.address) or ("", 0)
+    return LoopBound(
+        name=point_name(point),
+        function=point.function.name,
+        address=point.block.address,
+        context=point.context,
+        location=image.location(point.block.address),
+        file=file,
+        line=line,
+        max=choice.max_header,
+        total=choice.count.total if choice.count else None,
+        origin=choice.origin,
+        expression=choice.expression,
+        where=choice.where,
+        because="" if choice.fact is None else choice.fact.because,
+    )
+
+
+def _assumption(image: Image, values: Values, shape: LoopShape, choice: _Choice) -> Assumption:
+    because = f": {choice.fact.because}" if choice.fact and choice.fact.because else ""
+    place = image.location(_header(values, shape).block.address)
+    text = f"the body of the loop at {place} runs at most {choice.expression} times for each entry{because}"
+    return Assumption(f"{choice.origin} {choice.where}", text, _CHECK)
+
+
+def _derivation(
+    image: Image, values: Values, shape: LoopShape, choice: _Choice, parameters: Mapping[str, int]
+) -> LoopDerivation:
+    point = _header(values, shape)
+    name = point_name(point)
+    place = image.location(point.block.address)
+    if choice.count is None:
+        return LoopDerivation(
+            loop=name,
+            constraint=f"loop:{name}",
+            description=place,
+            origin="pragma" if choice.origin is Origin.PRAGMA else "fact",
+            max_header=choice.max_header,
+            expression=choice.expression,
+            parameters=dict(parameters),
+            offset=choice.offset,
+        )
+    count = choice.count
+    comparison, low, high, step = _distance(count)
+    return LoopDerivation(
+        loop=name,
+        constraint=f"loop:{name}",
+        description=place,
+        origin="proved",
+        max_header=choice.max_header,
+        initial_low=low,
+        initial_high=high,
+        step=-step,
+        limit_low=0,
+        limit_high=0,
+        comparison=comparison,
+    )
+
+
+_Comparison = Literal[">", ">=", "!="]
+
+
+def _distance(count: Count) -> tuple[_Comparison, int, int, int]:
+    """The distance that shrinks: the comparison with 0 that goes on, least and greatest at first, and the step."""
+    low, high, step = count.distance_low, count.distance_high, count.step
+    match count.relation:
+        case "!=":
+            return "!=", low // step, high // step, 1
+        case "<":
+            return ">", low, high, step
+        case "<=":
+            return ">=", low, high, step
+        case "==":
+            return ">", 1, 1, 1
+    return ">", 0, high.bit_length(), step  # a shift: the number of bits that are left
+
+
+# --------------------------------------------------------------------------------------------------------------- totals
+
+
+def _proved_total(values: Values, shape: LoopShape, shapes: Sequence[LoopShape], total: int) -> Limit:
+    """The sum over the iterations of the enclosing loop, for each entry of that."""
+    parent = next(each for each in shapes if shape.parent is not None and each.loop.header == shape.parent.header)
+    return Limit(
+        name=f"total:{point_name(_header(values, shape))}",
+        points=((shape.loop.header, 1),),
+        edges=tuple((edge, -total) for edge in _entries(parent)),
+    )
+
+
+def _fact_totals(
+    values: Values, shapes: Sequence[LoopShape], facts: Sequence[BoundFact]
+) -> list[tuple[Limit, FlowClaim]]:
+    """Totals of facts. Copies of a loop share its total, but for loops in each other that it has become."""
+    by_address = _by_address(values, shapes)
+    grouped: dict[tuple[str, int, tuple[int, ...], int], list[BoundFact]] = {}
+    for fact in facts:
+        if fact.total is not None:
+            copies = {each.header_address for each in facts if each.where == fact.where}
+            alone = any(_around(values, shapes, shape) & copies for shape in by_address.get(fact.header_address, ()))
+            key = fact.where, fact.total, fact.within, fact.header_address if alone else 0
+            grouped.setdefault(key, []).append(fact)
+    found = []
+    for number, ((where, total, within, _), group) in enumerate(grouped.items()):
+        own = [(fact, shape) for fact in group for shape in by_address.get(fact.header_address, ())]
+        outer = [shape for address in within for shape in by_address.get(address, ())]
+        edges = [(edge, -fact.total_for_each_entry) for fact, shape in own for edge in _entries(shape)]
+        edges += [(edge, -total) for shape in outer for edge in _entries(shape)]
+        constant = 0 if within else total
+        limit = Limit(
+            f"fact:{number}",
+            tuple((shape.loop.header, 1) for _, shape in own),
+            tuple(e for e in edges if e[1]),
+            constant,
+        )
+        entries = {_name(fact.header_address): -fact.total_for_each_entry for fact, _ in own}
+        entries |= {_name(address): -total for address in within}
+        statement = (
+            f"the body of the loop at {where} runs at most {group[0].total_expression} times in all: {group[0].because}"
+        )
+        blocks = tuple((address, 1) for address in sorted({fact.header_address for fact, _ in own}))
+        claim = FlowClaim(where, statement, blocks, tuple((n, w) for n, w in entries.items() if w), constant)
+        found.append((limit, claim))
+    return found
+
+
+def _around(values: Values, shapes: Sequence[LoopShape], shape: LoopShape) -> set[int]:
+    """Header addresses of all loops around ``shape``."""
+    return {
+        _header(values, other).block.address
+        for other in shapes
+        if other.loop.header != shape.loop.header and shape.loop.header in other.loop.nodes
+    }
+
+
+def _entries(shape: LoopShape) -> tuple[Edge | None, ...]:
+    """The edges by which the loop is entered; ``None`` is the call of the analysed function."""
+    return (*shape.entry_edges, None) if shape.loop.header == 0 else shape.entry_edges
+
+
+# ------------------------------------------------------------------------------------------------------ binary's loops
+
+
+def _header(values: Values, shape: LoopShape) -> Point:
+    return values.graph.points[shape.loop.header]
+
+
+def _name(address: int) -> str:
+    """What a watched loop is called."""
+    return f"{address:#010x}"
+
+
+def _by_address(values: Values, shapes: Iterable[LoopShape]) -> dict[int, list[LoopShape]]:
+    grouped: dict[int, list[LoopShape]] = {}
+    for shape in shapes:
+        grouped.setdefault(_header(values, shape).block.address, []).append(shape)
+    return grouped
+
+
+def _own_points(values: Values, shape: LoopShape) -> list[Point]:
+    """The points of the loop in its own function, callees not."""
+    context = _header(values, shape).context
+    points = (values.graph.points[node] for node in sorted(shape.loop.nodes))
+    return [point for point in points if point.context == context]
+
+
+def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape]) -> LoopSite:
+    points = values.graph.points
+    header = _header(values, shapes[0])
+    latches = {points[edge.source].block.last_address for shape in shapes for edge in shape.back_edges}
+    own: set[int] = set()
+    for shape in shapes:
+        inner = {node for part in shape.loop.parts if not isinstance(part, int) for node in part.nodes}
+        for point in _own_points(values, shape):
+            if point.index not in inner:
+                own.update(instruction.address for instruction in point.block.instructions)
+    outers = {_outer(values, shape) for shape in shapes}
+    function = image.function_at(address) or header.function
+    return LoopSite(
+        function=function.name,
+        header_address=address,
+        offset=address - function.address,
+        latch_lines=tuple(line for at in sorted(latches) if (line := image.lines.find(at))),
+        own_lines=tuple(line for at in sorted(own) if (line := image.lines.find(at))),
+        outer=outers.pop() if len(outers) == 1 else None,
+    )
+
+
+def _outer(values: Values, shape: LoopShape) -> int | None:
+    """Header address of the next loop around it in the same function."""
+    if shape.parent is None:
+        return None
+    header = values.graph.points[shape.parent.header]
+    return header.block.address if header.context == _header(values, shape).context else None
+
+
+def _claims(values: Values, chosen: Sequence[tuple[LoopShape, _Choice]]) -> tuple[LoopClaim, ...]:
+    """Each loop of the binary with the greatest bound that it has in any context."""
+    grouped: dict[int, list[tuple[LoopShape, _Choice]]] = {}
+    for shape, choice in chosen:
+        grouped.setdefault(_header(values, shape).block.address, []).append((shape, choice))
+    claims = []
+    for address, group in grouped.items():
+        most = max((choice for _, choice in group), key=lambda choice: choice.max_header)
+        blocks = {point.block.address: point.block for shape, _ in group for point in _own_points(values, shape)}
+        body = {MemoryRange(block.address, block.end_address - block.address) for block in blocks.values()}
+        entries: set[int] = set()
+        for shape, _ in group:
+            entries |= _entry_addresses(values, shape, blocks)
+        if _header(values, group[0][0]).function.address == address:
+            entries.clear()
+        loop = WatchedLoop(
+            _name(address), address, tuple(sorted(entries)), tuple(sorted(body, key=lambda part: part.base_address))
+        )
+        claims.append(LoopClaim(loop, most.max_header, most.origin, most.where))
+    return tuple(claims)
+
+
+def _entry_addresses(values: Values, shape: LoopShape, body: Collection[int]) -> set[int]:
+    """Where the loop is entered from: the last instructions of the blocks before; before a return, of the call.
+
+    A block before may be a copy of one of ``body``, the addresses of the loop's blocks: then the blocks before that.
+    """
+    points, header = values.graph.points, _header(values, shape)
+    found: set[int] = set()
+    todo, seen = list(shape.entry_edges), set(shape.entry_edges)
+    while todo:
+        edge = todo.pop()
+        source = points[edge.source]
+        if source.context == header.context and source.block.address in body:
+            before = [other for other in values.edges if other.target == edge.source and other not in seen]
+            seen.update(before)
+            todo += before
+        elif source.context == header.context:
+            found.add(source.block.last_address)
+        else:
+            found |= {
+                point.block.last_address
+                for point in points
+                if point.context == header.context
+                and point.block.calls
+                and point.block.falls_to == points[edge.target].block.address
+                and point.index not in shape.loop.nodes
+            }
+    return found

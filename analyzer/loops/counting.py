@@ -1,0 +1,478 @@
+"""Loop bounds from values: how often a counting loop repeats, also where the inner count depends on the outer counter.
+
+A condition that each iteration must meet to go on, between counters (`loop_counters`) and values that the loop does not
+change, ends the loop.
+
+*Soundness:* the formulas hold modulo 2**n; where an order comparison could be passed by wrapping around, there is no
+bound. A condition counts only at a block that every iteration passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.graph.loop_forest import Loop, dominators
+from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.loops.conditions import relations, repetitions
+from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
+from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
+from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.analysis import EdgeValues, Values, brought_back
+from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.state import Base, Location, State, defined_at
+from wcet_probe.analyzer.values.terms import Linear, Term, combined
+
+_FOREVER = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Why a loop ends: the condition to go on is ``first relation second``; in iteration t their distance has shrunk.
+
+    Attributes:
+        relation: ``!=``, ``<``, ``<=``, ``==``, or ``>> != 0`` for a value that loses bits until it is 0.
+        step: by how much an iteration changes the distance (of ``>>``: by how many bits it shifts).
+        distance_low, distance_high: least and greatest distance in the first iteration, unsigned.
+        max_header: most executions of the header for each entry.
+        total: most executions of the header for each entry of the enclosing loop, or None.
+        counter: what counts, for people.
+        distance: the distance at entry, or the counter, as coefficients of terms, and a constant.
+        lasts: for how many executions of the header the condition, once broken, is known to stay so.
+    """
+
+    relation: str
+    step: int
+    distance_low: int
+    distance_high: int
+    max_header: int
+    total: int | None
+    counter: str
+    distance: tuple[tuple[tuple[Term, int], ...], int] = ((), 0)
+    lasts: int = 0
+
+
+def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, Count]:
+    """The proved counts of ``shapes``, by header, for those that have one.
+
+    *Soundness:* as said of the module; outer loops are counted first, for their counts enter the sums of inner ones.
+    """
+    counts: dict[int, Count] = {}
+    counters: dict[int, Mapping[Term, Step]] = {}
+    ranges: dict[Term, StridedInterval] = {}
+    revived = brought_back(values)
+    for shape in shapes:
+        counters[shape.loop.header] = counters_of(values, shape)
+        loop = _Counter(values, shape, counters, counts, ranges, revived)
+        found = loop.best()
+        if found is not None:
+            counts[shape.loop.header] = found
+            ranges |= loop.ranges(found)
+    return counts
+
+
+class _Counter:
+    """Looks for the bounds of one loop."""
+
+    def __init__(
+        self,
+        values: Values,
+        shape: LoopShape,
+        counters: Mapping[int, Mapping[Term, Step]],
+        counts: Mapping[int, Count],
+        known: Mapping[Term, StridedInterval],
+        revived: Mapping[Edge, frozenset[Term]],
+    ) -> None:
+        self._known = known
+        self._revived = revived
+        self._values, self._shape, self._terms = values, shape, values.terms
+        self._counters = counters
+        self._own = counters[shape.loop.header]
+        self._counts = counts
+
+    def best(self) -> Count | None:
+        """The least bound of all blocks that every iteration passes."""
+        found: list[Count] = self._within_ranges()
+        for node in self._always_passed():
+            going_on = [v for e, v in self._values.edges.items() if e.source == node and self._goes_on(e)]
+            if going_on and all(map(self._only_at_first, going_on)):
+                found.append(Count("==", 1, 0, 0, 2, None, ""))
+            found += self._of_one_of(going_on)
+        found += self._of_one_of([self._values.edges[edge] for edge in self._shape.back_edges])
+        best = min(found, key=_rank, default=None)
+        totals = [count.total for count in found if count.total is not None]
+        return replace(best, total=min(totals)) if best is not None and totals else best
+
+    def _of_one_of(self, edges: Sequence[EdgeValues]) -> list[Count]:
+        """Bounds where each iteration takes one of ``edges``: of a condition that all have, or of several that end.
+
+        *Soundness:* where the conditions differ, one that is broken must stay so while another lets the loop go on.
+        """
+        each = [list(self._of_edge(edge)) for edge in edges]
+        if not each or not all(each):
+            return []
+        found = [count for count in each[0] if all(count in others for others in each)]
+        ending = [[count for count in counts if count.lasts] for counts in each]
+        if all(ending):
+            most = [min(counts, key=_rank) for counts in ending]
+            last = max(most, key=_rank)
+            if all(count.lasts >= last.max_header for count in most):
+                found.append(last)
+        return found
+
+    def _within_ranges(self) -> list[Count]:
+        """Bounds from what the counters can be where the loop is repeated: a counter leaves that range in the end.
+
+        *Soundness:* measured from the range's end that it moves away from, the counter is at most ``span`` where the
+        loop is repeated, and changes by ``step`` each time. The first value beyond either end is outside of the range,
+        for the rest of the numbers is at least ``step`` wide; so it cannot be jumped over.
+        """
+        found: list[Count] = []
+        for leaf, step in self._own.items():
+            start = None if step.shifts else self._initial(step.location)
+            states = [self._values.edges[edge].state for edge in self._shape.back_edges]
+            if start is None or any(state.base(leaf) is not Base.NUMBER for state in states):
+                continue
+            allowed = strided.bottom(start.bits)
+            for state in states:
+                allowed = strided.join(allowed, state.value(leaf))
+            span, amount = allowed.stride * allowed.steps, abs(step.amount)
+            if allowed.is_bottom or span + amount >= 1 << start.bits:
+                continue
+            low, high = strided.apply(
+                "INT_SUB", (start, strided.constant(start.bits, allowed.low)), start.bits
+            ).unsigned_range()
+            left = min(span, high) if step.amount < 0 else max(0, span - low)
+            first = self._at_entry(Linear({leaf: 1}, 0, start.bits)) or Linear({}, 0, start.bits)
+            form = tuple(first.coefficients.items()), first.constant
+            found.append(Count("<=", amount, 0, left, left // amount + 2, None, self._name(step.location), form))
+        return found
+
+    def _only_at_first(self, edge: EdgeValues) -> bool:
+        """Whether only the first iteration can take an edge of its body.
+
+        *Soundness:* from the second iteration on, a leaf of the header is what a back edge brought. The edge's state
+        and conditions speak of the leaves of the iteration that takes it.
+        """
+        informed = edge.state.copy()
+        for leaf, later in self._later().items():
+            value = strided.meet(informed.value(leaf), later)
+            if value.is_bottom:
+                return True
+            informed.learn(leaf, value)
+        return not all(informed.assume(condition, holds) for condition, holds in edge.conditions)
+
+    def _later(self) -> dict[Term, StridedInterval]:
+        """What leaves of the header can be from the second iteration on, as far as back edges say it."""
+        found: dict[Term, StridedInterval] = {}
+        loop = self._shape.loop
+        state = self._values.states[loop.header]
+        lost = frozenset[Term]().union(
+            *(
+                self._revived[e]
+                for e in self._values.edges
+                if e.source in loop.nodes and e.target in loop.nodes - {loop.header}
+            )
+        )
+        for location, leaf in state.locations.items():
+            node = self._terms[leaf]
+            if (
+                leaf in lost
+                or node.opcode != "leaf"
+                or node.arguments[:2] != ("phi", (self._shape.loop.header,))
+                or leaf in found
+            ):
+                continue
+            value = strided.bottom(node.bits)
+            for edge in self._shape.back_edges:
+                after = self._values.edges[edge].state
+                term = after.read(location)
+                if term is None or after.base(term) is not Base.NUMBER or state.base(leaf) is not Base.NUMBER:
+                    break
+                value = strided.join(value, after.value(term))
+            else:
+                found[leaf] = value
+        return found
+
+    def _name(self, location: Location) -> str:
+        names = [name for name, place in self._values.registers.items() if place == location]
+        return names[-1] if names else f"{location.space}{location.offset:+#x}"
+
+    def ranges(self, count: Count) -> dict[Term, StridedInterval]:
+        """What the counters can be while the loop runs as often as it may."""
+        found: dict[Term, StridedInterval] = {}
+        for leaf, step in self._own.items():
+            start = None if step.shifts else self._initial(step.location)
+            moved = step.amount * (count.max_header - 1)
+            bits = self._terms[leaf].bits
+            if start is not None and abs(moved) < 1 << bits - 1:
+                reach = strided.between(bits, min(0, moved), max(0, moved), abs(step.amount))
+                found[leaf] = strided.apply("INT_ADD", (start, reach), bits)
+        return found
+
+    def _goes_on(self, edge: Edge) -> bool:
+        return edge.target in self._shape.loop.nodes
+
+    def _always_passed(self) -> list[int]:
+        """Blocks of this loop, not of inner ones, that lie on every way from the header back to it."""
+        loop = self._shape.loop
+        successors: dict[int, list[int]] = {node: [] for node in loop.nodes}
+        for edge in self._values.edges:
+            if edge.source in loop.nodes and edge.target in loop.nodes and edge.target != loop.header:
+                successors[edge.source].append(edge.target)
+        above = dominators(successors, loop.header)
+        inner = {node for part in loop.parts if isinstance(part, Loop) for node in part.nodes}
+        common: set[int] | None = None
+        for edge in self._shape.back_edges:
+            chain, node = set(), edge.source
+            while True:
+                chain.add(node)
+                if node == loop.header:
+                    break
+                node = above[node]
+            common = chain if common is None else common & chain
+        return sorted((common or set()) - inner)
+
+    def _of_edge(self, edge: EdgeValues) -> Iterator[Count]:
+        """The bounds that follow from each condition of an edge that goes on."""
+        for condition, holds in edge.conditions:
+            for relation, order_signed, first, second in relations(self._terms, condition, holds=holds):
+                count = self._of_relation(relation, order_signed, first, second)
+                if count is not None:
+                    yield count
+
+    def _of_relation(self, relation: str, order_signed: bool, first: Term, second: Term) -> Count | None:  # noqa: FBT001
+        shifted = self._shifted(relation, order_signed, first, second)
+        if shifted is not None:
+            return shifted
+        one, other = (self._rate(self._terms.linear(side)) for side in (first, second))
+        if one is None or other is None or one == other:
+            return None
+        distance = self._at_entry(self._terms.difference(second, first))
+        if distance is None:
+            return None
+        bits = self._terms[first].bits
+        if relation == "==":
+            form = tuple(distance.coefficients.items()), distance.constant
+            return Count("==", one - other, 0, 0, 2, None, "", form)
+        turned = signed(bits, other - one & (1 << bits) - 1)
+        if relation == "!=":
+            return self._until_equal(distance, turned, bits)
+        step = one - other
+        if step > 0 and not (one and other):
+            fits = self._cannot_wrap(relation, order_signed, first, second, step, bits, rising=other == 0)
+            lasts = self._lasts(order_signed, first, second, step, bits, rising=other == 0) if fits else 0
+            count = self._make(relation, step, distance, bits, lasts) if fits else None
+            if count is not None:
+                return count
+        # What is less is not equal: where an end that may wrap around is met exactly, the loop ends there.
+        return self._until_equal(distance, turned, bits) if relation == "<" else None
+
+    def _rate(self, form: Linear) -> int | None:
+        """By how much an iteration changes a linear combination; None where that is not constant."""
+        rate = 0
+        for term, coefficient in form.coefficients.items():
+            if term in self._own and not self._own[term].shifts:
+                rate += signed(form.bits, coefficient) * self._own[term].amount
+            elif not self._invariant(term):
+                return None
+        return signed(form.bits, rate & (1 << form.bits) - 1)
+
+    def _invariant(self, term: Term) -> bool:
+        """Whether the loop does not define any leaf of ``term``."""
+        return not any(self._defined_inside(leaf) for leaf in self._terms.leaves(term))
+
+    def _defined_inside(self, leaf: Term) -> bool:
+        place = defined_at(self._terms[leaf].arguments)
+        return place is None or place in self._shape.loop.nodes
+
+    def _at_entry(self, form: Linear) -> Linear | None:
+        """``form`` with the counters replaced by what they are when the loop is entered, where all entries agree."""
+        results = set()
+        for edge in self._shape.entry_edges:
+            state = self._values.edges[edge].state
+            total = Linear({}, form.constant, form.bits)
+            for term, coefficient in form.coefficients.items():
+                initial = state.read(self._own[term].location) if term in self._own else term
+                if initial is None:
+                    return None
+                total = combined(total, self._terms.linear(initial), coefficient)
+            results.add((tuple(total.coefficients.items()), total.constant))
+        if len(results) == 1:
+            ((coefficients, constant),) = results
+            return Linear(dict(coefficients), constant, form.bits)
+        return None
+
+    def _range(self, form: Linear) -> StridedInterval | None:
+        """The numbers that ``form`` may be when the loop is entered."""
+        result: StridedInterval | None = None
+        for edge in self._shape.entry_edges:
+            state = self._values.edges[edge].state
+            part = self._linear_value(state, form)
+            result = part if result is None else strided.join(result, part)
+        return result
+
+    def _linear_value(self, state: State, form: Linear) -> StridedInterval:
+        """The numbers that ``form`` may be in ``state``, the counters of enclosing loops in their ranges."""
+        informed = state.copy()
+        for leaf in {leaf for term in form.coefficients for leaf in self._terms.leaves(term)} & self._known.keys():
+            informed.learn(leaf, self._known[leaf])
+        return informed.linear_value(form.coefficients.items(), form.constant, form.bits)
+
+    def _until_equal(self, distance: Linear, rate: int, bits: int) -> Count | None:
+        """While first != second: the distance is met exactly, or the loop goes round."""
+        # In iteration t, second - first is distance + rate * t; it is 0 in the end.
+        gap = distance if rate < 0 else combined(Linear({}, 0, bits), distance, -1)
+        step = abs(rate)
+        met = self._range(gap)
+        if met is None or step == 0:
+            return None
+        if step > 1 and any(number % step for number in (met.low, met.stride if met.steps else 0)):
+            return None
+        if step & (step - 1) and not _unwrapped(met):
+            return None
+        low, high = met.unsigned_range()
+        if high == (1 << bits) - 1:
+            return None
+        return self._count("!=", step, low, high, high // step + 1, gap, 0)
+
+    def _make(self, relation: str, step: int, distance: Linear, bits: int, lasts: int) -> Count | None:
+        met = self._range(distance)
+        if met is None:
+            return None
+        low, high = met.unsigned_range()
+        if high == (1 << bits) - 1:
+            return None
+        header = repetitions(relation, step, high) + 1
+        return self._count(relation, step, low, high, header, distance, lasts)
+
+    def _count(self, relation: str, step: int, low: int, high: int, header: int, distance: Linear, lasts: int) -> Count:
+        total = self._total(relation, step, distance, header)
+        counters = ", ".join(sorted(self._name(self._own[t].location) for t in self._own))
+        form = tuple(distance.coefficients.items()), distance.constant
+        return Count(relation, step, low, high, header, total, counters, form, lasts)
+
+    def _cannot_wrap(
+        self,
+        relation: str,
+        order_signed: bool,  # noqa: FBT001
+        first: Term,
+        second: Term,
+        step: int,
+        bits: int,
+        *,
+        rising: bool,
+    ) -> bool:
+        """Whether the moving side cannot jump over the end of the number range while the loop goes on."""
+        lowest, highest = _limits(order_signed, bits)
+        fixed = self._side_at_entry(second if rising else first, order_signed)
+        if fixed is None:
+            return False
+        low, high = fixed
+        slack = 0 if relation == "<=" else 1
+        return high - slack + step <= highest if rising else low + slack - step >= lowest
+
+    def _lasts(self, order_signed: bool, first: Term, second: Term, step: int, bits: int, *, rising: bool) -> int:  # noqa: FBT001
+        """For how many executions of the header the moving side does not wrap around, whatever lets the loop go on."""
+        lowest, highest = _limits(order_signed, bits)
+        moving = self._side_at_entry(first if rising else second, order_signed)
+        if moving is None:
+            return 0
+        low, high = moving
+        return (highest - high if rising else low - lowest) // step + 1
+
+    def _side_at_entry(self, term: Term, order_signed: bool) -> tuple[int, int] | None:  # noqa: FBT001
+        """The hull of what a side of a comparison is in the first iteration."""
+        form = self._at_entry(self._terms.linear(term))
+        value = self._range(form) if form is not None else None
+        if value is None:
+            return None
+        return value.signed_range() if order_signed else value.unsigned_range()
+
+    def _shifted(self, relation: str, order_signed: bool, first: Term, second: Term) -> Count | None:  # noqa: FBT001
+        """While a value that is shifted right each time is not 0."""
+        for one, other in ((first, second), (second, first)):
+            leaf = next((leaf for leaf, step in self._own.items() if one in (leaf, step.after)), None)
+            own = self._own[leaf] if leaf is not None else None
+            least = self._terms.value(other)
+            positive = relation == "!=" and least == 0
+            if relation == "<" and one == second:
+                positive = not order_signed or (least is not None and signed(self._terms[other].bits, least) >= 0)
+            if own is not None and own.grows:
+                count = self._doubled(relation, first, second, own) if one == first and not order_signed else None
+                if count is not None:
+                    return count
+                continue
+            if own is None or not own.shifts or not positive:
+                continue
+            initial = self._initial(own.location)
+            if initial is None:
+                continue
+            high = initial.unsigned_range()[1] >> (own.amount if one == own.after else 0)
+            header = -(-high.bit_length() // own.amount) + 1
+            return Count(">> != 0", own.amount, 0, high, header, None, self._name(own.location), lasts=_FOREVER)
+        return None
+
+    def _doubled(self, relation: str, first: Term, second: Term, own: Step) -> Count | None:
+        """While a value that is shifted left each time, and is not 0, is below a limit.
+
+        *Soundness:* below the limit no bit is lost, so in iteration t it is its first value times 2**(amount * t).
+        """
+        start = self._initial(own.location)
+        limit = self._side_at_entry(second, False) if self._invariant(second) else None
+        if relation not in {"<", "<="} or limit is None or start is None:
+            return None
+        most, numbers = limit[1] - (relation == "<"), 1 << self._terms[first].bits
+        low, high = (end << (own.amount if first == own.after else 0) for end in start.unsigned_range())
+        if not 1 <= low <= most or high >= numbers or most << own.amount >= numbers:
+            return None
+        left = most // low
+        header = -(-left.bit_length() // own.amount) + 1
+        return Count("<<", own.amount, 0, left, header, None, self._name(own.location))
+
+    def _initial(self, location: Location) -> StridedInterval | None:
+        return arriving(self._values, self._shape.entry_edges, location)
+
+    def _total(self, relation: str, step: int, distance: Linear, header: int) -> int | None:
+        """The sum over the iterations of the enclosing loop, whose counter the distance depends on."""
+        parent = self._shape.parent
+        if parent is None or parent.header not in self._counts:
+            return None
+        outer = self._counts[parent.header].max_header
+        own = {t: s for t, s in self._counters[parent.header].items() if not s.shifts and t in distance.coefficients}
+        if len(own) != 1 or outer > MOST_SUMMED:
+            return None
+        ((leaf, counter),) = own.items()
+        coefficient = signed(distance.bits, distance.coefficients[leaf])
+        rest = Linear({t: c for t, c in distance.coefficients.items() if t != leaf}, distance.constant, distance.bits)
+        entering = (e for e in self._values.edges if e.target == parent.header and e.source not in parent.nodes)
+        start = arriving(self._values, entering, counter.location)
+        rest_value = self._range(rest)
+        if start is None or rest_value is None:
+            return None
+        (rest_low, rest_high), (start_low, start_high) = rest_value.signed_range(), start.signed_range()
+        ends = (coefficient * start_low, coefficient * start_high)
+        return summed(
+            relation,
+            step,
+            range(rest_low + min(ends), rest_high + max(ends) + 1),
+            rate=coefficient * counter.amount,
+            outer=outer,
+            header=header,
+            bits=distance.bits,
+        )
+
+
+def _rank(count: Count) -> tuple[int, int]:
+    return count.max_header, count.max_header if count.total is None else count.total
+
+
+def _limits(order_signed: bool, bits: int) -> tuple[int, int]:  # noqa: FBT001
+    """Least and greatest number."""
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if order_signed else (0, (1 << bits) - 1)
+
+
+def _unwrapped(value: StridedInterval) -> bool:
+    return value.low + value.stride * value.steps < 1 << value.bits

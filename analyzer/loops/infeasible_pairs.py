@@ -1,0 +1,96 @@
+"""Infeasible path combinations: pairs of edges that no execution takes both of, because their conditions contradict.
+
+*Soundness:* where an edge is taken, its conditions hold for the values that their leaves then have. Both edges lie in
+the body of one loop, or of none, and in no inner loop; so each is taken at most once between two passes of the header.
+No leaf of the first edge's conditions is defined anew behind it in the same pass, nor lost and brought back by a choice
+(`state.spoken`). If the state on the second edge has no room for these conditions, no pass takes both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.graph.loop_forest import Loop, reachable
+from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.values.analysis import Values, brought_back
+from wcet_probe.analyzer.values.state import ENTRY, State, defined_at
+from wcet_probe.analyzer.values.terms import Term, Terms
+
+_MOST_PAIRS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """At most one of two edges is taken in a pass of the loop with ``header``, or in the call where it is None."""
+
+    first: Edge
+    second: Edge
+    header: int | None
+
+
+def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
+    """All pairs of edges whose conditions contradict each other, as far as the values tell.
+
+    *Soundness:* as said of the module. Not finding a pair costs precision only.
+    """
+    found: list[Conflict] = []
+    left = _MOST_PAIRS
+    revived = brought_back(values)
+    leaving = Counter(edge.source for edge in values.edges if edge.target == EXIT)
+    # The flow problem has one edge out of the function for each point.
+    ambiguous = {edge for edge in values.edges if edge.target == EXIT and leaving[edge.source] > 1}
+    for header, nodes, body in _parts(values):
+        successors: dict[int, list[int]] = {node: [] for node in body}
+        for edge in values.edges:
+            if edge.source in body and edge.target in body and edge.target != header:
+                successors[edge.source].append(edge.target)
+        deciding = [v for e, v in values.edges.items() if e.source in nodes and v.conditions and e not in ambiguous]
+        for first in deciding:
+            if first.edge.target not in body or first.edge.target == header:
+                continue
+            behind = reachable(successors, first.edge.target)
+            lost = frozenset[Term]().union(
+                *(revived[e] for e in values.edges if e.source in behind and e.target in behind)
+            )
+            lost |= revived[first.edge]
+            conditions = [pair for pair in first.conditions if _lasts(values.terms, pair[0], behind, lost)]
+            for second in deciding:
+                if conditions and second.edge.source in behind and left:
+                    left -= 1
+                    if _contradict(values.terms, conditions, second.state):
+                        found.append(Conflict(first.edge, second.edge, header))
+    return tuple(found)
+
+
+def _lasts(terms: Terms, condition: Term, behind: frozenset[int], lost: frozenset[Term]) -> bool:
+    """Whether no leaf of ``condition`` is defined anew at the points ``behind``, or among ``lost``."""
+    if not lost.isdisjoint(leaf for leaf in terms.leaves(condition) if defined_at(terms[leaf].arguments) != ENTRY):
+        return False
+    places = {defined_at(terms[leaf].arguments) for leaf in terms.leaves(condition)}
+    return None not in places and places.isdisjoint(behind)
+
+
+def _parts(values: Values) -> Iterator[tuple[int | None, frozenset[int], frozenset[int]]]:
+    """Header, points and body of each loop, and of the whole: the points are those of the body in no inner loop."""
+
+    def own(parts: tuple[int | Loop, ...]) -> frozenset[int]:
+        return frozenset(part for part in parts if isinstance(part, int) and part in values.states)
+
+    yield None, own(values.forest), frozenset(values.states)
+    todo = [part for part in values.forest if isinstance(part, Loop)]
+    while todo:
+        loop = todo.pop()
+        yield loop.header, own(loop.parts), loop.nodes & values.states.keys()
+        todo.extend(part for part in loop.parts if isinstance(part, Loop))
+
+
+def _contradict(terms: Terms, conditions: Sequence[tuple[Term, bool]], state: State) -> bool:
+    """Whether ``state`` has no room for the conditions."""
+    spoken = {leaf for term in state.known for leaf in terms.leaves(term)}
+    speaking = [(term, holds) for term, holds in conditions if not terms.leaves(term).isdisjoint(spoken)]
+    if not speaking:
+        return False
+    informed = state.copy()
+    return not all(informed.assume(condition, holds) for condition, holds in speaking)

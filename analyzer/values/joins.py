@@ -1,0 +1,217 @@
+"""Where paths meet: the least abstract state that covers several, widening, and the order of states.
+
+*Soundness:* see `join`; a widened state covers what it was made of; `covers` answers yes only where it is so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.values.state import ENTRY, RELATIONS, TRUTHS, Base, State, defined_at
+from wcet_probe.analyzer.values.terms import LeafName, Term, Terms
+
+
+def join(states: Sequence[State], place: LeafName, former: State | None = None, *, gated: bool = False) -> State:
+    """The least state of this form that holds wherever one of ``states`` does.
+
+    Args:
+        states: at least one.
+        place: names where the paths meet; the leaves that are made here carry it.
+        former: the result of an earlier join here: what was a leaf of this place stays one.
+        gated: whether two states that know the opposite of one condition make choices of it, and no leaves.
+
+    *Soundness:* a location keeps its term only where all states agree on it; else it becomes a leaf of this place,
+    whose value covers the values of all. Locations that share a leaf held equal values in each of the states. A choice
+    is its first part in all that the state with the condition stands for, and its second part in the rest.
+    """
+    if len(states) == 1 and former is None:
+        return states[0].copy()
+    terms = states[0].terms
+    merged = State(terms, big_endian=states[0].big_endian)
+    gate = _gate(states, place) if gated and former is None else None
+    classes: dict[tuple[Term | None, tuple[Term, ...]], Term] = {}
+    every = sorted(set().union(*(state.locations for state in states)))
+    for location in every:
+        held = [state.read(location) for state in states]
+        if None in held:
+            if location.space == "register":
+                # Left out, it would be read as its value at entry.
+                merged.locations[location] = terms.leaf(("phi", place, location), 8 * location.size_bytes)
+                merged.bases[merged.locations[location]] = Base.ANY
+            continue
+        parts: tuple[Term, ...] = tuple(held)  # type: ignore[arg-type]
+        before = former.locations.get(location) if former else None
+        own = before if before is not None and _is_of(terms, before, place) else None
+        if own is None and len(set(parts)) == 1 and not _speaks_of(terms, parts[:1], place):
+            merged.locations[location] = parts[0]
+            continue
+        leaf = classes.get((own, parts))
+        if leaf is None and gate is not None and not _speaks_of(terms, parts, place):
+            leaf = terms.choice(gate, *parts)
+            if leaf is not None:
+                classes[own, parts] = leaf
+                _choice_value(merged, leaf, states, parts)
+        if leaf is None:
+            leaf = terms.leaf(("phi", place, location), 8 * location.size_bytes)
+            classes[own, parts] = leaf
+            _join_values(merged, leaf, states, parts)
+        merged.locations[location] = leaf
+    _keep_common(merged, states, place, gate)
+    return merged
+
+
+def _gate(states: Sequence[State], place: LeafName) -> Term | None:
+    """A condition that holds in the first of two states and not in the second, and speaks of no leaf of ``place``."""
+    if len(states) != 2:
+        return None
+    one, other = states
+    terms = one.terms
+    candidates = [
+        term
+        for term, value in one.known.items()
+        if terms[term].opcode in TRUTHS
+        and value.is_constant
+        and value.value == 1
+        and term in other.known
+        and other.known[term].is_constant
+        and other.known[term].value == 0
+        and not _speaks_of(terms, (term,), place)
+    ]
+    return min(candidates, key=lambda term: (terms[term].opcode not in RELATIONS, term), default=None)
+
+
+def _is_of(terms: Terms, term: Term, place: LeafName) -> bool:
+    node = terms[term]
+    return node.opcode == "leaf" and node.arguments[0] == "phi" and node.arguments[1] == place
+
+
+def _speaks_of(terms: Terms, parts: Iterable[Term], place: LeafName) -> bool:
+    """Whether a leaf of ``place`` is in ``parts``: an older value there than the one that is made at ``place``."""
+    return any(_is_of(terms, leaf, place) for part in parts for leaf in terms.leaves(part))
+
+
+def _join_values(merged: State, leaf: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
+    bases = {state.base(part) for state, part in zip(states, parts, strict=True)}
+    base = bases.pop() if len(bases) == 1 else Base.ANY
+    if base is not Base.NUMBER:
+        merged.bases[leaf] = base
+    if base is Base.ANY:
+        return
+    value = strided.bottom(merged.terms[leaf].bits)
+    for state, part in zip(states, parts, strict=True):
+        value = strided.join(value, state.value(part))
+    if not value.is_top:
+        merged.known[leaf] = value
+
+
+def _choice_value(merged: State, chosen: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
+    """What each state knows of its part, which may follow from the condition in a way that values do not tell later."""
+    if merged.terms[chosen].opcode == "CHOICE" and all(
+        state.base(part) is Base.NUMBER for state, part in zip(states, parts, strict=True)
+    ):
+        value = strided.bottom(merged.terms[chosen].bits)
+        for state, part in zip(states, parts, strict=True):
+            value = strided.join(value, state.value(part))
+        if not value.is_top:
+            merged.known[chosen] = value
+
+
+def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: Term | None) -> None:
+    """What all states know of terms that are still spoken of; ``gate`` is the condition of the choices, if any.
+
+    Only where blocks meet a leaf may be given another value: `spoken` lets others see it.
+    """
+    terms = merged.terms
+    live: set[Term] = set()
+    for term in merged.locations.values():
+        live |= terms.leaves(term)
+    live = {leaf for leaf in live if not _is_of(terms, leaf, place)}
+    if gate is not None and len(place) == 1:
+        free = {leaf for leaf in live - terms.leaves(gate) if defined_at(terms[leaf].arguments) != ENTRY}
+        states = [_completed(state, states, free) for state in states]
+    for leaf in live:
+        bases = {state.bases.get(leaf, Base.NUMBER) for state in states}
+        base = bases.pop() if len(bases) == 1 else Base.ANY
+        if base is not Base.NUMBER:
+            merged.bases[leaf] = base
+    first, *others = sorted(states, key=lambda state: len(state.known))
+    for term in first.known:
+        if term in merged.known or not terms.leaves(term) <= live or merged.base(term) is Base.ANY:
+            continue
+        if not all(term in other.known or term in live or _sure(other, term) for other in others):
+            continue
+        value = first.known[term]
+        for other in others:
+            value = strided.join(value, other.value(term))
+        if not value.is_top:
+            merged.known[term] = value
+
+
+def _completed(state: State, states: Sequence[State], live: set[Term]) -> State:
+    """``state`` with what the other one knows of the leaves among ``live`` that it does not speak of.
+
+    *Soundness:* such a leaf came in through a choice; where ``state`` holds, the choice is the other part, so the leaf
+    can be given any value that the other one allows. Not among ``live`` are the leaves of the choice's condition, and
+    values at entry, which registers that are not in the state hold.
+    """
+    silent = live - spoken(state)
+    if not silent:
+        return state
+    other = states[0] if states[1] is state else states[1]
+    result = state.copy()
+    for term in [term for term in result.known if not result.terms.leaves(term).isdisjoint(silent)]:
+        del result.known[term]
+    for leaf in silent:
+        result.bases.pop(leaf, None)
+        if leaf in other.bases:
+            result.bases[leaf] = other.bases[leaf]
+        if leaf in other.known:
+            result.known[leaf] = other.known[leaf]
+    result.forget_values()
+    return result
+
+
+def spoken(state: State) -> set[Term]:
+    """The leaves that locations of ``state`` are made of.
+
+    *Soundness:* along an execution, a leaf has one value from its definition on to the next as long as it is spoken of
+    on each edge; behind an edge that is silent about it, it may be another where a choice brings it back.
+    """
+    found: set[Term] = set()
+    for term in state.locations.values():
+        found |= state.terms.leaves(term)
+    return found
+
+
+def _sure(state: State, term: Term) -> bool:
+    """Whether a condition is decided by what the state knows besides."""
+    return state.terms[term].opcode in TRUTHS and state.value(term).is_constant
+
+
+def widened(old: State, new: State, thresholds: Sequence[int]) -> State:
+    """``new``, which covers ``old``, with values that still grow taken to the next threshold."""
+    result = new.copy()
+    for term in list(new.known):
+        before = old.known.get(term)
+        value = strided.top(new.terms[term].bits) if before is None else before
+        if before is not None or term in old.locations.values():
+            grown = strided.widen(value, strided.join(value, new.known[term]), thresholds)
+            if grown.is_top:
+                del result.known[term]
+            else:
+                result.known[term] = grown
+    result.forget_values()
+    return result
+
+
+def covers(old: State, new: State) -> bool:
+    """Whether everything that ``new`` stands for is in ``old``, as far as it can be told term by term."""
+    missing = new.locations.keys() - old.locations.keys()
+    if old.locations.keys() - new.locations.keys() or any(location.space == "register" for location in missing):
+        return False
+    if any(new.locations[location] != term for location, term in old.locations.items()):
+        return False
+    if old.bases != new.bases:
+        return False
+    return all(strided.leq(new.value(term), value) for term, value in old.known.items())

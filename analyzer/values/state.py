@@ -1,0 +1,504 @@
+"""An abstract state: what each register, stack slot and static word holds, as terms, and what is known of the terms.
+
+A state stands for all concrete states for which some assignment of numbers to the leaves agrees with every location's
+term and lies within every known value. A leaf is the value of its definition's latest execution; when it is defined
+anew, what still speaks of the older one is renamed.
+
+*Soundness:* pointers are numbers, offsets from the stack pointer at entry (``Base.STACK``), or may be either
+(``Base.ANY``). A store through a number does not hit the stack of the call: that is assumption ``stack-separation``.
+Locations that are not in the state hold anything, registers that were never written their value at entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.values.terms import LeafName, Term, Terms
+
+RELATIONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
+TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
+_REFINEMENT_DEPTH = 4
+_REGISTERS = frozenset({"register", "unique"})
+_UNKNOWN_EXTENT = 1 << 31
+STACK_ALIGNMENT_BYTES = 8
+"""Of the stack pointer where a function is called: Arm AAPCS, section 6.2.1.2; PowerPC Embedded ABI, section 3.2.2."""
+
+
+class Base(IntEnum):
+    """What a value is measured from: 0, the stack pointer at entry, or one of the two."""
+
+    NUMBER = 0
+    STACK = 1
+    ANY = 2
+
+
+class Location(NamedTuple):
+    """``size_bytes`` bytes at ``offset`` of ``space``: ``register``, ``unique``, ``stack`` or ``static``."""
+
+    space: str
+    offset: int
+    size_bytes: int
+
+    def overlaps(self, other: Location) -> bool:
+        """Whether the two share a byte."""
+        return (
+            self.space == other.space
+            and self.offset < other.offset + other.size_bytes
+            and other.offset < self.offset + self.size_bytes
+        )
+
+
+class LeafRange(NamedTuple):
+    """What a leaf is known to be from elsewhere, where it is of ``base``."""
+
+    name: LeafName
+    bits: int
+    base: Base
+    value: StridedInterval
+
+
+class LeafSteps(NamedTuple):
+    """What a leaf of ``base`` is in round t of its loop: ``start + amount * t``, without wrapping around."""
+
+    name: LeafName
+    bits: int
+    base: Base
+    start: int
+    amount: int
+
+
+class State:
+    """An abstract state over ``terms``; it changes in place, ``copy`` it first."""
+
+    __slots__ = ("_cache", "bases", "big_endian", "known", "locations", "terms")
+
+    def __init__(self, terms: Terms, *, big_endian: bool) -> None:
+        self.terms = terms
+        self.big_endian = big_endian
+        self.locations: dict[Location, Term] = {}
+        self.known: dict[Term, StridedInterval] = {}
+        self.bases: dict[Term, Base] = {}
+        self._cache: dict[Term, StridedInterval] = {}
+
+    def copy(self) -> State:
+        """An independent state with the same content."""
+        other = State(self.terms, big_endian=self.big_endian)
+        other.locations = self.locations.copy()
+        other.known = self.known.copy()
+        other.bases = self.bases.copy()
+        other._cache = self._cache.copy()
+        return other
+
+    def forget_values(self) -> None:
+        """What was evaluated is evaluated anew: ``known`` or ``bases`` have changed."""
+        self._cache.clear()
+
+    # ---------------------------------------------------------------------------------------------------- locations
+
+    def read(self, location: Location) -> Term | None:
+        """The term of ``location``; None where it is not known, which a register never is."""
+        term = self.locations.get(location)
+        if term is not None:
+            return term
+        for held, content in self.locations.items():
+            if held.overlaps(location):
+                inside = held.offset <= location.offset and (
+                    location.offset + location.size_bytes <= held.offset + held.size_bytes
+                )
+                return self._part(content, held, location) if inside and location.space in _REGISTERS else None
+        if location.space == "register":
+            return self.terms.leaf(("in", location), 8 * location.size_bytes)
+        return None
+
+    def _part(self, content: Term, held: Location, wanted: Location) -> Term | None:
+        before = wanted.offset - held.offset
+        behind = held.size_bytes - wanted.size_bytes - before
+        skipped = self.terms.constant(behind if self.big_endian else before, 32)
+        return self.terms.apply("SUBPIECE", (content, skipped), 8 * wanted.size_bytes)
+
+    def write(self, location: Location, term: Term) -> None:
+        """``location`` holds ``term``; what overlaps it is forgotten.
+
+        A register that is written in part is one whose content is not known, and no two registers in one.
+        """
+        if location in self.locations:
+            self.locations[location] = term
+            return
+        overlapping = [held for held in self.locations if held.overlaps(location)]
+        wider = next((held for held in overlapping if held.size_bytes > location.size_bytes), None)
+        if wider is not None and location.space == "register":
+            self.locations[wider] = self.define(("part", wider), 8 * wider.size_bytes, base=Base.ANY)
+            return
+        self.forget(overlapping)
+        self.locations[location] = term
+
+    def forget(self, locations: Iterable[Location]) -> None:
+        """Nothing is known of ``locations`` any more."""
+        for location in locations:
+            del self.locations[location]
+
+    def forget_range(self, space: str, low: int, high: int) -> None:
+        """A store may have changed bytes ``low`` to ``high`` of ``space``."""
+        self.forget(
+            [
+                held
+                for held in self.locations
+                if held.space == space and held.offset <= high and low < held.offset + held.size_bytes
+            ]
+        )
+
+    # ------------------------------------------------------------------------------------------------------- leaves
+
+    def define(self, name: LeafName, bits: int, value: StridedInterval | None = None, base: Base = Base.NUMBER) -> Term:
+        """The leaf ``name``, newly defined: older uses of the name are renamed."""
+        leaf = self.terms.leaf(name, bits)
+        self._retire(leaf, name)
+        if value is not None and not value.is_top:
+            self.known[leaf] = value
+        if base is not Base.NUMBER:
+            self.bases[leaf] = base
+        return leaf
+
+    def _retire(self, leaf: Term, name: LeafName) -> None:
+        leaves = self.terms.leaves
+        users: dict[Term, list[Location]] = {}
+        for location, term in self.locations.items():
+            if leaf in leaves(term):
+                users.setdefault(term, []).append(location)
+        renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
+            (term, self.value(term), self.base(term), locations) for term, locations in users.items()
+        ]
+        for term in [term for term in self.known if leaf in leaves(term)]:
+            del self.known[term]
+        self.bases.pop(leaf, None)
+        self._cache.clear()
+        for term, value, base, locations in renamed:
+            old = self._unused(("was", *name, *locations[0]), self.terms[term].bits)
+            for location in locations:
+                self.locations[location] = old
+            if not value.is_top:
+                self.known[old] = value
+            if base is not Base.NUMBER:
+                self.bases[old] = base
+
+    def _unused(self, name: LeafName, bits: int) -> Term:
+        held: set[Term] = set()
+        for term in self.locations.values():
+            held |= self.terms.leaves(term)
+        number = 0
+        while (leaf := self.terms.leaf((*name, number), bits)) in held:
+            number += 1
+        for term in [term for term in self.known if leaf in self.terms.leaves(term)]:
+            del self.known[term]
+        self.bases.pop(leaf, None)
+        return leaf
+
+    # ------------------------------------------------------------------------------------------------------- values
+
+    def base(self, term: Term) -> Base:
+        """What ``term`` is measured from."""
+        if self.bases.keys().isdisjoint(self.terms.leaves(term)):
+            return Base.NUMBER
+        node = self.terms[term]
+        if node.opcode == "leaf":
+            return self.bases.get(term, Base.NUMBER)
+        if node.opcode in TRUTHS or node.opcode == "const":
+            return Base.NUMBER
+        bases = [self.base(operand) for operand in self.terms.operands(term)]
+        if not any(bases) or self._is_low_part(term, bases):
+            return Base.NUMBER
+        if node.opcode == "CHOICE":
+            return bases[1] if bases[1] is bases[2] else Base.ANY
+        match node.opcode, bases:
+            case ("INT_ADD", [Base.STACK, Base.NUMBER] | [Base.NUMBER, Base.STACK]):
+                return Base.STACK
+            case ("INT_SUB", [Base.STACK, Base.NUMBER]):
+                return Base.STACK
+            case ("INT_SUB", [Base.STACK, Base.STACK]):
+                return Base.NUMBER
+        return Base.ANY
+
+    def value(self, term: Term) -> StridedInterval:
+        """The numbers that ``term`` may be; of a stack address, its offset from the stack pointer at entry."""
+        found = self._cache.get(term)
+        if found is None:
+            found = self._cache[term] = self._evaluate(term)
+        return found
+
+    def _evaluate(self, term: Term) -> StridedInterval:
+        node = self.terms[term]
+        known = self.known.get(term)
+        if node.opcode == "const":
+            return strided.constant(node.bits, node.arguments[0])  # type: ignore[arg-type]
+        if node.opcode == "leaf":
+            return known if known is not None else strided.top(node.bits)
+        operands = self.terms.operands(term)
+        if node.opcode == "CHOICE":
+            computed = self._chosen(term)
+            return computed if known is None else strided.meet(computed, known)
+        bases = [self.base(operand) for operand in operands]
+        if any(bases) and not (self._computable(node.opcode, bases) or self._is_low_part(term, bases)):
+            computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)
+        else:
+            computed = strided.apply(node.opcode, tuple(self.value(operand) for operand in operands), node.bits)
+        return computed if known is None else strided.meet(computed, known)
+
+    def _chosen(self, term: Term) -> StridedInterval:
+        """The values of a choice: of each part, where its side of the condition can be."""
+        condition, *parts = self.terms.operands(term)
+        if self.base(term) is Base.ANY:
+            return strided.top(self.terms[term].bits)
+        decided = self.value(condition)
+        result = strided.bottom(self.terms[term].bits)
+        for part, holds in zip(parts, (True, False), strict=True):
+            if int(holds) in decided:
+                result = strided.join(result, self._under(part, condition, holds=holds))
+        return result
+
+    def _under(self, part: Term, condition: Term, *, holds: bool) -> StridedInterval:
+        """The values of ``part`` where ``condition`` holds, or does not, as far as it speaks of it."""
+        opcode, operands = self.terms[condition].opcode, self.terms.operands(condition)
+        value = self.value(part)
+        if part in operands and opcode in RELATIONS and self._comparable(opcode, operands):
+            both = strided.constrain(opcode, self.value(operands[0]), self.value(operands[1]), holds)
+            value = strided.meet(value, both[operands.index(part)])
+        return value
+
+    def _is_low_part(self, term: Term, bases: Sequence[Base]) -> bool:
+        """Whether ``term`` is made of no other bits of a stack address than those that its offset tells.
+
+        *Soundness:* assumption ``stack-alignment``. Whoever puts an address together again from parts needs one
+        with the upper bits, and that has no base but ``ANY``.
+        """
+        return bases[0] is Base.STACK and Base.NUMBER in bases[1:] and tells_low_bits(self.terms, term)
+
+    @staticmethod
+    def _computable(opcode: str, bases: Sequence[Base]) -> bool:
+        """Whether the operation on offsets gives the offset, difference or truth value of the addresses."""
+        if Base.ANY in bases:
+            return False
+        if opcode in ("INT_EQUAL", "INT_NOTEQUAL"):
+            return bases[0] == bases[1]
+        if opcode == "INT_SUB":
+            return bases[1] is Base.NUMBER or bases[0] is bases[1]
+        return opcode == "INT_ADD" and Base.NUMBER in bases
+
+    def linear_value(self, coefficients: Iterable[tuple[Term, int]], constant: int, bits: int) -> StridedInterval:
+        """The numbers that a linear combination may be; top where a stack address takes part."""
+        total = strided.constant(bits, constant)
+        for term, coefficient in coefficients:
+            if self.base(term) is not Base.NUMBER:
+                return strided.top(bits)
+            part = strided.apply("INT_MULT", (self.value(term), strided.constant(bits, coefficient)), bits)
+            total = strided.apply("INT_ADD", (total, part), bits)
+        return total
+
+    # --------------------------------------------------------------------------------------------------- conditions
+
+    def assume(self, condition: Term, holds: bool) -> bool:  # noqa: FBT001  a truth value it is
+        """Learn that ``condition`` holds, or that it does not; False where it cannot be."""
+        terms = self.terms
+        node, operands = terms[condition], terms.operands(condition)
+        wanted = strided.constant(node.bits, int(holds))
+        value = strided.meet(self.value(condition), wanted)
+        if value.is_bottom:
+            return False
+        match node.opcode:
+            case "const":
+                return True
+            case "BOOL_NEGATE" | "INT_ZEXT":
+                return self.assume(operands[0], holds != (node.opcode == "BOOL_NEGATE"))
+            case "BOOL_AND" | "BOOL_OR" if (node.opcode == "BOOL_AND") == holds:
+                self._learn_condition(condition, holds=holds)
+                return self.assume(operands[0], holds) and self.assume(operands[1], holds)
+            case "CHOICE":
+                return self._assume_choice(condition, wanted, holds=holds)
+        self._learn_condition(condition, holds=holds)
+        if node.opcode in RELATIONS and self._comparable(node.opcode, operands):
+            left, right = operands
+            for term, refined in zip(
+                operands, strided.constrain(node.opcode, self.value(left), self.value(right), holds), strict=True
+            ):
+                if not self._refine(term, refined, _REFINEMENT_DEPTH):
+                    return False
+        return True
+
+    def _learn_condition(self, condition: Term, *, holds: bool) -> None:
+        bits, opposite = self.terms[condition].bits, self.terms.negated(condition)
+        self._learn(condition, strided.constant(bits, int(holds)))
+        if self.terms[opposite].opcode != "BOOL_NEGATE":
+            self._learn(opposite, strided.constant(bits, int(not holds)))
+
+    def _assume_choice(self, choice: Term, wanted: StridedInterval, *, holds: bool) -> bool:
+        """Learn that a choice between truth values is ``wanted``: where one part cannot be it, the other was chosen."""
+        condition, *parts = self.terms.operands(choice)
+        self._learn(choice, wanted)
+        for part, other, side in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
+            elsewhere = self.copy()
+            if not elsewhere.assume(condition, not side) or strided.meet(elsewhere.value(other), wanted).is_bottom:
+                return self.assume(condition, side) and self.assume(part, holds)
+        return True
+
+    def _comparable(self, opcode: str, operands: Sequence[Term]) -> bool:
+        bases = [self.base(operand) for operand in operands]
+        if bases == [Base.NUMBER, Base.NUMBER]:
+            return True
+        return bases == [Base.STACK, Base.STACK] and opcode in ("INT_EQUAL", "INT_NOTEQUAL")
+
+    def learn(self, term: Term, value: StridedInterval) -> None:
+        """``term`` is among ``value``, as was proved elsewhere."""
+        narrowed = strided.meet(self.value(term), value)
+        if not narrowed.is_bottom:
+            self._learn(term, narrowed)
+
+    def learn_ranges(self, ranges: Iterable[LeafRange]) -> None:
+        """Learn what was proved elsewhere of leaves that locations are made of.
+
+        *Soundness:* of a leaf that is not spoken of, nothing is learnt: it may be given any value (`joins.spoken`).
+        """
+        for one in ranges:
+            leaf = self._spoken(one)
+            if leaf is not None:
+                self.learn(leaf, one.value)
+
+    def learn_round(self, steps: Iterable[LeafSteps]) -> None:
+        """Learn of several counters of a loop what follows from all of them being in the same round; so of each loop.
+
+        *Soundness:* as of `learn_ranges`; leaves of one header are of one loop.
+        """
+        loops: dict[object, list[tuple[Term, LeafSteps]]] = {}
+        for one in steps:
+            leaf = self._spoken(one)
+            if leaf is not None:
+                loops.setdefault(one.name[1], []).append((leaf, one))
+        for counters in loops.values():
+            self._learn_round(counters)
+
+    def _learn_round(self, counters: Sequence[tuple[Term, LeafSteps]]) -> None:
+        first, last = 0, _UNKNOWN_EXTENT
+        for leaf, one in counters:
+            start = strided.constant(one.bits, one.start)
+            ends = (self.value(leaf), start) if one.amount > 0 else (start, self.value(leaf))
+            low, high = strided.apply("INT_SUB", ends, one.bits).unsigned_range()
+            first, last = max(first, -(-low // abs(one.amount))), min(last, high // abs(one.amount))
+        for leaf, one in counters if first <= last < _UNKNOWN_EXTENT else ():
+            values = (one.start + one.amount * first, one.start + one.amount * last)
+            if abs(values[1] - values[0]) < _UNKNOWN_EXTENT:
+                self.learn(leaf, strided.between(one.bits, min(values), max(values), abs(one.amount)))
+
+    def _spoken(self, told: LeafRange | LeafSteps) -> Term | None:
+        leaf = self.terms.leaf(told.name, told.bits)
+        spoken = any(leaf in self.terms.leaves(term) for term in self.locations.values())
+        return leaf if spoken and self.base(leaf) is told.base else None
+
+    def _learn(self, term: Term, value: StridedInterval) -> None:
+        if self.terms[term].opcode != "const":
+            self.known[term] = value
+            self._cache.clear()
+
+    def _refine(self, term: Term, value: StridedInterval, depth: int) -> bool:
+        """Learn that ``term`` is among ``value``, and what follows for what it is made of."""
+        before = self.value(term)
+        after = strided.meet(before, value)
+        if after.is_bottom:
+            return False
+        if after == before or self.terms[term].opcode == "const":
+            return True
+        self._learn(term, after)
+        if depth == 0:
+            return True
+        node, operands = self.terms[term], self.terms.operands(term)
+        constant = self.terms.value(operands[1]) if len(operands) == 2 else None
+        match node.opcode:
+            case "INT_ADD" if constant is not None:
+                shifted = strided.apply("INT_SUB", (after, strided.constant(node.bits, constant)), node.bits)
+                return self._refine(operands[0], shifted, depth - 1)
+            case "INT_ZEXT":
+                low, high = after.unsigned_range()
+                bits = self.terms[operands[0]].bits
+                if high < 1 << bits:
+                    return self._refine(operands[0], strided.between(bits, low, high), depth - 1)
+            case "CHOICE":
+                return self._refine_choice(operands, after, depth)
+            case "INT_AND" if constant and after.is_constant and not after.value:
+                lowest = constant & -constant
+                if constant == (1 << node.bits) - lowest:  # no upper bit is set
+                    return self._refine(operands[0], strided.between(node.bits, 0, lowest - 1), depth - 1)
+            case "INT_RIGHT" if constant is not None and constant < node.bits:
+                low, high = after.unsigned_range()
+                wide = strided.between(node.bits, low << constant, (high << constant) + (1 << constant) - 1)
+                return self._refine(operands[0], wide, depth - 1)
+        return True
+
+    def _refine_choice(self, operands: Sequence[Term], value: StridedInterval, depth: int) -> bool:
+        """Where one part cannot be among ``value``, the other was chosen."""
+        condition, *parts = operands
+        for part, other, holds in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
+            if (
+                self.base(part) is self.base(other)
+                and strided.meet(self._under(other, condition, holds=not holds), value).is_bottom
+            ):
+                return self.assume(condition, holds) and self._refine(part, value, depth - 1)
+        return True
+
+
+ENTRY = -1
+"""Where a leaf is defined that stands for a value at entry."""
+
+
+def defined_at(name: LeafName) -> int | None:
+    """The point that defines the leaf of this name, ``ENTRY``, or None where that is not known."""
+    match name:
+        case ("in", _) | ("stack pointer",):
+            return ENTRY
+        case ("phi", ("edge", int(source), _), *_):
+            return source
+        case ("phi", (int(place), *_), *_) | (int(place), *_):
+            return place
+    return None
+
+
+def is_defined_before(name: LeafName, place: int, now: tuple[int, int]) -> bool:
+    """Whether the leaf of this name, where point ``place`` defines it, was defined in the current execution of it.
+
+    Args:
+        name: of the leaf.
+        place: the point that is executed.
+        now: address and operation that it has come to.
+
+    *Soundness:* the instructions of a block are executed in the order of their addresses. Where a predicated definition
+    was skipped, what speaks of the leaf behind it does so under the condition that it was not.
+    """
+    defined = defined_at(name)
+    match name:
+        case ("phi", (int(), *at), *_) if defined == place:
+            return tuple(at) <= now
+        case (int(), *at) if defined == place:
+            return tuple(at[:2]) < now
+    return defined is not None and defined != place
+
+
+def tells_low_bits(terms: Terms, term: Term) -> bool:
+    """Whether ``term`` is a value's lowest bits alone, which are zeros of a multiple of the stack's alignment."""
+    node, operands = terms[term], terms.operands(term)
+    constant = terms.value(operands[1]) if len(operands) == 2 else None
+    if constant is None:
+        return False
+    if node.opcode == "INT_LEFT":
+        return node.bits > constant and 1 << node.bits - constant <= STACK_ALIGNMENT_BYTES
+    return node.opcode == "INT_AND" and constant < STACK_ALIGNMENT_BYTES
+
+
+def tells_stack_alignment(terms: Terms) -> bool:
+    """Whether low bits of a stack address are asked for anywhere."""
+    pointer = terms.leaf(("stack pointer",), 32)
+    return any(pointer in terms.leaves(term) and tells_low_bits(terms, term) for term in range(len(terms)))
+
+
+def is_unknown(factor: int, number: StridedInterval) -> bool:
+    """Whether facts about pointers speak of a number: it is added or subtracted once, and no range is known of it."""
+    return factor in {1, (1 << number.bits) - 1} and number.extent >= _UNKNOWN_EXTENT

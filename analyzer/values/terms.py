@@ -1,0 +1,461 @@
+"""Symbolic values: hash-consed terms over leaves, simplified as they are made, and their linear forms.
+
+A term is a number of the table. Its operations are those of p-code. Leaves stand for values that are not computed from
+others: a register at entry, a loaded word, the value that arrives where paths meet. The same computation on the same
+leaves is the same term, so copies of a value share what is learnt of it.
+
+*Soundness:* each simplification is an identity of bit vectors (tested against the operations on random values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from wcet_probe.analyzer.pcode.semantics import operation
+
+Term = int
+"""Index into a :class:`Terms` table."""
+
+LeafName = tuple[object, ...]
+
+_MOST_DEPTH = 24
+_MOST_CHOICE_DEPTH = 10
+_SMALL = 16
+_COMMUTATIVE = frozenset({"INT_ADD", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_EQUAL", "INT_NOTEQUAL"})
+_COMPARISONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
+_TRUTHS = _COMPARISONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
+_NEGATED = {"INT_EQUAL": "INT_NOTEQUAL", "INT_NOTEQUAL": "INT_EQUAL"}
+_MIRRORED = {
+    "INT_LESS": "INT_LESSEQUAL",
+    "INT_LESSEQUAL": "INT_LESS",
+    "INT_SLESS": "INT_SLESSEQUAL",
+    "INT_SLESSEQUAL": "INT_SLESS",
+}
+"""not (a < b) is b <= a."""
+
+
+class Node(NamedTuple):
+    """A term: ``opcode`` on ``arguments``; ``const`` carries its value and ``leaf`` its name in ``arguments``."""
+
+    opcode: str
+    arguments: tuple[object, ...]
+    bits: int
+
+
+class Linear(NamedTuple):
+    """The sum of ``coefficients`` times terms plus ``constant``, modulo 2**bits."""
+
+    coefficients: Mapping[Term, int]
+    constant: int
+    bits: int
+
+
+class Terms:
+    """A table of terms."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Node] = []
+        self._index: dict[Node, Term] = {}
+        self._leaves: list[frozenset[Term]] = []
+        self._depth: list[int] = []
+        self._linear: dict[Term, Linear] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, term: Term) -> Node:
+        return self._nodes[term]
+
+    def leaves(self, term: Term) -> frozenset[Term]:
+        """The leaves that ``term`` is made of."""
+        return self._leaves[term]
+
+    def deciding(self, term: Term) -> frozenset[Term]:
+        """The leaves that ``term`` is made of, those left out that are only in the parts of choices.
+
+        *Soundness:* where paths meet, the leaves of the part that is not chosen may be given any value
+        (`joins._completed`); the value of the choice is not changed by that.
+        """
+        node = self._nodes[term]
+        if node.opcode == "leaf":
+            return frozenset({term})
+        operands = self.operands(term)
+        return frozenset().union(*map(self.deciding, operands[:1] if node.opcode == "CHOICE" else operands))
+
+    def operands(self, term: Term) -> tuple[Term, ...]:
+        """The terms that ``term`` is made of; none of a leaf or a constant."""
+        node = self._nodes[term]
+        return () if node.opcode in ("const", "leaf") else node.arguments  # type: ignore[return-value]
+
+    def constant(self, value: int, bits: int) -> Term:
+        """The constant ``value`` modulo 2**bits."""
+        return self._make(Node("const", (value & (1 << bits) - 1,), bits))
+
+    def leaf(self, name: LeafName, bits: int) -> Term:
+        """The leaf called ``name``."""
+        return self._make(Node("leaf", name, bits))
+
+    def value(self, term: Term) -> int | None:
+        """The value of a constant, else None."""
+        node = self._nodes[term]
+        return node.arguments[0] if node.opcode == "const" else None  # type: ignore[return-value]
+
+    def apply(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
+        """``opcode`` on ``arguments`` with a result of ``bits`` bits; None where the term would be too deep."""
+        values = [self.value(argument) for argument in arguments]
+        if None not in values:
+            widths = tuple(self._nodes[argument].bits // 8 or 1 for argument in arguments)
+            function = operation(opcode, widths, max(1, bits // 8))
+            if function is not None:
+                return self.constant(function(*values), bits)
+        return self._simplified(opcode, arguments, bits)
+
+    def negated(self, condition: Term) -> Term:
+        """The truth value that ``condition`` has not."""
+        node = self._nodes[condition]
+        first, *rest = self.operands(condition) or (condition,)
+        if node.opcode == "const":
+            return self.constant(1 - (self.value(condition) or 0), node.bits)
+        if node.opcode == "BOOL_NEGATE":
+            return first
+        if node.opcode in _NEGATED:
+            return self._make(Node(_NEGATED[node.opcode], node.arguments, node.bits))
+        if node.opcode in _MIRRORED:
+            return self._make(Node(_MIRRORED[node.opcode], (rest[0], first), node.bits))
+        if node.opcode in ("BOOL_AND", "BOOL_OR"):
+            other = "BOOL_OR" if node.opcode == "BOOL_AND" else "BOOL_AND"
+            return self._logical(other, self.negated(first), self.negated(rest[0]), node.bits)
+        return self._make(Node("BOOL_NEGATE", (condition,), node.bits))
+
+    def choice(self, condition: Term, one: Term, other: Term) -> Term | None:
+        """``one`` where ``condition`` holds, else ``other``; None where the term would be too deep."""
+        one, other = self._decided(one, condition), self._decided(other, self.negated(condition))
+        if one == other:
+            return one
+        values = self.value(one), self.value(other)
+        if self._is_truth(one) and self._is_truth(other) and set(values) == {0, 1}:
+            chosen = condition if values == (1, 0) else self.negated(condition)
+            bits = self._nodes[one].bits
+            return chosen if self._nodes[chosen].bits == bits else self._plain("INT_ZEXT", (chosen,), bits)
+        if max(self._depth[part] for part in (condition, one, other)) >= _MOST_CHOICE_DEPTH:
+            return None
+        if self._is_truth(one) and self._is_truth(other) and self._nodes[condition].bits == self._nodes[one].bits:
+            chosen = self._chosen_truth(condition, one, other)
+            if chosen is not None:
+                return chosen
+        return self._plain("CHOICE", (condition, one, other), self._nodes[one].bits)
+
+    def _chosen_truth(self, condition: Term, one: Term, other: Term) -> Term | None:
+        """A choice between truth values, one of which is a constant, or told by the condition, as AND or OR."""
+        bits, opposite = self._nodes[one].bits, self.negated(condition)
+        told = {condition: 1, opposite: 0}
+        first = told.get(one, self.value(one))
+        second = told.get(other) if other in told else None
+        second = 1 - second if second is not None else self.value(other)
+        if first is not None:
+            return self._logical(*(("BOOL_OR", condition) if first else ("BOOL_AND", opposite)), other, bits)
+        if second is not None:
+            return self._logical(*(("BOOL_OR", opposite) if second else ("BOOL_AND", condition)), one, bits)
+        return None
+
+    def _decided(self, term: Term, condition: Term) -> Term:
+        """``term`` where ``condition`` holds: of choices by the same condition, the part that is chosen."""
+        while self._nodes[term].opcode == "CHOICE":
+            by, one, other = self.operands(term)
+            if by != condition and self.negated(by) != condition:
+                break
+            term = one if by == condition else other
+        return term
+
+    def linear(self, term: Term) -> Linear:
+        """``term`` as a linear combination of terms that are no sums themselves."""
+        if term not in self._linear:
+            self._linear[term] = self._linear_form(term)
+        return self._linear[term]
+
+    def difference(self, one: Term, other: Term) -> Linear:
+        """``one - other`` as a linear combination."""
+        return combined(self.linear(one), self.linear(other), -1)
+
+    # ------------------------------------------------------------------------------------------------------- inside
+
+    def _make(self, node: Node) -> Term:
+        term = self._index.get(node)
+        if term is None:
+            term = self._index[node] = len(self._nodes)
+            self._nodes.append(node)
+            if node.opcode in ("const", "leaf"):
+                self._leaves.append(frozenset({term}) if node.opcode == "leaf" else frozenset())
+                self._depth.append(0)
+            else:
+                operands: tuple[Term, ...] = node.arguments  # type: ignore[assignment]
+                self._leaves.append(frozenset().union(*(self._leaves[operand] for operand in operands)))
+                self._depth.append(1 + max(self._depth[operand] for operand in operands))
+        return term
+
+    def _plain(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
+        if max(self._depth[argument] for argument in arguments) >= _MOST_DEPTH:
+            return None
+        if opcode in _COMMUTATIVE:
+            arguments = tuple(sorted(arguments, key=lambda one: (self.value(one) is not None, one)))
+        return self._make(Node(opcode, arguments, bits))
+
+    def _is_truth(self, term: Term) -> bool:
+        node = self._nodes[term]
+        return node.opcode in _TRUTHS or (node.opcode == "const" and node.arguments[0] in (0, 1))
+
+    def _simplified(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
+        if opcode in _COMMUTATIVE and self.value(arguments[0]) is not None:
+            arguments = arguments[1], arguments[0]
+        first = arguments[0]
+        second = arguments[1] if len(arguments) > 1 else None
+        constant = self.value(second) if second is not None else None
+        node = self._nodes[first]
+        match opcode:
+            case "COPY":
+                return first
+            case "INT_ZEXT" | "SUBPIECE" if node.bits == bits and not constant:
+                return first
+            case "SUBPIECE" if constant == 0 and node.opcode == "INT_ZEXT" and self._argument_bits(first) == bits:
+                return self.operands(first)[0]
+            case "INT_ADD" | "INT_SUB" | "INT_MULT" | "INT_2COMP" | "INT_LEFT":
+                return self._arithmetic(opcode, arguments, bits)
+            case "INT_AND" | "INT_OR" if first == second:
+                return first
+            case "INT_AND" if constant is not None:
+                return self._masked(first, constant, bits)
+            case "INT_CARRY" if constant:
+                return self._plain("INT_LESSEQUAL", (self.constant(-constant, node.bits), first), bits)
+            case "INT_OR" | "INT_XOR" | "INT_RIGHT" | "INT_SRIGHT" if constant == 0:
+                return first
+            case "BOOL_NEGATE":
+                return self.negated(first) if self._is_truth(first) else self._plain(opcode, arguments, bits)
+            case "BOOL_AND" | "BOOL_OR" if second is not None:
+                return self._logical(opcode, first, second, bits)
+            case "INT_NOTEQUAL" | "INT_EQUAL" if second is not None:
+                return self._equality(opcode, first, second, bits)
+        return self._plain(opcode, arguments, bits)
+
+    def _argument_bits(self, term: Term) -> int:
+        return self._nodes[self.operands(term)[0]].bits
+
+    def _arithmetic(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
+        """Sums in a normal form, so that equal sums are equal terms: at most one constant, added last."""
+        plain = self._plain(opcode, arguments, bits)
+        if plain is None:
+            return None
+        form = self.linear(plain)
+        if not form.coefficients:
+            return self.constant(form.constant, bits)
+        if len(form.coefficients) == 1:
+            ((term, coefficient),) = form.coefficients.items()
+            if coefficient == 1:
+                if form.constant == 0:
+                    return term
+                return self._make(Node("INT_ADD", (term, self.constant(form.constant, bits)), bits))
+        return plain
+
+    def _linear_form(self, term: Term) -> Linear:
+        node = self._nodes[term]
+        operands = self.operands(term)
+        match node.opcode:
+            case "const":
+                return Linear({}, self.value(term) or 0, node.bits)
+            case "INT_ADD":
+                return combined(self.linear(operands[0]), self.linear(operands[1]), 1)
+            case "INT_SUB":
+                return combined(self.linear(operands[0]), self.linear(operands[1]), -1)
+            case "INT_2COMP":
+                return combined(Linear({}, 0, node.bits), self.linear(operands[0]), -1)
+            case "INT_LEFT" if (shift := self.value(operands[1])) is not None:
+                factor = 1 << shift if shift < node.bits else 0
+                return combined(Linear({}, 0, node.bits), self.linear(operands[0]), factor)
+            case "INT_MULT":
+                for one, other in (operands, operands[::-1]):
+                    if (multiplier := self.value(other)) is not None:
+                        return combined(Linear({}, 0, node.bits), self.linear(one), multiplier)
+        return Linear({term: 1}, 0, node.bits)
+
+    def _masked(self, first: Term, mask: int, bits: int) -> Term | None:
+        """``first & mask``; a bit of a packed condition register is the condition itself."""
+        if mask == (1 << bits) - 1:
+            return first
+        if mask == 1:
+            bit = self._bit(first, 0)
+            if bit is not None:
+                return bit if self._nodes[bit].bits == bits else self._plain("INT_ZEXT", (bit,), bits)
+        possible = self._possible(first)
+        if not possible & mask:
+            return self.constant(0, bits)
+        if not possible & ~mask:
+            return first
+        if self._nodes[first].opcode == "INT_OR":  # a rotation of which only one part is kept
+            kept = [operand for operand in self.operands(first) if self._possible(operand) & mask]
+            if len(kept) == 1:
+                return self._masked(kept[0], mask, bits)
+            if mask < _SMALL:  # the alignment of two pointers, asked for at once
+                parts = [self._masked(operand, mask, bits) for operand in self.operands(first)]
+                if None not in parts:
+                    return self.apply("INT_OR", (parts[0], parts[1]), bits)  # type: ignore[arg-type]
+        return self._plain("INT_AND", (first, self.constant(mask, bits)), bits)
+
+    def _possible(self, term: Term) -> int:
+        """The bits that can be set in ``term``, as a mask."""
+        node, operands = self._nodes[term], self.operands(term)
+        every = (1 << node.bits) - 1
+        constant = self.value(operands[1]) if len(operands) == 2 else None
+        match node.opcode:
+            case "const":
+                return self.value(term) or 0
+            case "INT_LEFT" if constant is not None:
+                return every >> constant << constant if constant < node.bits else 0
+            case "INT_RIGHT" if constant is not None:
+                return every >> constant
+            case "INT_AND" if constant is not None:
+                return constant
+            case "INT_ZEXT":
+                return (1 << self._argument_bits(term)) - 1
+        return every
+
+    def _bit(self, term: Term, position: int) -> Term | None:
+        """Bit ``position`` of a value packed from truth values by shifts and ORs, or None."""
+        node = self._nodes[term]
+        operands = self.operands(term)
+        if node.opcode == "const":
+            return self.constant((self.value(term) or 0) >> position & 1, 8)
+        if self._is_truth(term):
+            return term if position == 0 else self.constant(0, 8)
+        if position >= node.bits:
+            return self.constant(0, 8)
+        shift = self.value(operands[1]) if len(operands) == 2 else None
+        match node.opcode:
+            case "INT_RIGHT" if shift is not None:
+                return self._bit(operands[0], position + shift)
+            case "INT_LEFT" if shift is not None:
+                return self._bit(operands[0], position - shift) if position >= shift else self.constant(0, 8)
+            case "INT_ZEXT":
+                return self._bit(operands[0], position)
+            case "INT_AND" if shift is not None:
+                if not shift >> position & 1:
+                    return self.constant(0, 8)
+                return self._bit(operands[0], position)
+            case "INT_OR":
+                first, second = (self._bit(operand, position) for operand in operands)
+                if first is not None and second is not None:
+                    return self._logical("BOOL_OR", first, second, 8)
+        return None
+
+    def _logical(self, opcode: str, first: Term, second: Term, bits: int) -> Term:
+        """``first`` and, or or ``second``, both truth values: constants, and what compares the same two values."""
+        absorbing = 0 if opcode == "BOOL_AND" else 1
+        for one, other in ((first, second), (second, first)):
+            value = self.value(one)
+            if value is not None:
+                return one if value == absorbing else other
+        if first == second:
+            return first
+        merged = self._merged(opcode, first, second, bits)
+        if merged is not None:
+            return merged
+        return self._make(Node(opcode, (min(first, second), max(first, second)), bits))
+
+    def _merged(self, opcode: str, first: Term, second: Term, bits: int) -> Term | None:
+        """``a <= b and a != b`` is ``a < b``; ``a < b or a == b`` is ``a <= b``."""
+        nodes = [(self._nodes[term], self.operands(term)) for term in (first, second)]
+        for (one, operands), (other, others) in (nodes, nodes[::-1]):
+            if not self._compare_alike(operands, others):
+                continue
+            if opcode == "BOOL_AND" and other.opcode == "INT_NOTEQUAL" and one.opcode in _MIRRORED:
+                strict = one.opcode.replace("LESSEQUAL", "LESS")
+                return self._make(Node(strict, operands, bits))
+            if opcode == "BOOL_OR" and other.opcode == "INT_EQUAL" and one.opcode in _MIRRORED:
+                weak = one.opcode.removesuffix("EQUAL") + "EQUAL"
+                return self._make(Node(weak, operands, bits))
+        return None
+
+    def _compare_alike(self, one: tuple[Term, ...], other: tuple[Term, ...]) -> bool:
+        """Whether two comparisons are of the same two values, or of values with the same distance but for its sign."""
+        if len(one) != 2 or len(other) != 2 or self._nodes[one[0]].bits != self._nodes[other[0]].bits:
+            return False
+        if set(one) == set(other):
+            return len(set(one)) == 2
+        distance, same = self.difference(*one), self.difference(*other)
+        return distance in (same, combined(Linear({}, 0, same.bits), same, -1))
+
+    def _equality(self, opcode: str, first: Term, second: Term, bits: int) -> Term | None:
+        """Comparisons of truth values with constants, of differences with 0, and of N with V as ARM does."""
+        if first == second:
+            return self.constant(int(opcode == "INT_EQUAL"), bits)
+        if self.value(first) is not None:
+            first, second = second, first
+        constant = self.value(second)
+        node, operands = self._nodes[first], self.operands(first)
+        if constant in (0, 1) and self._is_truth(first):
+            holds = (opcode == "INT_EQUAL") == (constant == 1)
+            return first if holds else self.negated(first)
+        if constant == 0:
+            sides = self._balanced(self.linear(first))
+            if sides is not None:
+                return self._plain(opcode, sides, bits)
+        if constant == 0 and node.opcode == "INT_ZEXT" and self._is_truth(operands[0]):
+            return operands[0] if opcode == "INT_NOTEQUAL" else self.negated(operands[0])
+        if node.opcode == "CHOICE" and constant is not None:
+            chosen = self._chosen_constant(opcode, operands, constant)
+            if chosen is not None:
+                return chosen
+        less = self._signed_less(first, second) or self._signed_less(second, first)
+        if less is not None:
+            return less if opcode == "INT_NOTEQUAL" else self.negated(less)
+        return self._plain(opcode, (first, second), bits)
+
+    def _chosen_constant(self, opcode: str, operands: tuple[Term, ...], constant: int) -> Term | None:
+        """Whether a choice between two constants is ``constant``: its condition, or that it does not hold."""
+        condition, *parts = operands
+        values = [self.value(part) for part in parts]
+        if None in values:
+            return None
+        one, other = ((value == constant) == (opcode == "INT_EQUAL") for value in values)
+        if one == other:
+            return self.constant(int(one), self._nodes[condition].bits)
+        return condition if one else self.negated(condition)
+
+    def _balanced(self, form: Linear) -> tuple[Term, Term] | None:
+        """The two values that are equal exactly where ``form``, a difference, is 0."""
+        minus_one = (1 << form.bits) - 1
+        match sorted(form.coefficients.items(), key=lambda item: item[1]):
+            case [(term, 1)]:
+                return term, self.constant(-form.constant, form.bits)
+            case [(one, 1), (other, coefficient)] if coefficient == minus_one and form.constant == 0:
+                return one, other
+        return None
+
+    def _signed_less(self, negative: Term, overflow: Term) -> Term | None:
+        """``a < b`` (signed) where the terms are the flags N and V of ``a - b``."""
+        flag, borrow = self._nodes[negative], self._nodes[overflow]
+        if flag.opcode != "INT_SLESS" or borrow.opcode not in ("INT_SBORROW", "INT_SCARRY"):
+            return None
+        difference, zero = self.operands(negative)
+        left, right = self.operands(overflow)
+        if borrow.opcode == "INT_SCARRY":  # a + c overflows where a - (-c) does, unless -c does itself
+            addend, bits = self.value(right), self[right].bits
+            if not addend or addend == 1 << (bits - 1):
+                return None
+            right = self.constant(-addend, bits)
+        form = self.difference(left, right)
+        if self.value(zero) != 0 or combined(form, self.linear(difference), -1) != Linear({}, 0, form.bits):
+            return None
+        return self._make(Node("INT_SLESS", (left, right), flag.bits))
+
+
+def combined(one: Linear, other: Linear, factor: int) -> Linear:
+    """``one + factor * other``, without zero coefficients."""
+    mask = (1 << one.bits) - 1
+    coefficients = dict(one.coefficients)
+    for term, coefficient in other.coefficients.items():
+        coefficients[term] = coefficients.get(term, 0) + factor * coefficient & mask
+    return Linear(
+        {term: c for term, c in sorted(coefficients.items()) if c},
+        (one.constant + factor * other.constant) & mask,
+        one.bits,
+    )

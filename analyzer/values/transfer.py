@@ -1,0 +1,415 @@
+"""Abstract execution of p-code: what an instruction makes of a state, and under which condition control goes where.
+
+*Soundness:* each operation is over-approximated by the domain (`analyzer.strided`) or, where it is not known to change
+registers only in its output, refused. A store changes everything that it may overlap; a store through a number does
+not reach the call's stack (assumption ``stack-separation``). A location that is not tracked may hold anything; it may
+hold a stack address only after one was stored outside the stack, which then holds for the whole analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.graph.cfg import is_return
+from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, operation, signed
+from wcet_probe.analyzer.values.joins import join
+from wcet_probe.analyzer.values.state import Base, Location, State, is_defined_before, is_unknown
+from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Image
+
+_BRANCHES = ("BRANCH", "CBRANCH")
+_AWAY = ("RETURN", "BRANCHIND")
+MOST_READ = 1024
+"""Most addresses of read-only memory that one load is followed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A data access of an instruction: ``size_bytes`` at an address of ``base`` plus ``offset``.
+
+    ``pointer`` is the address as a term that means the same value as long as none of its leaves is defined anew; None
+    where one of them may have been in this execution of the block. The address is ``constant`` plus the sum of
+    ``parts``: factor, term and value of each (`Terms.linear`), without the term of a choice where one of its parts is
+    known to be in a range. An access that is not ``is_certain`` may also not take place where its instruction is
+    executed. One that ``is_leaving`` takes place only where control then goes elsewhere than to the next instruction.
+    Where one ``has_stack_part``, a part of its address is an offset from the stack pointer at entry.
+    """
+
+    instruction_address: int
+    is_store: bool
+    base: Base
+    offset: StridedInterval
+    size_bytes: int
+    pointer: Term | None
+    constant: int
+    parts: tuple[tuple[int, Term | None, StridedInterval], ...]
+    is_certain: bool
+    is_leaving: bool = False
+    has_stack_part: bool = False
+
+
+@dataclass(slots=True)
+class Flow:
+    """Control leaves an instruction in ``state``: ``way`` and ``address`` as in `supergraph.Edge`.
+
+    ``conditions`` are the truth values that were learnt on the way, as (term, holds); ``target`` is the term of an
+    indirect branch's, call's or return's destination.
+    """
+
+    way: str
+    address: int | None
+    state: State
+    conditions: tuple[tuple[Term, bool], ...] = ()
+    target: Term | None = None
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is known of the image's memory for the whole analysis, and what was learnt of it.
+
+    Attributes:
+        image: whose segments that are not writable keep their content.
+        words: what flow facts say of words, by address.
+        stack_escapes: whether a stack address may have been stored outside the stack.
+    """
+
+    image: Image
+    words: Mapping[int, StridedInterval] = field(default_factory=dict)
+    stack_escapes: bool = False
+    _parts: list[tuple[int, bytes]] = field(default_factory=list)
+    _tables: dict[tuple[StridedInterval, int], StridedInterval | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._parts = [(s.address, s.data) for s in self.image.segments if not s.writable]
+
+    def is_static(self, address: int) -> bool:
+        """Whether the image owns the memory there; what else is there may be a device."""
+        return any(s.address <= address < s.address + s.size_bytes for s in self.image.segments)
+
+    def constant(self, address: int, size_bytes: int) -> int | None:
+        """The content of read-only memory."""
+        for base, data in self._parts:
+            if base <= address and address + size_bytes <= base + len(data):
+                raw = data[address - base : address - base + size_bytes]
+                return int.from_bytes(raw, "big" if self.image.big_endian else "little")
+        return None
+
+    def table(self, addresses: StridedInterval, size_bytes: int) -> StridedInterval | None:
+        """What read-only memory holds at any of ``addresses``; None where one of them is not read-only memory."""
+        key = addresses, size_bytes
+        if key not in self._tables:
+            self._tables[key] = self._table(addresses, size_bytes)
+        return self._tables[key]
+
+    def _table(self, addresses: StridedInterval, size_bytes: int) -> StridedInterval | None:
+        result = strided.bottom(8 * size_bytes)
+        for address in addresses.values():
+            content = self.constant(address, size_bytes)
+            if content is None:
+                return None
+            result = strided.join(result, strided.constant(8 * size_bytes, content))
+        return result
+
+
+class Transfer:
+    """Executes lifted instructions on states."""
+
+    def __init__(self, lifter: Lifter, terms: Terms, memory: Memory) -> None:
+        self._lifter, self._terms, self._memory = lifter, terms, memory
+
+    def block(
+        self,
+        place: int,
+        instructions: tuple[LiftedInstruction, ...],
+        state: State,
+        accesses: Callable[[Access], None] | None = None,
+    ) -> list[Flow]:
+        """What a block makes of ``state``, which is used up.
+
+        Args:
+            place: the point; leaves that are defined in it carry its number.
+            instructions: the block's.
+            state: at its entry.
+            accesses: is told of each data access.
+
+        Returns:
+            how control may leave the block; empty where it cannot.
+
+        Raises:
+            AnalysisError: an operation whose effect is not known.
+        """
+        for instruction in instructions[:-1]:
+            flows = self._instruction(place, instruction, state, accesses)
+            falling = [flow.state for flow in flows if flow.way == "fall"]
+            if not falling:
+                return []
+            state = falling[0]
+        return self._instruction(place, instructions[-1], state, accesses)
+
+    def _instruction(
+        self,
+        place: int,
+        instruction: LiftedInstruction,
+        state: State,
+        accesses: Callable[[Access], None] | None,
+    ) -> list[Flow]:
+        following = instruction.address + instruction.size_bytes
+        run = _Run(self, place, instruction, accesses)
+        pending: dict[int, list[Flow]] = {0: [Flow("fall", following, state)]}
+        done: list[Flow] = []
+        for index in range(len(instruction.ops)):
+            arriving = pending.pop(index, [])
+            if arriving:
+                current = _merged(arriving, (place, instruction.address, index))
+                for to, flow in run.operation(index, current):
+                    if to is None:
+                        done.append(flow)
+                    elif to <= index:
+                        raise AnalysisError(
+                            f"the instruction at {instruction.address:#010x} loops within itself: "
+                            "string and move-multiple instructions with a count in a register are not analysed."
+                        )
+                    else:
+                        pending.setdefault(min(to, len(instruction.ops)), []).append(flow)
+        falling = [*pending.pop(len(instruction.ops), []), *(f for f in done if f.way == "fall")]
+        flows = [flow for flow in done if flow.way != "fall"]
+        if falling:
+            flows.insert(0, _merged(falling, (place, instruction.address, len(instruction.ops))))
+        for flow in flows:
+            flow.state.forget([at for at in flow.state.locations if at.space == "unique"])
+        return flows
+
+
+def _merged(flows: list[Flow], place: tuple[int, ...]) -> Flow:
+    if len(flows) == 1:
+        return flows[0]
+    shared = tuple(condition for condition in flows[0].conditions if all(condition in f.conditions for f in flows))
+    return Flow("fall", flows[0].address, join([flow.state for flow in flows], place, gated=True), shared)
+
+
+class _Run:
+    """One instruction under abstract execution."""
+
+    def __init__(
+        self,
+        transfer: Transfer,
+        place: int,
+        instruction: LiftedInstruction,
+        accesses: Callable[[Access], None] | None,
+    ) -> None:
+        self._terms, self._memory, self._lifter = transfer._terms, transfer._memory, transfer._lifter  # noqa: SLF001
+        self._place, self._instruction, self._accesses = place, instruction, accesses
+        self._following = instruction.address + instruction.size_bytes
+
+    def operation(self, index: int, flow: Flow) -> list[tuple[int | None, Flow]]:
+        """Execute operation ``index``: where to go within the instruction (None: out of it), and how."""
+        op = self._instruction.ops[index]
+        state = flow.state
+        match op.opcode:
+            case "BRANCH":
+                return [self._jump(op.inputs[0], index, flow)]
+            case "CBRANCH":
+                return self._conditional(op, index, flow)
+            case "CALL":
+                return [(None, Flow("call", op.inputs[0].offset, state, flow.conditions))]
+            case "CALLIND" | "BRANCHIND" | "RETURN":
+                way = "call" if op.opcode == "CALLIND" else "jump"
+                way = "return" if is_return(op, self._lifter.registers["lr"]) else way
+                target = self._read(state, op.inputs[0], index)
+                return [(None, Flow(way, None, state, flow.conditions, target))]
+            case "TRAP":
+                return []
+            case "STORE":
+                pointer, value = (self._read(state, varnode, index) for varnode in op.inputs)
+                self._store(state, pointer, value, op.inputs[1].size_bytes, index)
+            case "LOAD":
+                self._read_memory(state, op, index)
+            case "CALLOTHER":
+                self._user_operation(state, op, index)
+            case _:
+                self._compute(state, op, op.opcode, index)
+        return [(index + 1, flow)]
+
+    def _read_memory(self, state: State, op: PcodeOp, index: int) -> None:
+        if op.output is not None:
+            pointer = self._read(state, op.inputs[0], index)
+            self._write(state, op.output, self._load(state, pointer, op.output.size_bytes, index), index)
+
+    def _jump(self, target: Varnode, index: int, flow: Flow) -> tuple[int | None, Flow]:
+        if target.space == "const":
+            return index + signed(8 * target.size_bytes, target.offset), flow
+        if target.offset == self._following:
+            return None, Flow("fall", self._following, flow.state, flow.conditions)
+        return None, Flow("jump", target.offset, flow.state, flow.conditions)
+
+    def _conditional(self, op: PcodeOp, index: int, flow: Flow) -> list[tuple[int | None, Flow]]:
+        condition = self._read(flow.state, op.inputs[1], index)
+        ways: list[tuple[int | None, Flow]] = []
+        other = flow.state.copy()
+        if flow.state.assume(condition, holds=True):
+            taken = Flow("fall", flow.address, flow.state, (*flow.conditions, (condition, True)))
+            ways.append(self._jump(op.inputs[0], index, taken))
+        if other.assume(condition, holds=False):
+            ways.append((index + 1, Flow("fall", flow.address, other, (*flow.conditions, (condition, False)))))
+        return ways
+
+    def _user_operation(self, state: State, op: PcodeOp, index: int) -> None:
+        if op.output is not None and op.user_op.endswith("Saturate"):
+            self._compute(state, op, op.user_op, index)
+        elif op.user_op not in NO_EFFECT and op.user_op != "setISAMode":
+            raise AnalysisError(
+                f"the effect of {op.user_op or 'an operation'} of the instruction at "
+                f"{self._memory.image.location(self._instruction.address)} is not known to the analysis: "
+                "system and floating-point instructions are not analysed."
+            )
+
+    def _compute(self, state: State, op: PcodeOp, name: str, index: int) -> None:
+        if op.output is None or operation(name, tuple(v.size_bytes for v in op.inputs), op.output.size_bytes) is None:
+            raise AnalysisError(
+                f"{name} of the instruction at {self._memory.image.location(self._instruction.address)} is not known "
+                "to the analysis: floating-point instructions are not analysed."
+            )
+        operands = tuple(self._read(state, varnode, index) for varnode in op.inputs)
+        bits = 8 * op.output.size_bytes
+        term = self._terms.apply(name, operands, bits)
+        if term is None:
+            term = self._opaque(state, name, operands, bits, index)
+        self._write(state, op.output, term, index)
+
+    def _opaque(self, state: State, name: str, operands: tuple[Term, ...], bits: int, index: int) -> Term:
+        """A leaf for a term that would be too deep."""
+        bases = [state.base(operand) for operand in operands]
+        if any(bases):
+            return state.define((self._place, self._instruction.address, index), bits, base=Base.ANY)
+        value = strided.apply(name, tuple(state.value(operand) for operand in operands), bits)
+        return state.define((self._place, self._instruction.address, index), bits, value)
+
+    # ------------------------------------------------------------------------------------------------------- memory
+
+    def _read(self, state: State, varnode: Varnode, index: int) -> Term:
+        bits = 8 * varnode.size_bytes
+        if varnode.space == "const":
+            return self._terms.constant(varnode.offset, bits)
+        if varnode.space == "ram":
+            return self._load(state, self._terms.constant(varnode.offset, 32), varnode.size_bytes, index)
+        location = Location(varnode.space, varnode.offset, varnode.size_bytes)
+        term = state.read(location)
+        if term is None:
+            term = state.define((self._place, self._instruction.address, index, location), bits, base=Base.ANY)
+            if not any(held.overlaps(location) for held in state.locations):
+                state.locations[location] = term
+        return term
+
+    def _write(self, state: State, varnode: Varnode, term: Term, index: int) -> None:
+        if varnode.space == "ram":
+            self._store(state, self._terms.constant(varnode.offset, 32), term, varnode.size_bytes, index)
+        else:
+            state.write(Location(varnode.space, varnode.offset, varnode.size_bytes), term)
+
+    def _place_of(self, state: State, pointer: Term, size_bytes: int) -> Location | None:
+        """The one location that ``pointer`` can mean."""
+        offset, base = state.value(pointer), state.base(pointer)
+        if base is Base.ANY or not offset.is_constant:
+            return None
+        if base is Base.STACK:
+            return Location("stack", signed(offset.bits, offset.value), size_bytes)
+        return Location("static", offset.value, size_bytes) if self._memory.is_static(offset.value) else None
+
+    def _tell(self, state: State, pointer: Term, size_bytes: int, index: int, *, is_store: bool) -> None:
+        if self._accesses:
+            base, offset = state.base(pointer), state.value(pointer)
+            lasting = pointer if self._is_lasting(pointer, index) else None
+            ops = self._instruction.ops
+            branches = [op for op in ops[:index] if op.opcode in _BRANCHES]
+            is_certain = not branches
+            # One branch, over everything, to the next instruction; then the access, and then away.
+            is_leaving = (
+                [op.opcode for op in ops if op.opcode in _BRANCHES] == ["CBRANCH"]
+                and len(branches) == 1
+                and ops[-1].opcode in _AWAY
+                and (branches[0].inputs[0].space, branches[0].inputs[0].offset) == ("ram", self._following)
+            )
+            form = self._terms.linear(pointer)
+            parts = tuple(
+                (factor, part if self._is_unknown(state, part) else None, state.value(part))
+                for part, factor in form.coefficients.items()
+            )
+            has_stack_part = base is Base.STACK or any(state.base(part) is Base.STACK for part in form.coefficients)
+            place = self._instruction.address, is_store, base, offset, size_bytes
+            self._accesses(Access(*place, lasting, form.constant, parts, is_certain, is_leaving, has_stack_part))
+
+    def _is_unknown(self, state: State, term: Term) -> bool:
+        """Whether nothing is known of what ``term`` chooses from, constants apart."""
+        if self._terms[term].opcode != "CHOICE":
+            return True
+        parts = [part for one in self._terms.operands(term)[1:] for part in self._terms.linear(one).coefficients]
+        return all(is_unknown(1, state.value(part)) and self._is_unknown(state, part) for part in parts)
+
+    def _is_lasting(self, pointer: Term, index: int) -> bool:
+        """Whether each leaf of ``pointer`` is defined elsewhere, or was in this execution of the block."""
+        now = (self._instruction.address, index)
+        return all(
+            is_defined_before(self._terms[leaf].arguments, self._place, now) for leaf in self._terms.leaves(pointer)
+        )
+
+    def _load(self, state: State, pointer: Term, size_bytes: int, index: int) -> Term:
+        self._tell(state, pointer, size_bytes, index, is_store=False)
+        place = self._place_of(state, pointer, size_bytes)
+        name = (self._place, self._instruction.address, index)
+        bits = 8 * size_bytes
+        if place is not None:
+            if place.space == "static":
+                content = self._memory.constant(place.offset, size_bytes)
+                if content is not None:
+                    return self._terms.constant(content, bits)
+            held = state.read(place)
+            if held is not None:
+                return held
+        told = self._memory.words.get(place.offset) if place and place.space == "static" and size_bytes == 4 else None
+        if told is not None:
+            leaf = state.define(name, bits, told)
+            if place is not None and not any(held.overlaps(place) for held in state.locations):
+                state.locations[place] = leaf
+            return leaf
+        value = self._table_value(state, pointer, size_bytes)
+        if value is not None:
+            # Read-only memory is a function of the address, and its content can be looked up for each of them.
+            looked_up = self._terms.apply("TABLE", (pointer,), bits)
+            if looked_up is not None:
+                state.known[looked_up] = value
+                return looked_up
+        base = Base.ANY if state.base(pointer) is not Base.NUMBER or self._memory.stack_escapes else Base.NUMBER
+        leaf = state.define(name, bits, value, Base.NUMBER if value is not None else base)
+        if place is not None and not any(held.overlaps(place) for held in state.locations):
+            state.locations[place] = leaf
+        return leaf
+
+    def _table_value(self, state: State, pointer: Term, size_bytes: int) -> StridedInterval | None:
+        """What a load from a read-only table gives, where its addresses are few."""
+        addresses = state.value(pointer)
+        if state.base(pointer) is not Base.NUMBER or addresses.size > MOST_READ:
+            return None
+        return self._memory.table(addresses, size_bytes)
+
+    def _store(self, state: State, pointer: Term, value: Term, size_bytes: int, index: int) -> None:
+        self._tell(state, pointer, size_bytes, index, is_store=True)
+        base, offset = state.base(pointer), state.value(pointer)
+        if state.base(value) is not Base.NUMBER and base is not Base.STACK:
+            self._memory.stack_escapes = True
+        place = self._place_of(state, pointer, size_bytes)
+        if place is not None:
+            # Written as a whole and not through `write`: what is overlapped in part holds nothing known.
+            state.forget([held for held in state.locations if held.overlaps(place)])
+            state.locations[place] = value
+            return
+        if base is not Base.NUMBER:
+            low, high = offset.signed_range() if base is Base.STACK else (-(1 << 31), (1 << 31) - 1)
+            state.forget_range("stack", low, high + size_bytes - 1)
+        if base is not Base.STACK:
+            low, high = offset.unsigned_range() if base is Base.NUMBER else (0, (1 << 32) - 1)
+            state.forget_range("static", low, high + size_bytes - 1)

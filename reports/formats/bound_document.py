@@ -1,0 +1,168 @@
+"""The section ``bound`` of JSON documents, which ``wcet_probe.certificate.verify`` checks, and the document of a bound alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import metadata
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from wcet_probe import __version__
+from wcet_probe.answer.gap import BlockGap
+from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.model.proof import Bound, Formula, LoopBound, PathBlock
+from wcet_probe.model.report import Verdict
+from wcet_probe.reports.formats.listing import code_sections, graph_section, hex_address, image_section, reached
+from wcet_probe.reports.formats.records import Document, target_document
+
+if TYPE_CHECKING:
+    from wcet_probe.answer.firmware import FirmwareBound
+
+
+_ENGINES = ("capstone", "highspy", "pypcode", "unicorn", "ziglang")
+"""Packages that numbers depend on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """What runs showed of that which is bounded.
+
+    Attributes:
+        loop_maxima: most executions of a loop's header for one entry, by its address.
+        flow_maxima: the largest sum of each flow claim.
+        executions: of each instruction of the measured call, by address.
+    """
+
+    loop_maxima: Mapping[int, int]
+    flow_maxima: tuple[int, ...]
+    executions: Mapping[int, int]
+
+
+_NO_MAXIMA: Mapping[int, int] = MappingProxyType({})
+
+
+def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
+    """``bound`` with its certificates, what runs showed of it, and the digest of the section."""
+    most = {loop.address: 0 for loop in bound.loops}
+    for loop in bound.loops:
+        most[loop.address] = max(most[loop.address], loop.max)
+    maxima = seen.loop_maxima if seen else _NO_MAXIMA
+    sums = seen.flow_maxima if seen else (None,) * len(bound.flow_claims)
+    section: Document = {
+        "entry": bound.entry,
+        "instructions": bound.instructions,
+        "cycles": bound.cycles,
+        "parameters": dict(bound.parameters),
+        "blocks": bound.blocks,
+        "assumptions": [{"id": a.id, "statement": a.statement, "check": a.check} for a in bound.assumptions],
+        # Runs do not tell contexts apart: what was observed is that of the contexts with the largest bound.
+        "loops": [
+            {**_loop(loop), "observed_max": maxima.get(loop.address) if loop.max == most[loop.address] else None}
+            for loop in bound.loops
+        ],
+        "flow_claims": [
+            {"where": claim.where, "statement": claim.statement, "constant": claim.constant, "observed": found}
+            for claim, found in zip(bound.flow_claims, sums, strict=True)
+        ],
+        "graph": graph_section(bound.graph, seen.executions if seen else None),
+        "worst_path": [_block(block, "cost_instructions") for block in bound.worst_path],
+        "worst_path_cycles": [_block(block, "cost_cycles") for block in bound.worst_path_cycles],
+        "unattributed_cycles": bound.unattributed_cycles,
+        "certificates": list(bound.certificates),
+    }
+    if bound.by_type:
+        section["by_type"] = [asdict(one) for one in bound.by_type]
+    return {**section, "digest": bound_digest(section)}
+
+
+def gap_section(gaps: Sequence[BlockGap], bound: Bound, observed_instructions: int) -> Document:
+    """The distance between bound and observation, block by block; see ``wcet_probe.answer.gap``."""
+    return {
+        "instructions": bound.instructions - observed_instructions,
+        "above_worst_path": bound.instructions - sum(block.cost for block in bound.worst_path),
+        "blocks": [
+            {
+                "address": hex_address(gap.address),
+                "location": gap.location,
+                "code": [f"{hex_address(one.address)} {one.text}" for one in gap.instructions],
+                "bound_executions": gap.bound_executions,
+                "observed_executions": gap.observed_executions,
+                "instructions": gap.difference,
+                "cause": gap.cause.value,
+            }
+            for gap in gaps
+        ],
+    }
+
+
+def formula_section(formula: Formula) -> Document:
+    """A bound as a function of ``parameter``: the sum of ``constant`` and factors times expressions."""
+    return {
+        "parameter": formula.parameter,
+        "constant": str(formula.constant),
+        "terms": [{"expression": text, "factor": str(factor)} for text, factor in formula.terms],
+        "samples": [{formula.parameter: value, "instructions": bound} for value, bound in formula.samples],
+    }
+
+
+def firmware_document(found: FirmwareBound) -> Document:
+    """The document ``wcet-probe-bound`` of a function of any firmware."""
+    code = reached(found.instructions, found.bound, None)
+    return {
+        "format": "wcet-probe-bound",
+        "version": 1,
+        "tool": tool_section(),
+        "target": found.target.name,
+        "target_configuration": target_document(found.target),
+        "verdict": str(Verdict.BOUNDED_BY_TYPE if found.bound.by_type else Verdict.BOUNDED),
+        "image": image_section(found.image, code),
+        "sources": sorted(found.sources),
+        **code_sections(found.image, code, found.sources),
+        "bound": bound_section(found.bound),
+    }
+
+
+def tool_section() -> Document:
+    """This program, and the versions of the packages that its numbers depend on; null where one is not installed."""
+    return {"name": "wcet-probe", "version": __version__, "packages": {name: _version(name) for name in _ENGINES}}
+
+
+@cache
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _loop(loop: LoopBound) -> Document:
+    return {
+        "name": loop.name,
+        "function": loop.function,
+        "address": hex_address(loop.address),
+        "context": [hex_address(address) for address in loop.context],
+        "location": loop.location,
+        "file": loop.file or None,
+        "line": loop.line or None,
+        "max": loop.max,
+        "total": loop.total,
+        "origin": loop.origin.value,
+        "expression": loop.expression,
+        "where": loop.where or None,
+        "because": loop.because or None,
+    }
+
+
+def _block(block: PathBlock, cost: str) -> Document:
+    return {
+        "function": block.function,
+        "context": [hex_address(address) for address in block.context],
+        "address": hex_address(block.address),
+        "end_address": hex_address(block.end_address),
+        "location": block.location,
+        "instructions": block.instructions,
+        "executions": block.executions,
+        cost: block.cost,
+    }

@@ -1,0 +1,182 @@
+"""JSON schemas of the documents, generated from their types, and validation against them. Only here is fastjsonschema.
+
+The schemas are of draft 7 (JSON Schema Validation, draft-handrews-json-schema-validation-01) and allow no other keys.
+``reports/schemas`` holds them for readers outside; ``python -m wcet_probe.reports.formats.schema FOLDER`` writes them.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import fastjsonschema
+
+from wcet_probe.errors import UsageError
+from wcet_probe.reports.formats.document import dumps
+from wcet_probe.reports.formats.shapes import DOCUMENTS
+from wcet_probe.reports.formats.shapes_base import record_of
+
+Schema = dict[str, Any]
+
+_PLAIN: Mapping[object, str] = {bool: "boolean", int: "integer", str: "string"}
+
+
+def keys(shape: type) -> dict[str, object]:
+    """The keys of objects of the type ``shape``, a record or one of `wcet_probe.reports.formats.shapes`, and their types."""
+    own = get_type_hints(shape, include_extras=True)
+    if is_dataclass(shape):
+        return {field.name: own[field.name] for field in fields(shape)}
+    record, without = record_of(shape) or (None, frozenset())
+    inherited = keys(record) if record else {}
+    return {name: kind for name, kind in inherited.items() if name not in without} | own
+
+
+def _format(document: type) -> str:
+    """The name of the format of ``document``, from its key ``format``."""
+    (name,) = get_args(keys(document)["format"])
+    return str(name)
+
+
+FORMATS: Mapping[str, type] = {_format(document): document for document in DOCUMENTS}
+"""Documents that have a schema, by format."""
+
+
+def schema(document: type) -> Schema:
+    """The schema of documents of the type ``document``."""
+    definitions: dict[str, Schema] = {}
+    found = _object(document, definitions)
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": f"{_format(document)}, version 1",
+        **found,
+        "definitions": dict(sorted(definitions.items())),
+    }
+
+
+def write_schemas(folder: Path) -> None:
+    """Write the schema of each document into ``folder``: ``FORMAT-VERSION.schema.json``."""
+    for name, document in FORMATS.items():
+        (folder / f"{name}-1.schema.json").write_text(dumps(schema(document)), "utf-8")
+
+
+def validate(document: object) -> None:
+    """Check that ``document`` is what its format says.
+
+    Raises:
+        UsageError: it is not; the message names the first wrong key by its path.
+    """
+    name = document.get("format") if isinstance(document, Mapping) else None
+    if not isinstance(name, str) or name not in FORMATS:
+        raise UsageError("the document has no format of wcet-probe; give what --json printed.")
+    for path in _floats(document, "document"):
+        raise UsageError(f"{path} is no integer; give what --json printed.")
+    try:
+        _validator(FORMATS[name])(document)
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise UsageError(f"{_problem(error)}; give what --json of this version of wcet-probe printed.") from error
+
+
+def _problem(error: fastjsonschema.JsonSchemaValueException) -> str:
+    """What is wrong, and where."""
+    if error.rule == "required":
+        return f"{error.name}.{min(set(error.rule_definition) - error.value.keys())} is missing"
+    if error.rule == "additionalProperties":
+        return f"{error.name}.{min(error.value.keys() - error.definition['properties'].keys())} is no key of it"
+    return str(error.message)
+
+
+@cache
+def _validator(document: type) -> Callable[[object], object]:
+    found: Callable[[object], object] = fastjsonschema.compile(schema(document), use_default=False)
+    return lambda value: found(value, name_prefix="document")  # type: ignore[call-arg]
+
+
+def _floats(value: object, path: str) -> Iterator[str]:
+    """Paths of the numbers that are not integers, which a schema takes for integers where their fraction is 0."""
+    if isinstance(value, float):
+        yield path
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _floats(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _floats(item, f"{path}[{index}]")
+
+
+# -------------------------------------------------------------------------------------------------------------- schemas
+
+
+def _schema(kind: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: ANN401  (a type, of any form)
+    """The schema of values of the type ``kind``; objects go to ``definitions``."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in {None, Literal}:
+        return _simple(kind, definitions)
+    if origin in {Annotated, NotRequired}:
+        return {**_schema(arguments[0], definitions), **dict(arguments[1:])}
+    if origin in {types.UnionType, Union}:
+        return _union(arguments, definitions)
+    if issubclass(origin, Mapping):
+        names = _schema(arguments[0], definitions).get("pattern")
+        limit = {"propertyNames": {"pattern": names}} if names else {}
+        return {"type": "object", "additionalProperties": _schema(arguments[1], definitions), **limit}
+    if origin is list or arguments[-1] is Ellipsis:
+        return {"type": "array", "items": _schema(arguments[0], definitions)}
+    items = [_schema(item, definitions) for item in arguments]
+    return {"type": "array", "items": items, "minItems": len(items), "maxItems": len(items)}
+
+
+def _simple(kind: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: ANN401  (a type, of any form)
+    """The schema of a class, or of some literals."""
+    if get_origin(kind) is Literal:
+        return {"enum": sorted(get_args(kind))}
+    if kind in _PLAIN:
+        return {"type": _PLAIN[kind]}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {"type": "string", "enum": [member.value for member in kind]}
+    if is_dataclass(kind) or is_typeddict(kind):
+        return _reference(kind, definitions, null=False)
+    raise TypeError(kind)
+
+
+def _union(kinds: tuple[Any, ...], definitions: dict[str, Schema]) -> Schema:
+    """Several simple types, or one type and null; no ``anyOf``, behind which the path of an error would be lost."""
+    others = [kind for kind in kinds if kind is not types.NoneType]
+    if all(kind in _PLAIN for kind in others):
+        return {"type": sorted("null" if kind is types.NoneType else _PLAIN[kind] for kind in kinds)}
+    (kind,) = others
+    if is_dataclass(kind) or is_typeddict(kind):
+        return _reference(kind, definitions, null=True)
+    found = _schema(kind, definitions)
+    values = {"enum": [*found["enum"], None]} if "enum" in found else {}
+    return {**found, "type": [found["type"], "null"], **values}
+
+
+def _reference(kind: type, definitions: dict[str, Schema], *, null: bool) -> Schema:
+    name = kind.__name__.removesuffix("Shape") + (" or null" if null else "")
+    if name not in definitions:
+        definitions[name] = {}
+        definitions[name] = _object(kind, definitions)
+        if null:
+            definitions[name]["type"] = ["object", "null"]
+    return {"$ref": f"#/definitions/{name}"}
+
+
+def _object(kind: type, definitions: dict[str, Schema]) -> Schema:
+    properties = {name: _schema(one, definitions) for name, one in sorted(keys(kind).items())}
+    return {
+        "type": "object",
+        "description": str(kind.__doc__).partition("\n")[0],
+        "properties": properties,
+        "required": [name for name in properties if get_origin(keys(kind)[name]) is not NotRequired],
+        "additionalProperties": False,
+    }
+
+
+if __name__ == "__main__":
+    write_schemas(Path(sys.argv[1]))

@@ -1,0 +1,312 @@
+"""What the JSON documents hold, as types: the one description of them, which the schemas are generated from.
+
+A key is described where it is made. A record of the model that a document holds as it is stands here by its own class;
+a shape that `extends` a record has the record's keys, without some, and keys of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from wcet_probe.answer.growth import Growth
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.instruction import Control
+from wcet_probe.model.measurement import CacheCounts, Measurement, Run
+from wcet_probe.model.report import Candidate, CrossCheck, StateCheck, Verdict
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind
+from wcet_probe.model.target import CacheConfig, MemoryTiming, Target
+from wcet_probe.reports.formats.shapes_base import Address, LineNumber, Natural, Sha256, extends
+from wcet_probe.reports.formats.shapes_bound import BoundShape, FormulaShape, GapShape
+
+# ---------------------------------------------------------------------------------------------------- hardware and code
+
+
+@extends(CacheConfig)
+class CacheShape(TypedDict):
+    """A cache with its capacity."""
+
+    size_bytes: Natural
+
+
+class CachesShape(TypedDict):
+    """The caches as configured; null where the core has none."""
+
+    icache: CacheShape | None
+    dcache: CacheShape | None
+
+
+@extends(Target, "icache", "dcache")
+class TargetDocument(TypedDict):
+    """A core: every number with its source and basis."""
+
+    format: Literal["wcet-probe-target"]
+    version: Literal[1]
+    caches: CachesShape
+
+
+@extends(Allocator)
+class AllocatorDocument(TypedDict):
+    """The manifest of an allocator; of the sources only the file names."""
+
+    format: Literal["wcet-probe-allocator"]
+    version: Literal[1]
+    sources: list[str]
+
+
+class SourceShape(TypedDict):
+    """A source file."""
+
+    name: str
+    sha256: Sha256
+
+
+@extends(Allocator)
+class ManifestShape(TypedDict):
+    """The manifest of an allocator, with a hash of each source."""
+
+    format: Literal["wcet-probe-allocator"]
+    version: Literal[1]
+    sources: list[SourceShape]
+
+
+class FunctionShape(TypedDict):
+    """A function; the hash is of its machine code, null where the symbol has no size."""
+
+    name: str
+    address: Address
+    size_bytes: Natural
+    sha256: Sha256 | None
+
+
+class ImageShape(TypedDict):
+    """The binary, and the functions that the bound or the observation reaches."""
+
+    sha256: Sha256
+    size_bytes: Natural
+    compiler: str
+    flags: list[str]
+    functions: list[FunctionShape]
+
+
+class InstructionShape(TypedDict):
+    """An instruction that the bound or the observation reaches, and its place in the source."""
+
+    address: Address
+    size_bytes: Natural
+    text: str
+    control: Control
+    function: str | None
+    file: str | None
+    line: Natural | None
+
+
+class ToolShape(TypedDict):
+    """The program and the packages that its numbers depend on."""
+
+    name: Literal["wcet-probe"]
+    version: str
+    packages: dict[str, str | None]
+
+
+class RequestShape(TypedDict):
+    """What was asked."""
+
+    scenario: str
+    heap_bytes: Natural
+    seed: Natural
+    parameters: dict[str, int]
+    caches: list[str]
+    initial_cache: InitialCache | None
+    compiler: str
+    cross_check: bool
+
+
+# ---------------------------------------------------------------------------------------------------------- observation
+
+
+class StateShape(TypedDict):
+    """The heap state that was reached, and why it is the worst."""
+
+    variant: str
+    description: str
+    why: list[str]
+    checks: list[StateCheck]
+    candidates: list[Candidate]
+    driver: str | None
+    driver_value: int | None
+
+
+@extends(CacheCounts)
+class CacheCountsShape(TypedDict):
+    """Counts of a cache with their sums."""
+
+    hits: Natural
+    misses: Natural
+
+
+class TouchedSetsShape(TypedDict):
+    """Sorted indices of cache sets."""
+
+    instruction: list[Natural]
+    data: list[Natural]
+
+
+@extends(Run)
+class RunShape(TypedDict):
+    """A stretch of executed instructions."""
+
+    address: Address
+    function: str | None
+    location: str
+
+
+@extends(Measurement, "touched_instruction_sets", "touched_data_sets")
+class ObservedShape(TypedDict):
+    """The witness."""
+
+    icache: CacheCountsShape
+    dcache: CacheCountsShape
+    touched_sets: TouchedSetsShape
+    runs: list[RunShape]
+
+
+class UnitsShape(TypedDict):
+    """A number in each unit."""
+
+    instructions: int
+    cycles: int
+
+
+# ------------------------------------------------------------------------------------------------------------ documents
+
+
+class ResultDocument(TypedDict):
+    """The answer for one allocator, target, scenario and heap."""
+
+    format: Literal["wcet-probe-result"]
+    version: Literal[1]
+    tool: ToolShape
+    request: RequestShape
+    command: str
+    allocator: str
+    allocator_manifest: ManifestShape
+    target: str
+    target_configuration: TargetDocument
+    scenario: str
+    heap_bytes: Natural
+    image: ImageShape
+    listing: list[InstructionShape]
+    source_lines: dict[str, dict[LineNumber, str]]
+    parameters: dict[str, int]
+    initial_cache: InitialCache
+    measured_operation: Operation
+    state: StateShape
+    caches: CachesShape
+    memory: MemoryTiming
+    observed: ObservedShape
+    cross_check: CrossCheck | None
+    bound: BoundShape | None
+    no_bound: str | None
+    slack: UnitsShape | None
+    gap: GapShape | None
+    formula: FormulaShape | None
+    verdict: Verdict
+
+
+class ResultsDocument(TypedDict):
+    """Several answers, in the order asked."""
+
+    format: Literal["wcet-probe-results"]
+    version: Literal[1]
+    results: list[ResultDocument]
+
+
+class BoundDocument(TypedDict):
+    """A bound of a function of any firmware."""
+
+    format: Literal["wcet-probe-bound"]
+    version: Literal[1]
+    tool: ToolShape
+    target: str
+    target_configuration: TargetDocument
+    image: ImageShape
+    listing: list[InstructionShape]
+    source_lines: dict[str, dict[LineNumber, str]]
+    sources: list[str]
+    verdict: NotRequired[Verdict]
+    bound: BoundShape
+
+
+class ScenarioDocument(TypedDict):
+    """A scenario, and the allocators that offer it."""
+
+    format: Literal["wcet-probe-scenario"]
+    version: Literal[1]
+    name: str
+    description: str
+    allocators: list[str]
+
+
+@extends(Growth)
+class GrowthDocument(TypedDict):
+    """How the worst case grows with the heap."""
+
+    format: Literal["wcet-probe-growth"]
+    version: Literal[1]
+    allocator: str
+    target: str
+    scenario: str
+
+
+class CellShape(TypedDict):
+    """An allocator measured in the state that was built for another one, or for itself."""
+
+    allocator: str
+    state_of: str
+    instructions: Natural | None
+    cycles: Natural | None
+    refused: Natural
+    note: str
+
+
+class MatrixDocument(TypedDict):
+    """Each allocator in the states of the others."""
+
+    format: Literal["wcet-probe-matrix"]
+    version: Literal[1]
+    target: str
+    scenario: str
+    heap_bytes: Natural
+    cells: list[CellShape]
+
+
+class SearchDocument(TypedDict):
+    """What a search found beside what was constructed."""
+
+    format: Literal["wcet-probe-search"]
+    version: Literal[1]
+    allocator: str
+    target: str
+    operation: OperationKind
+    heap_bytes: Natural
+    evaluations: Natural
+    seed: Natural
+    climbs: Natural
+    constructed_instructions: Natural
+    found_instructions: Natural
+    beaten: bool
+    sequence: list[Operation]
+
+
+DOCUMENTS: tuple[type, ...] = (
+    ResultDocument,
+    ResultsDocument,
+    BoundDocument,
+    AllocatorDocument,
+    TargetDocument,
+    ScenarioDocument,
+    GrowthDocument,
+    MatrixDocument,
+    SearchDocument,
+)
+"""Every document that has a schema."""

@@ -1,0 +1,131 @@
+"""A bound in words and tables: beside the observation on the first screen of an answer, or alone.
+
+Functions that give lines; `wcet_probe.reports.screens.why` has the long account.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from wcet_probe.answer.gap import BlockGap
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import Assumption, Bound, Formula, LoopBound, Origin
+from wcet_probe.model.report import Verdict
+from wcet_probe.reports.screens.layout import cut, paragraph, table
+
+_LOOPS_SHOWN = 5
+_ASSUMPTIONS_SHOWN = 4
+_HIGHEST_SCENARIOS = ("worst-alloc", "worst-free")
+_UNITS = ("instructions", "cycles")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the long account of a bound tells beside the bound: the gap to the observation, and a formula, if any."""
+
+    gaps: tuple[BlockGap, ...]
+    formula: Formula | None = None
+
+
+def both_sides(bound: Bound, measurement: Measurement, scenario: str, width: int) -> list[str]:
+    """Bound, observation and slack, and what is to be known about the slack.
+
+    Args:
+        bound: what was proved.
+        measurement: what was observed.
+        scenario: of the observation; only the two that look for the dearest call make the slack a measure.
+        width: of a line, in characters.
+    """
+    rows = []
+    for unit in _UNITS:
+        proved, observed = getattr(bound, unit), getattr(measurement, unit)
+        rows.append((unit, proved, observed, proved - observed, _slack(proved, observed)))
+    lines = table(rows, ("", "bound", "observed", "slack", ""))
+    if scenario not in _HIGHEST_SCENARIOS:
+        note = f"{scenario} does not look for the dearest call of all, so the slack says nothing about the bound"
+        lines += paragraph("", note, width, 1)
+    elif measurement.icache.present or measurement.dcache.present:
+        lines += paragraph("", "the bound in cycles holds for any content of the caches at entry", width, 1)
+    return lines
+
+
+def _slack(proved: int, observed: int) -> str:
+    if proved == observed:
+        return "exact"
+    if not observed:
+        return ""
+    tenths = ((proved - observed) * 2000 + observed) // (2 * observed)
+    return f"{tenths // 10}.{tenths % 10} % above the observed" if tenths else "less than 0.1 % above the observed"
+
+
+def verdict_lines(bound: Bound, width: int) -> list[str]:
+    """What a bound alone says, and where it says nothing, why, and the line to add."""
+    if not bound.by_type:
+        return [f"{Verdict.BOUNDED}: a proven upper bound, under {how_many_assumed(bound.assumptions)}."]
+    loops = counted(len(bound.by_type), "loop")
+    head = f"{Verdict.BOUNDED_BY_TYPE}: a proven upper bound, but that of {loops} is the width of a type: add"
+    lines = textwrap.wrap(head, width, break_on_hyphens=False)
+    for one in bound.by_type:
+        said = f"{one.location} runs up to {one.max:,} times, as nothing is known of {one.rests_on}:"
+        lines += paragraph("", said, width, 1)
+        lines.append(f"    {one.remedy}")
+    return lines
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 loop``, ``2 loops``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def short_loops(loops: Sequence[LoopBound], width: int) -> Iterator[str]:
+    """A heading and a line for each loop: the first few, and how many more there are; nothing without loops."""
+    if not loops:
+        return
+    yield f"Loops ({origins(loops)}): executions of the header for each entry, at most"
+    rows = [
+        (place, most, f"{origin}, in {times} contexts" if times > 1 else origin, why)
+        for (place, most, origin, why), times in Counter(map(_loop, loops)).items()
+    ]
+    yield from (cut(line, width) for line in table(rows[:_LOOPS_SHOWN]))
+    if more := rows[_LOOPS_SHOWN:]:
+        yield f"  and {len(more)} more: --why"
+
+
+def _loop(loop: LoopBound) -> tuple[str, int, str, str]:
+    total = "" if loop.total is None else f", {loop.total:,} in all"
+    return loop.location, loop.max, loop.origin.value, f"{PurePath(loop.where).name or loop.expression}{total}"
+
+
+def origins(loops: Sequence[LoopBound]) -> str:
+    """How many loops have their bound from where: ``2 proved, 1 fact``."""
+    found = Counter(loop.origin for loop in loops)
+    return ", ".join(f"{found[origin]} {origin.value}" for origin in Origin if found[origin])
+
+
+def short_assumptions(assumptions: Sequence[Assumption], width: int) -> Iterator[str]:
+    """The assumptions, a line each while they are few, else by name."""
+    by_id = {one.id: one.statement for one in assumptions}
+    if len(by_id) <= _ASSUMPTIONS_SHOWN:
+        yield f"Assumptions ({len(by_id)})"
+        yield from (cut(line, width) for line in table(by_id.items()))
+    else:
+        yield f"Assumptions ({len(by_id)}; --why tells each)"
+        yield from paragraph(" ", ", ".join(_short_ids(by_id)), width, 1)
+
+
+def _short_ids(ids: Iterable[str]) -> Iterator[str]:
+    """``ids``; of facts that follow each other in one file, all but the first by their line alone."""
+    last = ""
+    for one in ids:
+        file, _, line = one.rpartition(":")
+        yield f":{line}" if file and file == last else one
+        last = file
+
+
+def how_many_assumed(assumptions: Sequence[Assumption]) -> str:
+    """Their number in words; a fact that says two things of a loop is one."""
+    return counted(len({one.id for one in assumptions}), "assumption")

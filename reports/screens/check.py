@@ -1,0 +1,111 @@
+"""The outcome of ``wcet-probe check``: lines for a terminal, and the JSON document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from wcet_probe import __version__
+from wcet_probe.ci.budgets import AllocatorCall
+from wcet_probe.ci.judge import UNITS, Counts, Outcome, decimal
+from wcet_probe.reports.screens.layout import paragraph, table
+
+Document = dict[str, object]
+_VERDICTS = ("CONTRADICTED", "UNBOUNDED", "OVER_BUDGET", "WORSE", "BOUNDED")
+_WORDS = {
+    "CONTRADICTED": "contradicted",
+    "UNBOUNDED": "without a bound",
+    "OVER_BUDGET": "over budget",
+    "WORSE": "worse than the baseline",
+    "BOUNDED": "within budget",
+}
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """How many entries came out how: ``3 bounds checked: 1 over budget, 2 within budget``."""
+    found = Counter(outcome.verdict for outcome in outcomes)
+    words = ", ".join(f"{found[verdict]} {_WORDS[verdict]}" for verdict in _VERDICTS if found[verdict])
+    return f"{len(outcomes)} bound{'' if len(outcomes) == 1 else 's'} checked: {words}"
+
+
+def check_lines(outcomes: Sequence[Outcome], width: int) -> Iterator[str]:
+    """The table of all entries, a sentence for each finding and note, and the summary."""
+    with_baseline = any(outcome.baseline for outcome in outcomes)
+    accepted = ("baseline",) if with_baseline else ()
+    titles = ("entry", "target", "", "budget", *accepted, "bound", "observed", "assumed", "verdict")
+    rows = [row for outcome in outcomes for row in _rows(outcome, with_baseline=with_baseline)]
+    yield from table(rows, titles)
+    for outcome in outcomes:
+        for finding in outcome.findings:
+            text = f"{outcome.budget.name} on {outcome.budget.target}: {finding.rule.value}: {finding.message}"
+            yield from ("", *paragraph("", text, width, 1))
+        for note in outcome.notes:
+            yield from paragraph("", f"{outcome.budget.name} on {outcome.budget.target}: {note}.", width, 1)
+    yield from ("", summary(outcomes))
+
+
+def check_document(outcomes: Sequence[Outcome], baseline: str | None) -> Document:
+    """The document ``wcet-probe-check``: an entry for each budget; ``baseline`` is the compared one's name."""
+    return {
+        "format": "wcet-probe-check",
+        "version": 1,
+        "tool": {"name": "wcet-probe", "version": __version__},
+        "baseline": baseline,
+        "exit_code": max((int(outcome.exit_code) for outcome in outcomes), default=0),
+        "entries": [_entry(outcome) for outcome in outcomes],
+    }
+
+
+def _rows(outcome: Outcome, *, with_baseline: bool) -> Iterator[tuple[object, ...]]:
+    budget = outcome.budget
+    for number, unit in enumerate(UNITS):
+        head = ("", "") if number else (budget.name, budget.target)
+        limit = budget.limit(unit)
+        yield (
+            *head,
+            unit,
+            "" if limit is None else limit,
+            *((_cell(outcome.baseline, unit),) if with_baseline else ()),
+            _cell(outcome.bound, unit),
+            _cell(outcome.observed, unit),
+            "" if number or outcome.assumptions is None else outcome.assumptions,
+            "" if number else outcome.verdict,
+        )
+
+
+def _cell(counts: Counts | None, unit: str) -> object:
+    return "" if counts is None else getattr(counts, unit)
+
+
+def _entry(outcome: Outcome) -> Document:
+    budget, call = outcome.budget, outcome.budget.call
+    if isinstance(call, AllocatorCall):
+        what: Document = asdict(call)
+    else:
+        what = {"image": call.image.name, "entry": call.entry}
+    return {
+        "name": budget.name,
+        "target": budget.target,
+        **what,
+        "parameters": dict(budget.parameters),
+        "caches": list(budget.caches),
+        "budget": {unit: budget.limit(unit) for unit in UNITS},
+        "tolerance_percent": decimal(budget.tolerance_percent),
+        "baseline": _counts(outcome.baseline),
+        "bound": _counts(outcome.bound),
+        "observed": _counts(outcome.observed),
+        "assumptions": outcome.assumptions,
+        "verdict": outcome.verdict,
+        "findings": [
+            {"rule": finding.rule.value, "message": finding.message, "places": [asdict(one) for one in finding.places]}
+            for finding in outcome.findings
+        ],
+        "notes": list(outcome.notes),
+        "image_sha256": outcome.image_sha256 or None,
+        "compiler": outcome.compiler or None,
+    }
+
+
+def _counts(counts: Counts | None) -> Document | None:
+    return asdict(counts) if counts else None

@@ -1,0 +1,125 @@
+"""Growth, matrix and search as text and as JSON documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from wcet_probe.reports.formats.document import Document, plain
+from wcet_probe.reports.screens.terminal import render_table
+from wcet_probe.sizes import format_size
+
+if TYPE_CHECKING:
+    from wcet_probe.answer.growth import Growth
+    from wcet_probe.answer.probe import ProbeRequest
+    from wcet_probe.answer.search import SearchResult
+    from wcet_probe.answer.sweep import Cell
+
+
+def render_growth(request: ProbeRequest, found: Growth, console: Console) -> None:
+    """Print what the claim says, what was found, and the samples."""
+    verdict = "holds on these heaps" if found.holds else "DOES NOT HOLD"
+    console.print(f"{request.allocator.name} on {request.target.name}, {request.scenario}: {found.shape.value}")
+    console.print(f"claimed {found.claim}: {verdict}")
+    console.print(f"{'exactly' if found.exact else 'fitted'}: {found.formula}\n", soft_wrap=True)
+    rows = [
+        (format_size(s.heap_bytes), s.instructions, "-" if s.driver_value is None else s.driver_value)
+        for s in found.samples
+    ]
+    render_table(("heap", "instructions", "cost driver"), rows, console)
+
+
+def growth_document(request: ProbeRequest, found: Growth) -> Document:
+    """The document ``wcet-probe-growth``."""
+    return {
+        "format": "wcet-probe-growth",
+        "version": 1,
+        "allocator": request.allocator.name,
+        "target": request.target.name,
+        "scenario": request.scenario,
+        "claim": found.claim,
+        "claimed_shape": found.claimed_shape.value,
+        "holds": found.holds,
+        "shape": found.shape.value,
+        "formula": found.formula,
+        "exact": found.exact,
+        "samples": [plain(sample) for sample in found.samples],
+    }
+
+
+def render_matrix(request: ProbeRequest, cells: Sequence[Cell], console: Console) -> None:
+    """Print instructions and cycles: a row an allocator, a column a state; the diagonal in brackets."""
+    names = list(dict.fromkeys(cell.allocator for cell in cells))
+    by_place = {(cell.allocator, cell.state_of): cell for cell in cells}
+    heap = format_size(request.heap_bytes)
+    for count in ("instructions", "cycles"):
+        console.print(f"{count} of {request.scenario} on {request.target.name}, heap {heap}", soft_wrap=True)
+        console.print("rows: who is measured; columns: in whose state; [own state]; ! refused; - no block to free\n")
+        rows = [[name, *(_text(by_place[name, other], count) for other in names)] for name in names]
+        render_table(("", *(name.replace("-", "-\n") for name in names)), rows, console)
+        console.print()
+
+
+def _text(cell: Cell, count: str) -> str:
+    number = getattr(cell, count)
+    if number is None:
+        return "-"
+    text = f"{number:,}{'!' if cell.note else ''}"
+    return f"[{text}]" if cell.allocator == cell.state_of else text
+
+
+def matrix_document(request: ProbeRequest, cells: Sequence[Cell]) -> Document:
+    """The document ``wcet-probe-matrix``."""
+    return {
+        "format": "wcet-probe-matrix",
+        "version": 1,
+        "target": request.target.name,
+        "scenario": request.scenario,
+        "heap_bytes": request.heap_bytes,
+        "cells": [plain(cell) for cell in cells],
+    }
+
+
+def render_search(result: SearchResult, console: Console) -> None:
+    """Print whether the search beat the constructed state, and with what."""
+    request = result.request
+    verdict = "BEATEN: the scenario is not the worst" if result.beaten else "not beaten"
+    console.print(
+        f"{request.allocator.name} on {request.target.name}, {request.kind.value}, "
+        f"heap {format_size(request.heap_bytes)}: {verdict}",
+        soft_wrap=True,
+    )
+    rows = [
+        ("constructed worst state", result.constructed_instructions, "instructions"),
+        ("dearest found", result.found_instructions, f"instructions, after {len(result.sequence)} operations"),
+        ("sequences run", request.evaluations, f"in {result.climbs} climbs, seed {request.seed}"),
+    ]
+    render_table((), rows, console)
+    if result.beaten:
+        words = [
+            f"malloc({o.size_bytes})={o.slot}" if o.kind.value == "malloc" else f"free({o.slot})"
+            for o in result.sequence
+        ]
+        console.print("  " + " ".join(words), soft_wrap=True)
+
+
+def search_document(result: SearchResult) -> Document:
+    """The document ``wcet-probe-search``."""
+    request = result.request
+    return {
+        "format": "wcet-probe-search",
+        "version": 1,
+        "allocator": request.allocator.name,
+        "target": request.target.name,
+        "operation": request.kind.value,
+        "heap_bytes": request.heap_bytes,
+        "evaluations": request.evaluations,
+        "seed": request.seed,
+        "climbs": result.climbs,
+        "constructed_instructions": result.constructed_instructions,
+        "found_instructions": result.found_instructions,
+        "beaten": result.beaten,
+        "sequence": [plain(operation) for operation in result.sequence],
+    }

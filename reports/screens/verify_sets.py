@@ -1,0 +1,267 @@
+"""Cache sets that malloc and free may touch beside those that they did: for the terminal, as JSON, as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from wcet_probe.reports.formats.records import Document, plain
+from wcet_probe.reports.pictures.cache_sets import heat_rows
+from wcet_probe.reports.screens.layout import glyphs, paragraph, strip, strip_columns, table
+from wcet_probe.reports.screens.terminal import Line, heading, page_width, print_lines
+from wcet_probe.sizes import format_size
+
+if TYPE_CHECKING:
+    from wcet_probe.cache_sets.run import SetRun
+    from wcet_probe.cache_sets.specification import AllowedSets, SetProof
+    from wcet_probe.cache_sets.verdict import SetReport
+
+_OFFENCES_SHOWN = 8
+_DIGITS_SHOWN = 16
+Rows = list[tuple[str, frozenset[int]]]
+
+
+def render_sets(report: SetReport, console: Console) -> None:
+    """Print ``report``: the answer, what stands against it, what it rests on, and the sets."""
+    print_lines(console, _screen(report, page_width(console), glyphs(console.encoding)))
+
+
+def sets_document(report: SetReport) -> Document:
+    """The document ``wcet-probe-sets``."""
+    asked, allowed = report.request, report.allowed
+    promise = asked.allocator.promise
+    return {
+        "format": "wcet-probe-sets",
+        "version": 1,
+        "allocator": asked.allocator.name,
+        "parameters": plain(asked.allocator.values),
+        "target": asked.target.name,
+        "heap_bytes": asked.heap_bytes,
+        "request": {"operations": asked.operations, "seed": asked.seed},
+        "image": {"sha256": report.image.sha256, "compiler": report.image.compiler},
+        "dcache": {"sets": allowed.sets, "line_bytes": allowed.line_bytes},
+        "allowed_sets": sorted(allowed.reserved),
+        "promised_by": promise.source if promise and allowed.is_promised else None,
+        "verdict": report.status.value,
+        "promises": [
+            {"promise": p.text, "verdict": p.status.value, "established_by": p.established_by, "seen": p.seen}
+            for p in report.promises
+        ],
+        "proofs": {role: _proof_document(proof) for role, proof in report.proofs.items()},
+        "observed": _run_document(report.run) if report.run else None,
+    }
+
+
+def sets_picture(report: SetReport) -> str:
+    """An SVG with a row of sets for each line of the strips on the terminal; the allowed sets are marked."""
+    title = f"Cache sets of malloc and free: {report.request.allocator.name} on {report.request.target.name}"
+    rows = [(f"{role}: {name}", sets) for role in report.proofs for name, sets in _rows(report, role)]
+    return heat_rows(title, report.allowed.sets, rows, report.allowed.reserved)
+
+
+# ------------------------------------------------------------------------------------------------------------- terminal
+
+
+def _screen(report: SetReport, width: int, characters: str) -> Iterator[Line]:
+    asked, allowed = report.request, report.allowed
+    yield heading(f"{asked.allocator.name} on {asked.target.name}: {_answer(report)}")
+    yield f"heap {format_size(asked.heap_bytes)}, {_what_was_run(report)}"
+    yield ""
+    yield from paragraph("Allowed", _allowed(allowed), width)
+    promise = asked.allocator.promise
+    source = promise.source if promise and allowed.is_promised else "nobody: the allocator promises no sets"
+    yield from paragraph("Promised", source, width)
+    yield ""
+    yield from _promises(report, width)
+    yield from _against(report, width)
+    yield ""
+    yield from _strips(report, width, characters)
+    yield ""
+    yield from _rests_on(report, width)
+    yield from paragraph("Image", f"sha256 {report.image.sha256[:_DIGITS_SHOWN]}, {report.image.compiler}", width)
+
+
+def _promises(report: SetReport, width: int) -> list[str]:
+    """A table; where there is no room for it, two lines a promise."""
+    rows = [(p.text, p.status.value, p.established_by, p.seen) for p in report.promises]
+    wide = table(rows, ("promise", "verdict", "established by", "seen"))
+    if max(map(len, wide)) <= width:
+        return wide
+    return table(
+        row
+        for text, status, established_by, seen in rows
+        for row in ((status, text), ("", f"  {established_by}" + (f"; {seen}" if report.run else "")))
+    )
+
+
+def _answer(report: SetReport) -> str:
+    sets = f"{report.allowed.sets} sets"
+    if report.status is report.status.REFUTED:
+        return "REFUTED. An operation broke a promise"
+    if all(proof.holds for proof in report.proofs.values()):
+        kept = f"keep to {len(report.allowed.reserved)} of {sets}"
+        return f"{report.status.value}. malloc and free {kept}"
+    most = ", ".join(f"{role} {len(proof.may_touch)}" for role, proof in report.proofs.items())
+    return f"{report.status.value}. Of {sets} a call may touch: {most}"
+
+
+def _what_was_run(report: SetReport) -> str:
+    run = report.run
+    if run is None:
+        return "no operation was run"
+    operations = sum(run.operations.values())
+    states = f"{run.worst_states} worst state{'s' * (run.worst_states != 1)}"
+    return f"{operations:,} operations run: {states}, the rest random with seed {report.request.seed}"
+
+
+def _allowed(allowed: AllowedSets) -> str:
+    what = "descriptors and static data" if allowed.is_promised else "static data"
+    return (
+        f"{what} in {_ranges(allowed.reserved)} of {allowed.sets} sets of {allowed.line_bytes} bytes; of the block "
+        "that is returned or given back the first word and the word before it; the stack; constants in the code"
+    )
+
+
+def _against(report: SetReport, width: int) -> Iterator[Line]:
+    """What keeps a promise from being proven, or refutes it."""
+    if report.run:
+        for key, wrong in sorted(report.run.violations.items()):
+            if key == "sets" and not report.allowed.is_promised:
+                continue
+            yield ""
+            where = f"{wrong.location} accessed {wrong.address:#010x}" if wrong.location else "it starts there"
+            if key == "lemma":
+                where += ", and is proved not to go to the own block"
+            text = f"{wrong.where}: {wrong.operation}, block {wrong.block:#010x}: set {wrong.set_index}; {where}"
+            yield from paragraph("Refuted", text, width)
+    for role, proof in report.proofs.items():
+        if proof.no_bound:
+            yield ""
+            yield from paragraph(role, proof.no_bound, width)
+        if proof.offences:
+            yield ""
+            yield heading(f"{role}: not known to keep to the allowed sets")
+            yield from table(
+                (offence.location, offence.text, "store" if offence.is_store else "load", offence.sets, "sets")
+                for offence in proof.offences[:_OFFENCES_SHOWN]
+            )
+            if more := len(proof.offences) - _OFFENCES_SHOWN:
+                yield from [f"  and {more} more; --json has all"] if more > 0 else []
+
+
+def _strips(report: SetReport, width: int, characters: str) -> Iterator[Line]:
+    allowed = report.allowed
+    lines = {role: _rows(report, role) for role in report.proofs}
+    names = max(len(name) for rows in lines.values() for name, _ in rows)
+    numbers = len(str(allowed.sets))
+    columns = strip_columns(allowed.sets, width - names - numbers - 6)
+    yield heading(f"Cache sets (D-cache, {allowed.sets} sets)")
+    for role, rows in lines.items():
+        yield f"  {role}"
+        for name, sets in rows:
+            touched = strip(sets, allowed.sets, columns, characters)
+            yield f"    {name:<{names}} {len(sets):>{numbers}} {touched}"
+    none, some, every = tuple(characters)
+    yield f"  from set 0 on; {every} all, {some} some, {none} none of the sets of a place"
+    own = "without the stack and the call's own block, which may be anywhere"
+    yield from paragraph("", f"may touch: by the proof, {own}", width, 1)
+
+
+def _rows(report: SetReport, role: str) -> Rows:
+    """What may be touched, and what was, by region."""
+    proof, allowed = report.proofs[role], report.allowed
+    found: Rows = [("may touch", proof.may_touch)]
+    for region, sets in report.run.touched[role].items() if report.run else ():
+        if region == "heap" and allowed.is_promised:
+            found.append(("did: descriptors", sets & allowed.reserved))
+            found.append(("did: own blocks", sets - allowed.reserved))
+        else:
+            found.append((f"did: {'constants' if region.startswith('code') else region}", sets))
+    return [(name, sets) for name, sets in found if sets or name == "may touch"]
+
+
+def _rests_on(report: SetReport, width: int) -> Iterator[Line]:
+    grounds = [ground for proof in report.proofs.values() for ground in proof.instructions]
+    rows = (
+        [
+            (ground.value, *(proof.instructions.get(ground, 0) for proof in report.proofs.values()))
+            for ground in type(grounds[0])
+            if ground in grounds
+        ]
+        if grounds
+        else []
+    )
+    if rows:
+        yield heading("Instructions that access data, and why they keep to the allowed sets")
+        yield from table(rows, ("", *report.proofs))
+    lemmas = {lemma.id: lemma for proof in report.proofs.values() for lemma in proof.lemmas}
+    for lemma in lemmas.values():
+        yield from paragraph("Lemma", f"{lemma.id.removeprefix('fact ')}: {lemma.because}", width)
+    if lemmas:
+        yield from paragraph("", _checked(report), width)
+    assumed = dict.fromkeys(name for proof in report.proofs.values() for name in proof.assumptions)
+    if others := [name for name in assumed if name not in lemmas]:
+        yield from paragraph("Assumed", ", ".join(others), width)
+
+
+def _checked(report: SetReport) -> str:
+    run = report.run
+    if run is None:
+        return "No operation was run to check the lemmas."
+    check = report.request.allocator.entry_points["check"]
+    operations = sum(run.operations.values())
+    return f"The lemmas are checked by {operations:,} operations and {run.checks:,} calls of {check}()."
+
+
+def _ranges(sets: Iterable[int]) -> str:
+    """``sets`` in words: ``sets 0 to 31``."""
+    found: list[list[int]] = []
+    for index in sorted(sets):
+        if found and found[-1][1] == index - 1:
+            found[-1][1] = index
+        else:
+            found.append([index, index])
+    if not found:
+        return "none"
+    parts = [f"{first}" if first == last else f"{first} to {last}" for first, last in found]
+    return f"set{'s' * (len(parts) > 1 or ' ' in parts[0])} {', '.join(parts)}"
+
+
+# ----------------------------------------------------------------------------------------------------------------- JSON
+
+
+def _proof_document(proof: SetProof) -> Document:
+    return {
+        "holds": proof.holds,
+        "no_bound": proof.no_bound or None,
+        "instructions": {ground.name.lower(): count for ground, count in proof.instructions.items()},
+        "may_touch": sorted(proof.may_touch),
+        "stack_bytes": proof.stack_bytes,
+        "offences": [plain(offence) for offence in proof.offences],
+        "lemmas": [plain(lemma) for lemma in proof.lemmas],
+        "assumptions": list(proof.assumptions),
+        "is_constant": proof.is_constant,
+        "most_accesses": [
+            {"heap_bytes": size, "accesses": bound.accesses, "by_set": list(bound.by_set)}
+            for size, bound in proof.counts.items()
+        ],
+    }
+
+
+def _run_document(run: SetRun) -> Document:
+    return {
+        "worst_states": run.worst_states,
+        "operations": run.operations,
+        "refused": run.refused,
+        "misplaced": run.misplaced,
+        "invariant_checks": run.checks,
+        "outside": run.outside,
+        "touched": {
+            role: {region: sorted(sets) for region, sets in regions.items()} for role, regions in run.touched.items()
+        },
+        "most_accesses": run.most_accesses,
+        "most_in_set": run.most_in_set,
+        "violations": [plain(wrong) for _, wrong in sorted(run.violations.items())],
+    }

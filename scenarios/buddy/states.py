@@ -1,0 +1,307 @@
+"""Worst, best and refused states of a buddy system, binary or Fibonacci.
+
+malloc is slowest where it searches all lists and splits the largest root down to the least block. free is slowest where
+it merges up to the largest root, or a little less far: what it gives up in merges it may gain in every single one, if
+the buddies stand in the middle of their lists and each removal touches two more blocks. To have those, some memory must
+be left for blocks that do not merge. How much is best depends on the target's caches: every choice is a candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from wcet_probe.model.scenario import Block, InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.scenarios.buddy.heap import Buddies, Carving, Region, Snapshot, Spine, walk
+from wcet_probe.scenarios.cache_sets import way_bytes
+from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.random_workload import random_plans
+from wcet_probe.scenarios.traces import TraceBuilder
+
+_CHOICES = ((0, False), (0, True), (1, True), (2, True))
+"""Levels below the largest root at which merging ends; whether the lists get other blocks beside the buddies."""
+
+_CROWDED = (-1, -2, 0)
+"""Lines of a way that the call comes back to: the stack ends with one, the control structure and the heap begin one."""
+
+_CROWD = 4
+"""Lines that evict what was in their set before, of four ways."""
+
+Make = Callable[[Mapping[str, int]], Buddies]
+
+
+def buddy_family(make: Make) -> Family:
+    """The scenarios of the buddy system that ``make`` makes of build parameters."""
+
+    def of(guest: GuestHeap) -> Buddies:
+        return make(guest.values)
+
+    def walk_(guest: GuestHeap) -> tuple[Block, ...]:
+        return walk(of(guest), guest)
+
+    def state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+        return _state(of(guest), guest, plan)
+
+    return Family(
+        builders=MappingProxyType(
+            {
+                "worst-alloc": lambda request: _worst_alloc(make(request.allocator.values), request),
+                "worst-free": lambda request: _worst_free(make(request.allocator.values), request),
+                "best-alloc": lambda request: _best_alloc(make(request.allocator.values), request),
+                "best-free": lambda request: _best_free(make(request.allocator.values), request),
+                "worst-failing-alloc": lambda request: _worst_failing(make(request.allocator.values), request),
+                "paper-free": lambda request: _paper_free(make(request.allocator.values), request),
+                "random": random_plans,
+            }
+        ),
+        walk=walk_,
+        state=state,
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- allocation
+
+
+def _worst_alloc(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    return tuple(_split_plan(buddies, request, wanted) for wanted in buddies.least_requests)
+
+
+def _split_plan(buddies: Buddies, request: HeapRequest, wanted: int) -> ScenarioPlan:
+    """The largest root is free; so are blocks below the request's class elsewhere: the last push meets one."""
+    carving = Carving(buddies, request.heap_bytes)
+    root, *others = carving.roots
+    chains = carving.two_chains(others)[0] if wanted else []
+    below = [part for chain in chains for part in chain.parts[:wanted]]
+    carving.free(*below, root.slot)
+    count, size = buddies.splits(root.class_, wanted), buddies.payload(wanted)
+    return ScenarioPlan(
+        scenario="worst-alloc",
+        variant=f"request of class {wanted}, {len(below)} smaller blocks free",
+        trace=carving.trace(),
+        measured=Operation(OperationKind.MALLOC, 0, size),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"the largest root, {buddies.size(root.class_)} bytes, is free and all else from the request's class on in "
+            f"use; malloc({size}) splits it {count} times"
+        ),
+        why=(
+            "The request is of one of the least classes: all lists up to the largest root's are looked at, and empty.",
+            "The largest root is split down to the request; every split files a new free block.",
+            "P02's wholly free heap is this state only if it is a single block: a smaller root is taken first.",
+        ),
+        prediction={
+            "splits": count,
+            "lists searched": root.class_ - wanted + 1,
+            "free blocks": 1 + len(below),
+        },
+        driver=buddies.splits_form(wanted),
+        driver_value=count,
+    )
+
+
+def _best_alloc(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    carving = Carving(buddies, request.heap_bytes)
+    region = next(r for r in reversed(carving.roots) if r.class_ >= buddies.step)
+    carving.free(carving.spine(region).parts[0])
+    size = buddies.payload(0)
+    return (
+        ScenarioPlan(
+            scenario="best-alloc",
+            variant="the block found is its list's only one",
+            trace=carving.trace(),
+            measured=Operation(OperationKind.MALLOC, 0, size),
+            initial_cache=InitialCache.WARM,
+            state=f"the list of the least class holds one block; malloc({size}) takes it",
+            why=("The request is of the least class, whose list holds a block: no search, no split.",),
+            prediction={"splits": 0, "lists searched": 1, "free blocks": 1},
+        ),
+    )
+
+
+def _worst_failing(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    plans = []
+    top = buddies.roots(request.heap_bytes)[0]
+    for wanted in (0, top // 2, top):
+        carving = Carving(buddies, request.heap_bytes)
+        size = buddies.payload(wanted)
+        plans.append(
+            ScenarioPlan(
+                scenario="worst-failing-alloc",
+                variant=f"request of class {wanted}",
+                trace=carving.trace(),
+                measured=Operation(OperationKind.MALLOC, 0, size),
+                initial_cache=InitialCache.DIRTY,
+                state=f"all memory is in use; malloc({size}) is refused after {top - wanted + 1} empty lists",
+                why=("Every class is either passed by in rounding the request or has an empty list to be looked at.",),
+                prediction={"free blocks": 0, "lists searched": top - wanted + 1},
+                driver="lists searched = class of the largest root - class of the request + 1",
+                driver_value=top - wanted + 1,
+                refused=True,
+            )
+        )
+    return tuple(plans)
+
+
+# ------------------------------------------------------------------------------------------------------- deallocation
+
+
+def _worst_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    plans = {}
+    for drop, chained in _CHOICES:
+        for other_leaf in (False, True):
+            plan = _merge_plan(buddies, request, drop, chained=chained, other_leaf=other_leaf)
+            plans[plan.variant] = plan
+    return tuple(plans.values())
+
+
+def _merge_plan(buddies: Buddies, request: HeapRequest, drop: int, *, chained: bool, other_leaf: bool) -> ScenarioPlan:
+    """Merges up to the left descendant of the largest root that lies ``drop`` levels below it."""
+    carving = Carving(buddies, request.heap_bytes)
+    host, *regions = carving.roots
+    for _ in range(drop):
+        host, sibling = carving.split(host)
+        regions.append(sibling)
+    chains, rest = carving.two_chains(regions) if chained else ([], [])
+    chains = _crowd(carving, chains, rest, way_bytes(request), request.data_line_bytes)
+    spine = _host_spine(carving, host, other_leaf=other_leaf)
+    behind, before = (*chains, None, None)[:2]
+    carving.free(*(behind.parts if behind else ()), *spine.parts, *(before.parts if before else ()))
+    neighbours = _neighbours(buddies, spine, chains, other_leaf=other_leaf)
+    count, middle = len(neighbours), neighbours.count(2)
+    leaf = "the other of the two leaves" if other_leaf else "the deepest leaf"
+    return ScenarioPlan(
+        scenario="worst-free",
+        variant=f"{leaf}, {count} merges, {sum(neighbours)} neighbours in lists",
+        trace=carving.trace(),
+        measured=Operation(OperationKind.FREE, spine.leaf),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"a block of {buddies.minimum_bytes} bytes with a free buddy on every level up to "
+            f"{buddies.size(host.class_)} bytes; {middle} of {count} buddies stand between two others in their lists"
+        ),
+        why=(
+            "The block is a least one, and all buddies on its way up are free: each leaves its list and is merged.",
+            "Blocks elsewhere, kept apart by used ones, stand beside buddies in the lists: a removal writes to them.",
+            "P02's heap, in which only the freed block is in use, has every buddy alone in its list: see paper-free.",
+        ),
+        prediction={
+            "merges": count,
+            "buddies mid-list": middle,
+            "buddies' neighbours": sum(neighbours),
+            "free blocks": count + sum(len(chain.parts) for chain in chains),
+        },
+        driver=buddies.merges_form.format(drop=f" - {drop}" if drop else ""),
+        driver_value=count,
+    )
+
+
+def _crowd(
+    carving: Carving, chains: list[Spine], regions: list[Region], way: int | None, line: int | None
+) -> list[Spine]:
+    """The chains with small blocks replaced by others in ``regions``, each in a line of its own.
+
+    They are in the sets of what the call touches at its beginning and again at its end, and evict it.
+    """
+    if way is None or line is None:
+        return chains
+    wanted = [number * line % way for number in _CROWDED for _ in range(_CROWD)]
+    parts = [list(chain.parts) for chain in chains]
+    for class_ in range(1, max(map(len, parts), default=0)):
+        for own in parts:
+            if wanted and class_ < len(own):
+                slot = carving.place(regions, class_, wanted[0], way)
+                if slot is not None:
+                    own[class_] = slot
+                    del wanted[0]
+    return [Spine(chain.leaf, tuple(own)) for chain, own in zip(chains, parts, strict=True)]
+
+
+def _host_spine(carving: Carving, host: Region, *, other_leaf: bool) -> Spine:
+    """The spine whose leaf is to be freed.
+
+    In the binary system the other leaf is the last block of the region instead of the first: every merge then moves the
+    block to its buddy's address. In the Fibonacci system it is the deepest leaf's own buddy, a right child.
+    """
+    if carving.buddies.step == 1:
+        return carving.spine(host, leaf_first=not other_leaf)
+    spine = carving.spine(host)
+    return Spine(spine.parts[0], (spine.leaf, *spine.parts[1:])) if other_leaf else spine
+
+
+def _neighbours(buddies: Buddies, spine: Spine, chains: list[Spine], *, other_leaf: bool) -> list[int]:
+    """Blocks beside each buddy in its list: two at most, one of each chain that reaches its class."""
+    lengths = [sum(len(chain.parts) > class_ for chain in chains) for class_ in range(len(spine.parts))]
+    if other_leaf and buddies.step > 1:
+        # Two of the buddies are of class 1: the first was freed just before the second, which stands before it.
+        chained = sum(len(chain.parts) > 1 for chain in chains)
+        lengths[:2] = [1 + min(chained, 1), min(chained, 2)]
+    return lengths
+
+
+def _paper_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    carving = Carving(buddies, request.heap_bytes)
+    root = carving.roots[0]
+    carving.free(root.slot)
+    slot = carving.builder.malloc(buddies.payload(0))
+    count = buddies.splits(root.class_, 0)
+    return (
+        ScenarioPlan(
+            scenario="paper-free",
+            variant="the only block of the largest root",
+            trace=carving.trace(),
+            measured=Operation(OperationKind.FREE, slot),
+            initial_cache=InitialCache.DIRTY,
+            state=(
+                f"in the largest root, {buddies.size(root.class_)} bytes, one block of {buddies.minimum_bytes} bytes "
+                f"is in use, where malloc put it; free merges it {count} times"
+            ),
+            why=(
+                "P02 §3.1.2: a block of the smallest possible size is freed where only this block is allocated.",
+                "Every buddy is alone in its list. Smaller roots are in use: else malloc would cut one of them.",
+            ),
+            prediction={"merges": count, "buddies mid-list": 0, "free blocks": count},
+            driver="merges = splits of malloc for the same block",
+            driver_value=count,
+        ),
+    )
+
+
+def _best_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+    last_root = buddies.payload(buddies.roots(request.heap_bytes)[-1])
+    return (_unmerged_plan("the last root", [last_root]), _unmerged_plan("the first of two blocks", [1, 1]))
+
+
+def _unmerged_plan(variant: str, sizes: list[int]) -> ScenarioPlan:
+    builder = TraceBuilder()
+    slots = [builder.malloc(size) for size in sizes]
+    return ScenarioPlan(
+        scenario="best-free",
+        variant=variant,
+        trace=builder.trace(),
+        measured=Operation(OperationKind.FREE, slots[0]),
+        initial_cache=InitialCache.WARM,
+        state=f"{len(sizes)} block(s) in use in a fresh heap; free files {variant}",
+        why=("The buddy is in use or does not exist: nothing is merged.",),
+        prediction={"merges": 0, "used blocks": len(sizes)},
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- facts
+
+
+def _state(buddies: Buddies, guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
+    snapshot = Snapshot.of(buddies, guest)
+    free = [is_free for _, _, is_free in snapshot.blocks()]
+    facts: dict[str, int | str] = {"free blocks": sum(free), "used blocks": len(free) - sum(free)}
+    if plan.measured.kind is OperationKind.MALLOC:
+        wanted = buddies.class_of(plan.measured.size_bytes)
+        searched, found = snapshot.search(wanted)
+        facts["lists searched"] = searched
+        facts["splits"] = 0 if found is None else buddies.splits(found, wanted)
+    else:
+        offset = guest.slot(plan.measured.slot) - buddies.header_bytes - snapshot.base_address
+        neighbours = snapshot.merges(offset)
+        facts["merges"] = len(neighbours)
+        facts["buddies mid-list"] = neighbours.count(2)
+        facts["buddies' neighbours"] = sum(neighbours)
+    return facts

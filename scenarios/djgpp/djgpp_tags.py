@@ -1,0 +1,245 @@
+"""Scenarios of djgpp-tags: lists that are walked, for a fit or up to a neighbour that leaves them.
+
+malloc walks the list of the request's power of two in vain; where the break can still move, the last block is the last
+node of the same list, and so the list is walked twice. free walks to both neighbours, the last two nodes of a list.
+
+Source: L11 §V names the allocators without a worst state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.scenarios.djgpp.tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
+from wcet_probe.scenarios.families import Family, HeapRequest
+from wcet_probe.scenarios.random_workload import random_plans
+from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, too_small
+
+_CONTROL = "djgpp_tags_control"
+_WHY_VAIN = "Every block in the list of the request's power of two is a little too small: all are visited in vain."
+_WHY_REST = "The block taken is split: its rest is held apart, and the one that was so far goes into its list."
+_WHY_TWICE = "The break moves, and the free block below it, the last node of the same list, is walked to once more."
+_WHY_FREE = (
+    "Both neighbours are free, and the last two nodes of the list that holds all free blocks: it is walked twice.",
+    "No heap holds more free blocks: all have the least size, and so have the used ones between them.",
+)
+
+
+@dataclass(slots=True)
+class _Layout:
+    """Blocks side by side from the heap's start on: the break moves over all of them at first.
+
+    Attributes:
+        request: for which heap.
+        node: bytes of the blocks that are to be visited.
+        apart: whether a node's header ends a cache line, and two neighbours, which share a line, are visited far from
+            each other.
+        left_bytes: what stays above the break.
+        form: how many nodes there are, once they are laid.
+    """
+
+    request: HeapRequest
+    node: int
+    apart: bool
+    left_bytes: int = 0
+    form: str = ""
+    _sizes: list[int] = field(default_factory=list)
+
+    @property
+    def least(self) -> int:
+        return self.request.allocator.values["minimum-block"]
+
+    @property
+    def room_bytes(self) -> int:
+        return self.request.heap_bytes - OVERHEAD_BYTES - self.left_bytes
+
+    def lay(self, head: Sequence[int] = (), tail: Sequence[int] = (), uncut: int = 0) -> list[int]:
+        """A node, ``head``, then used and free blocks in turn, as many as fit, then ``tail`` and ``uncut`` bytes.
+
+        Returns:
+            The slots of all nodes, by ascending address.
+        """
+        pair = self.least + self.node
+        start = self.node + sum(head)
+        line = self.request.data_line_bytes
+        pad = (line - 2 * WORD_BYTES - start - self.least) % line if line and self.apart else 0
+        ends = start + pad + sum(tail) + uncut
+        count, over = divmod(self.room_bytes - ends, pair)
+        if count < 1:
+            raise too_small(self.request)
+        pairs = [self.least, self.node] * count
+        pairs[0] += pad
+        pairs[-2] += over
+        self.form = nodes_form(self.request.heap_bytes - self.room_bytes + ends - pair, pair)
+        self._sizes = [self.node, *head, *pairs, *tail]
+        return [0, *range(len(head) + 2, len(head) + 1 + 2 * count, 2)]
+
+    def in_order(self, slots: Sequence[int]) -> list[int]:
+        """The nodes as they are to be visited."""
+        return [*slots[::2], *slots[1::2]] if self.apart else list(slots)
+
+    def trace(self, visits: Sequence[int], split: int | None = None) -> Trace:
+        """All blocks are cut; the rest of ``split`` becomes the rest; what is to be visited is freed."""
+        blocks = len(self._sizes)
+        made = [] if split is None else [(1, split, 0), (0, blocks + 1, 1)]
+        kinds = (0, 1, *(0,) * blocks, *(k for k, _, _ in made), *(1,) * len(visits))
+        slots = (blocks, blocks, *range(blocks), *(s for _, s, _ in made), *reversed(visits))
+        cut = [size - OVERHEAD_BYTES for size in self._sizes]
+        sizes = (self.room_bytes - OVERHEAD_BYTES, 0, *cut, *(b for _, _, b in made), *(0,) * len(visits))
+        return Trace(kinds, slots, sizes, (0,) * len(kinds), blocks + 2)
+
+
+def _ways(request: HeapRequest) -> tuple[bool, ...]:
+    """Whether nodes are apart."""
+    return (False, True) if request.data_line_bytes else (False,)
+
+
+def _worst_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
+    values = request.allocator.values
+    yield virgin_plan(request)
+    left = values["alignment"] + values["minimum-block"]
+    fitting = node_bytes(request) + left
+    for apart in _ways(request):
+        for taken in (fitting, 1 << fitting.bit_length()):
+            yield _served_plan(request, taken, apart=apart)
+        if request.heap_bytes - OVERHEAD_BYTES - left >= values["chunk"]:
+            yield _grown_plan(request, left, apart=apart)
+
+
+def _served_plan(request: HeapRequest, taken: int, *, apart: bool) -> ScenarioPlan:
+    """A block of ``taken`` bytes serves; the last block of the heap is the rest of the last split."""
+    layout = _Layout(request, node_bytes(request), apart)
+    slots = layout.lay(tail=(layout.least, taken, layout.least), uncut=layout.least)
+    return _alloc_plan(
+        layout,
+        len(slots),
+        trace=layout.trace([*layout.in_order(slots), slots[-1] + 2]),
+        variant=f"a block of {taken} bytes serves",
+        visited=len(slots) + 1,
+        driver="n + 1",
+        why=(_WHY_VAIN, _WHY_REST),
+    )
+
+
+def _grown_plan(request: HeapRequest, left: int, *, apart: bool) -> ScenarioPlan:
+    layout = _Layout(request, node_bytes(request), apart, left)
+    slots = layout.lay(head=(2 * layout.least,))
+    # The last block, at the break, is the last node.
+    return _alloc_plan(
+        layout,
+        len(slots),
+        trace=layout.trace([*layout.in_order(slots[:-1]), slots[-1]], split=1),
+        variant="the break moves",
+        visited=2 * len(slots),
+        driver="2 n",
+        why=(_WHY_VAIN, _WHY_TWICE, _WHY_REST),
+    )
+
+
+def _alloc_plan(
+    layout: _Layout, in_list: int, *, trace: Trace, variant: str, visited: int, driver: str, why: tuple[str, ...]
+) -> ScenarioPlan:
+    size = layout.node + layout.request.allocator.values["alignment"] - OVERHEAD_BYTES
+    return ScenarioPlan(
+        scenario="worst-alloc",
+        variant=variant + (", two lines a visit" if layout.apart else ""),
+        trace=trace,
+        measured=Operation(OperationKind.MALLOC, 0, size),
+        initial_cache=InitialCache.DIRTY,
+        state=f"{in_list} free blocks of {layout.node} bytes in one list, too small for malloc({size})",
+        why=why,
+        prediction={
+            "nodes visited": visited,
+            "blocks in the list": in_list,
+            "bytes left": layout.left_bytes,
+            "rest": 1,
+        },
+        driver=f"nodes visited = {driver}, {layout.form} free blocks in the list",
+        driver_value=visited,
+    )
+
+
+def _worst_failing(request: HeapRequest) -> Iterator[ScenarioPlan]:
+    for apart in _ways(request):
+        layout = _Layout(request, node_bytes(request), apart)
+        slots = layout.lay()
+        size = layout.node + request.allocator.values["alignment"] - OVERHEAD_BYTES
+        yield ScenarioPlan(
+            scenario="worst-failing-alloc",
+            variant="neighbours apart" if apart else "in order",
+            trace=layout.trace(layout.in_order(slots)),
+            measured=Operation(OperationKind.MALLOC, 0, size),
+            initial_cache=InitialCache.DIRTY,
+            state=f"{len(slots)} free blocks of {layout.node} bytes, nothing above the break; malloc({size})",
+            why=(_WHY_VAIN, "All larger lists are empty, and the break is at the end of the arena."),
+            prediction={"nodes visited": len(slots), "blocks in the list": len(slots), "bytes left": 0, "rest": 0},
+            driver=f"nodes visited = {layout.form} free blocks in the list",
+            driver_value=len(slots),
+            refused=True,
+        )
+
+
+def _worst_free(request: HeapRequest) -> Iterator[ScenarioPlan]:
+    for apart in _ways(request):
+        least = request.allocator.values["minimum-block"]
+        layout = _Layout(request, least, apart)
+        *others, before = layout.lay(tail=(least, least))
+        visits = [*layout.in_order(others), before, before + 2]
+        visited = 2 * len(visits) - 1
+        yield ScenarioPlan(
+            scenario="worst-free",
+            variant="neighbours apart" if apart else "in order",
+            trace=layout.trace(visits),
+            measured=Operation(OperationKind.FREE, before + 1),
+            initial_cache=InitialCache.DIRTY,
+            state=f"{len(visits)} free blocks of {least} bytes; the last two of their list are the block's neighbours",
+            why=_WHY_FREE,
+            prediction={"nodes visited": visited, "free blocks": len(visits), "bytes left": 0},
+            driver=f"nodes visited = 2 n - 1, {layout.form} + 1 free blocks",
+            driver_value=visited,
+        )
+
+
+def _best(request: HeapRequest, kind: OperationKind) -> tuple[ScenarioPlan, ...]:
+    """A virgin heap but for what the call needs."""
+    least = request.allocator.values["minimum-block"]
+    if request.heap_bytes < OVERHEAD_BYTES + 2 * least:
+        raise too_small(request)
+    whole = request.heap_bytes - 2 * OVERHEAD_BYTES
+    small = least - OVERHEAD_BYTES
+    allocating = kind is OperationKind.MALLOC
+    sizes = (whole, 0, whole - least) if allocating else (whole, 0, small, whole - least)
+    kinds, slots = (0, 1, 0, 0)[: len(sizes)], (0, 0, 1, 2)[: len(sizes)]
+    return (
+        ScenarioPlan(
+            scenario="best-alloc" if allocating else "best-free",
+            variant="rest of exactly that size" if allocating else "no free neighbour",
+            trace=Trace(kinds, slots, sizes, (0,) * len(sizes), 3),
+            measured=Operation(kind, 0 if allocating else 1, small if allocating else 0),
+            initial_cache=InitialCache.WARM,
+            state="the rest of the last split fits exactly" if allocating else "both neighbours are in use",
+            why=("It is tried first, and no list is looked at.",) if allocating else ("No list is walked.",),
+            prediction={"nodes visited": 0, "free blocks": int(allocating), "bytes left": 0},
+            driver="nodes visited = 0",
+            driver_value=0,
+        ),
+    )
+
+
+FAMILY = Family(
+    builders=MappingProxyType(
+        {
+            "worst-alloc": lambda request: tuple(_worst_alloc(request)),
+            "worst-free": lambda request: tuple(_worst_free(request)),
+            "best-alloc": lambda request: _best(request, OperationKind.MALLOC),
+            "best-free": lambda request: _best(request, OperationKind.FREE),
+            "worst-failing-alloc": lambda request: tuple(_worst_failing(request)),
+            "random": random_plans,
+        }
+    ),
+    walk=lambda guest: DjgppTagged(guest, _CONTROL).blocks,
+    state=lambda guest, plan: DjgppTagged(guest, _CONTROL).facts(plan),
+)

@@ -1,7 +1,0 @@
-"""Scenarios of djgpp-sbrk: constant time, whatever the heap."""
-
-from __future__ import annotations
-
-from wcet_probe.scenarios.djgpp_heap import Mechanism, family_of
-
-FAMILY = family_of(Mechanism("djgpp_sbrk_control"))

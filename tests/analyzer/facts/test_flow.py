@@ -1,0 +1,181 @@
+"""Sums of counts, bound to the blocks and loops of real images, and what they do to a bound."""
+
+import pytest
+
+from tests.support import TARGETS, image_of
+from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.facts.file import parse_facts
+from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import UsageError
+from wcet_probe.isa.decode import decode
+from wcet_probe.isa.timing import costs
+from wcet_probe.model.proof import Bound
+
+SOURCE = """\
+struct node { struct node *left; struct node *right; unsigned size; };
+struct node *volatile root;
+volatile unsigned sink;
+
+__attribute__((noinline)) unsigned walk(unsigned size)
+{
+    struct node *node = root;
+    unsigned steps = 0;
+    while (node) { /* loop: down */
+        /* point: step */
+        sink = node->size;
+        steps++;
+        node = node->size < size ? node->left : node->right;
+    }
+    for (;;) { /* loop: up */
+        /* point: back */
+        sink = steps;
+        if (sink == size)
+            break;
+    }
+    return steps;
+}
+
+static inline void mark(unsigned steps)
+{
+    /* point: marked */
+    sink = steps;
+}
+
+unsigned twice(unsigned size)
+{
+    unsigned steps = walk(size);
+    mark(steps);
+    steps += walk(size + 1);
+    mark(steps);
+    return steps;
+}
+
+void clear(struct node *node, unsigned count)
+{
+    while (count-- > 0) { /* loop: all */
+        struct node *right = node->right;
+        node->size = 0;
+        if (right != 0)
+            /* point: linked */
+            right->left = node->left;
+        node++;
+    }
+}
+"""
+LOOPS = """
+[[loop]]
+function = "walk"
+label = "down"
+max = 9
+because = "it is so"
+sha256 = "HASH"
+
+[[loop]]
+function = "walk"
+label = "up"
+max = 7
+because = "it is so"
+sha256 = "HASH"
+
+[[loop]]
+function = "clear"
+label = "all"
+max = 5
+because = "it is so"
+sha256 = "CLEAR"
+"""
+
+
+def proved(target_name: str, flow: str = "", entry: str = "twice") -> Bound:
+    target = load_target(target_name)
+    image = image_of(SOURCE, target, ".c")
+    instructions = decode(image)
+    index = index_sources({"guest.c": SOURCE})
+    text = LOOPS + (f'\n[[flow]]\nbecause = "it is so"\n{flow}\n' if flow else "")
+    for name, mark in (("walk", "HASH"), ("twice", "TWICE"), ("mark", "MARK"), ("clear", "CLEAR")):
+        text = text.replace(mark, index.function(name).sha256)
+    facts = parse_facts("facts.toml", text)
+    request = BoundRequest(
+        image, target, instructions, costs(instructions, target), entry, facts, {"guest.c": SOURCE}, {"k": 2}
+    )
+    return prove(request)
+
+
+WALK = 'function = "walk"\nsha256 = "HASH"\n'
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_sum_of_bodies_limits_both_loops_together(target):
+    free, together = proved(target), proved(target, WALK + 'sum = { "loop down" = 1, "loop up" = 1 }\nmax = 12')
+    assert together.instructions < free.instructions
+    (claim,) = together.flow_claims
+    assert claim.constant == 12
+    # The loop with a test in front counts without its entries, the other one in full.
+    assert [weight for _, weight in claim.entries] == [-1]
+    assert sorted(weight for _, weight in claim.blocks) == [1, 1]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_sum_for_each_call_holds_in_each_context(target):
+    flow = 'sum = { "loop down" = 1, "loop up" = 1 }\n'
+    once = proved(target, WALK + flow + "max = 12", entry="walk")
+    each = proved(target, WALK + flow + 'max = 12\nper = "call"')
+    whole = proved(target, WALK + flow + "max = 24")
+    assert each.instructions == whole.instructions  # both calls alike: here the two say the same
+    assert proved(target, WALK + flow + 'max = 12\nper = "call"', entry="walk").instructions == once.instructions
+    (claim,) = each.flow_claims
+    assert claim.constant == 0
+    assert -12 in dict(claim.blocks).values()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_another_functions_places_and_weights_that_are_expressions(target):
+    flow = """function = "twice"
+sum = { "point walk:back" = "k", "loop walk:down" = 1 }
+max = "10 * k"
+sha256 = { walk = "HASH" }"""
+    bound = proved(target, flow)
+    assert bound.instructions < proved(target).instructions
+    assert 2 in dict(bound.flow_claims[0].blocks).values()
+
+
+@pytest.mark.parametrize(
+    ("flow", "message"),
+    [
+        (WALK + 'sum = { "loop up" = -1, "loop down" = 1 }\nmax = 0', "has no test in front"),
+        (WALK + 'sum = { "loop sideways" = 1 }\nmax = 0', "walk has no loop 'sideways'"),
+        (
+            'function = "twice"\nsum = { "loop walk:down" = 1 }\nmax = 0\nsha256 = "TWICE"',
+            "the fact has no hash of walk",
+        ),
+    ],
+)
+def test_what_a_sum_cannot_hold(flow, message):
+    with pytest.raises(UsageError, match=message):
+        proved("cortex-m4", flow)
+
+
+def test_a_negative_weight_counts_every_header_execution():
+    bound = proved("cortex-m4", WALK + 'sum = { "point back" = 1, "loop down" = -1 }\nmax = 0')
+    (claim,) = bound.flow_claims
+    assert claim.entries == ()
+    assert sorted(weight for _, weight in claim.blocks) == [-1, 1]
+
+
+def test_a_point_that_has_become_several_blocks_is_left_out_only_if_the_fact_says_so():
+    flow = 'function = "mark"\nsha256 = "MARK"\nsum = { "point marked" = 1 }\nmax = 1'
+    with pytest.raises(UsageError, match=r"'marked' has become several blocks; .* optional = true"):
+        proved("cortex-m4", flow)
+    bound = proved("cortex-m4", flow + "\noptional = true")
+    assert bound.flow_claims == ()
+    assert bound.instructions == proved("cortex-m4").instructions
+
+
+@pytest.mark.parametrize(("target", "is_counted"), [("cortex-m4", False), ("arm926ej-s", False), ("mpc603e", True)])
+def test_a_point_that_is_predicated_is_not_counted_as_often_as_its_block(target, is_counted):
+    """On ARM the store is in the block of the loop, which is executed without it as well."""
+    flow = 'function = "clear"\nsha256 = "CLEAR"\nsum = { "point linked" = 1 }\nmax = 1'
+    free, limited = proved(target, entry="clear"), proved(target, flow, entry="clear")
+    assert (limited.flow_claims != ()) == is_counted
+    assert (limited.instructions < free.instructions) == is_counted

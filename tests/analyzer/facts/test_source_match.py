@@ -1,0 +1,105 @@
+"""Binary loops and the source loops that they come from, on images of every target."""
+
+import pytest
+
+from tests.analyzer.natural_loops import TARGETS, program, sites_of
+from wcet_probe.analyzer.facts.source_match import LoopSite, index_sources, match_loop, match_loops
+
+EXPECTED = {
+    "first-fit": {"first_fit_malloc": ["find:walk"]},
+    "buddy-binary": {
+        "buddy_binary_init": ["forget_all_lists:0", "make_roots:0", "make_roots:1"],
+        "buddy_binary_malloc": [f"buddy_binary_malloc:{name}" for name in ("round", "search", "split")],
+        "buddy_binary_free": ["buddy_binary_free:merge"],
+    },
+    "avl-best-fit": {"release": ["release:descent", "release:grow"], "take": ["descend:descent", "shrunk:shrink"]},
+    "dlmalloc27": {
+        "dlmalloc27_init": [f"dlmalloc27_init:{number}" for number in range(3)],
+        "release_all": ["release_all:chunks", "release_all:lists"],
+        "search": ["bin_of:groups"] * 3
+        + ["filled_bin_from:marked", "from_own_bin:smaller", "marked_bin_from:words"]
+        + ["sort_unsorted:unsorted", "sorted_place:larger"],
+    },
+    "btree-best-fit": {
+        "btree_best_fit_malloc": ["find:fit", "find:fit", "insert:place", "replace_by_successor:successor"],
+    },
+}
+"""Source loops by binary function, found by hand: a function and its loop's label, or its place among the others."""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("allocator", EXPECTED)
+def test_each_binary_loop_has_its_source_loop(allocator, target):
+    built = program(allocator, target)
+    expected = EXPECTED[allocator]
+    sites = sites_of(built.image, built.instructions, frozenset(expected))
+    index = index_sources(dict(built.allocator.sources))
+    matches = match_loops(sites, index)
+    found = {name: [] for name in expected}
+    for site in sites:
+        loop = matches[site.header_address]
+        name = loop and f"{loop.function}:{loop.label or index.loops(loop.function).index(loop)}"
+        found[site.function].append(name)
+    assert {name: sorted(loops) for name, loops in found.items()} == {n: sorted(loops) for n, loops in expected.items()}
+
+
+SOURCE = """\
+int f(int a) {
+  for (;;) {
+    a = g(a);
+    while (a) {
+      a--;
+      h(a); }
+    if (!a) break; }
+}
+int g(int a) {
+  while (a > 9)
+    a /= 2;
+  return a;
+}
+"""
+INDEX = index_sources({"a.c": SOURCE})
+OUTER, INNER, CALLEE = (loop for source in INDEX.files.values() for loop in source.loops)
+
+
+def lines(*numbers):
+    return tuple(("a.c", number) for number in numbers)
+
+
+def match(latch, own, claimed=frozenset()):
+    return match_loop(LoopSite("f", 0, 0, lines(*latch), lines(*own)), INDEX, frozenset(claimed))
+
+
+def test_the_latch_decides_where_nothing_contradicts():
+    assert match([4], [4, 5, 6]) == INNER
+    assert match([2], [3, 7]) == OUTER
+    assert match([2], [4, 5, 5, 6]) == OUTER  # the loop inside was unrolled
+    assert match([4], [99]) == INNER
+
+
+def test_the_body_decides_where_the_latch_says_nothing():
+    assert match([99], [5, 6, 7]) == INNER
+    assert match([], [3, 7, 5]) == OUTER
+    assert match([], [3, 5]) is None
+    assert match([], []) is None
+
+
+def test_a_latch_in_an_inlined_callee_is_not_believed_against_the_body():
+    assert match([10], [10, 3, 7]) is None
+    assert match([10], [10, 3, 7], {CALLEE}) == OUTER
+    assert match([10], [10], {CALLEE}) is None
+
+
+def test_two_nested_loops_may_be_one_source_loop_if_nothing_speaks_against_it():
+    assert match([4], [4, 5, 6], {INNER}) == INNER
+    assert match([4], [4, 5, 6, 6, 7], {INNER}) is None
+
+
+def test_an_ambiguous_line_matches_nothing():
+    index = index_sources({"a.c": "int f(int a) { for (;;) while (a) a--; }"})
+    assert match_loop(LoopSite("f", 0, 0, lines(1), lines(1, 1)), index) is None
+
+
+def test_inner_loops_claim_their_source_loops_first():
+    sites = [LoopSite("f", 8, 8, lines(10), lines(10, 3, 7)), LoopSite("f", 16, 16, lines(10), lines(10, 11), outer=8)]
+    assert match_loops(sites, INDEX) == {8: OUTER, 16: CALLEE}

@@ -1,0 +1,41 @@
+"""The control-flow graph of every allocator's operations against decoded instructions, which another library gives."""
+
+import pytest
+
+from tests.analyzer.natural_loops import program
+from tests.support import TARGETS
+from wcet_probe.analyzer.graph.cfg import function_graph
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.instruction import Control
+
+NAMES = ("tlsf", "dlmalloc28", "avl-best-fit", "buddy-fibonacci")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
+def test_blocks_partition_the_code_and_have_the_decoders_successors(name, target):
+    of = program(name, target)
+    lifter = Lifter(of.target.pcode_language, of.target.isa, code_reader(of.image.segments))
+    decoded = {instruction.address: instruction for instruction in of.instructions}
+    checked = 0
+    for function in of.image.functions:
+        try:
+            graph = function_graph(of.image, lifter, function, {})
+        except AnalysisError:
+            continue
+        seen = [instruction.address for block in graph.blocks.values() for instruction in block.instructions]
+        assert len(seen) == len(set(seen))
+        for block in graph.blocks.values():
+            for lifted in block.instructions:
+                assert decoded[lifted.address].size_bytes == lifted.size_bytes
+            for lifted in block.instructions[:-1]:
+                assert decoded[lifted.address].control in (Control.NEXT, None), decoded[lifted.address].text
+            last = decoded[block.last_address]
+            goes_to = {*block.jumps, *block.tail_calls, *block.calls}
+            if last.branch_target is not None:
+                assert last.branch_target in goes_to | ({block.falls_to} if block.falls else set()), last.text
+            if last.control is Control.CONDITIONAL_BRANCH:
+                assert block.falls or block.end_address in goes_to, last.text
+            checked += 1
+    assert checked > 20

@@ -1,0 +1,135 @@
+"""Lifting: instruction boundaries, guards of IT blocks, and the errors of SLEIGH that are put right."""
+
+import pytest
+
+from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp, Varnode, code_reader
+from wcet_probe.errors import DecodeError
+from wcet_probe.model.image import Segment
+from wcet_probe.model.target import Isa
+
+BASE = 0x1000
+
+
+def lifter(isa, code):
+    language = {Isa.THUMB: "ARM:LE:32:Cortex", Isa.ARM: "ARM:LE:32:v5t", Isa.POWERPC: "PowerPC:BE:32:default"}[isa]
+    return Lifter(language, isa, code_reader([Segment(BASE, code, len(code), writable=False, executable=True)]))
+
+
+def thumb(*halfwords):
+    return lifter(Isa.THUMB, b"".join(halfword.to_bytes(2, "little") for halfword in halfwords))
+
+
+def arm(word):
+    return lifter(Isa.ARM, word.to_bytes(4, "little"))
+
+
+def powerpc(word):
+    return lifter(Isa.POWERPC, word.to_bytes(4, "big"))
+
+
+def is_guarded(instruction):
+    following = Varnode("ram", instruction.address + instruction.size_bytes, 4)
+    return any(op.opcode == "CBRANCH" and op.inputs[0] == following for op in instruction.ops)
+
+
+ITTE_EQ, ADDEQ, LDREQ_WIDE, SUBNE, MOVS = 0xBF06, 0x1840, (0xF8D1, 0x0004), 0x1A40, 0x2001
+
+
+def test_guards_of_an_it_block():
+    lift = thumb(ITTE_EQ, ADDEQ, *LDREQ_WIDE, SUBNE, MOVS).lift
+    lift(BASE)
+    sizes = {BASE: 2, BASE + 2: 2, BASE + 4: 4, BASE + 8: 2, BASE + 10: 2}
+    assert {address: lift(address).size_bytes for address in sizes} == sizes
+    assert [is_guarded(lift(address)) for address in sizes] == [False, True, True, True, False]
+
+
+@pytest.mark.parametrize(("mask", "count"), [(0x8, 1), (0x4, 2), (0xC, 2), (0x2, 3), (0xE, 3), (0x1, 4), (0xF, 4)])
+def test_an_it_mask_predicates_as_many(mask, count):
+    lift = thumb(0xBF00 | mask, *[ADDEQ] * 6).lift
+    lift(BASE)
+    assert [is_guarded(lift(BASE + 2 * n)) for n in range(1, 7)] == [True] * count + [False] * (6 - count)
+
+
+def test_nop_is_no_it_instruction():
+    lift = thumb(0xBF00, ADDEQ).lift
+    assert lift(BASE).ops == ()
+    assert not is_guarded(lift(BASE + 2))
+
+
+def test_an_it_block_entered_in_its_middle_is_an_error_once_its_start_is_met():
+    lift = thumb(ITTE_EQ, ADDEQ, *LDREQ_WIDE, SUBNE).lift
+    assert not is_guarded(lift(BASE + 8))
+    with pytest.raises(DecodeError, match=r"0x00001008 .* 0x00001000"):
+        lift(BASE)
+
+
+def test_an_it_block_that_the_code_cuts_off():
+    with pytest.raises(DecodeError, match="whole IT block at 0x00001000: only 2 of 4"):
+        thumb(ITTE_EQ, ADDEQ).lift(BASE)
+
+
+def test_no_code():
+    with pytest.raises(DecodeError, match="no code at 0x00002000"):
+        arm(0).lift(0x2000)
+
+
+def test_no_instruction():
+    with pytest.raises(DecodeError, match="cannot lift the instruction at 0x00001000"):
+        powerpc(0).lift(BASE)
+
+
+def test_unknown_language():
+    with pytest.raises(DecodeError, match="no language 'Z80:LE:32:x'"):
+        Lifter("Z80:LE:32:x", Isa.ARM, lambda _address, _size: b"")
+
+
+def test_code_reader_gives_executable_segments_only():
+    read = code_reader([Segment(0, b"code", 4, False, True), Segment(8, b"data", 4, True, False)])
+    assert [read(2, 4), read(4, 4), read(8, 4)] == [b"de", b"", b""]
+
+
+def test_an_instruction_is_lifted_once():
+    lift = arm(0xE5910004).lift
+    assert lift(BASE) is lift(BASE)
+
+
+def test_plain_form_of_load_and_user_operation():
+    load = arm(0xE5910004).lift(BASE)  # ldr r0, [r1, #4]
+    assert (load.size_bytes, load.ops[-1].opcode, load.ops[-1].output) == (4, "LOAD", Varnode("register", 0x20, 4))
+    assert len(load.ops[-1].inputs) == 1
+    assert powerpc(0x7C0004AC).lift(BASE).ops[0].user_op == "sync"
+
+
+def test_registers_by_canonical_name():
+    registers = arm(0).registers
+    assert registers["r13"] == registers["sp"]
+    assert registers["r14"] == registers["lr"]
+    registers = powerpc(0).registers
+    assert registers["r1"] == Varnode("register", 4, 4)
+    assert {"lr", "ctr", "r31"} <= registers.keys()
+
+
+@pytest.mark.parametrize("word", [0xE1DF00B4, 0xE1DF00F4, 0xE1DF00D4])  # ldrh, ldrsh, ldrsb r0, [pc, #4]
+def test_literal_loads_of_arm_take_the_literals_address(word):
+    pointers = [op.inputs[0] for op in arm(word).lift(BASE).ops if op.opcode == "LOAD"]
+    assert pointers == [Varnode("const", 0x100C, 4)]
+
+
+def test_literal_ldrd_of_thumb_is_two_words_in_order():
+    ops = thumb(0xE9DF, 0x0101).lift(BASE).ops  # ldrd r0, r1, [pc, #4]
+    expected = [(Varnode("register", 0x20, 4), 0x1008), (Varnode("register", 0x24, 4), 0x100C)]
+    assert ops == tuple(PcodeOp("COPY", half, (Varnode("ram", address, 4),)) for half, address in expected)
+
+
+@pytest.mark.parametrize(("word", "negated"), [(0x4002FFF8, True), (0x4042FFF8, True), (0x4102FFF8, False)])
+def test_decrement_and_branch_if_false(word, negated):  # bdnzf eq, bdzf eq, bdnzt eq
+    lifted = powerpc(word).lift(BASE)
+    conjunction = next(op for op in lifted.ops if op.opcode == "BOOL_AND")
+    producers = [op.opcode for op in lifted.ops if op.output == conjunction.inputs[1]]
+    assert (producers[-1] in ("BOOL_NEGATE", "INT_EQUAL")) == negated or producers[-1] == "INT_EQUAL"
+
+
+@pytest.mark.parametrize(("machine", "word"), [(powerpc, 0x7C6102A6), (powerpc, 0x7C6103A6), (arm, 0xE128F000)])
+def test_flags_as_a_whole_are_refused(machine, word):  # mfxer r3, mtxer r3, msr cpsr_f, r0
+    with pytest.raises(DecodeError, match="0x00001000 accesses the flags as a whole"):
+        machine(word).lift(BASE)

@@ -1,0 +1,81 @@
+"""Residue classes against the numbers that they stand for."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analyzer.random_relational_programs import random_program
+from tests.analyzer.relational_programs import LINE_BYTES, Run
+from tests.analyzer.test_cache_soundness import analysed
+from tests.support import assembler, guest_of
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.values.congruences import Residue, Residues, is_unknown, joined
+from wcet_probe.catalog.lookup import load_target
+
+_classes = st.builds(
+    lambda power, number: Residue(1 << power, number % (1 << power)), st.integers(0, 5), st.integers(0, 31)
+)
+
+
+def numbers(of: Residue) -> set[int]:
+    return set(range(of.residue, 64, of.modulus))
+
+
+@given(_classes, _classes)
+def test_the_join_is_the_least_class_above_both(one, other):
+    both = joined(one, other)
+    assert numbers(one) | numbers(other) <= numbers(both)
+    finer = Residue(2 * both.modulus, one.residue % (2 * both.modulus))
+    assert both.modulus == min(one.modulus, other.modulus) or not numbers(one) | numbers(other) <= numbers(finer)
+    assert joined(other, one) == both
+
+
+@given(st.integers(0, 200), st.integers(1, 64), st.integers(0, 9))
+def test_the_class_of_a_range_holds_all_of_it(low, stride, steps):
+    values = random_program(Random(0)).view.values
+    found = Residues(values, LINE_BYTES).of_number(strided.between(32, low, low + stride * steps, stride))
+    assert {(low + stride * step) % found.modulus for step in range(steps + 1)} == {found.residue}
+
+
+def test_what_merges_where_blocks_meet_is_in_its_class():
+    """Variables that are others plus a constant on each edge; loops add to them again and again."""
+    checked, sharp = 0, 0
+    for seed in range(400):
+        random = Random(f"residues {seed}")
+        program = random_program(random)
+        merged = [(n, v) for n, v in enumerate(program.variables) if v.sources]
+        if not merged or program.silent:
+            continue
+        found = Residues(program.view.values, LINE_BYTES)
+        (number, variable), leaf = merged[0], program.view.leaves[merged[0][0]]
+        known = found.of_unknown(leaf, Residue(program.told_bytes, 0))
+        sharp += known.modulus > 1
+        for _ in range(5):
+            run, point, met = Run(program, random), 0, False
+            while point is not None and sum(run.points.values()) < 30:
+                list(run.block(point))
+                point = run.leave(point)
+                met |= point == variable.point
+                if met:
+                    assert run.now.values[number] % known.modulus == known.residue, program
+                    checked += 1
+    assert checked > 1000
+    assert sharp > 20
+
+
+def test_an_argument_enters_a_loop_that_begins_the_function():
+    """The first block is the header: what the caller passes meets what the loop makes of it."""
+    target = load_target("mpc603e")
+    body = "0: lwz 7, 8(3)\n lwz 3, 0(5)\n addi 3, 3, 8\n cmpwi 7, 0\n bne 0b\n blr"
+    values = analysed(guest_of(assembler({"f": body}, target), target), "f").prepared.values
+    (leaf,) = (part for access in values.accesses[0][:1] for _, part, _ in access.parts)
+    assert Residues(values, 32).of_unknown(leaf, Residue(16, 0)) == Residue(8, 0)
+
+
+def test_facts_speak_of_numbers_without_a_range():
+    assert is_unknown(1, strided.top(32))
+    assert not is_unknown(4, strided.top(32))
+    assert not is_unknown(1, strided.between(32, 0, 4096))

@@ -1,0 +1,221 @@
+"""Abstract states against concrete ones: whatever is written, assumed, defined and joined, they are still admitted.
+
+Each state is followed by concrete ones with the numbers of their leaves, so that no search for an assignment is needed.
+Leaves and meeting places have few names, which come again as they do in loops.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.analyzer.values.test_terms import CORNERS, evaluated
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.values.joins import _gate, covers, join, spoken, widened
+from wcet_probe.analyzer.values.state import Base, Location, State
+from wcet_probe.analyzer.values.terms import Terms
+
+REGISTERS = tuple(Location("register", 4 * number, 4) for number in range(6))
+FLAGS = tuple(Location("register", 100 + number, 1) for number in range(3))
+SLOTS = tuple(Location("stack", -4 * number, 4) for number in range(1, 4))
+RELATIONS = ("INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL")
+
+
+@dataclass
+class Concrete:
+    """What locations hold, and the numbers of the leaves that make the state say so."""
+
+    cells: dict = field(default_factory=dict)
+    leaves: dict = field(default_factory=dict)
+
+    def copy(self):
+        return Concrete(dict(self.cells), dict(self.leaves))
+
+
+class Walk:
+    def __init__(self, seed):
+        self.draw, self.terms = random.Random(seed), Terms()
+        self.concretes = []
+        for _ in range(8):
+            one = Concrete()
+            for location in (*REGISTERS, *FLAGS):
+                value = self.draw.getrandbits(1) if location in FLAGS else self.number()
+                one.cells[location] = value
+                one.leaves[self.terms.leaf(("in", location), 8 * location.size_bytes)] = value
+            self.concretes.append(one)
+
+    def number(self):
+        return self.draw.choice((self.draw.randrange(8), self.draw.choice(CORNERS)))
+
+    def check(self, state, concretes):
+        for one in concretes:
+            for location in {*state.locations, *REGISTERS, *FLAGS}:
+                term = state.read(location)
+                assert evaluated(self.terms, term, one.leaves) == one.cells[location], location
+            for term, value in state.known.items():
+                if state.base(term) is Base.NUMBER and self.terms.leaves(term) <= one.leaves.keys():
+                    assert evaluated(self.terms, term, one.leaves) in value, self.terms[term]
+            for location in state.locations:
+                term = state.read(location)
+                assert evaluated(self.terms, term, one.leaves) in state.value(term)
+
+    def operand(self, state):
+        if self.draw.random() < 0.3:
+            return self.terms.constant(self.number(), 32)
+        held = [slot for slot in SLOTS if slot in state.locations]
+        return state.read(self.draw.choice((*REGISTERS, *held)))
+
+    def condition(self, state):
+        if self.draw.random() < 0.3:
+            return state.read(self.draw.choice(FLAGS))
+        return self.terms.apply(self.draw.choice(RELATIONS), (self.operand(state), self.operand(state)), 8)
+
+    def write(self, state, concretes, location, term):
+        if term is not None:
+            state.write(location, term)
+            for one in concretes:
+                one.cells[location] = evaluated(self.terms, term, one.leaves)
+
+    def step(self, state, concretes):
+        draw = self.draw
+        match draw.choice(("copy", "compute", "compute", "flag", "spill", "define", "assume", "forget")):
+            case "copy":
+                self.write(state, concretes, draw.choice(REGISTERS), self.operand(state))
+            case "compute":
+                opcode = draw.choice(("INT_ADD", "INT_ADD", "INT_SUB", "INT_AND", "INT_RIGHT", "INT_OR"))
+                term = self.terms.apply(opcode, (self.operand(state), self.operand(state)), 32)
+                self.write(state, concretes, draw.choice(REGISTERS), term)
+            case "flag":
+                self.write(state, concretes, draw.choice(FLAGS), self.condition(state))
+            case "spill":
+                self.write(state, concretes, draw.choice(SLOTS), self.operand(state))
+            case "define":
+                self.define(state, concretes)
+            case "assume":
+                self.assume(state, concretes)
+            case "forget":
+                state.forget_range("stack", -4 * draw.randrange(1, 4), 0)
+
+    def define(self, state, concretes):
+        """A load: the leaf may have been defined before, then what speaks of it gets another name."""
+        low = self.number()
+        value = strided.between(32, low, min(low + 9, (1 << 32) - 1)) if self.draw.random() < 0.6 else None
+        before = dict(state.locations)
+        leaf = state.define((self.draw.randrange(3), 0, 0), 32, value)
+        for one in concretes:
+            for location, term in state.locations.items():
+                if before[location] != term:
+                    one.leaves[term] = one.cells[location]
+            one.leaves[leaf] = self.number() if value is None else self.draw.choice(list(value.values()))
+        self.write(state, concretes, self.draw.choice(REGISTERS), leaf)
+
+    def assume(self, state, concretes):
+        """Only where it holds, or holds not, for all."""
+        condition = self.condition(state)
+        truths = (
+            {bool(evaluated(self.terms, condition, one.leaves)) for one in concretes} if condition is not None else ()
+        )
+        if len(truths) == 1:
+            assert state.assume(condition, holds=truths.pop())
+
+    def branch(self, state, concretes, depth):
+        condition = self.condition(state)
+        if condition is None:
+            return state, concretes
+        sides = []
+        for holds in (True, False):
+            side = state.copy()
+            own = [one.copy() for one in concretes if bool(evaluated(self.terms, condition, one.leaves)) is holds]
+            possible = side.assume(condition, holds)
+            assert possible or not own
+            if own:
+                sides.append(self.run(side, own, depth + 1, self.draw.randrange(4)))
+        return self.joined(sides)
+
+    def joined(self, sides):
+        self.draw.shuffle(sides)
+        place, gated = (self.draw.randrange(100, 102),), self.draw.random() < 0.7
+        merged = join([state for state, _ in sides], place, gated=gated)
+        gate = _gate([state for state, _ in sides], place) if gated else None
+        fixed = self.terms.leaves(gate) if gate is not None else frozenset()
+        together = []
+        for number, (state, concretes) in enumerate(sides):
+            others = sides[1 - number][1] if len(sides) == 2 else concretes
+            said = spoken(state)
+            for one in concretes:
+                for leaf in spoken(merged) - said - fixed:
+                    name = self.terms[leaf].arguments
+                    if name[0] != "in" and len(sides) == 2:
+                        one.leaves[leaf] = others[0].leaves.get(leaf, 0)
+                for location, term in merged.locations.items():
+                    if self.terms[term].opcode == "leaf" and self.terms[term].arguments[:2] == ("phi", place):
+                        one.leaves[term] = one.cells[location]
+                together.append(one)
+        if len(sides) == 2:
+            grown = widened(sides[0][0], merged, (0, 5, 100))
+            self.check(grown, together)
+            assert covers(merged, merged)
+        return merged, together
+
+    def run(self, state, concretes, depth, steps):
+        for _ in range(steps):
+            if depth < 3 and self.draw.random() < 0.35:
+                state, concretes = self.branch(state, concretes, depth)
+            else:
+                self.step(state, concretes)
+            self.check(state, concretes)
+        return state, concretes
+
+
+def walk(seed):
+    one = Walk(seed)
+    one.run(State(one.terms, big_endian=False), one.concretes, 0, 12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_concrete_states_stay_admitted(seed):
+    for number in range(10):
+        walk(f"{seed} {number}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_concrete_states_stay_admitted_on_long_walks(seed):
+    for number in range(600):
+        walk(f"long {seed} {number}")
+
+
+# ------------------------------------------------------------------------------------------------------ found by attack
+
+
+def test_a_register_that_was_never_written_is_not_silent():
+    """One side has saved and restored it, the other has not touched it, and knows of it all the same."""
+    terms = Terms()
+    register = REGISTERS[0]
+    entry = terms.leaf(("in", register), 32)
+    restored, untouched = State(terms, big_endian=False), State(terms, big_endian=False)
+    restored.locations[register] = entry
+    restored.learn(entry, strided.between(32, 10, 20))
+    untouched.learn(entry, strided.constant(32, 3))
+    for states in ([restored, untouched], [untouched, restored]):
+        assert 3 in join(states, (7,)).value(entry)
+        assert 3 in join(states, (7,), gated=True).value(entry)
+
+
+def test_a_choice_speaks_of_no_older_value_of_its_own_place():
+    """Behind the join, the leaf of its place is the new value, and what was said with the older one must not hold."""
+    terms = Terms()
+    kept, other = REGISTERS[:2]
+    older = terms.leaf(("phi", (7,), kept), 32)
+    condition = terms.apply("INT_LESS", (terms.leaf(("in", FLAGS[0]), 32), terms.constant(5, 32)), 8)
+    states = []
+    for holds in (True, False):
+        state = State(terms, big_endian=False)
+        state.locations[kept] = terms.constant(1 if holds else 2, 32)
+        state.locations[other] = (
+            terms.apply("INT_ADD", (older, terms.constant(1, 32)), 32) if holds else terms.constant(9, 32)
+        )
+        assert state.assume(condition, holds)
+        states.append(state)
+    merged = join(states, (7,), gated=True)
+    assert older not in terms.leaves(merged.locations[other])

@@ -1,0 +1,105 @@
+"""Copies of points: each has its point's block and edges, and loops keep one entry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+
+from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest, loops_of
+from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Point, Supergraph
+from wcet_probe.analyzer.values import trace_partitioning as unfolding
+from wcet_probe.analyzer.values.trace_partitioning import unfolded
+
+
+def values_of(edges: list[tuple[int, int]], count: int):
+    """What `unfolded` needs of values, or None where the graph is irreducible or cannot be executed."""
+    graph_edges = tuple(Edge(source, target, "jump", target) for source, target in edges)
+    successors = {p: tuple(t for s, t in edges if s == p and t != EXIT) for p in range(count)}
+    try:
+        forest = loop_forest(successors, 0)
+    except IrreducibleError:
+        return None
+    reached = {0} | {t for s, t in edges if t != EXIT}
+    points = tuple(
+        Point(p, (), SimpleNamespace(name="f"), SimpleNamespace(address=4 * p))  # type: ignore[arg-type]
+        for p in range(count)
+    )
+    states = dict.fromkeys(sorted(reached & _members(forest)))
+    return SimpleNamespace(graph=Supergraph(points, graph_edges, ()), states=states, forest=forest)
+
+
+def _members(parts) -> set[int]:
+    found: set[int] = set()
+    for part in parts:
+        found |= {part} if isinstance(part, int) else set(part.nodes)
+    return found
+
+
+def random_case(random: Random):
+    count = random.randint(2, 9)
+    edges = {(p, random.randrange(p + 1, count)) for p in range(count - 1) for _ in range(2)}
+    edges |= {(random.randrange(1, count), random.randrange(1, count)) for _ in range(random.randint(0, 3))}
+    values = values_of([*sorted(edges), (count - 1, EXIT)], count)
+    if values is None:
+        return None
+    headers = {loop.header for loop in loops_of(values.forest)}
+    ways = {e: random.randrange(3) for e in values.graph.edges if e.target not in headers and e.target != EXIT}
+    return values, {edge: way for edge, way in ways.items() if random.random() < 0.7}
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_copies_have_the_edges_of_their_points(part):
+    copied = 0
+    for seed in range(100):
+        case = random_case(Random(f"{part} {seed}"))
+        if case is None:
+            continue
+        values, ways = case
+        graph = unfolded(values, ways)
+        copied += len(graph.points) - len(values.states)
+        number = {point.index: point.block.address // 4 for point in graph.points}
+        assert number[0] == 0
+        places = Counter((point.block.address, point.copy) for point in graph.points)
+        assert set(places.values()) == {1}
+        for point in graph.points:
+            own = [edge for edge in graph.edges if edge.source == point.index]
+            expected = [edge for edge in values.graph.edges if edge.source == number[point.index]]
+            target = {EXIT: EXIT, **number}
+            assert Counter(target[e.target] for e in own) == Counter(e.target for e in expected)
+        successors = {
+            p.index: tuple(e.target for e in graph.edges if e.source == p.index and e.target != EXIT)
+            for p in graph.points
+        }
+        headers = {number[loop.header] for loop in loops_of(loop_forest(successors, 0))}
+        assert headers == {loop.header for loop in loops_of(values.forest)}
+    assert copied > 100
+
+
+def test_what_follows_two_pointers_is_copied_for_each():
+    values = values_of([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, EXIT)], 5)
+    ways = {edge: edge.source for edge in values.graph.edges if edge.target == 3}
+    graph = unfolded(values, ways)
+    assert sorted((p.block.address // 4, p.copy) for p in graph.points) == [
+        (0, 0),
+        (1, 0),
+        (2, 0),
+        (3, 0),
+        (3, 1),
+        (4, 0),
+        (4, 1),
+    ]
+
+
+@pytest.mark.parametrize(("growth", "expected"), [(8, [2, 4, 8, 8]), (4, [2, 4, 4, 4])])
+def test_of_too_many_ways_the_latest_are_kept(monkeypatch, growth, expected):
+    """And where the points become too many, fewer everywhere."""
+    monkeypatch.setattr(unfolding, "_MOST_GROWTH", growth)
+    diamonds = 4
+    edges = [(4 * n + a, 4 * n + b) for n in range(diamonds) for a, b in ((0, 1), (0, 2), (1, 3), (2, 3), (3, 4))]
+    values = values_of([*edges, (4 * diamonds, EXIT)], 4 * diamonds + 1)
+    ways = {edge: edge.source for edge in values.graph.edges if edge.target % 4 == 3}
+    copies = Counter(point.block.address // 4 for point in unfolded(values, ways).points)
+    assert [copies[4 * n + 3] for n in range(diamonds)] == expected

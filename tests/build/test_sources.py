@@ -1,0 +1,52 @@
+"""Finding the sources of an ELF file."""
+
+import pytest
+
+from tests.support import image_of
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import ImageError
+from wcet_probe.build.image import source_paths
+from wcet_probe.build.sources import find_sources
+
+SOURCE = "int f(int a)\n{\n    return a + 1;\n}\n"
+
+
+@pytest.fixture(scope="module")
+def elf():
+    return image_of(SOURCE, load_target("cortex-m4"), ".c").elf
+
+
+def test_a_source_below_a_root_is_read(elf, tmp_path):
+    (tmp_path / "guest.c").write_text(SOURCE)
+    assert find_sources(elf, [tmp_path / "nowhere", tmp_path]) == {"guest.c": SOURCE}
+
+
+def test_the_longest_tail_of_the_path_goes_first(elf, tmp_path):
+    (path,) = source_paths(elf)
+    folder = tmp_path.joinpath(*path.parent.parts[-1:]) if path.parent.is_absolute() else tmp_path
+    folder.mkdir(exist_ok=True)
+    (tmp_path / "guest.c").write_text("wrong")
+    (folder / "guest.c").write_text(SOURCE)
+    assert find_sources(elf, [tmp_path]) == {"guest.c": SOURCE}
+
+
+def test_nothing_outside_of_the_roots_is_read(elf, tmp_path):
+    assert find_sources(elf, [tmp_path]) == {}
+    assert find_sources(elf, []) == {}
+
+
+def test_a_name_with_two_texts_is_left_out(elf, tmp_path, monkeypatch):
+    paths = source_paths(elf)
+    monkeypatch.setattr("wcet_probe.build.sources.source_paths", lambda _: [path / "../x/guest.c" for path in paths] * 2)
+    (tmp_path / "guest.c").write_text(SOURCE)
+    assert find_sources(elf, [tmp_path]) == {"guest.c": SOURCE}
+    other = paths[0].with_name("other") / "guest.c"
+    monkeypatch.setattr("wcet_probe.build.sources.source_paths", lambda _: [*paths, other])
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/guest.c").write_text("something else")
+    assert find_sources(elf, [tmp_path]) == {}
+
+
+def test_what_is_no_elf_is_refused():
+    with pytest.raises(ImageError, match="line table cannot be read"):
+        find_sources(b"no elf", [])

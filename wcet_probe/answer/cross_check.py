@@ -1,0 +1,93 @@
+"""A second engine repeats the measured call: the analyzer's p-code interpreter, and a cache simulation of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.pcode.interpreter import interpret_call
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.answer.contradiction import check_accesses, register_check
+from wcet_probe.build.image import require_symbol
+from wcet_probe.build.program import Program
+from wcet_probe.emu.cache import Caches
+from wcet_probe.emu.machine import RETURN_ADDRESS
+from wcet_probe.errors import ContradictionError
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import Bound
+from wcet_probe.model.report import CrossCheck
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Isa, MemoryRange
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The measured call, as a second engine can repeat it: registers and memory at its entry."""
+
+    function: str
+    registers: Mapping[str, int]
+    memory: Mapping[int, bytes | bytearray]
+    initial_cache: InitialCache
+
+
+def cross_check(
+    program: Program, bound: Bound | None, call: Call, measurement: Measurement, subject: str
+) -> CrossCheck:
+    """Repeat the measured call in the p-code interpreter, and its accesses in the plain cache simulation.
+
+    Parameters:
+        program: what was run.
+        bound: of the function that was called; each access and register is held against it.
+        call: the call to be repeated.
+        measurement: what the first engine counted.
+        subject: what was run, in words.
+
+    Raises:
+        ContradictionError: a count differs, or what happened is outside of what is proved.
+    """
+    target, image = program.target, program.image
+    lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
+    pointer = call.registers["r1" if target.isa is Isa.POWERPC else "r13"]
+    second = interpret_call(
+        lifter,
+        call.memory,
+        call.registers,
+        entry_address=require_symbol(image, call.function).address,
+        return_address=RETURN_ADDRESS,
+        step_limit=measurement.instructions + 1,
+        visit=register_check(bound, image, pointer, subject) if bound else None,
+    )
+    icache = dcache = None
+    if call.initial_cache is not InitialCache.WARM:
+        caches = Caches.of(target, call.initial_cache)
+        accesses = ((one.step, one.address, one.size_bytes, one.is_store) for one in second.accesses)
+        caches.run(second.path, lambda at: lifter.lift(at).size_bytes, accesses)
+        icache, dcache = caches.icache, caches.dcache
+    check = CrossCheck(
+        engine="p-code interpreter",
+        instructions=second.instructions,
+        loads=second.loads,
+        stores=second.stores,
+        icache_misses=icache.misses if icache else None,
+        dcache_misses=dcache.misses if dcache else None,
+        dcache_writebacks=dcache.writebacks if dcache else None,
+    )
+    first = CrossCheck(
+        engine=check.engine,
+        instructions=measurement.instructions,
+        loads=measurement.loads,
+        stores=measurement.stores,
+        icache_misses=measurement.icache.misses if icache else None,
+        dcache_misses=measurement.dcache.misses if dcache else None,
+        dcache_writebacks=measurement.dcache.writebacks if dcache else None,
+    )
+    if check != first or second.result != measurement.result:
+        message = (
+            f"the two engines disagree about {call.function}: {first} against {check}; "
+            "report this with the command line."
+        )
+        raise ContradictionError(message)
+    if bound is not None:
+        frames = MemoryRange(pointer - measurement.stack_bytes, measurement.stack_bytes)
+        check_accesses(bound, second.accesses, image, target, frames=frames, subject=subject)
+    return check

@@ -1,0 +1,391 @@
+"""One answer: build the image, bring the heap into the scenario's state, prove it, measure the one operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops
+from wcet_probe.answer.cross_check import Call, cross_check
+from wcet_probe.answer.proving import prove_operation
+from wcet_probe.build.program import Program, load_program
+from wcet_probe.emu.machine import Machine
+from wcet_probe.errors import AnalysisError, StateError, UsageError, unknown_name
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import Bound, LoopClaim
+from wcet_probe.model.report import Candidate, CrossCheck, Question, Report, StateCheck, Verdict
+from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
+from wcet_probe.model.target import Target
+from wcet_probe.model.watched_loop import LoopCount
+from wcet_probe.scenarios import family
+from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of, header_words
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRequest:
+    """What is asked.
+
+    Attributes:
+        allocator: with its parameter values chosen.
+        target: with its caches as configured.
+        scenario: name of the scenario.
+        heap_bytes: size of the heap.
+        seed: seed of a random scenario.
+        initial_cache: content of the caches, or None for the scenario's own.
+        compiler: ``zig`` (the packaged Clang) or a command such as ``clang-19`` or ``arm-none-eabi-gcc``.
+        cross_check: whether the p-code interpreter repeats the measured call.
+        cache_dir: where images are kept.
+        prove: whether a bound is proved as well, and every run held against it.
+        cache_options: texts of the options that changed the target's caches, for the record.
+    """
+
+    allocator: Allocator
+    target: Target
+    scenario: str
+    heap_bytes: int
+    seed: int
+    initial_cache: InitialCache | None
+    compiler: str
+    cross_check: bool
+    cache_dir: Path
+    prove: bool = False
+    cache_options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What all candidates of a request share; ``bounds`` by role, as far as there are any."""
+
+    request: ProbeRequest
+    family: Family
+    program: Program
+    bounds: Mapping[str, Bound]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    plan: ScenarioPlan
+    initial_cache: InitialCache
+    checks: tuple[StateCheck, ...]
+    measurement: Measurement
+    cross_check: CrossCheck | None
+    loop_maxima: Mapping[int, int]
+    flow_sums: tuple[int, ...]
+
+
+def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: None) -> Report:
+    """Answer ``request``; ``progress`` is told in words what is being done.
+
+    Raises:
+        UsageError: an unknown scenario, or a heap that cannot hold the state.
+        BuildError: no image.
+        EmulationError: the guest went astray.
+        StateError: the predicted state was not reached.
+        ContradictionError: the second engine disagrees.
+    """
+    chosen = family(request.allocator.name)
+    if request.scenario not in chosen.builders:
+        raise unknown_name(f"scenario of {request.allocator.name}", request.scenario, chosen.builders)
+    _check_heap(request)
+    line = request.target.dcache.line_bytes if request.target.dcache else None
+    plans = chosen.builders[request.scenario](HeapRequest(request.allocator, request.heap_bytes, line, request.seed))
+    progress(f"building {request.allocator.name} for {request.target.name}")
+    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
+    bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress)
+    bench = _Bench(request, chosen, program, bounds)
+    outcomes = []
+    for number, plan in enumerate(plans, 1):
+        progress(f"state {number} of {len(plans)}: {plan.variant}")
+        outcomes.append(_run(bench, plan, cross_checked=False))
+    extreme = _extreme(outcomes, extreme_of(request.scenario))
+    if request.cross_check:
+        progress("repeating the measured call in the p-code interpreter")
+        extreme = _run(bench, extreme.plan, cross_checked=True)
+    return Report(
+        allocator=request.allocator,
+        target=request.target,
+        plan=extreme.plan,
+        heap_bytes=request.heap_bytes,
+        initial_cache=extreme.initial_cache,
+        image=program.image,
+        candidates=tuple(Candidate(o.plan.variant, o.measurement.instructions, o.measurement.cycles) for o in outcomes),
+        checks=extreme.checks,
+        measurement=extreme.measurement,
+        cross_check=extreme.cross_check,
+        bound=bounds.get(extreme.plan.measured.kind),
+        no_bound=no_bound,
+        verdict=_verdict(request, no_bound, bounds.get(extreme.plan.measured.kind)),
+        question=Question(
+            request.seed, request.cache_options, request.initial_cache, request.compiler, request.cross_check
+        ),
+        instructions=program.instructions,
+        loop_maxima=_greatest(outcome.loop_maxima for outcome in outcomes),
+        flow_maxima=tuple(max(sums) for sums in zip(*(outcome.flow_sums for outcome in outcomes), strict=True)),
+    )
+
+
+def _greatest(counts: Iterable[Mapping[int, int]]) -> Mapping[int, int]:
+    """The greatest count of each key."""
+    greatest: dict[int, int] = {}
+    for one in counts:
+        greatest |= {key: max(count, greatest.get(key, 0)) for key, count in one.items()}
+    return greatest
+
+
+def _verdict(request: ProbeRequest, no_bound: str, bound: Bound | None) -> Verdict:
+    if not request.prove:
+        return Verdict.OBSERVED
+    if bound is not None and bound.by_type:
+        return Verdict.BOUNDED_BY_TYPE
+    return Verdict.UNBOUNDED if no_bound else Verdict.BOUNDED
+
+
+def _bounds(
+    request: ProbeRequest, program: Program, measured: OperationKind, progress: Callable[[str], None]
+) -> tuple[Mapping[str, Bound], str]:
+    """Bounds of both operations, for the set-up executes both; and why the measured one has none."""
+    bounds: dict[str, Bound] = {}
+    no_bound = ""
+    for kind in OperationKind if request.prove else ():
+        progress(f"proving a bound of {kind}")
+        try:
+            bounds[kind] = prove_operation(program, kind, request.heap_bytes)
+        except AnalysisError as error:
+            if kind is measured:
+                no_bound = str(error)
+    return bounds, no_bound
+
+
+def _check_heap(request: ProbeRequest) -> None:
+    allocator, heap = request.allocator, request.heap_bytes
+    if heap < allocator.minimum_heap_bytes:
+        message = (
+            f"a heap of {heap} bytes is too small for {allocator.name}; give at least {allocator.minimum_heap_bytes}."
+        )
+        raise UsageError(message)
+    if heap % allocator.alignment_bytes:
+        down = heap // allocator.alignment_bytes * allocator.alignment_bytes
+        message = (
+            f"a heap of {heap} bytes is no multiple of the alignment of {allocator.name}, "
+            f"{allocator.alignment_bytes} bytes; give {down} or {down + allocator.alignment_bytes}."
+        )
+        raise UsageError(message)
+
+
+def _extreme(outcomes: list[_Outcome], extreme: Extreme) -> _Outcome:
+    """The first of the outcomes with the most, or the fewest, cycles; instructions decide between equal ones."""
+
+    def cost(outcome: _Outcome) -> tuple[int, int]:
+        return outcome.measurement.cycles, outcome.measurement.instructions
+
+    return min(outcomes, key=cost) if extreme is Extreme.FEWEST_CYCLES else max(outcomes, key=cost)
+
+
+def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool) -> _Outcome:
+    """Set up, prove the state, measure, and prove that the heap is still sound."""
+    request = bench.request
+    initial = request.initial_cache or plan.initial_cache
+    with _machine(bench) as machine:
+        refused = _set_up(bench, machine, plan, initial)
+        if refused:
+            message = (
+                f"the heap refused {refused} allocation(s) of the set-up of {plan.scenario}; give a larger --heap."
+            )
+            raise StateError(message)
+        set_up: tuple[LoopCount, ...] = ()
+        if len(bench.bounds) == len(OperationKind):  # else an operation without a bound may run the loops of the other
+            set_up = machine.loop_counts()
+            check_loops(_claims(bench), set_up, bench.program.image, f"the set-up of {plan.scenario}")
+        guest = _guest_heap(bench, machine)
+        checks = _prove(bench, guest, plan)
+        _check_invariants(bench, machine, "before the measured operation")
+        function = request.allocator.entry_points[plan.measured.kind]
+        arguments = _arguments(plan, machine)
+        memory = machine.memory.snapshot() if cross_checked else {}
+        call = Call(function, machine.entry_registers(arguments), memory, initial)
+        machine.restart_loop_counts()
+        measurement = machine.measure(function, arguments, initial, lambda: header_words(bench.family.walk(guest)))
+        flow_sums = _hold_against_bound(bench, machine, plan, measurement)
+        loop_maxima = _loop_maxima(bench, plan, set_up, machine.loop_counts())
+        if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:
+            what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
+            message = f"the measured allocation of {plan.scenario} was {what}."
+            raise StateError(message)
+        _check_invariants(bench, machine, "after the measured operation")
+    bound = bench.bounds.get(plan.measured.kind)
+    second = cross_check(bench.program, bound, call, measurement, _subject(plan)) if cross_checked else None
+    return _Outcome(plan, initial, checks, measurement, second, loop_maxima, flow_sums)
+
+
+def replay(
+    program: Program, plan: ScenarioPlan, heap_bytes: int, initial_cache: InitialCache
+) -> tuple[Measurement, tuple[StateCheck, ...]]:
+    """Measure the operation of ``plan`` again, on ``program`` as it is: nothing is built and nothing proved.
+
+    Returns:
+        the measurement, and the predicted state beside the one that was found.
+
+    Raises:
+        WcetProbeError: as ``observe``.
+    """
+    request = ProbeRequest(
+        allocator=program.allocator,
+        target=program.target,
+        scenario=plan.scenario,
+        heap_bytes=heap_bytes,
+        seed=0,
+        initial_cache=initial_cache,
+        compiler=program.image.compiler,
+        cross_check=False,
+        cache_dir=Path(),
+    )
+    _check_heap(request)
+    outcome = _run(_Bench(request, family(program.allocator.name), program, {}), plan, cross_checked=False)
+    return outcome.measurement, outcome.checks
+
+
+def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measurement | None, int, str]:
+    """Measure the operation of ``plan``, which may be made for another allocator, after its set-up.
+
+    Nothing is proved of the state: another allocator makes its own of the operations.
+
+    Returns:
+        the measurement, or None where there is no block to free; how many allocations of the set-up were refused; and
+        what is to be said about it.
+
+    Raises:
+        WcetProbeError: as ``observe``, but never about the state.
+    """
+    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
+    bench = _Bench(request, family(request.allocator.name), program, {})
+    initial = request.initial_cache or plan.initial_cache
+    with _machine(bench) as machine:
+        refused = _set_up(bench, machine, plan, initial)
+        arguments = _arguments(plan, machine)
+        if plan.measured.kind is OperationKind.FREE and not arguments[0]:
+            return None, refused, "the block to be freed was refused"
+        function = request.allocator.entry_points[plan.measured.kind]
+        measurement = machine.measure(function, arguments, initial)
+        _check_invariants(bench, machine, "after the measured operation")
+    served = plan.measured.kind is OperationKind.FREE or measurement.result
+    return measurement, refused, "" if served else "the measured allocation was refused"
+
+
+def _machine(bench: _Bench) -> Machine:
+    program = bench.program
+    watched = [claim.loop for claim in _claims(bench)]
+    heap_bytes = bench.request.heap_bytes
+    return Machine(program.image, program.target, program.instructions, program.costs, heap_bytes, watched=watched)
+
+
+def _claims(bench: _Bench) -> list[LoopClaim]:
+    """What is claimed of each loop, whichever of the operations that have a bound runs it."""
+    claims: dict[str, LoopClaim] = {}
+    for bound in bench.bounds.values():
+        for claim in bound.loop_claims:
+            other = claims.get(claim.loop.name)
+            if other is None or claim.max_header > other.max_header:
+                claims[claim.loop.name] = claim
+    return list(claims.values())
+
+
+def _loop_maxima(
+    bench: _Bench, plan: ScenarioPlan, set_up: Iterable[LoopCount], call: Iterable[LoopCount]
+) -> Mapping[int, int]:
+    """Most executions of the headers of the measured operation's loops, by address.
+
+    A loop that the other operation may repeat more often is not counted in the set-up, which executes both.
+    """
+    bound = bench.bounds.get(plan.measured.kind)
+    if bound is None:
+        return {}
+    claims = {claim.loop.name: claim for claim in bound.loop_claims}
+    limits = {claim.loop.name: claim.max_header for claim in _claims(bench)}
+    common = {name for name, claim in claims.items() if limits[name] == claim.max_header}
+    counts = [*call, *(count for count in set_up if count.name in common)]
+    return _greatest(
+        {claims[count.name].loop.header_address: count.max_header_executions}
+        for count in counts
+        if count.name in claims
+    )
+
+
+def _hold_against_bound(
+    bench: _Bench, machine: Machine, plan: ScenarioPlan, measurement: Measurement
+) -> tuple[int, ...]:
+    """The measured call against all that is proved or claimed of it; the sums that the flow claims are about.
+
+    Raises:
+        ContradictionError: it does not hold.
+    """
+    bound = bench.bounds.get(plan.measured.kind)
+    if bound is None:
+        return ()
+    subject = _subject(plan)
+    check_counts(bound, measurement, subject)
+    counts = machine.loop_counts()
+    check_loops(bound.loop_claims, counts, bench.program.image, subject)
+    return check_flows(bound, counts, machine.executions, subject)
+
+
+def _subject(plan: ScenarioPlan) -> str:
+    operation = plan.measured
+    call = f"malloc({operation.size_bytes})" if operation.kind is OperationKind.MALLOC else "free"
+    return f"{plan.scenario} ({plan.variant}), {call}"
+
+
+def _set_up(bench: _Bench, machine: Machine, plan: ScenarioPlan, initial: InitialCache) -> int:
+    """Initialise the heap and replay the set-up; how many allocations were refused."""
+    request = bench.request
+    if machine.call(request.allocator.entry_points["init"], machine.heap.base_address, request.heap_bytes):
+        message = f"{request.allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap."
+        raise UsageError(message)
+    machine.restart_loop_counts()
+    return (machine.replay_observed if initial is InitialCache.WARM else machine.replay)(plan.trace)
+
+
+def _guest_heap(bench: _Bench, machine: Machine) -> GuestHeap:
+    return GuestHeap(
+        read=machine.memory.read,
+        read_word=machine.memory.read_word,
+        slot=machine.slot,
+        symbols={name: symbol.address for name, symbol in bench.program.image.symbols.items()},
+        heap=machine.heap,
+        values=bench.request.allocator.values,
+    )
+
+
+def _prove(bench: _Bench, guest: GuestHeap, plan: ScenarioPlan) -> tuple[StateCheck, ...]:
+    """The plan's prediction against the guest's heap.
+
+    Raises:
+        StateError: a predicted fact does not hold.
+    """
+    found: Mapping[str, int | str] = bench.family.state(guest, plan)
+    checks = tuple(StateCheck(fact, predicted, found[fact]) for fact, predicted in plan.prediction.items())
+    for check in checks:
+        if check.predicted != check.found:
+            message = (
+                f"the state of {plan.scenario} ({plan.variant}) was not reached: {check.fact} is {check.found}, "
+                f"predicted was {check.predicted}; report this with the command line."
+            )
+            raise StateError(message)
+    return checks
+
+
+def _check_invariants(bench: _Bench, machine: Machine, when: str) -> None:
+    violated = machine.call(bench.request.allocator.entry_points["check"])
+    if violated:
+        message = (
+            f"{bench.request.allocator.name} broke heap invariant {violated} {when}; "
+            "its numbers are worthless: report this with the command line."
+        )
+        raise StateError(message)
+
+
+def _arguments(plan: ScenarioPlan, machine: Machine) -> tuple[int, ...]:
+    if plan.measured.kind is OperationKind.MALLOC:
+        return (plan.measured.size_bytes, plan.measured.cache_set)
+    return (machine.slot(plan.measured.slot),)

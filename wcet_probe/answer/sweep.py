@@ -1,0 +1,92 @@
+"""One question asked many times: over heap sizes (growth), over allocators in each other's states (the matrix)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from wcet_probe.answer.growth import Growth, Sample, growth
+from wcet_probe.answer.probe import ProbeRequest, measure_in_state, observe
+from wcet_probe.errors import UsageError
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.scenario import OperationKind, ScenarioPlan
+
+DEFAULT_HEAPS_BYTES = tuple(1 << bits for bits in (14, 15, 16, 17, 18, 19, 20, 21, 22))
+"""Heaps of a growth study: 16 KiB to 4 MiB, each twice the one before."""
+
+_LEAST_SAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An allocator measured in the state that was built for another one, or for itself.
+
+    Attributes:
+        allocator: who was measured.
+        state_of: for whom the state was built.
+        instructions, cycles: of the measured operation; None where it could not be made.
+        refused: allocations of the set-up that this allocator refused.
+        note: why there is no number, or empty.
+    """
+
+    allocator: str
+    state_of: str
+    instructions: int | None
+    cycles: int | None
+    refused: int
+    note: str = ""
+
+
+def grow(request: ProbeRequest, heaps_bytes: Sequence[int], progress: Callable[[str], None] = lambda _: None) -> Growth:
+    """The worst state of ``request`` on each of ``heaps_bytes``, fitted and held against the manifest's claim.
+
+    The most instructions of any candidate state count, for a claim speaks of steps, not of caches.
+
+    Raises:
+        UsageError: fewer than three heaps.
+        WcetProbeError: as ``observe``.
+    """
+    sizes = sorted(set(heaps_bytes))
+    if len(sizes) < _LEAST_SAMPLES:
+        message = f"{len(sizes)} heap sizes show no growth; give at least {_LEAST_SAMPLES} with --heap."
+        raise UsageError(message)
+    samples, driver, kind = [], "", OperationKind.MALLOC
+    for heap_bytes in sizes:
+        progress(f"heap of {heap_bytes} bytes")
+        report = observe(replace(request, heap_bytes=heap_bytes))
+        most = max(candidate.instructions for candidate in report.candidates)
+        samples.append(Sample(heap_bytes, most, report.plan.driver_value))
+        driver, kind = report.plan.driver, report.plan.measured.kind
+    return growth(samples, driver, request.allocator.complexity[kind].claim)
+
+
+def matrix(requests: Sequence[ProbeRequest], progress: Callable[[str], None] = lambda _: None) -> tuple[Cell, ...]:
+    """Each allocator of ``requests`` in the worst state of each: row by row, allocators in the given order.
+
+    Raises:
+        WcetProbeError: an allocator fails in its own state; elsewhere a failure is a note in the cell.
+    """
+    plans: list[ScenarioPlan] = []
+    own: dict[str, Measurement] = {}
+    for request in requests:
+        progress(f"the worst state of {request.allocator.name}")
+        report = observe(request)
+        plans.append(report.plan)
+        own[request.allocator.name] = report.measurement
+    cells = []
+    for request in requests:
+        for other, plan in zip(requests, plans, strict=True):
+            name, state_of = request.allocator.name, other.allocator.name
+            if name == state_of:
+                cells.append(Cell(name, name, own[name].instructions, own[name].cycles, 0))
+                continue
+            progress(f"{name} in the state of {state_of}")
+            cells.append(_cell(request, state_of, plan))
+    return tuple(cells)
+
+
+def _cell(request: ProbeRequest, state_of: str, plan: ScenarioPlan) -> Cell:
+    measurement, refused, note = measure_in_state(request, plan)
+    if measurement is None:
+        return Cell(request.allocator.name, state_of, None, None, refused, note)
+    return Cell(request.allocator.name, state_of, measurement.instructions, measurement.cycles, refused, note)

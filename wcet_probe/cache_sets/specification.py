@@ -1,0 +1,320 @@
+"""What is proved of the cache sets that malloc and free touch, whatever the state of the heap.
+
+The promise of a cache-aware allocator (H11 section IV): a call touches the reserved sets, where descriptors and static
+data lie, the header and the first word of the block that it returns or is given, and the stack. Besides, code may hold
+constants, which are loaded like data. An allocator that promises nothing is judged by the sets of its static data.
+
+Each access of each call path is judged by the value analysis; what that does not know, a flow fact about pointers may
+tell, which is a lemma: an assumption that is checked by runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from wcet_probe.analyzer.access_bound import AccessBound, most_accesses
+from wcet_probe.answer.proving import allocator_facts, operation_request, prove_operation
+from wcet_probe.build.program import Program
+from wcet_probe.cache_sets.lines import Mate, line_mates
+from wcet_probe.errors import AnalysisError, UsageError
+from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.proof import AccessRange, Bound
+from wcet_probe.model.target import CacheConfig
+
+WORD_BYTES = 4
+
+
+class Ground(StrEnum):
+    """Why an access keeps to the allowed sets; ``OUTSIDE``: it is not known to. The weaker, the later."""
+
+    CONSTANT = "a constant in the code"
+    STACK = "the stack"
+    PROVED = "static data, by its address"
+    TOLD = "a descriptor, by a lemma"
+    SAME_LINE = "in the line of a descriptor, by a lemma and the code"
+    BLOCK = "the call's own block, by a lemma"
+    OUTSIDE = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedSets:
+    """The cache, and the sets of it that a call may touch besides those of its own block and of the stack.
+
+    Attributes:
+        sets, line_bytes: of the data cache.
+        reserved: the allowed sets.
+        is_promised: whether the allocator promises to keep to them.
+    """
+
+    sets: int
+    line_bytes: int
+    reserved: frozenset[int]
+    is_promised: bool
+
+    def set_of(self, address: int) -> int:
+        """The set of the byte at ``address``."""
+        return address // self.line_bytes % self.sets
+
+    def own(self, block: int) -> frozenset[int]:
+        """The sets of the first word of ``block`` and of the word before it; none of no block."""
+        return frozenset({self.set_of(block), self.set_of(block - WORD_BYTES)}) if block else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Offence:
+    """An instruction that is not known to keep to the allowed sets.
+
+    Attributes:
+        address, text: of the instruction.
+        location: function, offset and source line.
+        is_store: whether it writes.
+        sets: how many sets it may touch.
+    """
+
+    address: int
+    text: str
+    location: str
+    is_store: bool
+    sets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lemma:
+    """A flow fact about pointers that accesses rest on: ``id``, what is assumed, why it holds, how it is checked."""
+
+    id: str
+    statement: str
+    because: str
+    check: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetProof:
+    """What is proved of one operation.
+
+    Attributes:
+        role: ``malloc`` or ``free``.
+        grounds: of each instruction that accesses data, what it rests on.
+        may_touch: sets but those of the own block and of the stack.
+        stack_bytes: deepest access below the stack pointer at entry.
+        offences: instructions that are not known to keep to the allowed sets.
+        lemmas: flow facts that tell where pointers lead.
+        assumptions: names of all that the proof rests on, the lemmas included.
+        counts: most accesses, by size of the heap in bytes.
+        no_bound: why nothing is proved, or empty.
+    """
+
+    role: str
+    grounds: Mapping[int, Ground] = field(repr=False)
+    may_touch: frozenset[int]
+    stack_bytes: int
+    offences: tuple[Offence, ...]
+    lemmas: tuple[Lemma, ...]
+    assumptions: tuple[str, ...]
+    counts: Mapping[int, AccessBound]
+    no_bound: str = ""
+
+    @property
+    def instructions(self) -> Mapping[Ground, int]:
+        """How many instructions with accesses rest on each ground."""
+        counts = Counter(self.grounds.values())
+        return {ground: counts[ground] for ground in Ground if counts[ground]}
+
+    @property
+    def holds(self) -> bool:
+        """Whether every access keeps to the allowed sets."""
+        return not self.no_bound and not self.offences
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the number of accesses is bounded, and the same for all sizes of the heap that were tried."""
+        return bool(self.counts) and len(set(self.counts.values())) == 1
+
+
+def allowed_sets(program: Program) -> AllowedSets:
+    """The sets that calls of ``program`` may touch: those that it promises, or those of its static data.
+
+    Raises:
+        UsageError: the target has no data cache, or another one than the allocator is built for.
+    """
+    allocator, target = program.allocator, program.target
+    cache = target.dcache
+    if cache is None:
+        message = f"{target.name} has no data cache, and so no sets; choose another target, or add one with --cache."
+        raise UsageError(message)
+    promise = allocator.promise
+    if promise is None:
+        return AllowedSets(cache.sets, cache.line_bytes, _static_sets(program, cache), is_promised=False)
+    values = allocator.values
+    if (values[promise.cache_sets], values[promise.line_bytes]) != (cache.sets, cache.line_bytes):
+        message = (
+            f"{allocator.name} is built for {values[promise.cache_sets]} sets of lines of {values[promise.line_bytes]} "
+            f"bytes, and {target.name} has {cache.sets} of {cache.line_bytes}; give --param "
+            f"{promise.cache_sets}={cache.sets} --param {promise.line_bytes}={cache.line_bytes}, or another --cache."
+        )
+        raise UsageError(message)
+    first = values[promise.first_set]
+    return AllowedSets(
+        cache.sets, cache.line_bytes, frozenset(range(first, first + values[promise.sets])), is_promised=True
+    )
+
+
+def _static_sets(program: Program, cache: CacheConfig) -> frozenset[int]:
+    segments = (segment for segment in program.image.segments if not segment.executable)
+    lines = (
+        number
+        for segment in segments
+        for number in range(
+            segment.address // cache.line_bytes, -(-(segment.address + segment.size_bytes) // cache.line_bytes)
+        )
+    )
+    return frozenset(number % cache.sets for number in lines)
+
+
+def prove_sets(
+    program: Program,
+    role: str,
+    heaps_bytes: Iterable[int],
+    allowed: AllowedSets,
+    progress: Callable[[str], None] = lambda _: None,
+) -> SetProof:
+    """What can be proved of the sets that the operation ``role`` of ``program`` touches.
+
+    Parameters:
+        program: the allocator's image.
+        role: ``malloc`` or ``free``.
+        heaps_bytes: sizes of the heap; accesses are counted for each, and all else is proved for the first.
+        allowed: what is to be proved.
+        progress: is told in words what is being done.
+
+    Raises:
+        UsageError: a flow fact is wrong.
+    """
+    sizes = tuple(dict.fromkeys(heaps_bytes))
+    progress(f"proving which sets {role} touches")
+    try:
+        bound = prove_operation(program, role, sizes[0])
+        counts = {}
+        for size in sizes:
+            progress(f"counting accesses of {role}, heap of {size} bytes")
+            counts[size] = most_accesses(operation_request(program, role, size))
+    except AnalysisError as error:
+        return SetProof(role, {}, frozenset(range(allowed.sets)), 0, (), (), (), {}, str(error))
+    judged = list(_judged(program, bound, allowed))
+    grounds: dict[int, Ground] = {}
+    for access, ground in judged:
+        grounds[access.address] = max(ground, grounds.get(access.address, ground), key=tuple(Ground).index)
+    return SetProof(
+        role=role,
+        grounds=grounds,
+        may_touch=frozenset().union(*(_may_touch(access, ground, allowed) for access, ground in judged)),
+        stack_bytes=_stack_bytes(bound),
+        offences=tuple(_offences(program, judged, allowed)),
+        lemmas=tuple(_lemmas(program, bound, grounds.values())),
+        assumptions=tuple(dict.fromkeys(assumption.id for assumption in bound.assumptions)),
+        counts=counts,
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ judgement
+
+
+def _judged(program: Program, bound: Bound, allowed: AllowedSets) -> Iterator[tuple[AccessRange, Ground]]:
+    mates = line_mates(program.instructions, _starts(bound))
+    by_place: dict[tuple[int, tuple[int, ...]], list[AccessRange]] = {}
+    for access in bound.accesses:
+        by_place.setdefault((access.address, access.context), []).append(access)
+    by_address = {instruction.address: instruction for instruction in program.instructions}
+    for access in bound.accesses:
+        ground = _ground(program, access, allowed)
+        if ground is Ground.OUTSIDE and access.sets is None:
+            extent_bytes = _extent_bytes(by_address[access.address])
+            for mate in mates.get(access.address, ()):
+                others = by_place.get((mate.address, access.context), ())
+                if others and all(_shares_line(other, mate, extent_bytes, allowed) for other in others):
+                    ground = Ground.SAME_LINE
+        yield access, ground
+
+
+def _starts(bound: Bound) -> frozenset[int]:
+    """Blocks that control reaches otherwise than from the block before them alone."""
+    ways: dict[int, list[str]] = {}
+    for edge in bound.graph.edges:
+        ways.setdefault(edge.target, []).append(edge.kind)
+    return frozenset(block.address for block in bound.graph.blocks if ways.get(block.address) != ["fall"])
+
+
+def _ground(program: Program, access: AccessRange, allowed: AllowedSets) -> Ground:
+    if access.place == "stack":
+        return Ground.STACK
+    if access.place == "block":
+        return Ground.BLOCK
+    if access.place == "static" and access.steps == 0 and _is_code(program, access.low):
+        return Ground.CONSTANT
+    if access.sets is None or not access.sets <= allowed.reserved:
+        return Ground.OUTSIDE
+    return Ground.TOLD if access.place == "told" else Ground.PROVED
+
+
+def _shares_line(other: AccessRange, mate: Mate, extent_bytes: int, allowed: AllowedSets) -> bool:
+    """Whether what follows the access ``other`` at a distance lies in the same line, which is in an allowed set."""
+    if other.place != "told" or other.sets is None or not other.sets <= allowed.reserved:
+        return False
+    offset = other.low % allowed.line_bytes + mate.ahead_bytes
+    return other.stride % allowed.line_bytes == 0 and 0 <= offset <= allowed.line_bytes - extent_bytes
+
+
+def _extent_bytes(instruction: Instruction) -> int:
+    return sum(access.count * access.bytes_each for access in instruction.accesses)
+
+
+def _is_code(program: Program, address: int) -> bool:
+    return any(
+        segment.executable and segment.address <= address < segment.address + segment.size_bytes
+        for segment in program.image.segments
+    )
+
+
+def _may_touch(access: AccessRange, ground: Ground, allowed: AllowedSets) -> frozenset[int]:
+    if ground in {Ground.STACK, Ground.BLOCK}:
+        return frozenset()
+    if access.sets is not None:
+        return access.sets
+    return allowed.reserved if ground is Ground.SAME_LINE else frozenset(range(allowed.sets))
+
+
+def _stack_bytes(bound: Bound) -> int:
+    depths = (access.low for access in bound.accesses if access.place == "stack")
+    return max((-_signed(low) for low in depths), default=0)
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 32) if number >> 31 else number
+
+
+def _offences(
+    program: Program, judged: Iterable[tuple[AccessRange, Ground]], allowed: AllowedSets
+) -> Iterator[Offence]:
+    texts = {instruction.address: instruction.text for instruction in program.instructions}
+    found: dict[tuple[int, bool], frozenset[int]] = {}
+    for access, ground in judged:
+        if ground is Ground.OUTSIDE:
+            key = access.address, access.is_store
+            found[key] = found.get(key, frozenset()) | _may_touch(access, ground, allowed)
+    for (address, is_store), sets in sorted(found.items()):
+        yield Offence(address, texts[address], program.image.location(address), is_store, len(sets))
+
+
+def _lemmas(program: Program, bound: Bound, grounds: Iterable[Ground]) -> Iterator[Lemma]:
+    """The facts about pointers that accesses rest on."""
+    used = set(grounds)
+    told = {assumption.id: assumption for assumption in reversed(bound.assumptions)}
+    for fact in allocator_facts(program.allocator).pointers:
+        tells_sets = fact.sets is not None or fact.symbol is not None
+        by_sets = tells_sets and used & {Ground.TOLD, Ground.SAME_LINE}
+        if by_sets or (fact.is_own_block and Ground.BLOCK in used):
+            assumption = told[f"fact {fact.where}"]
+            yield Lemma(assumption.id, assumption.statement, fact.because, assumption.check)

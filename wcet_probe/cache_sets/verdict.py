@@ -1,0 +1,198 @@
+"""Whether an allocator keeps its promise about cache sets: what is proved beside what was seen, promise by promise."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from wcet_probe.build.program import Program, load_program
+from wcet_probe.cache_sets.run import ROLES, SetRun, run_operations
+from wcet_probe.cache_sets.specification import AllowedSets, Ground, SetProof, allowed_sets, prove_sets
+from wcet_probe.errors import ExitCode, UsageError
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.image import Image
+from wcet_probe.model.target import Target
+from wcet_probe.progress import Progress, silent
+from wcet_probe.sizes import format_size
+
+
+class Status(StrEnum):
+    """What is to be said of a promise. ``OBSERVED``: no operation broke it, and nothing is proved of it."""
+
+    PROVEN = "PROVEN"
+    OBSERVED = "OBSERVED"
+    NOT_PROVEN = "NOT PROVEN"
+    REFUTED = "REFUTED"
+
+
+@dataclass(frozen=True, slots=True)
+class SetRequest:
+    """What is asked.
+
+    Attributes:
+        allocator: with its parameter values chosen.
+        target: with its caches as configured.
+        heap_bytes: size of the heap that operations are run on; accesses are also counted for twice that size.
+        operations: how many random operations are run; None: nothing is run.
+        seed: of the random operations.
+        compiler, cache_dir: as in ``ProbeRequest``.
+    """
+
+    allocator: Allocator
+    target: Target
+    heap_bytes: int
+    operations: int | None
+    seed: int
+    compiler: str
+    cache_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One promise: what is said of it, what that rests on, and what runs showed."""
+
+    text: str
+    status: Status
+    established_by: str
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetReport:
+    """All of an answer. Renderers only read it.
+
+    Attributes:
+        request: the question.
+        image: the binary.
+        allowed: the sets that are promised.
+        proofs: by role.
+        run: what was seen; None where nothing was run.
+        promises: the answer.
+    """
+
+    request: SetRequest
+    image: Image
+    allowed: AllowedSets
+    proofs: Mapping[str, SetProof]
+    run: SetRun | None
+    promises: tuple[Promise, ...]
+
+    @property
+    def status(self) -> Status:
+        """What is to be said of all promises: the worst of them; one that can only be seen does not spoil the rest."""
+        found = {promise.status for promise in self.promises}
+        return next((status for status in (Status.REFUTED, Status.NOT_PROVEN) if status in found), Status.PROVEN)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 where all is proven, 4 where something is not, 5 where an observation refutes it."""
+        codes = {Status.NOT_PROVEN: ExitCode.NO_BOUND, Status.REFUTED: ExitCode.CONTRADICTION}
+        return codes.get(self.status, ExitCode.OK)
+
+
+def verify_sets(request: SetRequest, progress: Progress = silent) -> SetReport:
+    """Answer ``request``; ``progress`` is told in words what is being done.
+
+    Raises:
+        UsageError: the target has no data cache or another one than the allocator is built for, or the heap cannot hold
+            a worst state.
+        WcetProbeError: there is no image, or the guest went astray.
+    """
+    allocator = request.allocator
+    if request.heap_bytes < allocator.minimum_heap_bytes or request.heap_bytes % allocator.alignment_bytes:
+        message = (
+            f"a heap of {request.heap_bytes} bytes does not suit {allocator.name}; give a multiple of "
+            f"{allocator.alignment_bytes} bytes, at least {allocator.minimum_heap_bytes}."
+        )
+        raise UsageError(message)
+    progress(f"building {allocator.name} for {request.target.name}")
+    program = load_program(allocator, request.target, request.compiler, request.cache_dir)
+    return verify_program(request, program, allowed_sets(program), progress)
+
+
+def verify_program(
+    request: SetRequest, program: Program, allowed: AllowedSets, progress: Progress = silent
+) -> SetReport:
+    """Hold ``program`` to ``allowed``.
+
+    Raises:
+        WcetProbeError: as ``verify_sets``.
+    """
+    heaps = request.heap_bytes, 2 * request.heap_bytes
+    proofs = {role: prove_sets(program, role, heaps, allowed, progress) for role in ROLES}
+    run = None
+    if request.operations is not None:
+        run = run_operations(
+            program,
+            allowed,
+            request.heap_bytes,
+            operations=request.operations,
+            seed=request.seed,
+            own_block_code=_own_block_code(allowed, proofs.values()),
+            progress=progress,
+        )
+    promises = tuple(_promises(program.allocator, allowed, proofs, run))
+    return SetReport(request, program.image, allowed, proofs, run, promises)
+
+
+def _own_block_code(allowed: AllowedSets, proofs: Collection[SetProof]) -> frozenset[int] | None:
+    """Instructions that may access the own block, by a lemma or because nothing is known of them; None: any."""
+    may = {Ground.BLOCK, Ground.OUTSIDE}
+    if not allowed.is_promised or any(proof.no_bound for proof in proofs):
+        return None
+    return frozenset(address for proof in proofs for address, ground in proof.grounds.items() if ground in may)
+
+
+def _promises(
+    allocator: Allocator, allowed: AllowedSets, proofs: Mapping[str, SetProof], run: SetRun | None
+) -> Iterator[Promise]:
+    for role in ROLES:
+        yield _sets_promise(role, allowed, proofs[role], run)
+    if allocator.takes_cache_set and run is not None:
+        served = run.operations[ROLES[0]] - run.refused
+        status = Status.REFUTED if "start" in run.violations else Status.OBSERVED
+        wrong = run.misplaced
+        yield Promise(
+            "malloc's block starts in its set", status, "operations only", f"{wrong:,} of {served:,} elsewhere"
+        )
+    for role in ROLES:
+        yield _count_promise(role, proofs[role], run)
+
+
+def _sets_promise(role: str, allowed: AllowedSets, proof: SetProof, run: SetRun | None) -> Promise:
+    outside = run.outside[role] if run else 0
+    seen = f"{outside:,} of {run.operations[role]:,} outside" if run else "-"
+    status = Status.PROVEN if proof.holds else Status.NOT_PROVEN
+    if outside and allowed.is_promised:
+        status = Status.REFUTED
+    return Promise(f"{role} keeps to the allowed sets", status, _ground(proof), seen)
+
+
+def _ground(proof: SetProof) -> str:
+    if proof.no_bound:
+        return "no bound"
+    if proof.offences:
+        return f"{proof.instructions[Ground.OUTSIDE]} instructions may not"
+    return f"proof, {len(proof.lemmas)} lemma{'s' * (len(proof.lemmas) != 1)}" if proof.lemmas else "proof"
+
+
+def _count_promise(role: str, proof: SetProof, run: SetRun | None) -> Promise:
+    seen = f"{run.most_accesses[role]:,}, {run.most_in_set[role]:,} a set" if run else "-"
+    if not proof.counts:
+        return Promise(f"{role}: a constant number of accesses", Status.NOT_PROVEN, "no bound", seen)
+    counts = [(bound.accesses, max(bound.by_set)) for bound in proof.counts.values()]
+    sizes = [format_size(size) for size in proof.counts]
+    accesses, in_set = counts[0]
+    if not proof.is_constant:
+        text = f"{role}: a constant number of accesses"
+        grown = ", ".join(f"{most:,} in {size}" for (most, _), size in zip(counts, sizes, strict=True))
+        return Promise(text, Status.NOT_PROVEN, grown, seen)
+    is_exceeded = run is not None and (run.most_accesses[role] > accesses or run.most_in_set[role] > in_set)
+    return Promise(
+        f"{role}: at most {accesses:,} accesses, {in_set:,} a set",
+        Status.REFUTED if is_exceeded else Status.PROVEN,
+        f"proof, {' and '.join(sizes)}",
+        seen,
+    )

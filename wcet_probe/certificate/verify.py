@@ -1,0 +1,254 @@
+"""The independent checker of bounds: exact arithmetic, standard library only, nothing of the analyzer or of a solver.
+
+From the text of a certificate (its records: `wcet_probe/analyzer/certificate.py`) it builds the linear program of the
+flow graph again: what flows into a node flows out of it, and loop bounds limit back edges. If the dual vector is
+feasible, its value bounds every solution (weak duality), so also every path through the graph. It also computes the
+loop bounds again from what was found or declared about the loops.
+
+What is taken as given: that the graph and its costs are those of the image, that the invariants hold, that counters
+start, step and end as the derivations say, that declared flow facts hold, and the constraints without a derivation
+(`CheckedBound.given`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from math import floor
+
+from wcet_probe.certificate.loops import Json, check_derivations, demand, derivation
+from wcet_probe.errors import VerificationError
+
+_NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|]+)"
+_RECORDS = {
+    kind: re.compile(f"{kind} {pattern}")
+    for kind, pattern in {
+        "wcet-probe": "(certificate) 1",
+        "image": "([0-9a-f]{64})",
+        "entry-function": _NAME,
+        "target": _NAME,
+        "unit": "(instructions|cycles)",
+        "bound": _INTEGER,
+        "optimum": "(none|0|-?[1-9][0-9]*)",
+        "node": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)) {_INTEGER}",
+        "entry": _NAME,
+        "exit": f"{_NAME} {_INTEGER}",
+        "edge": f"{_NAME} {_NAME} {_NAME} {_INTEGER}",
+        "event": f"{_NAME} {_NATURAL}",
+        "loop": rf"{_NAME} {_NATURAL}((?: [^\s|]+)+) \|((?: [^\s|]+)+)",
+        "constraint": rf"{_NAME} (<=|=) {_INTEGER}((?: -?[1-9][0-9]* [^\s|]+)*)",
+        "dual": rf"{_NAME} (-?[1-9][0-9]*(?:/[1-9][0-9]*)?)",
+        "count": f"{_NAME} ([1-9][0-9]*)",
+        "derivation": r"(\{.*\})",
+        "invariant": f"{_NAME} {_NAME} (number|stack|any) {_NATURAL} {_NATURAL} {_NATURAL}",
+    }.items()
+}
+_ONCE = ("wcet-probe", "image", "entry-function", "target", "unit", "bound", "optimum", "entry")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBound:
+    """What a certificate proves.
+
+    Attributes:
+        entry_function, image_sha256, target, unit: of what, in which unit.
+        bound: no execution takes more, if what is given holds.
+        loops: derivations of loop bounds, checked.
+        given: names of the constraints that have no derivation.
+    """
+
+    entry_function: str
+    image_sha256: str
+    target: str
+    unit: str
+    bound: int
+    loops: tuple[Json, ...]
+    given: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """The sum of ``factors`` times edges is at most ``constant``, or equal to it."""
+
+    factors: dict[str, int]
+    constant: int
+    equal: bool
+
+
+def check_certificate(text: str) -> CheckedBound:
+    """Check that a certificate proves its bound.
+
+    Raises:
+        VerificationError: it does not; one sentence says why.
+    """
+    records = _records(text)
+    head = {kind: records[kind][0][0] for kind in _ONCE}
+    costs = {name: int(cost) for name, _, cost in records["node"]}
+    ends = {"enter": ("", head["entry"]), **{f"leave:{name}": (name, "") for name, _ in records["exit"]}}
+    ends |= {name: (source, target) for name, source, target, _ in records["edge"]}
+    demand(len(ends) == 1 + len(records["exit"]) + len(records["edge"]), "two edges have one name")
+    demand({end for pair in ends.values() for end in pair} <= {"", *costs}, "an edge leads to no node")
+    gain = {name: costs.get(target, 0) for name, (_, target) in ends.items()}
+    for name, _, _, cost in records["edge"]:
+        gain[name] += int(cost)
+    for name, cost in records["exit"]:
+        gain[f"leave:{name}"] += int(cost)
+    events = {name: int(cost) for name, cost in records["event"]}
+    demand(len(events) == len(records["event"]) and not events.keys() & ends.keys(), "two events have one name")
+    gain |= events
+    limits = {"enter": _Limit({"enter": 1}, 1, equal=True)}
+    flows: dict[str, dict[str, int]] = {name: {} for name in ("", *costs)}
+    for name, (source, target) in ends.items():
+        flows[target][name] = flows[target].get(name, 0) + 1
+        flows[source][name] = flows[source].get(name, 0) - 1
+    limits |= {f"flow:{node}": _Limit(flows[node], 0, equal=True) for node in costs}
+    for name, most, entering, back in records["loop"]:
+        _check_shape(name, ends, entering.split(), back.split())
+        factors = dict.fromkeys(entering.split(), -int(most)) | dict.fromkeys(back.split(), 1)
+        limits[f"loop:{name}"] = _Limit(factors, 0, equal=False)
+    for name, relation, constant, terms in records["constraint"]:
+        factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
+        demand(factors.keys() <= gain.keys(), f"constraint {name} speaks of an unknown edge or event")
+        limits[name] = _Limit(factors, int(constant), equal=relation == "=")
+    parts = 1 + len(costs) + len(records["loop"]) + len(records["constraint"])
+    demand(len(limits) == parts, "two constraints have one name")
+
+    dual = {name: Fraction(value) for name, value in records["dual"]}
+    demand(all(str(dual[name]) == value for name, value in records["dual"]), "a fraction is not in lowest terms")
+    _check_dual(gain, limits, dual)
+    value = sum(limits[name].constant * multiplier for name, multiplier in dual.items())
+    demand(floor(value) == int(head["bound"]), f"the bound is {floor(value)}, not {head['bound']}")
+    _check_counts(gain, limits, {name: int(count) for name, count in records["count"]}, head["optimum"])
+    for node, place, _, low, stride, steps in records["invariant"]:
+        demand(node in costs, f"an invariant of {place} is about no node")
+        demand(int(low) < 1 << 32 and int(stride) * int(steps) < 1 << 32, f"the values of {place} at {node} are none")
+    loops = tuple(derivation(line) for (line,) in records["derivation"])
+    bounds = {f"loop:{name}": int(most) for name, most, _, _ in records["loop"]}
+    check_derivations(loops, bounds, {name: int(constant) for name, _, constant, _ in records["constraint"]})
+    given = sorted(
+        limits.keys() - {"enter", *(f"flow:{node}" for node in costs)} - {loop["constraint"] for loop in loops}
+    )
+    return CheckedBound(
+        head["entry-function"], head["image"], head["target"], head["unit"], int(head["bound"]), loops, tuple(given)
+    )
+
+
+def bound_digest(bound: Json) -> str:
+    """SHA-256 of the ``bound`` section of a result as canonical JSON, without its own ``digest``."""
+    content = {key: value for key, value in bound.items() if key != "digest"}
+    return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def verify_result(document: Json) -> list[CheckedBound]:
+    """Check all certificates of a result, and that the result says what they prove.
+
+    Read are ``image.sha256`` and, in ``bound``: ``certificates``, ``digest``, ``instructions``, ``cycles`` (a number,
+    or null without a certificate), and where they are there ``entry``, ``target`` (also at the top) and ``loops`` with
+    their ``name``, ``max`` and ``origin``.
+
+    Raises:
+        VerificationError: something does not check; one sentence says what.
+    """
+    try:
+        bound, image = document["bound"], document["image"]["sha256"]
+        checked = [check_certificate(text) for text in bound["certificates"]]
+        demand(bound["digest"] == bound_digest(bound), "the digest of the bound section differs")
+        proved = {one.unit: one.bound for one in checked}
+        demand(len(proved) == len(checked) > 0, "there is not one certificate for each unit")
+        for unit in ("instructions", "cycles"):
+            demand(bound.get(unit) == proved.get(unit), f"the result says {bound.get(unit)} {unit}, not what is proved")
+        for one in checked:
+            demand(one.image_sha256 == image, "a certificate is about another image")
+            demand(bound.get("entry", one.entry_function) == one.entry_function, "a certificate has another entry")
+            for section in (document, bound):
+                demand(section.get("target", one.target) == one.target, "a certificate is about another target")
+            if "loops" in bound:
+                said = sorted((loop["name"], loop["max"], loop["origin"]) for loop in bound["loops"])
+                found = sorted((loop["loop"], loop["max_header"], loop["origin"]) for loop in one.loops)
+                demand(said == found, "the loops of the result are not those of the certificate")
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        raise VerificationError(
+            f"the result lacks what a verification needs or has it malformed: {error!r}."
+        ) from error
+    return checked
+
+
+def verify_slack(document: Json) -> None:
+    """Check that the distance between bound and observation is what a result says, and not negative.
+
+    Raises:
+        VerificationError: it is not, or a number is missing.
+    """
+    for unit in ("instructions", "cycles"):
+        try:
+            bound, observed, slack = (document[key][unit] for key in ("bound", "observed", "slack"))
+            right = slack == bound - observed >= 0
+        except (KeyError, TypeError):
+            right = False
+        demand(right, f"the slack in {unit} is not bound minus observation")
+
+
+def _records(text: str) -> dict[str, list[tuple[str, ...]]]:
+    """The fields of each line by the kind of record; each line has the one form that it can have."""
+    records: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _RECORDS}
+    lines = text.split("\n")
+    demand(lines.pop() == "" and len(lines) > 1, "the certificate is cut off")
+    for number, line in enumerate(lines, 1):
+        kind = line.split(" ", 1)[0]
+        match = _RECORDS[kind].fullmatch(line) if kind in _RECORDS else None
+        if match is None:
+            raise VerificationError(f"not verified: line {number} of the certificate is no record: {line[:80]!r}.")
+        records[kind].append(match.groups())
+    demand(all(len(records[kind]) == 1 for kind in _ONCE), "a record of the head is missing or there twice")
+    for kind in ("node", "exit", "dual", "count"):
+        names = [fields[0] for fields in records[kind]]
+        demand(len(set(names)) == len(names), f"two records of kind {kind} have one name")
+    return records
+
+
+def _check_shape(name: str, ends: Mapping[str, tuple[str, str]], entering: list[str], back: list[str]) -> None:
+    """The edges are all those into one header; the back edges come from nodes that are reached through it only."""
+    header = ends.get(back[0], ("", ""))[1]
+    arriving = sorted(edge for edge, (_, target) in ends.items() if target == header)
+    demand(header and sorted(entering + back) == arriving, f"the edges of loop {name} are not those into its header")
+    leading: dict[str, list[str]] = {}
+    for source, target in ends.values():
+        leading.setdefault(source, []).append(target)
+    outside, waiting = {header}, [ends["enter"][1]]
+    while waiting:
+        node = waiting.pop()
+        if node not in outside:
+            outside.add(node)
+            waiting += leading.get(node, [])
+    inner = {ends[edge][0] for edge in back} - {header}
+    demand("enter" not in back and not inner & outside, f"a back edge of loop {name} enters it")
+
+
+def _check_dual(gain: Mapping[str, int], limits: Mapping[str, _Limit], dual: Mapping[str, Fraction]) -> None:
+    """Multipliers of inequalities are at least 0, and each edge is paid for."""
+    paid = dict.fromkeys(gain, Fraction(0))
+    for name, multiplier in dual.items():
+        demand(name in limits, f"there is no constraint {name}")
+        demand(limits[name].equal or multiplier >= 0, f"the multiplier of {name} is negative")
+        for edge, factor in limits[name].factors.items():
+            paid[edge] += factor * multiplier
+    for edge, cost in gain.items():
+        demand(paid[edge] >= cost, f"the dual vector is not feasible at {edge}")
+
+
+def _check_counts(gain: Mapping[str, int], limits: Mapping[str, _Limit], counts: dict[str, int], optimum: str) -> None:
+    """The counts are a solution, and reach what is said."""
+    if optimum == "none":
+        demand(not counts, "there are counts without an optimum")
+        return
+    demand(counts.keys() <= gain.keys(), "an unknown edge is counted")
+    reached = sum(gain[name] * count for name, count in counts.items())
+    demand(reached == int(optimum), f"the counts reach {reached}, not {optimum}")
+    for name, limit in limits.items():
+        value = sum(factor * counts.get(edge, 0) for edge, factor in limit.factors.items())
+        met = value == limit.constant if limit.equal else value <= limit.constant
+        demand(met, f"the counts do not meet {name}")

@@ -1,0 +1,57 @@
+"""Reading results that somebody has: one, several, or the entries of a baseline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from wcet_probe.ci.baseline import FORMAT, baseline_entries
+from wcet_probe.errors import UsageError
+
+_RESULTS = ("wcet-probe-result", "wcet-probe-bound")
+
+
+def read_documents(file: Path, *, baselines: bool = False) -> list[dict[str, Any]]:
+    """The results in ``file``, or, if ``baselines`` are welcome, the entries of a baseline in the shape of results.
+
+    Raises:
+        UsageError: it cannot be read, or holds something else.
+    """
+    try:
+        document = json.loads(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}; name a file that you can read.") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{file} is no JSON; give it what --json printed.") from error
+    if baselines and isinstance(document, dict) and document.get("format") == FORMAT:
+        tool = document.get("tool")
+        return [{**asdict(one), "tool": tool} for one in baseline_entries(document, file)]
+    several = isinstance(document, dict) and document.get("format") == "wcet-probe-results"
+    results = document.get("results") if several else [document]
+    if isinstance(results, list) and results and all(_is_result(one) for one in results):
+        return results
+    wanted = "results, bounds or a baseline" if baselines else "results or bounds"
+    raise UsageError(f"{file} holds no {wanted} of version 1; give it what --json printed.")
+
+
+@contextmanager
+def refusing_damage() -> Iterator[None]:
+    """What is done with documents that somebody gave: where a key is missing or wrong, that is said of them.
+
+    They are not held against their schema, which is that of this version: results of others are compared as well.
+
+    Raises:
+        UsageError: a document lacks a key, or has something else under it.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        raise UsageError(f"a given document is damaged ({error!r}); give what --json printed, unchanged.") from error
+
+
+def _is_result(document: object) -> bool:
+    return isinstance(document, dict) and document.get("format") in _RESULTS and document.get("version") == 1

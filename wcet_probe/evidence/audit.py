@@ -1,0 +1,229 @@
+"""The audit of an evidence pack, on whatever machine: is it whole, and does it prove and repeat what its results say.
+
+It needs no compiler: the witness is replayed on the image in the pack, with the target, the allocator's manifest and
+the operations that are in the pack as well.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from zipfile import Path as ZipPath
+from zipfile import ZipFile
+
+from wcet_probe.build.image import read_image
+from wcet_probe.build.program import Program, program_of
+from wcet_probe.catalog.lookup import load_allocator
+from wcet_probe.catalog.target_file import parse_target
+from wcet_probe.certificate.loops import demand
+from wcet_probe.certificate.verify import verify_result, verify_slack
+from wcet_probe.errors import ContradictionError, VerificationError, WcetProbeError
+from wcet_probe.evidence.container import Pack, parse_json, read_pack
+from wcet_probe.evidence.packing import RESULTS, SBOM, image_member, text_members, witness_member
+from wcet_probe.evidence.recorded import Recorded, recorded_results
+from wcet_probe.evidence.sbom import TOOL, serial_number
+from wcet_probe.evidence.witness import plan_of, replay_witness
+from wcet_probe.reports.formats.document import allocator_document, target_document
+from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
+from wcet_probe.reports.formats.schema import validate
+from wcet_probe.sizes import format_size
+
+OK, FAILED = "ok", "FAILED"
+
+_MALFORMED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+"""What readers of ELF, TOML and JSON raise at content that they do not foresee."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of an audit: what was checked, of what, and what was found; with the ``error`` where it failed."""
+
+    check: str
+    subject: str
+    verdict: str
+    error: WcetProbeError | None = None
+
+
+def audit(
+    data: bytes,
+    *,
+    digest: str | None = None,
+    replayed: bool = True,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Iterator[Check]:
+    """Audit the pack whose bytes are ``data``, one check after the other.
+
+    Parameters:
+        data: of the file.
+        digest: the pack's digest as it was told by whoever made it, or None: a pack that was changed and written
+            again as a whole is another pack, and only its digest tells them apart.
+        replayed: whether the witnesses are replayed.
+        progress: is told in words what is being done.
+
+    Raises:
+        VerificationError: it is no pack, or was changed after it was written: nothing in it means anything then.
+    """
+    pack = read_pack(data)
+    yield Check("container", f"{len(data)} bytes", f"{OK}, as {TOOL} {pack.tool_version} writes it")
+    yield Check("hashes", f"{len(pack.members)} files", f"{OK}, as in the manifest")
+    yield _checked("digest", "the pack", lambda: _digest(pack, digest))
+    found: list[Recorded] = []
+    for name in pack.members:
+        if name.startswith(f"{RESULTS}/"):
+            yield _checked("schema", name, partial(_schema, pack, name, found))
+    root = ZipPath(ZipFile(io.BytesIO(data)))
+    yield _checked("files", "the pack", lambda: _files(pack, root, found))
+    yield _checked("bill of materials", SBOM, lambda: _bill(pack, found))
+    for result in found:
+        yield from _result(pack, root, result, replayed=replayed, progress=progress)
+
+
+def _result(
+    pack: Pack, root: ZipPath, result: Recorded, *, replayed: bool, progress: Callable[[str], None]
+) -> Iterator[Check]:
+    name, programs = result.name, list[Program]()
+    subject = f"{name}: {result.scenario}, heap {format_size(result.heap_bytes)}"
+    yield _checked("image and target", name, lambda: _program(pack, root, result, programs))
+    yield (proof := _checked("certificates", name, lambda: _certificates(result)))
+    if programs:
+        yield _checked("code", name, lambda: _code(programs[0], result))
+    if programs and replayed and not proof.error:
+        progress(f"replaying {subject}")
+        yield _checked("replay", subject, lambda: _replay(pack, programs[0], result))
+    else:
+        yield Check("replay", subject, "not run")
+
+
+def _checked(check: str, subject: str, look: Callable[[], str]) -> Check:
+    """``look`` tells what it found, or raises; whatever is wrong with what a pack holds, the pack does not verify."""
+    try:
+        return Check(check, subject, look())
+    except ContradictionError as error:
+        return Check(check, subject, FAILED, ContradictionError(f"{subject}: {error}"))
+    except WcetProbeError as error:
+        return Check(check, subject, FAILED, VerificationError(f"{subject}: {error}"))
+    except _MALFORMED as error:
+        told = f"{subject}: {check} cannot be checked ({error!r}); get the pack again."
+        return Check(check, subject, FAILED, VerificationError(told))
+
+
+def _digest(pack: Pack, digest: str | None) -> str:
+    if digest is None:
+        return f"{pack.digest}, not compared: give --digest"
+    demand(digest.lower() == pack.digest, f"it is another one, its digest is {pack.digest}")
+    return f"{OK}, {pack.digest}"
+
+
+def _schema(pack: Pack, name: str, found: list[Recorded]) -> str:
+    """The results of the document ``name``, which are added to those ``found``, are as their format says."""
+    content = pack.members[name]
+    results = recorded_results(name.removeprefix(f"{RESULTS}/").removesuffix(".json"), content)
+    validate(parse_json(content))
+    names = {result.name for result in found}
+    demand(not names & {result.name for result in results}, f"two results have the name of one in {name}")
+    found += results
+    return f"{OK}, {_count(len(results), 'result')}"
+
+
+def _files(pack: Pack, root: ZipPath, results: list[Recorded]) -> str:
+    """Each file is there for a reason, and what is in two places is the same in both."""
+    demand(results, "it has no result that can be read")
+    texts = text_members(results, root.joinpath)
+    whole = {SBOM, *map(image_member, results), *map(witness_member, results)}
+    whole |= {name for name in pack.members if name.startswith(f"{RESULTS}/")}
+    for name in sorted(texts.keys() | whole | pack.members.keys()):
+        demand(name in pack.members, f"{name} is missing")
+        demand(name in texts or name in whole, f"no result needs {name}")
+        demand(texts.get(name, pack.members[name]) == pack.members[name], f"{name} is not that of the result")
+    return f"{OK}, each belongs to a result"
+
+
+def _bill(pack: Pack, results: list[Recorded]) -> str:
+    bill = parse_json(pack.members[SBOM])
+    demand((bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6"), f"{SBOM} is not of CycloneDX 1.6")
+    demand(bill["serialNumber"] == serial_number(bill), f"the serial number of {SBOM} does not belong to its content")
+    listed = [bill["metadata"]["component"], *bill["components"]]
+    versions = {one["name"]: one["version"] for one in listed if "purl" in one}
+    compilers = {one["description"] for one in listed if "purl" not in one}
+    for result in results:
+        tool = result.document["tool"]
+        for name, version in {**tool["packages"], TOOL: tool["version"]}.items():
+            demand(versions.get(name) == version, f"{result.name} was made with {name} {version}, not what {SBOM} has")
+        demand(result.document["image"]["compiler"] in compilers, f"{SBOM} lacks the compiler of {result.name}")
+    return f"{OK}, {_count(len(listed), 'component')}"
+
+
+def _program(pack: Pack, root: ZipPath, result: Recorded, programs: list[Program]) -> str:
+    """Image, target and allocator of ``result`` from the pack, if they are those that it was made with."""
+    document = result.document
+    allocator = load_allocator(result.allocator, result.parameters, home=root / "allocators")
+    sources = [{"name": name, "sha256": _sha256(text.encode())} for name, text in allocator.sources]
+    manifest = {**allocator_document(allocator), "sources": sources}
+    demand(document["allocator_manifest"] == manifest, "the allocator in the pack is another one")
+    text = pack.members[f"targets/{result.target}.toml"].decode()
+    target = result.configured(parse_target(result.target, text))
+    described = target_document(target)
+    for said in (document["target_configuration"], {key: document[key] for key in ("caches", "memory")}):
+        same = said == {key: described[key] for key in said}
+        demand(same, "the target in the pack is another one")
+    elf, stated = pack.members[image_member(result)], document["image"]
+    demand(_sha256(elf) == result.image_sha256, "the image in the pack is another one")
+    programs.append(
+        program_of(allocator, target, read_image(elf, target.isa, stated["compiler"], tuple(stated["flags"])))
+    )
+    return f"{OK}, sha256 {result.image_sha256[:16]}"
+
+
+def _code(program: Program, result: Recorded) -> str:
+    """The hashes of functions, the disassembly and the source lines of ``result`` are those of image and sources."""
+    document = result.document
+    listed = {entry["address"] for entry in document["listing"]}
+    code = [one for one in program.instructions if hex_address(one.address) in listed]
+    again = code_sections(program.image, code, dict(program.allocator.sources))
+    for key, value in {**again, "image": image_section(program.image, code)}.items():
+        demand(document[key] == value, f"the section {key} is not that of the image")
+    return f"{OK}, {_count(len(code), 'instruction')} as listed"
+
+
+def _certificates(result: Recorded) -> str:
+    """The certificates prove the numbers of ``result``, and are about the call that was measured."""
+    document = result.document
+    bound = document["bound"]
+    demand((bound is None) == (document["verdict"] != "BOUNDED"), "a bound and the verdict do not fit each other")
+    if bound is None:
+        demand(document["slack"] is None, "there is a slack without a bound")
+        return f"none: {document['no_bound'] or 'no bound was asked for'}"
+    proved = verify_result(document)
+    entry = document["allocator_manifest"]["entry_points"][document["measured_operation"]["kind"]]
+    demand(all(one.entry_function == entry for one in proved), f"the bound is not about {entry}, which was measured")
+    demand(bound["parameters"].get("H", result.heap_bytes) == result.heap_bytes, "the bound is of another heap")
+    verify_slack(document)
+    return f"{OK}, at most {', '.join(f'{one.bound} {one.unit}' for one in proved)}"
+
+
+def _replay(pack: Pack, program: Program, result: Recorded) -> str:
+    plan = plan_of(parse_json(pack.members[witness_member(result)]), result)
+    seen = replay_witness(program, plan, result)
+    return f"{OK}, {seen.instructions} instructions, {seen.cycles} cycles again"
+
+
+def _sha256(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

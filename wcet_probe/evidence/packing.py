@@ -1,0 +1,143 @@
+"""What goes into an evidence pack: results, images, sources, certificates, witnesses, and a bill of materials."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from wcet_probe.build.compilation import GUEST_FILES, build_image
+from wcet_probe.catalog.lookup import allocator_files, load_allocator, load_target
+from wcet_probe.catalog.resources import folder
+from wcet_probe.errors import UsageError, VerificationError
+from wcet_probe.evidence.container import compact_json_bytes, json_bytes, parse_json
+from wcet_probe.evidence.recorded import Recorded, file_stem, recorded_results
+from wcet_probe.evidence.sbom import TOOL, bill_of_materials, installed_packages
+from wcet_probe.evidence.witness import witness_document, witness_plan
+from wcet_probe.reports.formats.schema import validate
+
+SBOM = "sbom.cdx.json"
+RESULTS = "results"
+
+_UNIT = re.compile(r"^unit ([a-z]+)$", re.MULTILINE)
+
+
+def evidence_members(
+    files: Sequence[tuple[str, bytes]], cache_dir: Path, progress: Callable[[str], None] = lambda _: None
+) -> dict[str, bytes]:
+    """The members of a pack of the result documents ``files``, given as path and content.
+
+    Parameters:
+        files: result documents, as ``--json`` printed them.
+        cache_dir: where images are kept; one that is not there is built.
+        progress: is told in words what is being done.
+
+    Raises:
+        UsageError: a file is no result document, or two have one name.
+        BuildError: an image cannot be built.
+        VerificationError: what is installed here is not what a result was made with.
+    """
+    members: dict[str, bytes] = {}
+    results: list[Recorded] = []
+    for path, content in files:
+        name = result_member(file_stem(path))
+        if name in members:
+            raise UsageError(f"two files would be {name} in the pack; rename {path}.")
+        members[name] = content
+        results += recorded_results(file_stem(path), content)
+        validate(parse_json(content))
+    if len({result.name for result in results}) < len(results):
+        raise UsageError(
+            "two results would have one name in the pack, as a file is called like one out of another; rename it."
+        )
+    installed = installed_packages()
+    for result in results:
+        _require_installed(result, installed)
+        progress(f"{result.name}: image and witness")
+        members |= _image_and_witness(result, cache_dir)
+    compilers = {str(result.document["image"]["compiler"]) for result in results}
+    return members | text_members(results, folder) | {SBOM: json_bytes(bill_of_materials(compilers))}
+
+
+def result_member(stem: str) -> str:
+    """Name of the member that holds the result document ``stem``."""
+    return f"{RESULTS}/{stem}.json"
+
+
+def image_member(result: Recorded) -> str:
+    """Name of the member that holds the image of ``result``."""
+    return f"images/{result.image_sha256}.elf"
+
+
+def witness_member(result: Recorded) -> str:
+    """Name of the member that holds the witness of ``result``."""
+    return f"witnesses/{result.name}.json"
+
+
+def text_members(results: Iterable[Recorded], folder_of: Callable[[str], Traversable]) -> dict[str, bytes]:
+    """What ``results`` are made from, and their certificates, as members of a pack.
+
+    Parameters:
+        results: of the pack.
+        folder_of: gives the folders ``allocators``, ``targets`` and ``guest``.
+
+    Raises:
+        UsageError: there is no such allocator or target.
+        VerificationError: a certificate has no unit.
+    """
+    results = tuple(results)
+    home = folder_of("allocators")
+    members = {
+        f"allocators/{file}": _content(home, file)
+        for result in results
+        for file in allocator_files(result.allocator, home)
+    }
+    members |= {f"targets/{one.target}.toml": _content(folder_of("targets"), f"{one.target}.toml") for one in results}
+    members |= {f"guest/{file}": _content(folder_of("guest"), file) for file in GUEST_FILES}
+    return members | {name: text for result in results for name, text in _certificates(result)}
+
+
+def _content(home: Traversable, file: str) -> bytes:
+    for part in file.split("/"):
+        home = home / part
+    if not home.is_file():
+        raise UsageError(f"{file} is not there; use the wcet-probe that has it.")
+    return home.read_bytes()
+
+
+def _certificates(result: Recorded) -> list[tuple[str, bytes]]:
+    found = []
+    for text in (result.document["bound"] or {"certificates": ()})["certificates"]:
+        unit = _UNIT.search(text)
+        if unit is None:
+            raise VerificationError(f"{result.name}: a certificate has no unit; make the result again.")
+        found.append((f"certificates/{result.name}-{unit[1]}.txt", text.encode()))
+    return found
+
+
+def _require_installed(result: Recorded, installed: Mapping[str, str]) -> None:
+    """The bill of materials is about this installation, so this must be what made the result."""
+    tool = result.document["tool"]
+    for name, version in {**tool["packages"], TOOL: tool["version"]}.items():
+        here = installed.get(name)
+        if here != version:
+            raise VerificationError(
+                f"{result.name} was made with {name} {version}, and here is {here or 'none'}; "
+                "pack it where it was made, or make it again."
+            )
+
+
+def _image_and_witness(result: Recorded, cache_dir: Path) -> dict[str, bytes]:
+    allocator = load_allocator(result.allocator, result.parameters)
+    target = result.configured(load_target(result.target))
+    image = build_image(allocator, target, result.compiler, cache_dir)
+    if image.sha256 != result.image_sha256:
+        said = result.document["image"]["compiler"]
+        what = "the sources" if said == image.compiler else f"the compiler ({image.compiler}, not {said})"
+        message = (
+            f"{result.name}: here another image is built, as {what} differ{'' if said == image.compiler else 's'}; "
+        )
+        raise VerificationError(f"{message}make the result again, and pack that.")
+    witness = witness_document(witness_plan(result, allocator, target), result)
+    return {image_member(result): image.elf, witness_member(result): compact_json_bytes(witness)}
