@@ -8,6 +8,8 @@ PYTHON ?= python3
 UPGRADE ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+SOUNDNESS_ARGS ?=
+PAPERS_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,12 +18,12 @@ PIP := PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 INSTALL := $(PIP) install --quiet --require-hashes --only-binary :all:
 WHEEL_VENV := build/wheel-venv
 
-NATIVE := $(wildcard emu/native/*.c emu/native/*.h)
+NATIVE := $(wildcard emu/native/*.c emu/native/*.h wcet_probe/traces/native/*.c)
 # The files that go into the wheel, but no leavings of the interpreter.
 PACKAGED := $(shell find wcet_probe allocators analyzer emu reports scenarios targets -name __pycache__ -prune -o -type f -print 2>/dev/null)
 SCRIPTS := tests bench tools
 
-.PHONY: help demo test soundness lint format types contracts docs-check wheel bench lock clean
+.PHONY: help demo test soundness papers lint format types contracts docs-check wheel bench lock clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -32,8 +34,11 @@ demo: $(VENV)/.package ## create the environment and measure TLSF in its worst s
 test: $(VENV)/.dev $(VENV)/.package ## pass the tests (PYTEST_ARGS=… adds options)
 	@$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
-soundness: $(VENV)/.dev $(VENV)/.package ## run the long campaigns that `make test` leaves out
-	@$(BIN)/python -m pytest -n 2 -m slow $(PYTEST_ARGS)
+soundness: $(VENV)/.dev $(VENV)/.package ## run the long campaigns that `make test` leaves out, in slices (SOUNDNESS_ARGS=…)
+	@$(BIN)/python tools/soundness.py $(SOUNDNESS_ARGS)
+
+papers: $(VENV)/.package ## reproduce the papers' tables and figures (PAPERS_ARGS=--quick: in minutes)
+	@for paper in P02 C06 M06; do $(BIN)/wcet-probe reproduce $$paper $(PAPERS_ARGS) || exit; done
 
 lint: $(VENV)/.dev ## check style and formatting
 	@$(BIN)/ruff check --quiet .
@@ -43,14 +48,15 @@ format: $(VENV)/.dev ## repair formatting and what style can be repaired
 	@$(BIN)/ruff check --quiet --fix .
 	@$(BIN)/ruff format --quiet .
 
-# Both are run from another folder, as they would look at the source tree first.
+# From another folder, as it would look at the source tree first.
 types: $(WHEEL_VENV)/.installed ## check the types of the package, as it is in the wheel
 	@cd $(WHEEL_VENV) && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache \
 	  --python-executable bin/python --package wcet_probe
 
-contracts: $(WHEEL_VENV)/.installed ## check who imports whom, as it is in the wheel
-	@cd $(WHEEL_VENV) && bin/python -I -c 'from importlinter.cli import lint_imports_command as lint; lint()' \
-	  --config ../../pyproject.toml --no-cache --no-logo
+# Through the links in wcet_probe/, and without the finder of the editable installation, which knows more folders.
+contracts: $(VENV)/.dev $(VENV)/.package ## check who imports whom
+	@$(BIN)/python -c 'import sys; sys.meta_path[:] = [f for f in sys.meta_path if "ScikitBuild" not in type(f).__name__]; \
+	  from importlinter.cli import lint_imports_command as lint; lint()' --no-cache --no-logo
 
 docs-check: $(VENV)/.dev $(VENV)/.package ## check that paths, commands and options in the docs exist and work
 	@$(BIN)/python tools/check_docs.py

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
-from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, check_place, parameter_values
@@ -22,19 +21,20 @@ from wcet_probe.analyzer.facts.memory import pointer_assumptions, pointer_facts,
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
-from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.ipet.certificate import Invariant, certificate
 from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
 from wcet_probe.analyzer.ipet.flow_problem import Limit, Subject, Unit, edge_name, flow_problem, point_name
 from wcet_probe.analyzer.ipet.flow_system import ENTER, FlowEvent, FlowProblem, Solution, flow_system, leave, solve
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, analysed_code, bound_loops
+from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.loops.infeasible_pairs import Conflict, conflicting_edges
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
-from wcet_probe.analyzer.values.unknown_targets import check_resolved
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.state import STACK_ALIGNMENT_BYTES, Base, tells_stack_alignment
 from wcet_probe.analyzer.values.trace_partitioning import pointer_ways, unfolded
+from wcet_probe.analyzer.values.unknown_targets import check_resolved
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image
@@ -137,7 +137,7 @@ class Prepared:
             AnalysisError: loops without a bound.
             UsageError: a flow fact is wrong.
 
-        *Soundness:* as said of `loop_bounds` and `flow_facts`.
+        *Soundness:* as said of `loops.bounds` and `facts.flow`.
         """
         facts, values = self.request.facts, self.values
         parameters = parameter_values(facts, given)
@@ -154,7 +154,7 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
         AnalysisError: what is to be executed is not known.
         UsageError: there is no such function, or a flow fact is wrong.
 
-    *Soundness:* as said of `values` and `conflicts`.
+    *Soundness:* as said of `values` and `infeasible_pairs`.
     """
     progress(f"following the values of {request.entry}")
     parameters = parameter_values(request.facts, request.parameters)
@@ -294,7 +294,7 @@ class Bounded:
     def solved(self, unit: Unit) -> Solved:
         """The flow problem in ``unit`` and its solution.
 
-        *Soundness:* as said of `flow_graph`, `costs` and `ipet`.
+        *Soundness:* as said of `flow_problem`, `costs` and `flow_system`.
         """
         costs = cost_table(self.request.instructions, self.request.costs)
         events, limits = self._shared_misses() if unit == "cycles" else ((), ())

@@ -16,6 +16,7 @@ from wcet_probe.emu.measurement import executions, measurement
 from wcet_probe.emu.memory import GuestMemory, Region, region
 from wcet_probe.emu.native import OUTSIDE_CODE, PROBLEM_EXECUTED, RUNNING
 from wcet_probe.emu.observer import Observation, Observer
+from wcet_probe.emu.operations import OperationColumns
 from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table
 from wcet_probe.errors import EmulationError, ImageError, UsageError
@@ -135,6 +136,18 @@ class Machine:
             self._replay_part(part)
             counts.extend(self._observer.operation_instructions())
         return tuple(counts)
+
+    def replay_operations(self, trace: Trace, initial: InitialCache) -> OperationColumns:
+        """As ``replay``, with the caches simulated from ``initial`` on; what each operation counts, and its result.
+
+        Parameters:
+            trace: at most 2**20 operations; a longer one is given in parts.
+            initial: content of the caches; ``warm`` goes on with what the run before left.
+        """
+        self._observer.restart(initial, operations=len(trace))
+        self._hook(instructions=True)
+        self._replay_part(trace)
+        return self._observer.operation_columns()
 
     def replay_sets(self, trace: Trace, expected: Mapping[str, Collection[int]]) -> OperationSets:
         """As ``replay``; what each operation touches of the data cache, from the allocator's entry to its return.

@@ -153,6 +153,19 @@ class SetupLayout(Structure):
     ]
 
 
+class OperationCountsLayout(Structure):
+    """``struct wp_operation_counts``."""
+
+    _fields_ = [
+        (name, c_uint64)
+        for name in (
+            *("instructions", "cycles", "accesses", "region_accesses", "region_cycles"),
+            *("fetch_misses", "fetch_writebacks", "read_misses", "write_misses", "writebacks", "memory_writes"),
+            "result",
+        )
+    ]
+
+
 class SetSetupLayout(Structure):
     """``struct wp_set_setup``."""
 
@@ -213,7 +226,7 @@ def load() -> ctypes.CDLL:
         "wp_observer_close": [c_void_p],
         "wp_observer_fill_caches": [c_void_p, c_uint32],
         "wp_observer_restart": [c_void_p],
-        "wp_observer_record_operations": [c_void_p, POINTER(c_uint32), c_uint32],
+        "wp_observer_record_operations": [c_void_p, POINTER(OperationCountsLayout), c_uint32, c_int32],
         "wp_observer_record_sets": [c_void_p, POINTER(SetSetupLayout)],
         "wp_observer_settle": [c_void_p, c_uint32],
         "wp_observer_finish": [c_void_p],

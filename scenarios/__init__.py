@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
+from pkgutil import walk_packages
 from types import MappingProxyType
 
 from wcet_probe.errors import UsageError, unknown_name
@@ -57,10 +58,17 @@ def family(allocator_name: str) -> Family:
 
 def _family(allocator_name: str) -> Family:
     outer, _, inner = allocator_name.partition(":")
-    module = f"wcet_probe.scenarios.{outer.replace('-', '_')}"
-    if find_spec(module) is None:
-        message = f"allocator {allocator_name!r} has no scenarios; choose another, or add {module}."
+    name = outer.replace("-", "_")
+    module = next((module for module in _modules() if module.endswith(f".{name}")), None)
+    if module is None:
+        message = f"allocator {allocator_name!r} has no scenarios; choose another, or add {name}.py to scenarios/."
         raise UsageError(message)
     loaded = import_module(module)
     found: Family = loaded.family_over(inner, _family(inner)) if inner else loaded.FAMILY
     return found
+
+
+@cache
+def _modules() -> tuple[str, ...]:
+    """All modules of this package, those in its folders included."""
+    return tuple(found.name for found in walk_packages(__path__, f"{__name__}.") if not found.ispkg)

@@ -85,7 +85,7 @@ class Places:
         """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.
 
         *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by. Of a
-        folded address (`symbolic_lines._Address`) they are shown by accesses before it, as this one does not show them.
+        folded address (`symbolic_blocks._Address`) accesses before it show them, as this one does not.
         """
         told, aligned = self._told_range(access), self._aligned(access)
         return aligned if told is None else strided.meet(aligned, told)

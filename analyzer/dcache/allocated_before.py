@@ -5,10 +5,10 @@ line that was accessed is in the cache until as many others were filled as there
 a store that fills nothing is a single write only if the line was not filled in the round before; there it then cost no
 fill.
 
-*Soundness:* as said of `relational_cache` of the persistence of first-in first-out. Of a line it is known how many
+*Soundness:* as said of `younger_sets` of the persistence of first-in first-out. Of a line it is known how many
 groups were filled since the first access of the stay that may have filled it; if one of the accesses by that name
 missed, no more were filled since. Only lines that were surely accessed count, in a stay that ends at the edge, so that
-there is one such stay for each that begins. It has its other name behind an edge as said of `relational_analysis`, and
+there is one such stay for each that begins. It has its other name behind an edge as said of `dcache.analysis`, and
 ages on.
 """
 

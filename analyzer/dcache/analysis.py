@@ -1,6 +1,6 @@
 """The fixpoint of the analysis of lines that are known by name: states along edges, where lines get other names.
 
-*Soundness:* as said of `relational_cache`, whose states are joined where paths meet; the result is checked in one pass.
+*Soundness:* as said of `younger_sets`, whose states are joined where paths meet; the result is checked in one pass.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 They are events of the flow problem, limited by how often stays begin, and by how often the first access of a stay is
 executed. The stay of a group is the time from when the leaves of its variable part get their values to when one of them
-may get another (`relational_cache`). Single writes of stores share these limits, where they rule out a miss before.
+may get another (`younger_sets`). Single writes of stores share these limits, where they rule out a miss before.
 
 *Soundness:* a persistent access misses at most once in the stay of its line, so there are at most as many misses as
 stays in which the line is accessed; each of these begins somewhere, and has a first access.
@@ -34,8 +34,8 @@ from wcet_probe.analyzer.values.terms import Term
 class Shared(NamedTuple):
     """Whose misses an access shares: of a line in its stay, besides of its candidates in the call, or of a sweep.
 
-    Or only of the first visits to a line, or of those that find it as it was (`data_misses`). The lines of a sweep may
-    be evicted in between where it ``is_refilled``.
+    Or only of the first visits to a line, or of those that find it as it was (`dcache.misses`). The lines of a sweep
+    may be evicted in between where it ``is_refilled``.
     """
 
     line: Line | None
@@ -86,7 +86,7 @@ class Starts(NamedTuple):
 class Stays:
     """The stays of groups in ``values``.
 
-    ``sure`` are the lines that each point accesses in any case, and fills; ``held`` are the edges of `held_lines`.
+    ``sure`` are the lines that each point accesses in any case, and fills; ``held`` the edges of `resident_at_entry`.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ def shared_misses(
         line_bytes: of the cache.
         writes: stores at points, by line, that are single writes only if no miss of an access to the line came before
             in the stay, and behind which the point has none.
-        filled: as `filled_lines` has it.
+        filled: as `allocated_before` has it.
 
     *Soundness:* as said of the module. Each miss of an access that is persistent in the call is of another one of the
     candidates; regions of candidates do not overlap.

@@ -16,7 +16,7 @@ for different misses. If it was, then the first visit found it in the cache, for
 several misses after one first visit that is so of the first alone. So there are no more write-backs than fills,
 without those of visits again, and with each first visit counted as a fill.
 
-*Soundness:* as said of `relational_cache`; the cache may hold anything at entry, all of it modified. What a visit is
+*Soundness:* as said of `younger_sets`; the cache may hold anything at entry, all of it modified. What a visit is
 is told by flow facts.
 """
 
@@ -200,7 +200,7 @@ class _Costs:
         sweeps: of the groups.
         objects: whose lines miss once each, by the accesses to them.
         pointers: what flow facts say.
-        filled: as `filled_lines` has it.
+        filled: as `allocated_before` has it.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
         visits: first visits in each execution of a point.

@@ -7,7 +7,7 @@ each misses once at most. Allocators that are told the set of a block make such 
 predictable cache-aware memory allocator, ECRTS 2011, section V.B.
 
 *Soundness:* a set is left alone between accesses of the call, and at most as many lines of it are accessed in the call
-as `_ways` says. Policies that `analyzer.cache_domains.effective_ways` compares with an LRU set: that set never evicts
+as `_ways` says. Policies that `cache_sets.effective_ways` compares with an LRU set: that set never evicts
 what was filled in the call, and is within the real one. First-in first-out: between two fills of a line there are as
 many fills of others as ways; of the first line to be filled twice, these are all different, and so are more than there
 are.

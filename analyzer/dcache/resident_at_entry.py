@@ -5,7 +5,7 @@ its new name. Of its accesses there may be one that finds it in the cache on thi
 so nothing is known of it where the two ways meet. It misses in those stays only that begin on the latter.
 
 *Soundness:* a line that must be in the cache before an edge is in it behind the edge, by whatever name. From there on
-it ages as lines in *must* do (`relational_cache`), apart from what is known on other ways: where these meet, something
+it ages as lines in *must* do (`younger_sets`), apart from what is known on other ways: where these meet, something
 is claimed only of the stays that began with the line in the cache.
 """
 

@@ -8,8 +8,8 @@ line that lie in one *granule* of that size. An address that is a number is a gr
 After S. Hahn and D. Grund, Relational cache analysis for static timing analysis, ECRTS 2012.
 
 *Soundness:* a group is compared with itself only as long as no leaf of its variable part is given another value; that
-is for `analyzer.relational_cache` to see to. What is known of a variable part, and of where an access may go, is as
-said of `analyzer.access_places`.
+is for `younger_sets` to see to. What is known of a variable part, and of where an access may go, is as
+said of `addresses`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Must and persistence analysis of a cache whose lines are known by name only.
 
-Of each line that was accessed it is known which groups of lines (`analyzer.symbolic_lines`) may have been accessed
+Of each line that was accessed it is known which groups of lines (`symbolic_blocks`) may have been accessed
 since, in its set. As two lines of a group are never in one set, its age is at most the number of those groups; an
 access to a line without a name, and each value that a name stood for before, count as one more, unless the lines have
 another name from then on.
 
 Two bounds are kept: one of lines that were surely accessed (*must*: those younger than the ways hit), and one that
 holds if the line was accessed in the *stay*, that is since its group's leaves got their values (*persistence*, see
-`analyzer.persistence`). What `analyzer.cache_domains.effective_ways` says of policies other than LRU applies to both.
+`analyzer.icache.persistence`). What `cache_sets.effective_ways` says of policies other than LRU applies to both.
 First-in first-out has more to say of persistence: only fills count there, and hits save nothing.
 
 *Soundness:* by induction over a path: an access ages each line that may share its set, and resets its own if it surely

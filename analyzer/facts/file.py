@@ -1,6 +1,6 @@
 """Flow facts: what a bound takes as given, because values cannot tell it; ``docs/reference/facts.md`` describes them.
 
-A fact speaks of a function and carries the hash of it, so that a changed function needs a new look. `fact_binding`
+A fact speaks of a function and carries the hash of it, so that a changed function needs a new look. `binding`
 compares the hashes and finds the binary loops that a fact speaks of; here the file is read, and nothing more.
 """
 

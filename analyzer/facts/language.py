@@ -196,7 +196,7 @@ class WordFact:
 class Lemma:
     """What is taken as given of the heap.
 
-    ``check`` is one of `fact_file.CHECKS`, ``loops`` names ``function:label``.
+    ``check`` is one of `file.CHECKS`, ``loops`` names ``function:label``.
     """
 
     where: str

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph
 from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest
-from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.graph.returning import function_from, returning_functions
+from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Symbol
 

@@ -46,7 +46,7 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
         shapes: their loops, outer ones before inner ones.
         config: the instruction cache.
 
-    *Soundness:* as said of the module; of hits and persistence, as said of `cache_analysis` and `persistence`.
+    *Soundness:* as said of the module; of hits and persistence, as said of `must_may` and `persistence`.
     """
     points = sorted(values.states)
     number = {point: index for index, point in enumerate(points)}

@@ -1,6 +1,6 @@
 """Static cache analysis: which accesses of a graph always hit or always miss, whatever the path and the start.
 
-Sets are independent of each other, so the fixpoint is computed set by set over the states of `analyzer.cache_domains`.
+Sets are independent of each other, so the fixpoint is computed set by set over the states of `cache_sets`.
 A cache is given its own graph: fetches for an instruction cache, loads and stores for a data cache, both in the order
 of execution for a unified one. Accesses that surely bypass the cache are left out.
 
@@ -99,7 +99,7 @@ def analyze(graph: CacheGraph, config: CacheConfig, *, is_cold: bool = False) ->
         is_cold: whether all lines are invalid at the start; else the start may be any content.
 
     Raises:
-        UsageError: see :func:`analyzer.cache_domains.effective_ways`.
+        UsageError: see :func:`cache_sets.effective_ways`.
 
     *Soundness:* as said of the module; accesses that no path reaches are unknown.
     """

@@ -96,7 +96,7 @@ def persistent_groups(
         states: a fixpoint: `CacheAnalysis.states`.
 
     Raises:
-        UsageError: see :func:`analyzer.cache_domains.effective_ways`.
+        UsageError: see :func:`cache_sets.effective_ways`.
 
     *Soundness:* as said of the module. Each miss of an access of a group is one of the group's lines.
     """

@@ -1,8 +1,8 @@
 """The certificate of a bound: a flow problem, a dual vector that proves its bound, and where the loop bounds come from.
 
-The text lets `wcet_probe.certificate.verify` build the linear program again, without the analyzer and without a solver. A line is a
-record, its first word the kind; fields stand between single spaces, names hold no white space, numbers are integers or
-fractions in lowest terms. The records, in this order:
+The text lets `wcet_probe.certificate.verify` build the linear program again, without the analyzer and without a
+solver. A line is a record, its first word the kind; fields stand between single spaces, names hold no white space,
+numbers are integers or fractions in lowest terms. The records, in this order:
 
     wcet-probe certificate 1
     image SHA256
@@ -97,7 +97,7 @@ def certificate(
 ) -> str:
     """The certificate as text; the same arguments give the same bytes.
 
-    Soundness: it claims nothing that the checker does not compute again, but for what `wcet_probe.certificate.verify` lists.
+    Soundness: it claims nothing that the checker does not compute again, but for what it lists.
     """
     lines = [
         "wcet-probe certificate 1",

@@ -1,7 +1,7 @@
 """The worst cost of a basic block under a target's timing table, without the waiting for memory.
 
-*Soundness:* the emulator and this module charge by the same table (`wcet_probe.isa.timing`). A predicated instruction costs
-the dearer of executed and skipped. Misses are counted by `analyzer.fetches` and `analyzer.data_misses`.
+*Soundness:* the emulator and this module charge by the same table (`wcet_probe.isa.timing`). A predicated
+instruction costs the dearer of executed and skipped. Misses are counted by `analyzer.icache` and `analyzer.dcache`.
 """
 
 from __future__ import annotations

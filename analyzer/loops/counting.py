@@ -1,6 +1,6 @@
 """Loop bounds from values: how often a counting loop repeats, also where the inner count depends on the outer counter.
 
-A condition that each iteration must meet to go on, between counters (`loop_counters`) and values that the loop does not
+A condition that each iteration must meet to go on, between counters (`counters`) and values that the loop does not
 change, ends the loop.
 
 *Soundness:* the formulas hold modulo 2**n; where an order comparison could be passed by wrapping around, there is no

@@ -5,7 +5,7 @@ plain buffers. The abstract transfer functions are tested against it.
 
 *Soundness:* one core, no interrupts, no self-modifying code (code comes from the lifter's reader), no alignment or
 permission faults except stores to read-only regions; registers that the caller does not give are 0; what is assumed of
-the lifter and of divisions by zero stands in `analyzer.lift` and `analyzer.pcode_semantics`.
+the lifter and of divisions by zero stands in `analyzer.pcode.lift` and `semantics`.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def certificate_section(subject: Subject) -> Section:
         return Section("Certificate and checker's verdict", f"certificate-{subject.anchor}", (none,))
     header = ("Call", "Unit", "Proved: at most", "Nodes", "Edges", "Loops derived", "Given", "Invariants", "SHA-256")
     verdict = Paragraph(
-        f"All {len(rows)} certificates check: `wcet_probe.certificate.verify` was run on them when this report was made.",
+        f"All {len(rows)} certificates check: `wcet-probe verify` was run on them when this report was made.",
         "lead",
     )
     table = Table("Certificates that were checked", header, tuple(rows), "llrrrrrrc")

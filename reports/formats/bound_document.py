@@ -1,4 +1,4 @@
-"""The section ``bound`` of JSON documents, which ``wcet_probe.certificate.verify`` checks, and the document of a bound alone."""
+"""The section ``bound`` of JSON documents, which `wcet_probe.certificate` checks, and the document of a bound alone."""
 
 from __future__ import annotations
 

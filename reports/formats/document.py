@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import PurePath
 
-from wcet_probe.answer.gap import observed_executions
+from wcet_probe.answer.gap import Account, observed_executions
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.image import Image
 from wcet_probe.model.measurement import CacheCounts, Measurement, Run
@@ -25,7 +25,6 @@ from wcet_probe.reports.formats.bound_document import (
 )
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section, reached
 from wcet_probe.reports.formats.records import Document, hardware, plain, record, target_document
-from wcet_probe.reports.screens.bound import Account
 from wcet_probe.sizes import format_size
 
 __all__ = [

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from wcet_probe.ci.judge import UNITS, Outcome
 from wcet_probe.errors import ExitCode
-from wcet_probe.reports.screens.check import summary
+from wcet_probe.reports.formats.check_document import summary
 
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What no XML document may contain, escaped or not (XML 1.0, section 2.2)."""

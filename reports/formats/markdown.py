@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from wcet_probe.ci.judge import UNITS, Counts, Finding, Outcome, percent
-from wcet_probe.reports.screens.check import summary
+from wcet_probe.reports.formats.check_document import summary
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#@])")
 _DIGITS_SHOWN = 16

@@ -28,7 +28,7 @@ _PLAIN: Mapping[object, str] = {bool: "boolean", int: "integer", str: "string"}
 
 
 def keys(shape: type) -> dict[str, object]:
-    """The keys of objects of the type ``shape``, a record or one of `wcet_probe.reports.formats.shapes`, and their types."""
+    """The keys of objects of the type ``shape``, a record or one of `reports.formats.shapes`, and their types."""
     own = get_type_hints(shape, include_extras=True)
     if is_dataclass(shape):
         return {field.name: own[field.name] for field in fields(shape)}

@@ -8,12 +8,10 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
-from wcet_probe.answer.gap import BlockGap
 from wcet_probe.model.measurement import Measurement
-from wcet_probe.model.proof import Assumption, Bound, Formula, LoopBound, Origin
+from wcet_probe.model.proof import Assumption, Bound, LoopBound, Origin
 from wcet_probe.model.report import Verdict
 from wcet_probe.reports.screens.layout import cut, paragraph, table
 
@@ -21,14 +19,6 @@ _LOOPS_SHOWN = 5
 _ASSUMPTIONS_SHOWN = 4
 _HIGHEST_SCENARIOS = ("worst-alloc", "worst-free")
 _UNITS = ("instructions", "cycles")
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What the long account of a bound tells beside the bound: the gap to the observation, and a formula, if any."""
-
-    gaps: tuple[BlockGap, ...]
-    formula: Formula | None = None
 
 
 def both_sides(bound: Bound, measurement: Measurement, scenario: str, width: int) -> list[str]:

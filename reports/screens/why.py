@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import Console
 
 from wcet_probe.answer.firmware import FirmwareBound
-from wcet_probe.answer.gap import BlockGap, Cause
+from wcet_probe.answer.gap import Account, BlockGap, Cause
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Bound, Formula, LoopBound
 from wcet_probe.model.report import Report
-from wcet_probe.reports.screens.bound import Account, counted, origins, short_assumptions, short_loops, verdict_lines
+from wcet_probe.reports.screens.bound import counted, origins, short_assumptions, short_loops, verdict_lines
 from wcet_probe.reports.screens.layout import cut, paragraph, table
 from wcet_probe.reports.screens.terminal import Line, head, heading, page_width, print_lines
 

@@ -24,7 +24,7 @@ from wcet_probe.errors import UsageError
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Replacement
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "scheduler"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "scheduler"
 TARGET = load_target("mpc603e")
 HEAP_BYTES = 1 << 18
 PAPER_MISSES_AVOIDED = 60

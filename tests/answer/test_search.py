@@ -22,7 +22,7 @@ from wcet_probe.errors import UsageError
 from wcet_probe.model.scenario import Operation, OperationKind
 
 EVALUATIONS = 300
-CASES = Path(__file__).parent / "search_cases"
+CASES = Path(__file__).parents[1] / "search_cases"
 VALUES = {"quick-fit": {"page-bytes": 256}}  # a page of 4096 bytes and its header do not fit into 4 KiB
 
 

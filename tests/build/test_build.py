@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.support import CHOICES, TARGETS, guest_on, tlsf
-from wcet_probe.build import compilation as build, toolchain
+from wcet_probe.build import compilation as build
+from wcet_probe.build import toolchain
 from wcet_probe.build.compilation import build_image
+from wcet_probe.build.toolchain import PACKAGED, find_toolchain
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import BuildError
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.image import Image
-from wcet_probe.build.toolchain import PACKAGED, find_toolchain
 
 M4 = load_target("cortex-m4")
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import TARGETS, assembler, image_of, tlsf_guest
+from wcet_probe.build.image import read_image, require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import ImageError
-from wcet_probe.build.image import read_image, require_symbol
 from wcet_probe.model.image import LineTable
 from wcet_probe.model.target import Isa
 

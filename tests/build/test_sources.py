@@ -3,10 +3,10 @@
 import pytest
 
 from tests.support import image_of
-from wcet_probe.catalog.lookup import load_target
-from wcet_probe.errors import ImageError
 from wcet_probe.build.image import source_paths
 from wcet_probe.build.sources import find_sources
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import ImageError
 
 SOURCE = "int f(int a)\n{\n    return a + 1;\n}\n"
 
@@ -37,7 +37,9 @@ def test_nothing_outside_of_the_roots_is_read(elf, tmp_path):
 
 def test_a_name_with_two_texts_is_left_out(elf, tmp_path, monkeypatch):
     paths = source_paths(elf)
-    monkeypatch.setattr("wcet_probe.build.sources.source_paths", lambda _: [path / "../x/guest.c" for path in paths] * 2)
+    monkeypatch.setattr(
+        "wcet_probe.build.sources.source_paths", lambda _: [path / "../x/guest.c" for path in paths] * 2
+    )
     (tmp_path / "guest.c").write_text(SOURCE)
     assert find_sources(elf, [tmp_path]) == {"guest.c": SOURCE}
     other = paths[0].with_name("other") / "guest.c"

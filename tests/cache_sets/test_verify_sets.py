@@ -30,7 +30,7 @@ from wcet_probe.errors import ExitCode
 from wcet_probe.model.instruction import Access, AccessKind, Control, Instruction
 from wcet_probe.reports.screens.verify_sets import render_sets, sets_document, sets_picture
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 HEAP_BYTES = 1 << 20
 SHIFTED = frozenset(range(8, 40))
 

@@ -10,7 +10,7 @@ from wcet_probe.errors import UsageError
 from wcet_probe.isa.decode import TIMING_CLASSES
 from wcet_probe.model.target import Basis, Isa, Replacement
 
-FOLDER = Path(__file__).parent.parent / "targets"
+FOLDER = Path(__file__).parents[2] / "targets"
 FILES = {path.stem: path.read_text("utf-8") for path in sorted(FOLDER.glob("*.toml"))}
 TARGETS = {name: parse_target(name, text) for name, text in FILES.items()}
 

@@ -26,7 +26,8 @@ from wcet_probe.ci.judge import Place, Rule, contradicted, judge, percent, place
 from wcet_probe.cli import budgeted, main
 from wcet_probe.config import load_config
 from wcet_probe.errors import BuildError, ContradictionError, UsageError
-from wcet_probe.reports.screens.check import check_document, check_lines
+from wcet_probe.reports.formats.check_document import check_document
+from wcet_probe.reports.screens.check import check_lines
 
 COUNT = st.integers(0, 2**40)
 

@@ -13,12 +13,11 @@ import pytest
 from rich.console import Console
 
 from tests.cli.conftest import LOOP
-from wcet_probe.answer.gap import BlockGap, Cause
+from wcet_probe.answer.gap import Account, BlockGap, Cause
 from wcet_probe.model.image import LineTable
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.proof import Assumption, Formula
 from wcet_probe.model.report import CrossCheck, Verdict
-from wcet_probe.reports.screens.bound import Account
 from wcet_probe.reports.screens.terminal import render, render_comparison
 from wcet_probe.reports.screens.why import render_why
 

@@ -11,7 +11,7 @@ from wcet_probe.isa.timing import cost, costs, with_timing_problems
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.target import Isa
 
-FOLDER = Path(__file__).parent.parent / "targets"
+FOLDER = Path(__file__).parents[2] / "targets"
 M4, ARM926, MPC603E = (
     parse_target(name, (FOLDER / f"{name}.toml").read_text("utf-8")) for name in ("cortex-m4", "arm926ej-s", "mpc603e")
 )

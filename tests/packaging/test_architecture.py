@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "wcet_probe" / "model"
+CHECKER = ROOT / "wcet_probe" / "certificate"
 FOLDERS = ("wcet_probe", "analyzer", "emu", "reports", "scenarios")
 
 
@@ -53,10 +54,10 @@ def test_the_ground_floor_uses_the_standard_library_only(name):
 
 def test_the_checker_of_certificates_stands_alone():
     """What it checks, it must not lean on: only the errors and the standard library."""
-    lines = [(ROOT / "wcet_probe" / name).read_text() for name in ("verify.py", "verify_loops.py")]
+    lines = [(CHECKER / name).read_text() for name in ("verify.py", "loops.py")]
     ours = {line.split()[1] for text in lines for line in text.splitlines() if line.startswith("from wcet_probe")}
     assert ours == {"wcet_probe.errors", "wcet_probe.certificate.loops"}
-    foreign = {name for file in ("verify.py", "verify_loops.py") for name in imported(ROOT / "wcet_probe" / file)}
+    foreign = {name for file in ("verify.py", "loops.py") for name in imported(CHECKER / file)}
     assert not foreign - sys.stdlib_module_names - {"wcet_probe"}
 
 
@@ -64,3 +65,24 @@ def test_imports_are_found_wherever_they_stand(tmp_path):
     path = tmp_path / "module.py"
     path.write_text("import a.b\nfrom c.d import e\ndef f():\n    if f:\n        import g\n")
     assert list(imported(path)) == ["a", "c", "g"]
+
+
+def test_every_import_is_found_in_the_tree_itself():
+    """Through the links in wcet_probe/, as an editor or a type checker looks for it."""
+    missing = []
+    for path in (path for folder in (*FOLDERS, "tests", "bench", "tools") for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            if module and module.split(".")[0] in {"wcet_probe", "tests"} and not node.level:
+                place = ROOT.joinpath(*module.split("."))
+                if not (place.with_suffix(".py").is_file() or place.is_dir()):
+                    missing.append(f"{path}: {module}")
+    assert not missing
+
+
+def test_every_room_says_what_it_is_for():
+    for folder in ("analyzer", "emu", "reports", "scenarios", "wcet_probe"):
+        for path in (ROOT / folder).rglob("__init__.py"):
+            said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            assert len(said) > 20, path
+            assert "TODO" not in said, path

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("allocators", "analyzer", "emu", "reports", "scenarios", "targets", "guest")
-LEAVINGS = ("__pycache__", ".venv", ".git/", "build/")
+LEAVINGS = ("__pycache__", "/.venv", "/.git/", "/build/lib", "/dist/")
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,20 @@ def wheel(source_archive, tmp_path_factory):
     assert done.returncode == 0, done.stdout + done.stderr
     (path,) = folder.iterdir()
     return path
+
+
+def test_an_archive_that_holds_the_links_as_plain_files_gives_the_same_wheel(names, source_archive, tmp_path):
+    """As some tools pack and unpack a repository."""
+    with tarfile.open(source_archive) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    for package in PACKAGES[:-1]:
+        (folder / "wcet_probe" / package).write_text(f"../{package}")
+    script = "import sys; from scikit_build_core.build import build_wheel; build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=folder, check=True, capture_output=True)
+    (path,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        assert sorted(archive.namelist()) == sorted(names)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +83,7 @@ def test_licences_are_there(names):
 def test_nothing_else_is_there(names):
     tops = {name.split("/")[0] for name in names}
     assert tops == {"wcet_probe", next(top for top in tops if top.endswith(".dist-info"))}
-    assert not [name for name in names if any(leaving in name for leaving in LEAVINGS)]
+    assert not [name for name in names if any(leaving in f"/{name}" for leaving in LEAVINGS)]
 
 
 def test_no_path_of_the_building_machine(wheel):
@@ -81,7 +95,8 @@ def test_source_archive_is_clean(source_archive):
     with tarfile.open(source_archive) as archive:
         names = [name.split("/", 1)[1] for name in archive.getnames() if "/" in name]
     assert {"CMakeLists.txt", "pyproject.toml", "README.md", "Makefile"} <= set(names)
-    assert not [name for name in names if name.startswith(LEAVINGS) or "__pycache__" in name]
+    assert not [name for name in names if any(leaving in f"/{name}" for leaving in LEAVINGS)]
+    assert not [name for name in names if name.startswith("build/")]
 
 
 def test_the_installed_wheel_finds_its_data(wheel, tmp_path):
@@ -90,7 +105,7 @@ def test_the_installed_wheel_finds_its_data(wheel, tmp_path):
         archive.extractall(tmp_path)  # noqa: S202  (our own archive)
     script = (
         "import sys; sys.meta_path[:] = [f for f in sys.meta_path if 'ScikitBuild' not in type(f).__name__];"
-        "sys.path.insert(0, sys.argv[1]); from wcet_probe import resources;"
+        "sys.path.insert(0, sys.argv[1]); from wcet_probe.catalog import resources;"
         "print(*sorted(e.name for n in ('allocators', 'guest', 'targets') for e in resources.folder(n).iterdir()))"
     )
     done = subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 
 from wcet_probe.reports.dossier.qualification import load_qualification
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DATA = load_qualification()
 
 
@@ -49,7 +49,7 @@ def test_a_problem_that_is_named_exists():
 
 
 def test_every_assumption_of_the_analyzer_is_discharged_by_somebody():
-    text = "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "analyzer").glob("*.py")))
+    text = "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "analyzer").rglob("*.py")))
     ids = set(re.findall(r'Assumption\(\s*f?"([a-z-]+)', text))
     assert {"no-interference", "timing-model", "fact", "lemma"} <= ids
     assert not [one for one in ids if DATA.discharge(one) is None]

@@ -17,7 +17,7 @@ from wcet_probe.reports.formats.document import results_document
 from wcet_probe.reports.formats.schema import keys, schema, validate, write_schemas
 from wcet_probe.reports.formats.shapes_bound import BoundShape, FormulaShape, GapShape, LoopShape
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "reports" / "schemas"
 SCHEMA = schema(shapes.ResultDocument)
 DOCUMENT = result("best-fit", "arm926ej-s", why=True)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.measurement import Measurement
-from wcet_probe.model.proof import Bound
+from wcet_probe.model.proof import Bound, Formula
 
 
 class Cause(StrEnum):
@@ -42,6 +42,14 @@ class BlockGap:
     def difference(self) -> int:
         """Instructions that the worst path executes more than were observed."""
         return (self.bound_executions - self.observed_executions) * len(self.instructions)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the long account of a bound tells beside the bound: the gap to the observation, and a formula, if any."""
+
+    gaps: tuple[BlockGap, ...]
+    formula: Formula | None = None
 
 
 def block_gaps(

@@ -7,13 +7,13 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from wcet_probe.errors import BuildError
 from wcet_probe.build.image import read_image
+from wcet_probe.build.toolchain import Toolchain, find_toolchain
+from wcet_probe.catalog.resources import folder
+from wcet_probe.errors import BuildError
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Target
-from wcet_probe.catalog.resources import folder
-from wcet_probe.build.toolchain import Toolchain, find_toolchain
 
 COMMON_FLAGS = (
     "-std=c11",

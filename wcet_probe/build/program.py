@@ -7,11 +7,11 @@ from pathlib import Path
 
 from wcet_probe.build.compilation import build_image
 from wcet_probe.isa.decode import decode
+from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.target import Target
-from wcet_probe.isa.timing import costs, with_timing_problems
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,8 @@ def _print(
     *,
     as_json: bool,
 ) -> None:
-    from wcet_probe.reports.screens.check import check_document, check_lines
+    from wcet_probe.reports.formats.check_document import check_document
+    from wcet_probe.reports.screens.check import check_lines
 
     for outcome in outcomes if baseline else ():
         budget = outcome.budget

@@ -23,8 +23,8 @@ from wcet_probe.progress import Progress
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
+    from wcet_probe.answer.gap import Account
     from wcet_probe.answer.probe import ProbeRequest
-    from wcet_probe.reports.screens.bound import Account
 
 DEFAULT_SCENARIO = "worst-alloc"
 DEFAULT_HEAP_BYTES = 4 << 20
@@ -173,10 +173,9 @@ def _tell_about(tell: Progress, request: ProbeRequest, parts: tuple[int, int], t
 
 def long_account(request: ProbeRequest, report: Report, tell: Callable[[str], None]) -> Account | None:
     """Where the slack comes from, and the bound as a formula, as --why tells; None without a bound."""
-    from wcet_probe.answer.gap import block_gaps
+    from wcet_probe.answer.gap import Account, block_gaps
     from wcet_probe.answer.proving import operation_formula
     from wcet_probe.build.program import load_program
-    from wcet_probe.reports.screens.bound import Account
 
     if report.bound is None:
         return None

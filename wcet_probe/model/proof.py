@@ -241,7 +241,7 @@ class Bound:
         points: address and context of each block that can be reached.
         accesses, registers: invariants of the data accesses, and of the registers at the entry of blocks.
         loop_claims, flow_claims: what every emulated run is held against.
-        certificates: canonical texts, of the instructions and of the cycles, that `wcet_probe.certificate.verify` checks.
+        certificates: canonical texts, of the instructions and of the cycles, that `wcet_probe.certificate` checks.
         worst_path_cycles: as ``worst_path``, of the worst path in cycles; leaving a block is in its cost.
         unattributed_cycles: of the worst path in cycles, misses, single writes and write-backs that are limited over
             several blocks, so in no block's cost; None where there is no worst path.

@@ -304,7 +304,7 @@ def test_a_source_loop_that_became_two_nested_ones_is_bounded_as_one(target):
 
 
 def test_the_example_of_the_reference_is_a_file_of_facts():
-    text = (Path(__file__).parents[2] / "docs/reference/facts.md").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "docs/reference/facts.md").read_text("utf-8")
     blocks = dict(re.findall(r"```(c|toml)\n(.*?)```", text.partition("## Pragmas")[0], re.DOTALL))
     facts, index = parse_facts("facts.toml", blocks["toml"]), index_sources({"heap.c": blocks["c"]})
     labels = {(fact.place.function, fact.place.name) for fact in facts.loops}

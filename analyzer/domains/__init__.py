@@ -1,0 +1,1 @@
+"""Abstract domains: strided intervals of machine words, and the contents of a cache set."""

@@ -1,0 +1,1 @@
+"""Caches whose lines are known by number: must, may and persistence analysis, and what instruction fetches cost."""

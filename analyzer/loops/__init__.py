@@ -1,0 +1,1 @@
+"""How often loops repeat: counting loops, triangular sums, pairs of edges that no execution takes both of."""

@@ -1,0 +1,1 @@
+"""The dossier for a certification file: sections, numbering, HTML and PDF."""

@@ -1,0 +1,1 @@
+"""Results for programs: the JSON documents and their schemas, CSV, JUnit, Markdown, SARIF and profiles."""

@@ -1,0 +1,1 @@
+"""Results as text in a terminal."""

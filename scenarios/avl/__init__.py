@@ -1,0 +1,1 @@
+"""States of AVL best-fit: sparsest trees, built level by level."""

@@ -1,0 +1,1 @@
+"""States of the binary and the Fibonacci buddy system."""

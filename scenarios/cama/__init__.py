@@ -1,0 +1,1 @@
+"""States of CAMA: descriptors and blocks by cache set."""

@@ -1,0 +1,1 @@
+"""States of fast-fit: Cartesian trees in address order."""

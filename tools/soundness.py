@@ -1,0 +1,113 @@
+"""Run the long campaigns, the tests marked slow, in slices that can be stopped and resumed: soundness.py [--slices N].
+
+A tally in build/soundness.json tells of each test whether it passed; it is written anew after each slice. A test that
+has passed is not repeated for the same files, so that a run that was stopped goes on where it was. A change of any file
+of the package, the allocators, the targets or the tests begins a new tally.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+ROOT = Path(__file__).resolve().parent.parent
+TALLY = ROOT / "build" / "soundness.json"
+RESULTS = ROOT / "build" / "soundness-slice.xml"
+FOLDERS = ("allocators", "analyzer", "emu", "reports", "scenarios", "targets", "tests", "wcet_probe")
+
+
+def tree_digest(root: Path) -> str:
+    """SHA-256 of the names and contents of all files that a campaign speaks of."""
+    digest = hashlib.sha256()
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                content = hashlib.sha256(path.read_bytes()).hexdigest()
+                digest.update(f"{path.relative_to(root)} {content}\n".encode())
+    return digest.hexdigest()
+
+
+def load_tally(path: Path, digest: str) -> dict[str, str]:
+    """Outcomes by test; none where the tally is missing, unreadable, or of other files."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        return dict(found["outcomes"]) if found["tree"] == digest else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def save_tally(path: Path, digest: str, outcomes: dict[str, str]) -> None:
+    """Write the tally beside its place, then rename, so that it is never half there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps({"tree": digest, "outcomes": outcomes}, indent=1, sort_keys=True) + "\n", "utf-8")
+    new.replace(path)
+
+
+def slices(tests: Sequence[str], outcomes: dict[str, str], size: int) -> Iterator[list[str]]:
+    """The tests that have not passed yet, ``size`` at a time, in the order of collection."""
+    left = [test for test in tests if outcomes.get(test) not in {"passed", "skipped"}]
+    yield from (left[start : start + size] for start in range(0, len(left), size))
+
+
+def outcomes_of(results: Path, tests: Sequence[str]) -> dict[str, str]:
+    """What a JUnit file tells of ``tests``; one that it does not tell of has not ended.
+
+    A case's class is the file's path with dots, and the test's class behind it; so is the test's name in the tally.
+    """
+    told: dict[str, str] = {}
+    for case in ET.parse(results).iter("testcase"):  # noqa: S314  (pytest has just written it)
+        kinds = {child.tag for child in case}
+        outcome = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+        told[f"{case.get('classname')}.{case.get('name')}"] = outcome
+    return {
+        test: told.get(test.replace(".py::", ".").replace("/", ".").replace("::", "."), "not ended") for test in tests
+    }
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest on the tests marked slow, with ``arguments`` beside."""
+    command = [sys.executable, "-m", "pytest", "-m", "slow", "-q", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+
+
+def main() -> int:
+    """Run the slices; 0 if no test of the tally failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--slices", type=int, default=None, help="stop after so many slices (default: all)")
+    parser.add_argument("--size", type=int, default=8, help="tests of a slice (default: 8)")
+    parser.add_argument("--only", default="", help="only tests whose name holds this text")
+    asked = parser.parse_args()
+    digest = tree_digest(ROOT)
+    collected = run("--collect-only").stdout.splitlines()
+    tests = [line for line in collected if "::" in line and asked.only in line]
+    if not tests:
+        print("no campaign was found; run pytest -m slow --collect-only to see why", file=sys.stderr)
+        return 1
+    outcomes = load_tally(TALLY, digest)
+    for number, chosen in enumerate(slices(tests, outcomes, asked.size), 1):
+        done = run("-n", "2", f"--junitxml={RESULTS}", *chosen)
+        outcomes |= outcomes_of(RESULTS, chosen)
+        save_tally(TALLY, digest, outcomes)
+        if any(outcomes[test] == "failed" for test in chosen):
+            print(done.stdout)
+        count = Counter(outcomes.get(test, "to do") for test in tests)
+        print(
+            f"slice {number}: of {len(tests)} campaigns", ", ".join(f"{count[kind]} {kind}" for kind in sorted(count))
+        )
+        if number == asked.slices:
+            break
+    failed = [test for test in tests if outcomes.get(test) in {"failed", "not ended"}]
+    print("\n".join(f"failed: {test}" for test in failed) or f"no campaign has failed; the tally is in {TALLY.name}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

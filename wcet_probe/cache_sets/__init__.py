@@ -1,0 +1,1 @@
+"""Which cache sets an allocator may touch: what it specifies, what is proved of it, and what runs show."""

@@ -1,0 +1,1 @@
+"""What there is to ask about: allocators and targets, as their files describe them."""

@@ -1,0 +1,1 @@
+"""The checker of certificates: exact arithmetic, without solver and without analyzer."""

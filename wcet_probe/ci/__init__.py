@@ -1,0 +1,1 @@
+"""Bounds held against budgets and baselines, and results compared."""

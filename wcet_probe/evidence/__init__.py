@@ -1,0 +1,1 @@
+"""The evidence pack: what is put into it, its audit, and the replay of its witnesses."""
