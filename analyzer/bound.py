@@ -32,7 +32,8 @@ from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
-from wcet_probe.analyzer.values.state import STACK_ALIGNMENT_BYTES, Base, tells_stack_alignment
+from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES, tells_stack_alignment
+from wcet_probe.analyzer.values.state import Base
 from wcet_probe.analyzer.values.trace_partitioning import pointer_ways, unfolded
 from wcet_probe.analyzer.values.unknown_targets import check_resolved
 from wcet_probe.build.image import require_symbol

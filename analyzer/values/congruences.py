@@ -16,7 +16,8 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.analysis import Values
-from wcet_probe.analyzer.values.state import STACK_ALIGNMENT_BYTES, Base, State, is_unknown
+from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
+from wcet_probe.analyzer.values.state import Base, State, is_unknown
 from wcet_probe.analyzer.values.terms import Linear, Term
 
 

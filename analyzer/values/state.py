@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
 from wcet_probe.analyzer.values.terms import LeafName, Term, Terms
 
 RELATIONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
@@ -24,8 +25,6 @@ TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CAR
 _REFINEMENT_DEPTH = 4
 _REGISTERS = frozenset({"register", "unique"})
 _UNKNOWN_EXTENT = 1 << 31
-STACK_ALIGNMENT_BYTES = 8
-"""Of the stack pointer where a function is called: Arm AAPCS, section 6.2.1.2; PowerPC Embedded ABI, section 3.2.2."""
 
 
 class Base(IntEnum):
@@ -480,23 +479,6 @@ def is_defined_before(name: LeafName, place: int, now: tuple[int, int]) -> bool:
         case (int(), *at) if defined == place:
             return tuple(at[:2]) < now
     return defined is not None and defined != place
-
-
-def tells_low_bits(terms: Terms, term: Term) -> bool:
-    """Whether ``term`` is a value's lowest bits alone, which are zeros of a multiple of the stack's alignment."""
-    node, operands = terms[term], terms.operands(term)
-    constant = terms.value(operands[1]) if len(operands) == 2 else None
-    if constant is None:
-        return False
-    if node.opcode == "INT_LEFT":
-        return node.bits > constant and 1 << node.bits - constant <= STACK_ALIGNMENT_BYTES
-    return node.opcode == "INT_AND" and constant < STACK_ALIGNMENT_BYTES
-
-
-def tells_stack_alignment(terms: Terms) -> bool:
-    """Whether low bits of a stack address are asked for anywhere."""
-    pointer = terms.leaf(("stack pointer",), 32)
-    return any(pointer in terms.leaves(term) and tells_low_bits(terms, term) for term in range(len(terms)))
 
 
 def is_unknown(factor: int, number: StridedInterval) -> bool:
