@@ -6,7 +6,7 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
@@ -20,7 +20,7 @@ from wcet_probe.analyzer.facts.flow import ToldFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import memory_assumptions, pointer_facts, word_claims, word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
-from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, Supergraph, build_supergraph, reducible
+from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.ipet.certificate import certificate
 from wcet_probe.analyzer.ipet.checkable import checkable
@@ -28,17 +28,20 @@ from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable
 from wcet_probe.analyzer.ipet.flow_problem import Limit, Subject, Unit, edge_name, flow_problem, point_name
 from wcet_probe.analyzer.ipet.flow_system import ENTER, FlowEvent, FlowProblem, Solution, flow_system, leave, solve
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, analysed_code, bound_loops
+from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.loops.infeasible_pairs import Conflict, conflicting_edges
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
-from wcet_probe.analyzer.values.analysis import Values, analyze_values
-from wcet_probe.analyzer.values.congruences import STACK_ALIGNMENT_BYTES
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES, tells_stack_alignment
 from wcet_probe.analyzer.values.state import Base
 from wcet_probe.analyzer.values.trace_partitioning import pointer_ways, unfolded
+from wcet_probe.analyzer.values.unknown_targets import check_resolved
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
-from wcet_probe.errors import AnalysisError, UsageError
+from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (
@@ -48,6 +51,7 @@ from wcet_probe.model.proof import (
     GraphBlock,
     GraphEdge,
     PathBlock,
+    TypeBound,
 )
 from wcet_probe.model.target import Isa, Target
 
@@ -123,6 +127,7 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
             *stage.told.idle,
             *idle_facts(accesses, prepared.data.lines),
         ),
+        by_type=tuple(one for one in stage.loops.by_type if instructions.rests_on(one) or cycles.rests_on(one)),
     )
 
 
@@ -196,11 +201,10 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
     # Without caches nothing hangs on them, and each is one assumption more.
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
     costs = cost_table(request.instructions, request.costs)
+    sites: frozenset[int] = frozenset()
     while True:
-        graph = reducible(build_supergraph(image, lifter, entry, indirect, depths), image)
-        for point in graph.points:
-            check_chargeable(point.block, costs, image)
-        values = analyze_values(image, lifter, graph, arguments, words)
+        graph = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites), image)
+        values = analyze_with_counters(image, lifter, graph, arguments, words)
         # Each round finds targets that were not known before; more code may bring more values to the same branch.
         found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
         grown = {
@@ -208,13 +212,18 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
             for site, targets in found.items()
             if site not in told and len(targets) > len(indirect.get(site, ()))
         }
-        if not grown:
-            _check_resolved(image, graph, values, told)
+        if not grown and values.return_sites <= sites:
+            check_resolved(image, graph, values, told)
+            while (graph := returning_part(values)) is not values.graph:
+                values = analyze_with_counters(image, lifter, graph, arguments, words)
+            for number in values.states:
+                check_chargeable(graph.points[number].block, costs, image)
             ways = pointer_ways(values) if request.target.dcache else {}
             if ways:
-                values = analyze_values(image, lifter, unfolded(values, ways), arguments, words)
+                values = analyze_with_counters(image, lifter, unfolded(values, ways), arguments, words)
             return values
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
+        sites |= values.return_sites
 
 
 def _recursion_depths(request: BoundRequest, parameters: Mapping[str, int], index: SourceIndex) -> dict[str, int]:
@@ -252,22 +261,6 @@ def _arguments(request: BoundRequest, parameters: Mapping[str, int]) -> dict[str
     return ranges
 
 
-def _check_resolved(image: Image, graph: Supergraph, values: Values, told: Collection[int]) -> None:
-    reachable = {graph.points[index].block.last_address for index in values.states}
-    unknown = {site for site, targets in values.indirect.items() if not targets and site not in told}
-    for address in sorted(unknown.union(graph.unresolved)):
-        if address in reachable:
-            raise AnalysisError(
-                f"the targets of the indirect branch or call at {image.location(address)} are not known: "
-                "name them by a flow fact, [[calls]] function = …, offset = …, targets = […]."
-            )
-    if not any(edge.target == EXIT for edge in values.edges):
-        raise AnalysisError(
-            f"{graph.entry.name} never returns as far as the flow facts allow it: there is no worst-case execution "
-            "time; look for an endless loop, or for a recursion fact with too small a max."
-        )
-
-
 # ----------------------------------------------------------------------------------------------------------------- IPET
 
 
@@ -284,6 +277,10 @@ class Solved:
 
     problem: FlowProblem
     solution: Solution
+
+    def rests_on(self, loop: TypeBound) -> bool:
+        """Whether a greater bound of the loop would make the solution greater."""
+        return any(self.solution.dual.get(f"{kind}:{loop.loop}") for kind in ("loop", "total"))
 
     @property
     def event_cost(self) -> int | None:
@@ -458,11 +455,11 @@ def _assumptions(request: BoundRequest, values: Values, lines: Lines | None) -> 
         assumed.append(Assumption("alignment", text, "every emulated run"))
     if request.target.dcache:
         assumed += memory_assumptions(request.facts)
-        if any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found):
-            text = (
-                f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
-            )
-            assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
+    on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
+    if (request.target.dcache and on_stack) or tells_stack_alignment(values.terms):
+        text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
+        assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
+    assumed += dead_end_assumptions(request.image, values)
     if values.unchecked_returns:
         assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
     return assumed

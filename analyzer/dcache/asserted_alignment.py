@@ -17,7 +17,8 @@ from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.graph.flow_order import in_order
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, brought_back
-from wcet_probe.analyzer.values.congruences import STACK_ALIGNMENT_BYTES, Residue, joined
+from wcet_probe.analyzer.values.congruences import Residue, joined
+from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import defined_at, is_unknown
 from wcet_probe.analyzer.values.terms import Term
 from wcet_probe.analyzer.values.transfer import Access

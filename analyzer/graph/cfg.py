@@ -10,7 +10,7 @@ error, never left out. What is assumed of the lifter stands in `analyzer.lift`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -22,7 +22,7 @@ from wcet_probe.model.image import Image, Symbol
 IndirectTargets = Mapping[int, tuple[int, ...]]
 """Targets of indirect branches and calls by the address of the instruction, as far as they are known."""
 
-_ENDS = frozenset({"BRANCH", "CALL", "CALLIND", "BRANCHIND", "RETURN"})
+_ENDS = frozenset({"BRANCH", "CALL", "CALLIND", "BRANCHIND", "RETURN", "TRAP"})
 """Operations that the next one in order does not follow."""
 
 
@@ -91,12 +91,34 @@ class Block:
 class FunctionGraph:
     """The basic blocks of a function by address; the entry is the block at the symbol's address.
 
-    ``unresolved`` are the addresses of indirect branches and calls whose targets are not known yet.
+    ``unresolved`` are the addresses of indirect branches and calls whose targets are not known yet, ``dead_ends`` those
+    of blocks that are left out because no return can be reached from them, where control would come to them.
     """
 
     symbol: Symbol
     blocks: Mapping[int, Block]
     unresolved: tuple[int, ...]
+    dead_ends: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Returns:
+    """What is known of returns.
+
+    Attributes:
+        functions: entry addresses of the functions that may return; None where that is not known.
+        sites: addresses of indirect jumps that may go to the return address of their function.
+    """
+
+    functions: Collection[int] | None = None
+    sites: Collection[int] = frozenset()
+
+    def may_return(self, targets: Iterable[int]) -> bool:
+        """Whether one of the functions may return."""
+        return self.functions is None or any(target in self.functions for target in targets)
+
+
+_NOTHING_KNOWN = Returns()
 
 
 def is_return(op: PcodeOp, link: Varnode) -> bool:
@@ -149,25 +171,29 @@ def outflow(instruction: LiftedInstruction, link: Varnode) -> Outflow:
     )
 
 
-def function_graph(image: Image, lifter: Lifter, symbol: Symbol, indirect: IndirectTargets) -> FunctionGraph:
+def function_graph(
+    image: Image, lifter: Lifter, symbol: Symbol, indirect: IndirectTargets, known: Returns = _NOTHING_KNOWN
+) -> FunctionGraph:
     """The basic blocks of ``symbol``.
 
     Args:
         image: the binary.
         lifter: lifter of the image.
-        symbol: the function; it starts at its address and holds what its size says.
+        symbol: the function; it starts at its address. Jumps to where no other function starts stay within it.
         indirect: known targets of indirect branches and calls.
+        known: which calls return, and which indirect jumps do.
 
     Raises:
         AnalysisError: an instruction that is not known, or a jump into the middle of another.
 
     *Soundness:* blocks are those reachable from the entry through all outflows; indirect branches without known targets
-    are listed as unresolved, and whoever uses the graph must not leave them so.
+    are listed as unresolved, and whoever uses the graph must not leave them so. Blocks from which no return can be
+    reached are left out: who uses the graph speaks of calls that return.
     """
-    flows = _reachable(image, lifter, symbol, indirect)
+    flows = _reachable(image, lifter, symbol, indirect, known)
     leaders = {symbol.address}
     for address, (instruction, flow) in flows.items():
-        targets = _inside(symbol, (*flow.jumps, *(indirect.get(address, ()) if flow.indirect_jump else ())))
+        targets = inside(image, symbol, (*flow.jumps, *(indirect.get(address, ()) if flow.indirect_jump else ())))
         leaders.update(targets)
         if not flow.goes_on:
             leaders.add(address + instruction.size_bytes)
@@ -178,20 +204,62 @@ def function_graph(image: Image, lifter: Lifter, symbol: Symbol, indirect: Indir
                 f"a branch leads into the middle of the instruction at {image.location(first)}: "
                 "only code without overlapping instructions is analysed."
             )
-    blocks = {leader: _block(leader, leaders, flows, symbol, indirect) for leader in sorted(leaders) if leader in flows}
+    blocks = {
+        leader: _block(image, leader, leaders, flows, symbol, indirect, known)
+        for leader in sorted(leaders)
+        if leader in flows
+    }
     unresolved = tuple(
         address
         for address, (_, flow) in sorted(flows.items())
-        if (flow.indirect_jump or flow.indirect_call) and not indirect.get(address)
+        if (flow.indirect_jump or flow.indirect_call)
+        and not indirect.get(address)
+        and not (flow.indirect_jump and address in known.sites)
     )
-    return FunctionGraph(symbol, blocks, unresolved)
+    return _returning_part(FunctionGraph(symbol, blocks, unresolved), known)
+
+
+def _returning_part(graph: FunctionGraph, known: Returns) -> FunctionGraph:
+    """``graph`` without the blocks from which neither a return nor an unknown target can be reached."""
+    if known.functions is None:
+        return graph
+    before: dict[int, list[int]] = {address: [] for address in graph.blocks}
+    todo = []
+    for address, block in graph.blocks.items():
+        for target in _successors(block):
+            before[target].append(address)
+        leaves = block.returns or (block.tail_calls and known.may_return(block.tail_calls))
+        if leaves or block.last_address in graph.unresolved:
+            todo.append(address)
+    kept = set(todo)
+    while todo:
+        new = [address for address in before[todo.pop()] if address not in kept]
+        kept.update(new)
+        todo += new
+    dead = {target for address in kept for target in _successors(graph.blocks[address]) if target not in kept}
+    if graph.symbol.address not in kept:
+        dead.add(graph.symbol.address)
+    dead |= {block.address for a, block in graph.blocks.items() if a in kept and _may_stay_away(block, known)}
+    blocks = {address: block for address, block in graph.blocks.items() if address in kept}
+    return FunctionGraph(graph.symbol, blocks, graph.unresolved, tuple(sorted(dead)))
+
+
+def _successors(block: Block) -> tuple[int, ...]:
+    return block.jumps if block.falls_to is None else (*block.jumps, block.falls_to)
+
+
+def _may_stay_away(block: Block, known: Returns) -> bool:
+    """Whether control goes on behind the block, but also to a function that does not return, or into a trap."""
+    callees = (*block.calls, *block.tail_calls)
+    traps = any(op.opcode == "TRAP" for instruction in block.instructions for op in instruction.ops)
+    return traps or any(not known.may_return((callee,)) for callee in callees)
 
 
 _Flows = Mapping[int, tuple[LiftedInstruction, Outflow]]
 
 
 def _reachable(
-    image: Image, lifter: Lifter, symbol: Symbol, indirect: IndirectTargets
+    image: Image, lifter: Lifter, symbol: Symbol, indirect: IndirectTargets, known: Returns
 ) -> dict[int, tuple[LiftedInstruction, Outflow]]:
     flows: dict[int, tuple[LiftedInstruction, Outflow]] = {}
     todo = [symbol.address]
@@ -207,15 +275,23 @@ def _reachable(
         flows[address] = instruction, flow
         # The next instruction last, so that it is taken first: an IT instruction is lifted before what it predicates.
         if flow.indirect_jump:
-            todo.extend(_inside(symbol, indirect.get(address, ())))
-        todo.extend(_inside(symbol, flow.jumps))
+            todo.extend(inside(image, symbol, indirect.get(address, ())))
+        todo.extend(inside(image, symbol, flow.jumps))
         following = address + instruction.size_bytes
-        if flow.calls or flow.indirect_call or (flow.falls and not _starts_another(image, symbol, following)):
+        if comes_back(flow, address, indirect, known) or (flow.falls and not starts_another(image, symbol, following)):
             todo.append(following)
     return flows
 
 
-def _starts_another(image: Image, symbol: Symbol, address: int) -> bool:
+def comes_back(flow: Outflow, address: int, indirect: IndirectTargets, known: Returns) -> bool:
+    """Whether the instruction at ``address`` calls a function that may return."""
+    if flow.indirect_call:
+        targets = indirect.get(address, ())
+        return not targets or known.may_return(targets)
+    return bool(flow.calls) and known.may_return(flow.calls)
+
+
+def starts_another(image: Image, symbol: Symbol, address: int) -> bool:
     """Whether another function starts at ``address``: who falls through to it calls it, and it returns for the caller.
 
     A compiler's tail call of the function that is laid out next is such a fall.
@@ -224,13 +300,24 @@ def _starts_another(image: Image, symbol: Symbol, address: int) -> bool:
     return other is not None and other.address == address != symbol.address
 
 
-def _inside(symbol: Symbol, targets: Iterable[int]) -> list[int]:
-    """Those of ``targets`` that stay within the function; its own entry is one of them (a loop, not a call)."""
+def inside(image: Image, symbol: Symbol, targets: Iterable[int]) -> list[int]:
+    """Those of ``targets`` that stay within the function; its own entry is one of them (a loop, not a call).
+
+    A jump into the middle of another function does: libraries share the ends of their routines in that way.
+    """
     end = symbol.address + max(1, symbol.size_bytes)
-    return [target for target in targets if symbol.address <= target < end]
+    return [target for target in targets if symbol.address <= target < end or not starts_another(image, symbol, target)]
 
 
-def _block(leader: int, leaders: set[int], flows: _Flows, symbol: Symbol, indirect: IndirectTargets) -> Block:
+def _block(  # noqa: PLR0917  the parts of a graph
+    image: Image,
+    leader: int,
+    leaders: set[int],
+    flows: _Flows,
+    symbol: Symbol,
+    indirect: IndirectTargets,
+    known: Returns,
+) -> Block:
     instructions: list[LiftedInstruction] = []
     address = leader
     while True:
@@ -240,19 +327,21 @@ def _block(leader: int, leaders: set[int], flows: _Flows, symbol: Symbol, indire
         if not flow.goes_on or following in leaders or following not in flows:
             break
         address = following
-    known = indirect.get(address, ())
-    jumps = (*flow.jumps, *(known if flow.indirect_jump else ()))
-    inside = tuple(dict.fromkeys(_inside(symbol, jumps)))
-    if flow.falls and following not in flows:
-        jumps = (*jumps, following)  # into the next function
-    goes_behind = following in flows and (flow.falls or bool(flow.calls) or flow.indirect_call)
+    targets = indirect.get(address, ())
+    jumps = (*flow.jumps, *(targets if flow.indirect_jump else ()))
+    own = tuple(dict.fromkeys(inside(image, symbol, jumps)))
+    into_next = flow.falls and starts_another(image, symbol, following)
+    if into_next:
+        jumps = (*jumps, following)
+    falls = flow.falls and not into_next
+    goes_behind = falls or comes_back(flow, address, indirect, known)
     return Block(
         address=leader,
         instructions=tuple(instructions),
         falls_to=following if goes_behind else None,
-        falls=flow.falls and goes_behind,
-        jumps=inside,
-        calls=(*flow.calls, *(known if flow.indirect_call else ())),
-        tail_calls=tuple(dict.fromkeys(target for target in jumps if target not in inside)),
-        returns=flow.returns,
+        falls=falls,
+        jumps=own,
+        calls=(*flow.calls, *(targets if flow.indirect_call else ())),
+        tail_calls=tuple(dict.fromkeys(target for target in jumps if target not in own)),
+        returns=flow.returns or (flow.indirect_jump and address in known.sites),
     )

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, function_graph
+from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph
 from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest
+from wcet_probe.analyzer.graph.returning import function_from, returning_functions
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Symbol
@@ -28,13 +29,17 @@ EXIT = -1
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A basic block in a context; ``copy`` tells the copies apart that `split` makes of it, 0 is the original."""
+    """A basic block in a context; ``copy`` tells the copies apart that `split` makes of it, 0 is the original.
+
+    ``return_address`` is where its function returns to; None where that is the caller of the analysed function.
+    """
 
     index: int
     context: Context
     function: Symbol
     block: Block
     copy: int = 0
+    return_address: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +60,14 @@ class Edge:
 class Supergraph:
     """Points, the first of which is the entry, and edges.
 
-    ``unresolved`` are the addresses of indirect branches and calls whose targets are not known.
+    ``unresolved`` are the addresses of indirect branches and calls whose targets are not known, ``dead_ends`` those of
+    blocks that are left out because no return can be reached from them.
     """
 
     points: tuple[Point, ...]
     edges: tuple[Edge, ...]
     unresolved: tuple[int, ...]
+    dead_ends: tuple[int, ...] = ()
 
     @property
     def entry(self) -> Symbol:
@@ -78,20 +85,22 @@ class Supergraph:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A function in a context: where it returns to, and which functions wait for it."""
+    """A function in a context: where it returns to, which functions wait for it, and which one it returns for."""
 
     context: Context
     symbol: Symbol
     return_to: tuple[_Frame, int] | None
     waiting: tuple[int, ...]
+    handed_over_by: _Frame | None = None
 
 
-def build_supergraph(
+def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known of both
     image: Image,
     lifter: Lifter,
     entry: Symbol,
     indirect: IndirectTargets,
     recursion_depths: Mapping[str, int],
+    return_sites: Collection[int] = frozenset(),
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
 
@@ -101,18 +110,37 @@ def build_supergraph(
         entry: the analysed function.
         indirect: known targets of indirect branches and calls.
         recursion_depths: how often each recursive function may stand in a call path, by name, as flow facts say.
+        return_sites: addresses of indirect jumps that may go to the return address of their function.
 
     Raises:
-        AnalysisError: recursion without a fact, a call of no function, or too many points.
+        AnalysisError: recursion without a fact, a call of what is no code, too many points, or no way to return.
+
+    *Soundness:* an execution that returns comes to no dead end.
     """
-    return _Builder(image, lifter, indirect, recursion_depths).build(entry)
+    functions = returning_functions(image, lifter, entry.address, indirect, return_sites)
+    if entry.address not in functions:
+        raise never_returns(entry.name)
+    return _Builder(image, lifter, indirect, recursion_depths, Returns(functions, return_sites)).build(entry)
+
+
+def never_returns(name: str) -> AnalysisError:
+    """The error that no path through the function ``name`` leads to a return."""
+    return AnalysisError(
+        f"{name} never returns as far as the flow facts allow it: there is no worst-case execution "
+        "time; look for an endless loop, or for a recursion fact with too small a max."
+    )
 
 
 class _Builder:
     def __init__(
-        self, image: Image, lifter: Lifter, indirect: IndirectTargets, recursion_depths: Mapping[str, int]
+        self,
+        image: Image,
+        lifter: Lifter,
+        indirect: IndirectTargets,
+        recursion_depths: Mapping[str, int],
+        returns: Returns,
     ) -> None:
-        self._image, self._lifter, self._indirect = image, lifter, indirect
+        self._image, self._lifter, self._indirect, self._returns = image, lifter, indirect, returns
         self._depths = recursion_depths
         self._graphs: dict[int, FunctionGraph] = {}
         self._points: list[Point] = []
@@ -125,11 +153,14 @@ class _Builder:
         while self._todo:
             self._expand(*self._todo.pop())
         unresolved = sorted({address for graph in self._graphs.values() for address in graph.unresolved})
-        return Supergraph(tuple(self._points), tuple(self._edges), tuple(unresolved))
+        dead_ends = sorted({address for graph in self._graphs.values() for address in graph.dead_ends})
+        return Supergraph(tuple(self._points), tuple(self._edges), tuple(unresolved), tuple(dead_ends))
 
     def _graph(self, symbol: Symbol) -> FunctionGraph:
         if symbol.address not in self._graphs:
-            self._graphs[symbol.address] = function_graph(self._image, self._lifter, symbol, self._indirect)
+            self._graphs[symbol.address] = function_graph(
+                self._image, self._lifter, symbol, self._indirect, self._returns
+            )
         return self._graphs[symbol.address]
 
     def _point(self, frame: _Frame, address: int) -> int:
@@ -147,27 +178,30 @@ class _Builder:
                     "expanded: analyse the functions that it calls most by themselves."
                 )
             self._index[key] = len(self._points)
-            self._points.append(Point(len(self._points), frame.context, frame.symbol, block))
+            back = None if frame.return_to is None else frame.return_to[1]
+            self._points.append(Point(len(self._points), frame.context, frame.symbol, block, return_address=back))
             self._todo.append((frame, address))
         return self._index[key]
 
     def _expand(self, frame: _Frame, address: int) -> None:
         source = self._index[frame.context, address]
         block = self._points[source].block
+        blocks = self._graph(frame.symbol).blocks
         for target in block.jumps:
-            self._connect(source, self._point(frame, target), "jump", target)
-        if block.falls and block.falls_to is not None:
+            if target in blocks:
+                self._connect(source, self._point(frame, target), "jump", target)
+        if block.falls and block.falls_to in blocks:
             self._connect(source, self._point(frame, block.falls_to), "fall", block.falls_to)
-        for target in block.calls:
-            back = (frame, block.falls_to) if block.falls_to is not None else None
-            self._call(frame, source, target, back, "call")
+        if block.falls_to in blocks:
+            for target in block.calls:
+                self._call(frame, source, target, (frame, block.falls_to), "call")
         for target in block.tail_calls:
             way = "fall" if target == block.end_address else "jump"
-            self._call(frame, source, target, frame.return_to, way)
+            self._call(frame, source, target, frame.return_to, way, by=frame)
         if block.returns:
-            self._return(frame, source)
+            self._leave(frame, source)
 
-    def _return(self, frame: _Frame, source: int) -> None:
+    def _leave(self, frame: _Frame, source: int) -> None:
         if frame.return_to is None:
             self._connect(source, EXIT, "return", None)
         else:
@@ -179,14 +213,26 @@ class _Builder:
         if edge not in self._edges[-8:]:
             self._edges.append(edge)
 
-    def _call(self, frame: _Frame, source: int, target: int, back: tuple[_Frame, int] | None, way: str) -> None:
+    def _call(  # noqa: PLR0917  an edge, and where it comes from
+        self,
+        frame: _Frame,
+        source: int,
+        target: int,
+        back: tuple[_Frame, int] | None,
+        way: str,
+        by: _Frame | None = None,
+    ) -> None:
+        """A call of ``target``, which returns to ``back``; or, ``by`` a frame, a jump to it in the frame's stead."""
+        if not self._returns.may_return((target,)):
+            return
         site = self._points[source].block.last_address
-        symbol = self._image.function_at(target)
-        if symbol is None or symbol.address != target:
-            raise AnalysisError(
-                f"{self._image.location(site)} calls {target:#010x}, where no function starts: "
-                "keep the symbols of all functions in the ELF."
-            )
+        symbol = function_from(self._image, target)
+        again = by
+        while again is not None:
+            if again.symbol.address == target:  # a loop through several functions
+                self._connect(source, self._point(again, target), way, target)
+                return
+            again = again.handed_over_by
         depth = frame.waiting.count(target)
         allowed = self._depths.get(symbol.name, 1)
         if depth >= allowed:
@@ -196,7 +242,7 @@ class _Builder:
                     f'bound it by a flow fact, [[recursion]] function = "{symbol.name}", max = …'
                 )
             return
-        callee = _Frame((*frame.context, site), symbol, back, (*frame.waiting, target))
+        callee = _Frame((*frame.context, site), symbol, back, (*frame.waiting, target), by)
         self._connect(source, self._point(callee, target), way, target)
 
 
@@ -263,4 +309,22 @@ def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -
         edges.append(replace(edge, target=copies[edge.target]) if enters else edge)
         if edge.source in copies:
             edges.append(replace(edge, source=copies[edge.source], target=copies.get(edge.target, edge.target)))
-    return Supergraph(tuple(points), tuple(edges), graph.unresolved)
+    return replace(graph, points=tuple(points), edges=tuple(edges))
+
+
+def restricted(graph: Supergraph, kept: Collection[int], dead_ends: Collection[int]) -> Supergraph:
+    """``graph`` with the points ``kept`` only, among them the first; addresses of blocks that are gone are added.
+
+    *Soundness:* an execution that comes to no other point is a path of the result.
+    """
+    numbers = {old: new for new, old in enumerate(sorted(kept))} | {EXIT: EXIT}
+    return Supergraph(
+        tuple(replace(graph.points[old], index=new) for old, new in numbers.items() if old != EXIT),
+        tuple(
+            replace(edge, source=numbers[edge.source], target=numbers[edge.target])
+            for edge in graph.edges
+            if edge.source in numbers and edge.target in numbers
+        ),
+        graph.unresolved,
+        tuple(sorted({*graph.dead_ends, *dead_ends})),
+    )

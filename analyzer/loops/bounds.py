@@ -16,11 +16,12 @@ from wcet_probe.analyzer.graph.supergraph import Edge, Point
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation
 from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, Limit, point_name
 from wcet_probe.analyzer.loops.counting import Count, count_loops
+from wcet_probe.analyzer.loops.type_bounds import type_bound
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
-from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact, LoopBound, LoopClaim, Origin
+from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact, LoopBound, LoopClaim, Origin, TypeBound
 from wcet_probe.model.target import MemoryRange
 from wcet_probe.model.watched_loop import WatchedLoop
 
@@ -37,6 +38,7 @@ class BoundedLoops:
         total_expressions: of the totals among the facts.
         assumptions: the facts and pragmas that are used.
         idle: facts that are not.
+        by_type: the loops whose bound is the width of a type.
     """
 
     loops: tuple[LoopBound, ...]
@@ -48,6 +50,7 @@ class BoundedLoops:
     total_expressions: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
     idle: tuple[IdleFact, ...]
+    by_type: tuple[TypeBound, ...]
 
 
 def analysed_code(image: Image, values: Values) -> Analysed:
@@ -56,7 +59,10 @@ def analysed_code(image: Image, values: Values) -> Analysed:
     sites = tuple(
         _site(image, values, address, group) for address, group in _by_address(values, loop_shapes(values)).items()
     )
-    return Analysed(image, sorted({points[index].function.name for index in values.states}), sites)
+    own = {points[index].function.name for index in values.states}
+    # A function may share the end of another one, which is told by that one's name.
+    held = {function.name for index in values.states if (function := image.function_at(points[index].block.address))}
+    return Analysed(image, sorted(own | held), sites)
 
 
 def bound_loops(
@@ -112,6 +118,12 @@ def bound_loops(
             IdleFact(where, "a bound of its loop that is as small is known without it")
             for where in dict.fromkeys(fact.where for fact in facts if fact.origin == "fact")
             if where not in used and f"total {where}" not in used
+        ),
+        by_type=tuple(
+            found
+            for shape, choice in chosen
+            if choice.count is not None
+            and (found := type_bound(image, values, shape, point_name(_header(values, shape)), choice.count))
         ),
     )
 
@@ -336,10 +348,11 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
             if point.index not in inner:
                 own.update(instruction.address for instruction in point.block.instructions)
     outers = {_outer(values, shape) for shape in shapes}
+    function = image.function_at(address) or header.function
     return LoopSite(
-        function=header.function.name,
+        function=function.name,
         header_address=address,
-        offset=address - header.function.address,
+        offset=address - function.address,
         latch_lines=tuple(line for at in sorted(latches) if (line := image.lines.find(at))),
         own_lines=tuple(line for at in sorted(own) if (line := image.lines.find(at))),
         outer=outers.pop() if len(outers) == 1 else None,

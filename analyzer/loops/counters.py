@@ -14,7 +14,7 @@ from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
-from wcet_probe.analyzer.values.state import Base, Location
+from wcet_probe.analyzer.values.state import Base, Location, State
 from wcet_probe.analyzer.values.terms import Linear, Term, Terms
 
 
@@ -22,13 +22,15 @@ from wcet_probe.analyzer.values.terms import Linear, Term, Terms
 class Step:
     """How an iteration changes a leaf of the header: by ``+ amount``, or by taking off at least ``amount`` bits.
 
-    ``after`` is the term of the changed value where all back edges agree on it.
+    ``after`` is the term of the changed value where all back edges agree on it. What ``grows`` is shifted left by
+    ``amount`` bits instead.
     """
 
     location: Location
     amount: int
     shifts: bool
     after: Term | None
+    grows: bool = False
 
 
 def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
@@ -42,28 +44,54 @@ def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
         node = terms[leaf]
         if node.opcode != "leaf" or node.arguments[:2] != ("phi", (shape.loop.header,)) or leaf in found:
             continue
-        ends = {values.edges[edge].state.read(location) for edge in shape.back_edges}
+        states = [values.edges[edge].state for edge in shape.back_edges]
+        ends = {_settled(state, after) for state in states for after in (state.read(location),)}
         steps = {_step(terms, leaf, after) for after in ends}
         step = steps.pop()
         if not steps and step is not None and step[0]:
-            found[leaf] = Step(location, *step, ends.pop() if len(ends) == 1 else None)
+            amount, shifts, grows = step
+            found[leaf] = Step(location, amount, shifts, ends.pop() if len(ends) == 1 else None, grows)
     return found
 
 
-def _step(terms: Terms, leaf: Term, after: Term | None) -> tuple[int, bool] | None:
+def _settled(state: State, term: Term | None) -> Term | None:
+    """``term`` with the choices that ``state`` decides: a predicated instruction, where it is executed or skipped."""
+    terms = state.terms
+    while term is not None:
+        form = terms.linear(term)
+        part, factor = next(iter(form.coefficients.items()), (term, 0))
+        if len(form.coefficients) != 1 or factor != 1 or terms[part].opcode != "CHOICE":
+            break
+        condition, one, other = terms.operands(part)
+        decided = state.value(condition)
+        if not decided.is_constant:
+            break
+        settled = one if decided.value else other
+        if form.constant:
+            settled = terms.apply("INT_ADD", (settled, terms.constant(form.constant, form.bits)), form.bits) or part
+        if settled == part:
+            break
+        term = settled
+    return term
+
+
+def _step(terms: Terms, leaf: Term, after: Term | None) -> tuple[int, bool, bool] | None:
     if after is None:
         return None
     form = terms.difference(after, leaf)
     if not form.coefficients:
-        return signed(form.bits, form.constant), False
+        return signed(form.bits, form.constant), False, False
+    factor = form.coefficients.get(leaf, 0) + 1
+    if form == Linear({leaf: factor - 1}, 0, form.bits) and factor & factor - 1 == 0:
+        return factor.bit_length() - 1, True, True
     node, operands = terms[after], terms.operands(after)
     if node.opcode == "INT_RIGHT" and operands[0] == leaf:
         bits = terms.value(operands[1])
-        return (bits, True) if bits else None
+        return (bits, True, False) if bits else None
     if node.opcode == "INT_AND" and leaf in operands:
         (other,) = [operand for operand in operands if operand != leaf] or [leaf]
         if terms.difference(leaf, other) == Linear({}, 1, form.bits):
-            return 1, True  # x & (x - 1) takes the lowest bit that is set
+            return 1, True, False  # x & (x - 1) takes the lowest bit that is set
     return None
 
 

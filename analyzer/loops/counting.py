@@ -39,7 +39,7 @@ class Count:
         max_header: most executions of the header for each entry.
         total: most executions of the header for each entry of the enclosing loop, or None.
         counter: what counts, for people.
-        distance: the distance at entry, as coefficients of terms, and a constant.
+        distance: the distance at entry, or the counter, as coefficients of terms, and a constant.
         lasts: for how many executions of the header the condition, once broken, is known to stay so.
     """
 
@@ -145,7 +145,9 @@ class _Counter:
                 "INT_SUB", (start, strided.constant(start.bits, allowed.low)), start.bits
             ).unsigned_range()
             left = min(span, high) if step.amount < 0 else max(0, span - low)
-            found.append(Count("<=", amount, 0, left, left // amount + 2, None, self._name(step.location)))
+            first = self._at_entry(Linear({leaf: 1}, 0, start.bits)) or Linear({}, 0, start.bits)
+            form = tuple(first.coefficients.items()), first.constant
+            found.append(Count("<=", amount, 0, left, left // amount + 2, None, self._name(step.location), form))
         return found
 
     def _only_at_first(self, edge: EdgeValues) -> bool:
@@ -396,8 +398,13 @@ class _Counter:
             own = self._own[leaf] if leaf is not None else None
             least = self._terms.value(other)
             positive = relation == "!=" and least == 0
-            if relation == "<" and one == second and least is not None:
-                positive = not order_signed or signed(self._terms[other].bits, least) >= 0
+            if relation == "<" and one == second:
+                positive = not order_signed or (least is not None and signed(self._terms[other].bits, least) >= 0)
+            if own is not None and own.grows:
+                count = self._doubled(relation, first, second, own) if one == first and not order_signed else None
+                if count is not None:
+                    return count
+                continue
             if own is None or not own.shifts or not positive:
                 continue
             initial = self._initial(own.location)
@@ -407,6 +414,23 @@ class _Counter:
             header = -(-high.bit_length() // own.amount) + 1
             return Count(">> != 0", own.amount, 0, high, header, None, self._name(own.location), lasts=_FOREVER)
         return None
+
+    def _doubled(self, relation: str, first: Term, second: Term, own: Step) -> Count | None:
+        """While a value that is shifted left each time, and is not 0, is below a limit.
+
+        *Soundness:* below the limit no bit is lost, so in iteration t it is its first value times 2**(amount * t).
+        """
+        start = self._initial(own.location)
+        limit = self._side_at_entry(second, False) if self._invariant(second) else None
+        if relation not in {"<", "<="} or limit is None or start is None:
+            return None
+        most, numbers = limit[1] - (relation == "<"), 1 << self._terms[first].bits
+        low, high = (end << (own.amount if first == own.after else 0) for end in start.unsigned_range())
+        if not 1 <= low <= most or high >= numbers or most << own.amount >= numbers:
+            return None
+        left = most // low
+        header = -(-left.bit_length() // own.amount) + 1
+        return Count("<<", own.amount, 0, left, header, None, self._name(own.location))
 
     def _initial(self, location: Location) -> StridedInterval | None:
         return arriving(self._values, self._shape.entry_edges, location)

@@ -5,9 +5,9 @@ Ghidra's "P-Code Reference Manual"). Values are unsigned integers of a width in 
 space ``const`` (its offset is the value), ``register``, ``unique`` (temporaries of one instruction) or ``ram``.
 
 *Soundness:* SLEIGH's descriptions are taken at their word, but for the errors that are put right here (`_pointers`,
-`_literal_pair`, `_branch_if_false`); tests compare them with another engine. Code does not change while it is lifted,
-an image holds one instruction set, no branch leads into a Thumb IT block (see `Lifter.lift`), and system registers are
-storage: what they do to the core is not part of p-code.
+`_literal_pair`, `_branch_if_false`), and traps end what is executed (`_trap`); tests compare them with another engine.
+Code does not change while it is lifted, an image holds one instruction set, no branch leads into a Thumb IT block (see
+`Lifter.lift`), and system registers are storage: what they do to the core is not part of p-code.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ FLOAT_OPERATION = "float"
 _ARM_FLOATS = re.compile(r"[sdq]\d+|fpscr|fpsid|fpexc|mvfr\d")
 _POWERPC_FLOATS = re.compile(r"f\d+|vs\d+|vr\d+_\d+|fp_\w+|fpscr")
 _JUMPS = frozenset({"BRANCH", "CBRANCH", "CALL"})
+_SEMIHOSTING = 0xAB
+"""Of ``bkpt`` in Thumb code: Semihosting for AArch32 and AArch64, section 3."""
+_TRAP_ALWAYS = 31
+"""The field TO with all conditions: Power ISA, book I, section 3.3.11."""
 _ARM_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc"}
 
 
@@ -49,7 +53,7 @@ class PcodeOp:
     """One p-code operation.
 
     Attributes:
-        opcode: name as in the reference manual (``INT_ADD``).
+        opcode: name as in the reference manual (``INT_ADD``), or ``TRAP``: the core takes an exception for good.
         output: where the result goes, or None.
         inputs: operands in the manual's order, without the space of ``LOAD`` and ``STORE`` (always ``ram``) and
             without the operation's number of ``CALLOTHER``.
@@ -199,12 +203,28 @@ class Lifter:
                 f"the instruction at {address:#010x} accesses the flags as a whole (mtxer, mfxer, msr), which SLEIGH "
                 "keeps apart from the single flags: avoid it in measured code."
             )
+        ops = list(map(_trap, ops))
         if self.isa is not Isa.POWERPC:
             return _literal_pair(_pointers(ops))
         word = int.from_bytes(self._read_code(address, 4), "big")
         to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
         decrement_and_if_false = word >> 23 & 0b111 == 0
         return _branch_if_false(ops) if (to_address or to_link_register) and decrement_and_if_false else ops
+
+
+def _trap(op: PcodeOp) -> PcodeOp:
+    """``op``, or that the core traps: ARM's ``udf`` and ``bkpt``, PowerPC's ``tw`` whose condition is always met.
+
+    A breakpoint with the number of semihosting is a call of the debugger, which comes back: it stays what it is.
+    """
+    number = op.inputs[0].offset if op.opcode == "CALLOTHER" and op.inputs else None
+    if (
+        op.user_op == "software_udf"
+        or (op.user_op == "software_bkpt" and number != _SEMIHOSTING)
+        or (op.user_op == "trapWord" and number == _TRAP_ALWAYS)
+    ):
+        return PcodeOp("TRAP", None, ())
+    return op
 
 
 def _pointers(ops: list[PcodeOp]) -> list[PcodeOp]:

@@ -19,15 +19,16 @@ from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.semantics import operation
 from wcet_probe.analyzer.values.joins import covers, join, resumed, settled, spoken, widened
-from wcet_probe.analyzer.values.state import Base, Location, State
+from wcet_probe.analyzer.values.state import Base, LeafRange, LeafSteps, Location, State
 from wcet_probe.analyzer.values.terms import Term, Terms
-from wcet_probe.analyzer.values.transfer import Access, Flow, Memory, Transfer
+from wcet_probe.analyzer.values.transfer import MOST_READ, Access, Flow, Memory, Transfer
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
 
 _ROUNDS_WITH_THRESHOLDS = 5
 _ROUNDS_BEFORE_SETTLING = 12
-_MOST_TARGETS = 1024
+_WITHOUT_LOW_BITS = (0xFFFF_FFFE, 0xFFFF_FFFC)
+"""Masks of what is branched to: the bit of Thumb code, and an instruction's alignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Values:
         edges: of each edge that can be taken.
         accesses: data accesses by point.
         indirect: targets of the indirect branches and calls that can be reached; none where they could not be found.
+        return_sites: addresses of indirect jumps that go to the return address of their function.
         unchecked_returns: points whose return address could not be proved to be the caller's.
         forest: reachable points and their loops.
         registers: the registers' locations by name.
@@ -64,14 +66,17 @@ class Values:
     unchecked_returns: tuple[int, ...]
     forest: tuple[int | Loop, ...]
     registers: Mapping[str, Location]
+    return_sites: frozenset[int] = frozenset()
 
 
-def analyze_values(
+def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known of both
     image: Image,
     lifter: Lifter,
     graph: Supergraph,
     arguments: Mapping[str, StridedInterval],
     words: Mapping[int, StridedInterval] = MappingProxyType({}),
+    ranges: Mapping[int, Sequence[LeafRange]] = MappingProxyType({}),
+    rounds: Mapping[tuple[int, int], Sequence[LeafSteps]] = MappingProxyType({}),
 ) -> Values:
     """Analyse ``graph``.
 
@@ -81,6 +86,8 @@ def analyze_values(
         graph: of the entry function.
         arguments: what the caller guarantees of registers at entry, by name.
         words: what flow facts say of words of memory, by address.
+        ranges: what is proved of leaves, by the point at whose entry it holds.
+        rounds: the counters of a loop, by source and target of the edges that leave it.
 
     Raises:
         AnalysisError: an operation that is not known.
@@ -89,7 +96,7 @@ def analyze_values(
     memory = Memory(image, words)
     while True:
         try:
-            return _Analysis(image, lifter, graph, arguments, memory).values()
+            return _Analysis(image, lifter, graph, arguments, memory, ranges, rounds).values()
         except _StackEscapes:
             continue  # once: it is known from the beginning now
 
@@ -101,15 +108,18 @@ class _StackEscapes(Exception):  # noqa: N818  no error
 class _Analysis:
     """The equations of the value analysis (`fixpoint.Equations`)."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  as of `analyze_values`
         self,
         image: Image,
         lifter: Lifter,
         graph: Supergraph,
         arguments: Mapping[str, StridedInterval],
         memory: Memory,
+        ranges: Mapping[int, Sequence[LeafRange]],
+        rounds: Mapping[tuple[int, int], Sequence[LeafSteps]],
     ) -> None:
         self._image, self._lifter, self._graph = image, lifter, graph
+        self._ranges, self._rounds = ranges, rounds
         self._terms = Terms()
         self._transfer = Transfer(lifter, self._terms, memory)
         self._memory, self._stack_escapes = memory, memory.stack_escapes
@@ -135,6 +145,7 @@ class _Analysis:
             edges={one.edge: one for one in taken},
             accesses=notes.accesses,
             indirect=notes.indirect,
+            return_sites=frozenset(notes.return_sites),
             unchecked_returns=tuple(sorted(notes.unchecked)),
             forest=self._order.forest,
             registers={name: self._register(name) for name in sorted(self._lifter.registers)},
@@ -161,11 +172,19 @@ class _Analysis:
     # ---------------------------------------------------------------------------------------------------- equations
 
     def merged(self, node: int, arriving: Sequence[EdgeValues], former: State | None) -> State:
-        """What holds where all that arrives does."""
+        """What holds where all that arrives does, without what is proved not to arrive."""
         states = [one.state for one in arriving]
         if len(states) == 1 and former is None:
-            return states[0]
-        return join(states, (node,), former, gated=node not in self._headers)
+            return self._within_ranges(node, states[0])
+        return self._within_ranges(node, join(states, (node,), former, gated=node not in self._headers))
+
+    def _within_ranges(self, node: int, state: State) -> State:
+        ranges = self._ranges.get(node, ())
+        if not ranges:
+            return state
+        narrowed = state.copy()
+        narrowed.learn_ranges(ranges)
+        return narrowed
 
     def resumed(self, node: int, entering: Sequence[EdgeValues], former: State, number: int) -> State:
         """See `joins.resumed`."""
@@ -175,7 +194,8 @@ class _Analysis:
         """With thresholds at first, then without, then so that all settles."""
         if number >= _ROUNDS_BEFORE_SETTLING:
             return settled(former, grown, (node,))
-        return widened(former, grown, self._thresholds if number < _ROUNDS_WITH_THRESHOLDS else ())
+        wider = widened(former, grown, self._thresholds if number < _ROUNDS_WITH_THRESHOLDS else ())
+        return self._within_ranges(node, wider)
 
     def leq(self, one: State, other: State) -> bool:
         """See `joins.covers`."""
@@ -196,16 +216,47 @@ class _Analysis:
         """The edges that ``flows`` take."""
         found: dict[Edge, EdgeValues] = {}
         for flow in flows:
-            for edge in self._order.outgoing[node]:
-                if edge.way == flow.way and (flow.target is not None or edge.address == flow.address):
-                    earlier = found.get(edge)
-                    if earlier is None:
-                        found[edge] = EdgeValues(edge, flow.state, flow.conditions)
-                    else:
-                        shared = tuple(pair for pair in flow.conditions if pair in earlier.conditions)
-                        both = join([earlier.state, flow.state], ("edge", edge.source, edge.target))
-                        found[edge] = EdgeValues(edge, both, shared)
+            for edge in self._edges_of(node, flow):
+                state, earlier = self._in_round(edge, flow.state), found.get(edge)
+                if earlier is None:
+                    found[edge] = EdgeValues(edge, state, flow.conditions)
+                else:
+                    shared = tuple(pair for pair in flow.conditions if pair in earlier.conditions)
+                    both = join([earlier.state, state], ("edge", edge.source, edge.target))
+                    found[edge] = EdgeValues(edge, both, shared)
         return found
+
+    def _edges_of(self, node: int, flow: Flow) -> list[Edge]:
+        """The edges of the graph that ``flow`` takes."""
+        edges = self._order.outgoing[node]
+        if self.goes_back(node, flow):
+            return [edge for edge in edges if edge.way == "return"]
+        return [
+            edge for edge in edges if edge.way == flow.way and (flow.target is not None or edge.address == flow.address)
+        ]
+
+    def _in_round(self, edge: Edge, state: State) -> State:
+        """``state`` with what follows of counters from all being in one round of the loop that ``edge`` leaves."""
+        steps = self._rounds.get((edge.source, edge.target), ())
+        if not steps:
+            return state
+        narrowed = state.copy()
+        narrowed.learn_round(steps)
+        return narrowed
+
+    def goes_back(self, node: int, flow: Flow) -> bool:
+        """Whether an indirect jump surely goes back to the caller."""
+        if flow.way != "jump" or flow.target is None:
+            return False
+        expected = self._graph.points[node].return_address
+        if expected is not None:
+            value = flow.state.value(flow.target)
+            is_number = flow.state.base(flow.target) is Base.NUMBER
+            return is_number and value.is_constant and value.value & ~1 == expected
+        link = self._terms.leaf(("in", self._register("lr")), 32)
+        term, operands = self._terms[flow.target], self._terms.operands(flow.target)
+        masked = term.opcode == "INT_AND" and self._terms.value(operands[1]) in _WITHOUT_LOW_BITS
+        return link in (flow.target, operands[0] if masked else None)
 
     def is_caller(self, index: int, state: State, address: Term) -> bool:
         """Whether a return to ``address`` surely leads behind the call."""
@@ -239,6 +290,7 @@ class _Notes:
         self.edges: dict[Edge, EdgeValues] = {}
         self.accesses: dict[int, tuple[Access, ...]] = {}
         self.indirect: dict[int, tuple[int, ...]] = {}
+        self.return_sites: set[int] = set()
         self.unchecked: set[int] = set()
         self._visited: set[int] = set()
 
@@ -256,6 +308,8 @@ class _Notes:
             if flow.way == "return":
                 if not self._analysis.is_caller(node, flow.state, flow.target):
                     self.unchecked.add(node)
+            elif self._analysis.goes_back(node, flow):
+                self.return_sites.add(self._analysis.site(node))
             else:
                 self._note_targets(self._analysis.site(node), self._analysis.targets(flow.state, flow.target))
         taken = self._analysis.taken(node, flows)
@@ -268,7 +322,7 @@ class _Notes:
         self.indirect[site] = () if unknown else tuple(sorted({*(known or ()), *found}))
 
     def _forget(self) -> None:
-        for notes in (self.edges, self.accesses, self.indirect, self.unchecked, self._visited):
+        for notes in (self.edges, self.accesses, self.indirect, self.return_sites, self.unchecked, self._visited):
             notes.clear()
 
 
@@ -293,12 +347,72 @@ def _enumerated(state: State, target: Term, memory: Memory, *, thumb: bool) -> t
     parts = sorted(_parts(terms, target), key=lambda part: (state.value(part).size, part))
     for part in parts:
         values = state.value(part)
-        if state.base(part) is not Base.NUMBER or values.size > _MOST_TARGETS:
+        if state.base(part) is not Base.NUMBER or values.size > MOST_READ or _is_any(terms, part, values):
             continue
         found = {_concrete(terms, target, {part: value}, memory) for value in values.values()}
         if None not in found:
             return tuple(sorted(value & mask for value in found if value is not None))
     return ()
+
+
+def _parts(terms: Terms, term: Term) -> set[Term]:
+    """``term`` and all that it is made of."""
+    found, todo = set[Term](), [term]
+    while todo:
+        part = todo.pop()
+        if part not in found:
+            found.add(part)
+            todo.extend(terms.operands(part))
+    return found
+
+
+def _concrete(terms: Terms, term: Term, given: Mapping[Term, int], memory: Memory) -> int | None:
+    """The value of ``term`` for given values of terms that it is made of; None where they do not decide it."""
+    node = terms[term]
+    if term in given:
+        return given[term]
+    if node.opcode == "leaf":
+        return None
+    if node.opcode == "const":
+        return terms.value(term)
+    operands = terms.operands(term)
+    values = [_concrete(terms, operand, given, memory) for operand in operands]
+    if None in values:
+        return None
+    if node.opcode == "TABLE":
+        return memory.constant(values[0] or 0, node.bits // 8)
+    function = operation(node.opcode, tuple(terms[operand].bits // 8 for operand in operands), node.bits // 8)
+    return None if function is None else function(*values)
+
+
+def _thresholds(graph: Supergraph) -> tuple[int, ...]:
+    """Constants of the code: where values that grow are likely to stop."""
+    found = {0, 1 << 31, (1 << 32) - 1}
+    for point in graph.points:
+        for instruction in point.block.instructions:
+            for op in instruction.ops:
+                for varnode in op.inputs:
+                    if varnode.space == "const" and varnode.size_bytes == 4:
+                        found.update(
+                            ((varnode.offset - 1) & 0xFFFFFFFF, varnode.offset, varnode.offset + 1 & 0xFFFFFFFF)
+                        )
+    return tuple(sorted(found))
+
+
+def _is_any(terms: Terms, part: Term, values: StridedInterval) -> bool:
+    """Whether ``part`` is made of a loaded byte or half-word of which nothing is known, such as a jump table's offset.
+
+    *Soundness:* to follow it would be sound, but leads to where no code is.
+    """
+    todo = [part]
+    while todo:
+        one = todo.pop()
+        node = terms[one]
+        if node.opcode == "leaf" and node.bits < 32 and values.size >= 1 << node.bits:
+            return True
+        if node.opcode != "TABLE":
+            todo.extend(terms.operands(one))
+    return False
 
 
 def _parts(terms: Terms, term: Term) -> set[Term]:

@@ -16,11 +16,9 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import Base, State, is_unknown
 from wcet_probe.analyzer.values.terms import Linear, Term
-
-STACK_ALIGNMENT_BYTES = 8
-"""Of the stack pointer where a function is called: Arm AAPCS, section 6.2.1.2; PowerPC Embedded ABI, section 3.2.2."""
 
 
 class Residue(NamedTuple):

@@ -53,6 +53,7 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None, 
             leaf = terms.choice(gate, *parts)
             if leaf is not None:
                 classes[own, parts] = leaf
+                _choice_value(merged, leaf, states, parts)
         if leaf is None:
             leaf = terms.leaf(("phi", place, location), 8 * location.size_bytes)
             classes[own, parts] = leaf
@@ -103,6 +104,18 @@ def _join_values(merged: State, leaf: Term, states: Sequence[State], parts: Sequ
     for state, part in zip(states, parts, strict=True):
         value = strided.join(value, state.value(part))
     merged.set_known(leaf, value)
+
+
+def _choice_value(merged: State, chosen: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
+    """What each state knows of its part, which may follow from the condition in a way that values do not tell later."""
+    if merged.terms[chosen].opcode == "CHOICE" and all(
+        state.base(part) is Base.NUMBER for state, part in zip(states, parts, strict=True)
+    ):
+        value = strided.bottom(merged.terms[chosen].bits)
+        for state, part in zip(states, parts, strict=True):
+            value = strided.join(value, state.value(part))
+        if not value.is_top:
+            merged.known[chosen] = value
 
 
 def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: Term | None) -> None:

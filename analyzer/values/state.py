@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
 from wcet_probe.analyzer.values.terms import LeafName, Term, Terms
 
 RELATIONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
@@ -55,6 +56,25 @@ class Location(NamedTuple):
             and self.offset < other.offset + other.size_bytes
             and other.offset < self.offset + self.size_bytes
         )
+
+
+class LeafRange(NamedTuple):
+    """What a leaf is known to be from elsewhere, where it is of ``base``."""
+
+    name: LeafName
+    bits: int
+    base: Base
+    value: StridedInterval
+
+
+class LeafSteps(NamedTuple):
+    """What a leaf of ``base`` is in round t of its loop: ``start + amount * t``, without wrapping around."""
+
+    name: LeafName
+    bits: int
+    base: Base
+    start: int
+    amount: int
 
 
 class State:
@@ -279,7 +299,7 @@ class State:
         if node.opcode in TRUTHS or node.opcode == "const":
             return Base.NUMBER
         bases = [self.base(operand) for operand in self.terms.operands(term)]
-        if not any(bases):
+        if not any(bases) or self._is_low_part(term, bases):
             return Base.NUMBER
         if node.opcode == "CHOICE":
             return bases[1] if bases[1] is bases[2] else Base.ANY
@@ -311,7 +331,7 @@ class State:
             computed = self._chosen(term)
             return computed if known is None else _meet(computed, known)
         bases = [self.base(operand) for operand in operands]
-        if any(bases) and not self._computable(node.opcode, bases):
+        if any(bases) and not (self._computable(node.opcode, bases) or self._is_low_part(term, bases)):
             computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)
         else:
             computed = _apply(node.opcode, tuple(self.value(operand) for operand in operands), node.bits)
@@ -337,6 +357,14 @@ class State:
             both = _constrain(opcode, self.value(operands[0]), self.value(operands[1]), holds)
             value = _meet(value, both[operands.index(part)])
         return value
+
+    def _is_low_part(self, term: Term, bases: Sequence[Base]) -> bool:
+        """Whether ``term`` is made of no other bits of a stack address than those that its offset tells.
+
+        *Soundness:* assumption ``stack-alignment``. Whoever puts an address together again from parts needs one
+        with the upper bits, and that has no base but ``ANY``.
+        """
+        return bases[0] is Base.STACK and Base.NUMBER in bases[1:] and tells_low_bits(self.terms, term)
 
     @staticmethod
     def _computable(opcode: str, bases: Sequence[Base]) -> bool:
@@ -375,13 +403,11 @@ class State:
             case "BOOL_NEGATE" | "INT_ZEXT":
                 return self.assume(operands[0], holds != (node.opcode == "BOOL_NEGATE"))
             case "BOOL_AND" | "BOOL_OR" if (node.opcode == "BOOL_AND") == holds:
+                self._learn_condition(condition, holds=holds)
                 return self.assume(operands[0], holds) and self.assume(operands[1], holds)
             case "CHOICE":
                 return self._assume_choice(condition, wanted, holds=holds)
-        self._learn(condition, wanted)
-        opposite = terms.negated(condition)
-        if terms[opposite].opcode != "BOOL_NEGATE":
-            self._learn(opposite, strided.constant(node.bits, int(not holds)))
+        self._learn_condition(condition, holds=holds)
         if node.opcode in RELATIONS and self._comparable(node.opcode, operands):
             left, right = operands
             for term, refined in zip(
@@ -390,6 +416,12 @@ class State:
                 if not self._refine(term, refined, _REFINEMENT_DEPTH):
                     return False
         return True
+
+    def _learn_condition(self, condition: Term, *, holds: bool) -> None:
+        bits, opposite = self.terms[condition].bits, self.terms.negated(condition)
+        self._learn(condition, strided.constant(bits, int(holds)))
+        if self.terms[opposite].opcode != "BOOL_NEGATE":
+            self._learn(opposite, strided.constant(bits, int(not holds)))
 
     def _assume_choice(self, choice: Term, wanted: StridedInterval, *, holds: bool) -> bool:
         """Learn that a choice between truth values is ``wanted``: where one part cannot be it, the other was chosen."""
@@ -412,6 +444,46 @@ class State:
         narrowed = _meet(self.value(term), value)
         if not narrowed.is_bottom:
             self._learn(term, narrowed)
+
+    def learn_ranges(self, ranges: Iterable[LeafRange]) -> None:
+        """Learn what was proved elsewhere of leaves that locations are made of.
+
+        *Soundness:* of a leaf that is not spoken of, nothing is learnt: it may be given any value (`joins.spoken`).
+        """
+        for one in ranges:
+            leaf = self._spoken(one)
+            if leaf is not None:
+                self.learn(leaf, one.value)
+
+    def learn_round(self, steps: Iterable[LeafSteps]) -> None:
+        """Learn of several counters of a loop what follows from all of them being in the same round; so of each loop.
+
+        *Soundness:* as of `learn_ranges`; leaves of one header are of one loop.
+        """
+        loops: dict[object, list[tuple[Term, LeafSteps]]] = {}
+        for one in steps:
+            leaf = self._spoken(one)
+            if leaf is not None:
+                loops.setdefault(one.name[1], []).append((leaf, one))
+        for counters in loops.values():
+            self._learn_round(counters)
+
+    def _learn_round(self, counters: Sequence[tuple[Term, LeafSteps]]) -> None:
+        first, last = 0, _UNKNOWN_EXTENT
+        for leaf, one in counters:
+            start = strided.constant(one.bits, one.start)
+            ends = (self.value(leaf), start) if one.amount > 0 else (start, self.value(leaf))
+            low, high = strided.apply("INT_SUB", ends, one.bits).unsigned_range()
+            first, last = max(first, -(-low // abs(one.amount))), min(last, high // abs(one.amount))
+        for leaf, one in counters if first <= last < _UNKNOWN_EXTENT else ():
+            values = (one.start + one.amount * first, one.start + one.amount * last)
+            if abs(values[1] - values[0]) < _UNKNOWN_EXTENT:
+                self.learn(leaf, strided.between(one.bits, min(values), max(values), abs(one.amount)))
+
+    def _spoken(self, told: LeafRange | LeafSteps) -> Term | None:
+        leaf = self.terms.leaf(told.name, told.bits)
+        spoken = any(leaf in self.terms.leaves(term) for term in self.locations.values())
+        return leaf if spoken and self.base(leaf) is told.base else None
 
     def _learn(self, term: Term, value: StridedInterval) -> None:
         if self.terms[term].opcode != "const":
@@ -441,6 +513,10 @@ class State:
                     return self._refine(operands[0], strided.between(bits, low, high), depth - 1)
             case "CHOICE":
                 return self._refine_choice(operands, after, depth)
+            case "INT_AND" if constant and after.is_constant and not after.value:
+                lowest = constant & -constant
+                if constant == (1 << node.bits) - lowest:  # no upper bit is set
+                    return self._refine(operands[0], strided.between(node.bits, 0, lowest - 1), depth - 1)
             case "INT_RIGHT" if constant is not None and constant < node.bits:
                 low, high = after.unsigned_range()
                 wide = strided.between(node.bits, low << constant, (high << constant) + (1 << constant) - 1)

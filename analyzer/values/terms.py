@@ -21,6 +21,7 @@ LeafName = tuple[object, ...]
 
 _MOST_DEPTH = 24
 _MOST_CHOICE_DEPTH = 10
+_SMALL = 16
 _COMMUTATIVE = frozenset({"INT_ADD", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_EQUAL", "INT_NOTEQUAL"})
 _COMPARISONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
 _TRUTHS = _COMPARISONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
@@ -59,6 +60,9 @@ class Terms:
         self._leaves: list[frozenset[Term]] = []
         self._depth: list[int] = []
         self._linear: dict[Term, Linear] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
 
     def __getitem__(self, term: Term) -> Node:
         return self._nodes[term]
@@ -126,6 +130,7 @@ class Terms:
 
     def choice(self, condition: Term, one: Term, other: Term) -> Term | None:
         """``one`` where ``condition`` holds, else ``other``; None where the term would be too deep."""
+        one, other = self._decided(one, condition), self._decided(other, self.negated(condition))
         if one == other:
             return one
         values = self.value(one), self.value(other)
@@ -135,7 +140,33 @@ class Terms:
             return chosen if self._nodes[chosen].bits == bits else self._plain("INT_ZEXT", (chosen,), bits)
         if max(self._depth[part] for part in (condition, one, other)) >= _MOST_CHOICE_DEPTH:
             return None
+        if self._is_truth(one) and self._is_truth(other) and self._nodes[condition].bits == self._nodes[one].bits:
+            chosen = self._chosen_truth(condition, one, other)
+            if chosen is not None:
+                return chosen
         return self._plain("CHOICE", (condition, one, other), self._nodes[one].bits)
+
+    def _chosen_truth(self, condition: Term, one: Term, other: Term) -> Term | None:
+        """A choice between truth values, one of which is a constant, or told by the condition, as AND or OR."""
+        bits, opposite = self._nodes[one].bits, self.negated(condition)
+        told = {condition: 1, opposite: 0}
+        first = told.get(one, self.value(one))
+        second = told.get(other) if other in told else None
+        second = 1 - second if second is not None else self.value(other)
+        if first is not None:
+            return self._logical(*(("BOOL_OR", condition) if first else ("BOOL_AND", opposite)), other, bits)
+        if second is not None:
+            return self._logical(*(("BOOL_OR", opposite) if second else ("BOOL_AND", condition)), one, bits)
+        return None
+
+    def _decided(self, term: Term, condition: Term) -> Term:
+        """``term`` where ``condition`` holds: of choices by the same condition, the part that is chosen."""
+        while self._nodes[term].opcode == "CHOICE":
+            by, one, other = self.operands(term)
+            if by != condition and self.negated(by) != condition:
+                break
+            term = one if by == condition else other
+        return term
 
     def linear(self, term: Term) -> Linear:
         """``term`` as a linear combination of terms that are no sums themselves."""
@@ -263,6 +294,10 @@ class Terms:
             kept = [operand for operand in self.operands(first) if self._possible(operand) & mask]
             if len(kept) == 1:
                 return self._masked(kept[0], mask, bits)
+            if mask < _SMALL:  # the alignment of two pointers, asked for at once
+                parts = [self._masked(operand, mask, bits) for operand in self.operands(first)]
+                if None not in parts:
+                    return self.apply("INT_OR", (parts[0], parts[1]), bits)  # type: ignore[arg-type]
         return self._plain("INT_AND", (first, self.constant(mask, bits)), bits)
 
     def _possible(self, term: Term) -> int:
@@ -329,7 +364,7 @@ class Terms:
         """``a <= b and a != b`` is ``a < b``; ``a < b or a == b`` is ``a <= b``."""
         nodes = [(self._nodes[term], self.operands(term)) for term in (first, second)]
         for (one, operands), (other, others) in (nodes, nodes[::-1]):
-            if set(operands) != set(others) or len(set(operands)) < 2:
+            if not self._compare_alike(operands, others):
                 continue
             if opcode == "BOOL_AND" and other.opcode == "INT_NOTEQUAL" and one.opcode in _MIRRORED:
                 strict = one.opcode.replace("LESSEQUAL", "LESS")
@@ -338,6 +373,15 @@ class Terms:
                 weak = one.opcode.removesuffix("EQUAL") + "EQUAL"
                 return self._make(Node(weak, operands, bits))
         return None
+
+    def _compare_alike(self, one: tuple[Term, ...], other: tuple[Term, ...]) -> bool:
+        """Whether two comparisons are of the same two values, or of values with the same distance but for its sign."""
+        if len(one) != 2 or len(other) != 2 or self._nodes[one[0]].bits != self._nodes[other[0]].bits:
+            return False
+        if set(one) == set(other):
+            return len(set(one)) == 2
+        distance, same = self.difference(*one), self.difference(*other)
+        return distance in (same, combined(Linear({}, 0, same.bits), same, -1))
 
     def _equality(self, opcode: str, first: Term, second: Term, bits: int) -> Term | None:
         """Comparisons of truth values with constants, of differences with 0, and of N with V as ARM does."""

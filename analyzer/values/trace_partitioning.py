@@ -96,7 +96,7 @@ def _copied(
     for _, arrival in unfolding.level(values.forest, [(0, _Arrival((), None))]):
         if arrival.edge is not None:
             unfolding.edges.append(arrival.edge)
-    return Supergraph(tuple(unfolding.points), tuple(unfolding.edges), values.graph.unresolved)
+    return replace(values.graph, points=tuple(unfolding.points), edges=tuple(unfolding.edges))
 
 
 class _Arrival(NamedTuple):

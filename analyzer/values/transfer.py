@@ -24,7 +24,7 @@ from wcet_probe.model.image import Image
 
 _BRANCHES = ("BRANCH", "CBRANCH")
 _AWAY = ("RETURN", "BRANCHIND")
-_MOST_READ = 64
+MOST_READ = 1024
 """Most addresses of read-only memory that one load is followed to."""
 
 
@@ -84,6 +84,7 @@ class Memory:
     words: Mapping[int, StridedInterval] = field(default_factory=dict)
     stack_escapes: bool = False
     _parts: list[tuple[int, bytes]] = field(default_factory=list)
+    _tables: dict[tuple[StridedInterval, int], StridedInterval | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._parts = [(s.address, s.data) for s in self.image.segments if not s.writable]
@@ -99,6 +100,22 @@ class Memory:
                 raw = data[address - base : address - base + size_bytes]
                 return int.from_bytes(raw, "big" if self.image.big_endian else "little")
         return None
+
+    def table(self, addresses: StridedInterval, size_bytes: int) -> StridedInterval | None:
+        """What read-only memory holds at any of ``addresses``; None where one of them is not read-only memory."""
+        key = addresses, size_bytes
+        if key not in self._tables:
+            self._tables[key] = self._table(addresses, size_bytes)
+        return self._tables[key]
+
+    def _table(self, addresses: StridedInterval, size_bytes: int) -> StridedInterval | None:
+        result = strided.bottom(8 * size_bytes)
+        for address in addresses.values():
+            content = self.constant(address, size_bytes)
+            if content is None:
+                return None
+            result = strided.join(result, strided.constant(8 * size_bytes, content))
+        return result
 
 
 class Transfer:
@@ -207,6 +224,8 @@ class _Run:
                 way = "return" if is_return(op, self._lifter.registers["lr"]) else way
                 target = self._read(state, op.inputs[0], index)
                 return [(None, Flow(way, None, state, flow.conditions, target))]
+            case "TRAP":
+                return []
             case "STORE":
                 pointer, value = (self._read(state, varnode, index) for varnode in op.inputs)
                 self._store(state, pointer, value, op.inputs[1].size_bytes, index)
@@ -405,15 +424,9 @@ class _Run:
     def _table_value(self, state: State, pointer: Term, size_bytes: int) -> StridedInterval | None:
         """What a load from a read-only table gives, where its addresses are few."""
         addresses = state.value(pointer)
-        if state.base(pointer) is not Base.NUMBER or addresses.size > _MOST_READ:
+        if state.base(pointer) is not Base.NUMBER or addresses.size > MOST_READ:
             return None
-        result = strided.bottom(8 * size_bytes)
-        for address in addresses.values():
-            content = self._memory.constant(address, size_bytes)
-            if content is None:
-                return None
-            result = strided.join(result, strided.constant(8 * size_bytes, content))
-        return result
+        return self._memory.table(addresses, size_bytes)
 
     def _store(self, state: State, pointer: Term, value: Term, size_bytes: int, index: int) -> None:
         self._tell(state, pointer, size_bytes, index, is_store=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import metadata
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from wcet_probe.answer.fact_effects import FactEffects
 from wcet_probe.answer.gap import BlockGap
 from wcet_probe.certificate.verify import bound_digest
 from wcet_probe.model.proof import Bound, Formula, LoopBound, PathBlock
+from wcet_probe.model.report import Verdict
 from wcet_probe.reports.formats.listing import code_sections, graph_section, hex_address, image_section, reached
 from wcet_probe.reports.formats.records import Document, plain, record, target_document
 
@@ -77,6 +78,8 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
         "unattributed_cycles": bound.unattributed_cycles,
         "certificates": list(bound.certificates),
     }
+    if bound.by_type:
+        section["by_type"] = [asdict(one) for one in bound.by_type]
     return {**section, "digest": bound_digest(section)}
 
 
@@ -129,6 +132,7 @@ def firmware_document(found: FirmwareBound) -> Document:
         "tool": tool_section(),
         "target": found.target.name,
         "target_configuration": target_document(found.target),
+        "verdict": str(Verdict.BOUNDED_BY_TYPE if found.bound.by_type else Verdict.BOUNDED),
         "image": image_section(found.image, code),
         "sources": sorted(found.sources),
         **code_sections(found.image, code, found.sources),

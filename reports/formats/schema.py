@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import fastjsonschema
 
@@ -121,7 +121,7 @@ def _schema(kind: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: ANN40
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in {None, Literal}:
         return _simple(kind, definitions)
-    if origin is Annotated:
+    if origin in {Annotated, NotRequired}:
         return {**_schema(arguments[0], definitions), **dict(arguments[1:])}
     if origin in {types.UnionType, Union}:
         return _union(arguments, definitions)
@@ -177,7 +177,7 @@ def _object(kind: type, definitions: dict[str, Schema]) -> Schema:
         "type": "object",
         "description": str(kind.__doc__).partition("\n")[0],
         "properties": properties,
-        "required": list(properties),
+        "required": [name for name in properties if get_origin(keys(kind)[name]) is not NotRequired],
         "additionalProperties": False,
     }
 

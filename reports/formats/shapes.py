@@ -6,7 +6,7 @@ a shape that `extends` a record has the record's keys, without some, and keys of
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from wcet_probe.answer.growth import Growth
 from wcet_probe.model.allocator import Allocator
@@ -269,6 +269,7 @@ class BoundDocument(TypedDict):
     listing: list[InstructionShape]
     source_lines: dict[str, dict[LineNumber, str]]
     sources: list[str]
+    verdict: NotRequired[Verdict]
     bound: BoundShape
 
 

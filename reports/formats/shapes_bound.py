@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from wcet_probe.answer.fact_effects import FactEffect, Units
 from wcet_probe.answer.gap import Cause
@@ -94,6 +94,16 @@ class GraphShape(TypedDict):
     calls: list[CallShape]
 
 
+class TypeBoundShape(TypedDict):
+    """A loop with no other bound than the width of a type."""
+
+    loop: str
+    location: str
+    max: Natural
+    rests_on: str
+    remedy: str
+
+
 class BoundShape(TypedDict):
     """A proven upper bound."""
 
@@ -111,6 +121,7 @@ class BoundShape(TypedDict):
     worst_path_cycles: list[CyclesBlockShape]
     unattributed_cycles: Natural | None
     certificates: list[str]
+    by_type: NotRequired[list[TypeBoundShape]]
     digest: Sha256
 
 

@@ -5,12 +5,13 @@ Functions that give lines; `wcet_probe.reports.screens.why` has the long account
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from wcet_probe.model.proof import Assumption, Bound, IdleFact, LoopBound, Origin
-from wcet_probe.model.report import Witness
+from wcet_probe.model.report import Verdict, Witness
 from wcet_probe.model.target import Basis, Target
 from wcet_probe.reports.screens.layout import cut, paragraph, table
 
@@ -54,6 +55,20 @@ def _slack(proved: int, observed: int) -> str:
         return ""
     tenths = ((proved - observed) * 2000 + observed) // (2 * observed)
     return f"{tenths // 10}.{tenths % 10} % above the observed" if tenths else "less than 0.1 % above the observed"
+
+
+def verdict_lines(bound: Bound, width: int) -> list[str]:
+    """What a bound alone says, and where it says nothing, why, and the line to add."""
+    if not bound.by_type:
+        return [f"{Verdict.BOUNDED}: a proven upper bound, under {how_many_assumed(bound.assumptions)}."]
+    loops = counted(len(bound.by_type), "loop")
+    head = f"{Verdict.BOUNDED_BY_TYPE}: a proven upper bound, but that of {loops} is the width of a type: add"
+    lines = textwrap.wrap(head, width, break_on_hyphens=False)
+    for one in bound.by_type:
+        said = f"{one.location} runs up to {one.max:,} times, as nothing is known of {one.rests_on}:"
+        lines += paragraph("", said, width, 1)
+        lines.append(f"    {one.remedy}")
+    return lines
 
 
 def counted(number: int, noun: str) -> str:

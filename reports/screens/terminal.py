@@ -34,6 +34,7 @@ _FUNCTIONS_SHOWN = 5
 _VERDICTS = {
     Verdict.OBSERVED: "a witness, a lower bound of the WCET; no upper bound was asked for.",
     Verdict.BOUNDED: "a witness below, a proven upper bound above",
+    Verdict.BOUNDED_BY_TYPE: "a witness below; the upper bound rests on the width of a type, so it says nothing.",
     Verdict.UNBOUNDED: "a witness, a lower bound of the WCET; no upper bound was established.",
     Verdict.OVER_BUDGET: "the upper bound is above the budget.",
     Verdict.CONTRADICTED: "observation and proof contradict each other; the model or the tool has a bug.",

@@ -16,11 +16,11 @@ from wcet_probe.model.report import Report
 from wcet_probe.reports.screens.bound import (
     counted,
     how_checked,
-    how_many_assumed,
     origins,
     short_assumptions,
     short_loops,
     timing_model,
+    verdict_lines,
 )
 from wcet_probe.reports.screens.layout import cut, paragraph, table
 from wcet_probe.reports.screens.terminal import Line, head, heading, page_width, print_lines
@@ -51,7 +51,7 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
     bound, width = found.bound, page_width(console)
     most = f"{bound.instructions:,} instructions, {bound.cycles:,} cycles"
     print_lines(console, [heading(f"{bound.entry} on {found.target.name}: takes at most {most}")])
-    print_lines(console, [f"BOUNDED: a proven upper bound, under {how_many_assumed(bound.assumptions)}."])
+    print_lines(console, verdict_lines(bound, width))
     print_lines(console, [f"image sha256 {found.image.sha256}", ""])
     print_lines(console, [*timing_model(found.target, width), ""])
     if gaps is None:

@@ -140,7 +140,7 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
         cross_check=witnesses[dearest["cycles"]].cross_check,
         bound=bound,
         no_bound=no_bound,
-        verdict=_verdict(request, no_bound),
+        verdict=_verdict(request, no_bound, bounds.get(extreme.plan.measured.kind)),
         question=Question(
             request.seed, request.cache_options, request.initial_cache, request.compiler, request.cross_check
         ),
@@ -193,9 +193,11 @@ def _greatest(counts: Iterable[Mapping[int, int]]) -> Mapping[int, int]:
     return greatest
 
 
-def _verdict(request: ProbeRequest, no_bound: str) -> Verdict:
+def _verdict(request: ProbeRequest, no_bound: str, bound: Bound | None) -> Verdict:
     if not request.prove:
         return Verdict.OBSERVED
+    if bound is not None and bound.by_type:
+        return Verdict.BOUNDED_BY_TYPE
     return Verdict.UNBOUNDED if no_bound else Verdict.BOUNDED
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal
@@ -205,7 +206,11 @@ def _read(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...]) -> Image:
         message = "the ELF has no symbol table; link it without --strip."
         raise ImageError(message)
     symbols, mapping = _symbols(table, file)
-    functions = sorted({s.address: s for s in symbols.values() if s.is_function}.values(), key=lambda s: s.address)
+    functions = _functions(symbols.values(), [*_executable_ends(file), *(start for start, isa in mapping if not isa)])
+    sizes = {one.address: one.size_bytes for one in functions}
+    for name, one in symbols.items():
+        if one.is_function and not one.size_bytes:
+            symbols[name] = replace(one, size_bytes=sizes.get(one.address, 0))
     return Image(
         elf=elf,
         sha256=hashlib.sha256(elf).hexdigest(),
@@ -246,6 +251,35 @@ def _symbols(table: SymbolTableSection, file: ELFFile) -> tuple[dict[str, Symbol
             is_function = kind == "STT_FUNC"
             symbols[name] = Symbol(name, address & thumb_bit if is_function else address, entry["st_size"], is_function)
     return symbols, sorted(mapping, key=lambda item: item[0])
+
+
+def _functions(symbols: Iterable[Symbol], ends: Iterable[int]) -> list[Symbol]:
+    """The functions, one at each address, in order of their addresses.
+
+    Hand-written assembly often tells no size: then a function reaches to the next one, to a table, or to the end of its
+    section (``ends``); within a function that tells its size such a symbol is a label.
+    """
+    named = [symbol for symbol in symbols if symbol.is_function]
+    sized = {symbol.address: symbol for symbol in named if symbol.size_bytes}
+    starts = sorted(sized)
+    found = dict(sized)
+    for symbol in named:
+        before = bisect_right(starts, symbol.address) - 1
+        around = sized[starts[before]] if before >= 0 else None
+        if around is None or symbol.address >= around.address + around.size_bytes:
+            found[symbol.address] = symbol
+    limits = sorted({*found, *ends})
+    for address, symbol in found.items():
+        following = bisect_right(limits, address)
+        if not symbol.size_bytes and following < len(limits):
+            found[address] = replace(symbol, size_bytes=limits[following] - address)
+    return sorted(found.values(), key=lambda symbol: symbol.address)
+
+
+def _executable_ends(file: ELFFile) -> Iterator[int]:
+    for section in file.iter_sections():
+        if section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR:
+            yield section["sh_addr"] + section["sh_size"]
 
 
 def _code_ranges(file: ELFFile, isa: Isa, mapping: list[tuple[int, Isa | None]]) -> Iterator[MemoryRange]:

@@ -139,6 +139,9 @@ def judge(budget: Budget, document: Mapping[str, Any], accepted: BaselineEntry |
         start = entry_place(document)
         contradictions = _contradictions(document, bound, observed)
         findings += [Finding(Rule.CONTRADICTION, text, (start,)) for text in contradictions]
+        for loop in document["bound"].get("by_type", ()):
+            reason = f"the bound of the loop at {loop['location']} is the width of a type: add {loop['remedy']}"
+            findings.append(Finding(Rule.NO_BOUND, reason, places(loop["location"])))
         findings += [Finding(Rule.OVER_BUDGET, text, (start,)) for text in _excesses(budget, bound)]
         if baseline:
             worse = _worsenings(budget.tolerance_percent, bound, baseline)

@@ -31,7 +31,7 @@ Examples:
 
 \b
 Exit codes: 0 bounded, 1 failure, 2 bad usage or input, 4 no bound
-  established, 130 interrupted, 141 the reader of the output went away
+  established, or one by the width of a type only, 130 interrupted, 141 the reader of the output went away
 """
 _FIRMWARE_ONLY = ("entry", "facts", "source", "why")
 _PER_SIZE_ONLY = ("heap_bytes", "sizes", "cache_set", "svg", "cc")
@@ -104,8 +104,7 @@ def bound(
     config = load_config(Path.cwd())
     core = reduce(apply_cache_option, caches, configured_target(target, config))
     answer = _bound_sizes if per_size else _bound_firmware
-    answer(names, core, dict(values), config, as_json=as_json, **options)
-    return ExitCode.OK
+    return answer(names, core, dict(values), config, as_json=as_json, **options)
 
 
 def _bound_firmware(
@@ -122,7 +121,7 @@ def _bound_firmware(
     quiet: bool,
     verbose: bool,
     **_others: object,
-) -> None:
+) -> int:
     from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
     from wcet_probe.answer.gap import block_gaps
 
@@ -143,6 +142,7 @@ def _bound_firmware(
 
         gaps = block_gaps(found.bound, None, found.image, found.instructions) if why else None
         render_firmware(found, streams.result_console(), gaps)
+    return ExitCode.NO_BOUND if found.bound.by_type else ExitCode.OK
 
 
 def _bound_sizes(
@@ -160,7 +160,7 @@ def _bound_sizes(
     quiet: bool,
     verbose: bool,
     **_others: object,
-) -> None:
+) -> int:
     from wcet_probe.answer.per_size import PerSizeRequest, bounds_per_size
     from wcet_probe.build.program import load_program
     from wcet_probe.catalog.lookup import load_allocator
@@ -181,3 +181,4 @@ def _bound_sizes(
         streams.print_json(per_size_document(found))
     else:
         render_per_size(found, streams.result_console())
+    return ExitCode.OK

@@ -33,6 +33,7 @@ DEFAULT_COMPILER = "zig"
 EXIT_CODES = {
     Verdict.OBSERVED: ExitCode.OK,
     Verdict.BOUNDED: ExitCode.OK,
+    Verdict.BOUNDED_BY_TYPE: ExitCode.NO_BOUND,
     Verdict.OVER_BUDGET: ExitCode.OVER_BUDGET,
     Verdict.UNBOUNDED: ExitCode.NO_BOUND,
     Verdict.CONTRADICTED: ExitCode.CONTRADICTION,

@@ -54,6 +54,25 @@ class LoopBound:
 
 
 @dataclass(frozen=True, slots=True)
+class TypeBound:
+    """A loop whose bound is the width of a type, and with it the bound of the function.
+
+    Attributes:
+        loop: its name in the certificates.
+        location: of its header, for people.
+        max: most executions of the header for each entry.
+        rests_on: the values of which nothing is known, for people.
+        remedy: the flow fact to add.
+    """
+
+    loop: str
+    location: str
+    max: int
+    rests_on: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class Assumption:
     """What a bound takes as given: ``id``, what is assumed, and how it is checked (or that it is not)."""
 
@@ -254,6 +273,7 @@ class Bound:
         graph: what can be executed, with the counts of the worst path in instructions.
         words: what facts say of words in memory, for runs.
         idle_facts: facts about the analysed code that have no effect.
+        by_type: the loops with no other bound than the width of a type, on which the numbers rest.
     """
 
     entry: str
@@ -275,3 +295,4 @@ class Bound:
     unattributed_cycles: int | None = None
     words: tuple[WordClaim, ...] = field(default=(), repr=False)
     idle_facts: tuple[IdleFact, ...] = ()
+    by_type: tuple[TypeBound, ...] = ()

@@ -16,10 +16,14 @@ from wcet_probe.model.target import Target
 
 
 class Verdict(StrEnum):
-    """What an answer says. ``OBSERVED`` is a witness alone: no bound was asked for."""
+    """What an answer says. ``OBSERVED`` is a witness alone: no bound was asked for.
+
+    ``BOUNDED_BY_TYPE`` is a bound that rests on the width of a type (``Bound.by_type``): it holds, and says nothing.
+    """
 
     OBSERVED = "OBSERVED"
     BOUNDED = "BOUNDED"
+    BOUNDED_BY_TYPE = "BOUNDED_BY_TYPE"
     UNBOUNDED = "UNBOUNDED"
     OVER_BUDGET = "OVER_BUDGET"
     CONTRADICTED = "CONTRADICTED"

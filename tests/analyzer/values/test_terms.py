@@ -172,3 +172,53 @@ def test_the_least_number_has_no_negative_to_compare_with():
     for value in CORNERS:
         found = evaluated(terms, terms.apply("INT_NOTEQUAL", flags, 8), {word: value})
         assert found == (evaluated(terms, flags[0], {word: value}) != evaluated(terms, flags[1], {word: value}))
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_range_check_of_a_difference_is_one_comparison(strict):
+    """ARM tells ``x - 1 > 3`` by a carry and by a flag that ``x`` is 4: together they are one order of ``x - 1``."""
+    terms = Terms()
+    x = terms.leaf(("x",), 32)
+    less = terms.apply("INT_SUB", (x, terms.constant(1, 32)), 32)
+    three = terms.constant(3, 32)
+    carry = terms.apply("INT_LESSEQUAL", (three, less), 8)
+    same = terms.apply("INT_EQUAL", (terms.apply("INT_SUB", (less, three), 32), terms.constant(0, 32)), 8)
+    if strict:
+        told = terms.apply("BOOL_AND", (carry, terms.negated(same)), 8)
+        assert told == terms.apply("INT_LESS", (three, less), 8)
+    else:
+        told = terms.apply("BOOL_OR", (terms.negated(carry), same), 8)
+        assert told == terms.apply("INT_LESSEQUAL", (less, three), 8)
+    for value in (*range(7), (1 << 32) - 1):
+        expected = ((value - 1) % (1 << 32) > 3) == strict
+        assert evaluated(terms, told, {x: value}) == expected
+
+
+def test_comparisons_of_other_distances_stay_apart():
+    terms = Terms()
+    x, y = terms.leaf(("x",), 32), terms.leaf(("y",), 32)
+    less = terms.apply("INT_LESSEQUAL", (x, y), 8)
+    other = terms.apply("INT_NOTEQUAL", (x, terms.apply("INT_ADD", (y, terms.constant(1, 32)), 32)), 8)
+    both = terms.apply("BOOL_AND", (less, other), 8)
+    assert terms[both].opcode == "BOOL_AND"
+
+
+def test_choices_by_one_condition_and_its_opposite_are_one_choice():
+    """As two predicated instructions write a register."""
+    terms = Terms()
+    x, old = terms.leaf(("x",), 32), terms.leaf(("old",), 32)
+    less = terms.apply("INT_LESS", (x, terms.constant(64, 32)), 8)
+    first = terms.choice(less, x, old)
+    assert terms.choice(terms.negated(less), terms.constant(64, 32), first) == terms.choice(
+        terms.negated(less), terms.constant(64, 32), x
+    )
+    assert terms.choice(less, first, old) == first
+
+
+def test_a_choice_beside_a_comparison_is_no_comparison():
+    terms = Terms()
+    x, y = terms.leaf(("x",), 32), terms.leaf(("y",), 32)
+    less = terms.apply("INT_LESS", (x, y), 8)
+    truths = [terms.apply("INT_EQUAL", (terms.leaf(("z", number), 32), y), 8) for number in range(2)]
+    choice = terms.choice(less, *truths)
+    assert terms[terms.apply("BOOL_AND", (less, choice), 8)].opcode == "BOOL_AND"

@@ -1,0 +1,127 @@
+"""Which functions may return: panic handlers, ``abort`` and resets do not, and what only leads to them does not either.
+
+*Soundness:* a function that is not among the result cannot return, whatever conditions hold: no path of its code leads
+to a return, to an indirect jump whose targets are not known, to code that cannot be read, or by a tail call to a
+function that may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from wcet_probe.analyzer.graph.cfg import IndirectTargets, inside, outflow, starts_another
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.errors import DecodeError
+from wcet_probe.model.image import Image, Symbol
+
+
+def function_from(image: Image, address: int) -> Symbol:
+    """The function that a call of ``address`` enters; where no symbol of a function says it, one without a size.
+
+    Its name is that of a label there, or tells the function around it, or the address.
+    """
+    found = image.function_at(address)
+    if found is not None and found.address == address:
+        return found
+    labels = sorted(name for name, symbol in image.symbols.items() if symbol.address == address)
+    around = f"{found.name}+{address - found.address:#x}" if found else f"function_at_{address:#x}"
+    return Symbol(labels[0] if labels else around, address, 0, is_function=True)
+
+
+def returning_functions(
+    image: Image, lifter: Lifter, entry: int, indirect: IndirectTargets, sites: Collection[int]
+) -> frozenset[int]:
+    """The entry addresses of the functions that may return, among ``entry`` and all that it may come to.
+
+    Args:
+        image: the binary.
+        lifter: lifter of the image.
+        entry: address of the analysed function.
+        indirect: known targets of indirect branches and calls.
+        sites: addresses of indirect jumps that may return.
+
+    *Soundness:* as said of the module.
+    """
+    search = _Search(image, lifter, indirect, sites)
+    search.open(entry)
+    while search.todo:
+        search.step(*search.todo.pop())
+    return frozenset(search.returning)
+
+
+@dataclass(slots=True)
+class _Search:
+    """A search over the code of all functions at once: what lies behind a call waits until the callee returns."""
+
+    image: Image
+    lifter: Lifter
+    indirect: IndirectTargets
+    sites: Collection[int]
+    returning: set[int] = field(default_factory=set)
+    todo: list[tuple[int, int]] = field(default_factory=list)
+    seen: set[tuple[int, int]] = field(default_factory=set)
+    functions: dict[int, Symbol] = field(default_factory=dict)
+    behind: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    handing_over: dict[int, list[int]] = field(default_factory=dict)
+
+    def open(self, entry: int) -> None:
+        """Look at the function that starts at ``entry``."""
+        if entry not in self.functions:
+            self.functions[entry] = function_from(self.image, entry)
+            self._go(entry, entry)
+
+    def step(self, function: int, address: int) -> None:
+        """Follow the instruction at ``address`` in ``function``."""
+        try:
+            instruction = self.lifter.lift(address)
+        except DecodeError:
+            self._returns(function)
+            return
+        flow = outflow(instruction, self.lifter.registers["lr"])
+        symbol = self.functions[function]
+        following = address + instruction.size_bytes
+        targets = self.indirect.get(address, ())
+        jumps = (*flow.jumps, *(targets if flow.indirect_jump else ()))
+        own = inside(self.image, symbol, jumps)
+        away = [target for target in jumps if target not in own]
+        if flow.falls and starts_another(self.image, symbol, following):
+            away.append(following)
+        elif flow.falls or (flow.indirect_call and not targets):
+            own.append(following)
+        for target in own:
+            self._go(function, target)
+        if flow.returns or (flow.indirect_jump and (not targets or address in self.sites)):
+            self._returns(function)
+        for target in away:
+            self._hand_over(function, target)
+        for callee in (*flow.calls, *(targets if flow.indirect_call else ())):
+            self._call(callee, function, following)
+
+    def _hand_over(self, function: int, target: int) -> None:
+        self.open(target)
+        self.handing_over.setdefault(target, []).append(function)
+        if target in self.returning:
+            self._returns(function)
+
+    def _call(self, callee: int, function: int, following: int) -> None:
+        self.open(callee)
+        self.behind.setdefault(callee, []).append((function, following))
+        if callee in self.returning:
+            self._go(function, following)
+
+    def _go(self, function: int, address: int) -> None:
+        if (function, address) not in self.seen:
+            self.seen.add((function, address))
+            self.todo.append((function, address))
+
+    def _returns(self, function: int) -> None:
+        todo = [function]
+        while todo:
+            one = todo.pop()
+            if one in self.returning:
+                continue
+            self.returning.add(one)
+            for place in self.behind.pop(one, ()):
+                self._go(*place)
+            todo += self.handing_over.pop(one, ())

@@ -1,0 +1,217 @@
+"""What counters can be, from the bounds of their loops, taken back into the value analysis.
+
+A copying loop counts how much is left and moves a pointer along. Widening loses where the pointer ends, since nothing
+compares it, and a store through it may then go anywhere in the stack: the caller's counters and saved registers are
+lost, and with them the bounds of the caller's loops. The number of rounds says where the pointer ends.
+
+*Soundness:* a first analysis covers all executions, so the bound of a loop that follows from it holds in each of them,
+and so does what a counter of constant step can be in its rounds. A second analysis may therefore leave out states that
+break it, whatever it finds itself. Within a loop, a leaf of its header is the counter of this round as long as each
+edge speaks of it, which is checked of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.graph.loop_forest import loops_of
+from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph
+from wcet_probe.analyzer.loops.counters import Step, counters_of
+from wcet_probe.analyzer.loops.counting import count_loops
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.values.analysis import Values, analyze_values, brought_back
+from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.state import Base, LeafRange, LeafSteps
+from wcet_probe.analyzer.values.terms import LeafName, Term
+from wcet_probe.model.image import Image
+
+Place = int | tuple[int, int]
+"""A point, at whose entry something holds, or source and target of the edges along which it does."""
+
+Ranges = Mapping[Place, tuple[LeafRange | LeafSteps, ...]]
+"""What is proved of the leaves of loop headers."""
+
+_MOST_ROUNDS = 4
+_ANYWHERE = 1 << 31
+"""Extent of what a store may go to from which on nothing is known of its end."""
+
+
+def analyze_with_counters(
+    image: Image,
+    lifter: Lifter,
+    graph: Supergraph,
+    arguments: Mapping[str, StridedInterval],
+    words: Mapping[int, StridedInterval],
+) -> Values:
+    """The values of ``graph``, as of `analyze_values`, again where counters tell where stores go.
+
+    Raises:
+        AnalysisError: as of `analyze_values`.
+
+    *Soundness:* as said of the module.
+    """
+
+    def again(told: Ranges) -> Values:
+        ranges = {place: told[place] for place in told if isinstance(place, int)}
+        rounds = {place: told[place] for place in told if isinstance(place, tuple)}
+        return analyze_values(image, lifter, graph, arguments, words, ranges, rounds)  # type: ignore[arg-type]
+
+    ranges: Ranges = {}
+    refused: set[LeafName] = set()
+    values = again(ranges)
+    for _ in range(_MOST_ROUNDS):
+        found = _ranges(values) if _loses_stores(values) else {}
+        added = _added(ranges, found, refused)
+        if not added:
+            break
+        ranges = added
+        values = again(ranges)
+        while revived := _revived(values, ranges):
+            refused |= revived
+            ranges = _without(ranges, refused)
+            values = again(ranges)
+    return values
+
+
+def _added(
+    ranges: Ranges, found: Mapping[Place, Sequence[LeafRange | LeafSteps]], refused: Collection[LeafName]
+) -> Ranges:
+    """``ranges`` with what was ``found`` besides; empty where that is nothing."""
+    both = {
+        point: tuple(dict.fromkeys((*ranges.get(point, ()), *found.get(point, ()))))
+        for point in (*ranges, *(new for new in found if new not in ranges))
+    }
+    both = dict(_without(both, refused))
+    return both if both != ranges else {}
+
+
+def _without(ranges: Ranges, refused: Collection[LeafName]) -> Ranges:
+    """``ranges`` without those ``refused`` elsewhere than at the header that defines the leaf."""
+    kept = {
+        point: tuple(one for one in told if one.name not in refused or _header(one) == point)
+        for point, told in ranges.items()
+    }
+    return {point: told for point, told in kept.items() if told}
+
+
+def _revived(values: Values, ranges: Ranges) -> set[LeafName]:
+    """The leaves with ranges within their loops that an edge there is silent about, while its target speaks of them.
+
+    *Soundness:* such a leaf need not be what its header defined last, see `joins.spoken`.
+    """
+    nodes = {loop.header: loop.nodes for loop in loops_of(values.forest)}
+    inside = {one for point, told in ranges.items() for one in told if _header(one) != point}
+    silent = brought_back(values)
+    found = set()
+    for one in inside:
+        leaf, loop = values.terms.leaf(one.name, one.bits), nodes[_header(one)]
+        if any(
+            leaf in leaves and edge.source in loop and edge.target in loop and edge.target != _header(one)
+            for edge, leaves in silent.items()
+        ):
+            found.add(one.name)
+    return found
+
+
+def _header(told: LeafRange | LeafSteps) -> int:
+    """The header that defines the leaf."""
+    (header,) = told.name[1]  # type: ignore[misc]
+    return int(header)
+
+
+def _loses_stores(values: Values) -> bool:
+    """Whether a store may go anywhere, through a pointer that a loop moves from a place that is known."""
+    lost: set[Term] = set()
+    for own in values.accesses.values():
+        for access in own:
+            if access.is_store and access.base is not Base.ANY and access.offset.extent >= _ANYWHERE and access.pointer:
+                lost |= values.terms.leaves(access.pointer)
+    return any(
+        leaf in lost and (start := _start(values, shape, step)) is not None and start[1].extent < _ANYWHERE
+        for shape in (loop_shapes(values) if lost else ())
+        for leaf, step in counters_of(values, shape).items()
+    )
+
+
+def _ranges(values: Values) -> dict[Place, list[LeafRange | LeafSteps]]:
+    """What the counters of bounded loops can be, by the places where that is so."""
+    shapes = loop_shapes(values)
+    counts = count_loops(values, shapes)
+    found: dict[Place, list[LeafRange | LeafSteps]] = {}
+    for shape in shapes:
+        count = counts.get(shape.loop.header)
+        if count is None:
+            continue
+        going_on = list(_surely_repeated(values, shape))
+        steps: list[LeafSteps] = []
+        for leaf, step in counters_of(values, shape).items():
+            start = _start(values, shape, step)
+            if step.shifts or start is None:
+                continue
+            everywhere = _reached(start[1], step, count.max_header - 1)
+            if everywhere is not None and start[1].is_constant:
+                node = values.terms[leaf]
+                steps.append(LeafSteps(node.arguments, node.bits, start[0], start[1].value, step.amount))
+            if everywhere is not None:
+                found.setdefault(shape.loop.header, []).append(_told(values, leaf, start[0], everywhere))
+            before_last = _reached(start[1], step, count.max_header - 2)
+            for point in going_on if before_last is not None and count.max_header >= 2 else ():
+                found.setdefault(point, []).append(_told(values, leaf, start[0], before_last))
+        for edge in values.edges if len(steps) > 1 else ():
+            if edge.source in shape.loop.nodes and edge.target not in shape.loop.nodes:
+                found[edge.source, edge.target] = [*found.get((edge.source, edge.target), ()), *steps]
+    return found
+
+
+def _told(values: Values, leaf: Term, base: Base, value: StridedInterval) -> LeafRange:
+    node = values.terms[leaf]
+    return LeafRange(node.arguments, node.bits, base, value)
+
+
+def _start(values: Values, shape: LoopShape, step: Step) -> tuple[Base, StridedInterval] | None:
+    """Of what kind a counter is, and what it can be where the loop is entered."""
+    states = [values.edges[edge].state for edge in shape.entry_edges]
+    terms = [state.read(step.location) for state in states]
+    if shape.loop.header == 0 or None in terms or not terms:
+        return None
+    pairs = [(state, term) for state, term in zip(states, terms, strict=True) if term is not None]
+    bases = {state.base(term) for state, term in pairs}
+    if len(bases) != 1 or Base.ANY in bases:
+        return None
+    result = strided.bottom(values.terms[pairs[0][1]].bits)
+    for state, term in pairs:
+        result = strided.join(result, state.value(term))
+    return bases.pop(), result
+
+
+def _reached(start: StridedInterval, step: Step, rounds: int) -> StridedInterval | None:
+    """What a counter can be after up to so many rounds; None where that is too far to tell anything."""
+    moved = step.amount * max(0, rounds)
+    if abs(moved) + start.extent >= _ANYWHERE:
+        return None
+    reach = strided.between(start.bits, min(0, moved), max(0, moved), abs(step.amount))
+    return strided.apply("INT_ADD", (start, reach), start.bits)
+
+
+def _surely_repeated(values: Values, shape: LoopShape) -> Iterator[int]:
+    """The points of a loop from which it can only be left through its header: they are in no last round.
+
+    *Soundness:* an execution that comes to such a point and returns comes to the header again.
+    """
+    nodes, header = shape.loop.nodes, shape.loop.header
+    before: dict[int, list[int]] = {}
+    leaving: list[int] = []
+    for edge in values.edges:
+        if edge.source in nodes and edge.target != header:
+            if edge.target == EXIT or edge.target not in nodes:
+                leaving.append(edge.source)
+            else:
+                before.setdefault(edge.target, []).append(edge.source)
+    reaching = {header, *leaving}
+    while leaving:
+        new = [node for node in before.get(leaving.pop(), ()) if node not in reaching]
+        reaching.update(new)
+        leaving += new
+    yield from sorted(node for node in nodes - reaching if node in values.states)

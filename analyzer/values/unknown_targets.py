@@ -1,0 +1,92 @@
+"""Why the targets of an indirect branch or call are not known: the table or word that they are read from.
+
+*Soundness:* as said of `check_resolved`; the rest words errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph, never_returns
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.state import Base
+from wcet_probe.analyzer.values.transfer import MOST_READ, Access
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Image
+
+_REMEDY = "name them by a flow fact, [[calls]] function = …, offset = …, targets = […]."
+
+
+def check_resolved(image: Image, graph: Supergraph, values: Values, told: Collection[int]) -> None:
+    """Raise AnalysisError where control goes to what is not known, or nowhere: ``told`` are the branches of facts.
+
+    *Soundness:* without an error, each indirect branch and call that can be reached has all its targets in the graph.
+    """
+    reachable = {graph.points[index].block.last_address for index in values.states}
+    unknown = {site for site, targets in values.indirect.items() if not targets and site not in told}
+    for address in sorted(unknown.union(graph.unresolved)):
+        if address in reachable:
+            raise _unknown_targets(image, values, address)
+    if not any(edge.target == EXIT for edge in values.edges):
+        raise never_returns(graph.entry.name)
+
+
+def _unknown_targets(image: Image, values: Values, address: int) -> AnalysisError:
+    """The error that the targets of the indirect branch or call at ``address`` are not known, and what is missing."""
+    points = values.graph.points
+    loads = [
+        access
+        for index in sorted(values.states)
+        if points[index].block.last_address == address
+        for access in values.accesses[index]
+        if not access.is_store and access.base is Base.NUMBER
+    ]
+    found = [text for access in reversed(loads) if (text := _table(image, access) or _word(image, access))]
+    head = f"the targets of the indirect branch or call at {image.location(address)} are not known: "
+    return AnalysisError(head + (f"{found[0]}, or {_REMEDY}" if found else _REMEDY))
+
+
+def _table(image: Image, access: Access) -> str:
+    """What is missing where an access reads a table."""
+    indices = [(factor, value) for factor, _, value in access.parts if not value.is_constant]
+    fixed = access.constant + sum(factor * value.value for factor, _, value in access.parts if value.is_constant)
+    base = fixed & 0xFFFF_FFFF
+    if len(indices) != 1 or access.offset.is_constant:
+        return ""
+    if _holds(image, base, writable=True):
+        return f"they are read from the table {_named(image, base)}, which is in writable memory; make it const"
+    if not _holds(image, base, writable=False):
+        return ""
+    ((factor, index),) = indices
+    low, high = index.unsigned_range()
+    entries = "entries" if factor == 1 else f"steps of {factor} bytes"
+    why = f"more than the {MOST_READ:,} that are followed" if index.size > MOST_READ else "not all of it is constant"
+    return (
+        f"they are read from the table {_named(image, base)} with an index from {low:,} to {high:,} ({entries}), "
+        f"{why}; "
+        "let the code check the range of the index, tell it by a flow fact ([[argument]] with min and max)"
+    )
+
+
+def _word(image: Image, access: Access) -> str:
+    """What is missing where an access reads a word that can change."""
+    if not access.offset.is_constant or not _holds(image, access.offset.value, writable=True):
+        return ""
+    return f"they are read from {_named(image, access.offset.value)}, which is in writable memory; make it const"
+
+
+def _named(image: Image, place: int) -> str:
+    """``symbol at 0x20000010``, or the address where no object is known there."""
+    names = [
+        symbol.name
+        for symbol in image.symbols.values()
+        if symbol.address <= place < symbol.address + symbol.size_bytes and not symbol.is_function
+    ]
+    return f"{min(names)} at {place:#010x}" if names else f"at {place:#010x}"
+
+
+def _holds(image: Image, address: int, *, writable: bool) -> bool:
+    return any(
+        segment.address <= address < segment.address + segment.size_bytes and segment.writable is writable
+        for segment in image.segments
+    )

@@ -1,0 +1,382 @@
+"""Shapes of code that libraries and other compilers make: panics, returns by value, tables, symbols without sizes."""
+
+import pytest
+
+from tests.path_check import attack, check_emulated, proved
+from tests.support import TARGETS, assembler, guest_of
+from wcet_probe.analyzer.graph.supergraph import EXIT
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError
+
+
+def of(target, source, entry="f", suffix=".s"):
+    return proved(guest_of(source, load_target(target), suffix), entry)
+
+
+def refused(target, source, entry="f", suffix=".s"):
+    with pytest.raises(AnalysisError) as caught:
+        of(target, source, entry, suffix)
+    return str(caught.value)
+
+
+def assumed(proof, name):
+    return [one.statement for one in proof.bound.assumptions if one.id == name]
+
+
+def checked(proof, *runs):
+    """All checks of some runs; the most instructions of one."""
+    most = max(attack(proof, *arguments) for arguments in runs)
+    check_emulated(proof, *runs[-1])
+    return most
+
+
+# ------------------------------------------------------------------------------------------------------ never returning
+
+PANICS = """volatile int sink;
+__attribute__((noreturn, noinline)) void hang(int x) { sink = x; for (;;) sink++; }
+__attribute__((noreturn, noinline)) void trap(int x) { sink = x; __builtin_trap(); }
+__attribute__((noinline)) void panic(int x) { sink = x; for (int i = 0; i < sink; i++) sink -= x; hang(x); }
+int by_call(int x) { if (x > 10) hang(x); return x + 1; }
+int by_trap(int x) { if (x > 10) trap(x); return x + 1; }
+int by_builtin(int x) { if (x > 10) __builtin_trap(); return x + 1; }
+int by_loop(int x) { if (x > 10) for (;;) sink = x; return x + 1; }
+int by_detour(int x) { if (x > 10) panic(x); return x + 1; }
+int by_value(int x) { int k = 4; if (x > 10) while (k & 4) { sink = k; k += 8; } return x + 1; }
+int chosen(int x) { switch (x) { case 0: hang(1); case 1: return 5; case 2: trap(x); default: return sink; } }
+int main_loop(int x) { for (;;) sink += x; }
+int only_panics(int x) { if (x) hang(x); panic(x); return 1; }
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("entry", ["by_call", "by_trap", "by_builtin", "by_loop", "by_detour", "by_value"])
+def test_what_never_returns_is_left_out_under_one_assumption(target, entry):
+    proof = of(target, PANICS, entry, ".c")
+    (text,) = assumed(proof, "call-returns")
+    assert f"{entry}+0x" in text
+    assert not proof.bound.loops
+    assert checked(proof, (10,), (3,), (-5 & 0xFFFFFFFF,)) == proof.bound.instructions
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_some_cases_of_a_switch_panic(target):
+    proof = of(target, PANICS, "chosen", ".c")
+    assert assumed(proof, "call-returns")
+    checked(proof, (1,), (3,), (77,))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("entry", ["main_loop", "only_panics", "hang"])
+def test_where_no_path_returns_there_is_no_bound(target, entry):
+    assert f"{entry} never returns" in refused(target, PANICS, entry, ".c")
+
+
+def test_a_call_that_returns_is_not_assumed():
+    assert not assumed(of("cortex-m4", "int f(int x) { return x + 1; }\n", suffix=".c"), "call-returns")
+
+
+THUMB = ".syntax unified\n.thumb\n.text\n"
+ARM = ".syntax unified\n.text\n"
+
+
+def thumb(name, body, *, size=True):
+    return f".balign 4\n.globl {name}\n.type {name}, %function\n.thumb_func\n{name}:\n{body}\n" + (
+        f".size {name}, . - {name}\n" if size else ""
+    )
+
+
+def arm(name, body, *, size=True):
+    return f".balign 4\n.globl {name}\n.type {name}, %function\n{name}:\n{body}\n" + (
+        f".size {name}, . - {name}\n" if size else ""
+    )
+
+
+def test_data_behind_a_call_that_never_returns_is_no_code():
+    """The words behind the call would be two instructions, of which one overlaps the code that is jumped to."""
+    source = THUMB + thumb("f", "cmp r0, #3\n bls 1f\n bl die\n .short 0xf7ff\n1: adds r0, #1\n bx lr")
+    source += thumb("die", "b .")
+    proof = of("cortex-m4", source)
+    assert checked(proof, (3,)) == proof.bound.instructions == 4
+
+
+@pytest.mark.parametrize(
+    ("code", "target"), [("udf #7", "cortex-m4"), ("bkpt #0", "cortex-m4"), ("udf #0", "arm926ej-s")]
+)
+def test_traps_end_a_path(code, target):
+    source = (THUMB if target == "cortex-m4" else ARM) + (thumb if target == "cortex-m4" else arm)(
+        "f", f"cmp r0, #3\n bne 1f\n adds r0, #1\n bx lr\n1: {code}"
+    )
+    proof = of(target, source)
+    assert checked(proof, (3,)) == 4
+    assert assumed(proof, "call-returns")
+
+
+def test_a_predicated_trap_is_part_of_a_block_and_has_no_cost():
+    text = refused("cortex-m4", THUMB + thumb("f", "cmp r0, #3\n it ne\n .inst.n 0xde00\n adds r0, #1\n bx lr"))
+    assert "udf #0: cortex-m4 has no timing class" in text
+
+
+def test_semihosting_is_no_trap():
+    assert "software_bkpt" in refused("cortex-m4", THUMB + thumb("f", "bkpt #0xab\n bx lr"))
+
+
+# ---------------------------------------------------------------------------------------------------- by their value
+
+RETURNS = {
+    "cortex-m4": {
+        "by_register": "mov r3, lr\n bx r3",
+        "by_load": "push {lr}\n ldr pc, [sp], #4",
+        "by_sum": "subs r3, r0, #1\n mov r2, lr\n it ne\n bxne lr\n bx r2",
+    },
+    "arm926ej-s": {
+        "by_register": "mov r3, lr\n bx r3",
+        "by_load": "str lr, [sp, #-4]!\n ldr pc, [sp], #4",
+        "by_condition": "str lr, [sp, #-4]!\n cmp r0, #3\n ldrne pc, [sp], #4\n add r0, r0, #1\n ldr pc, [sp], #4",
+        "by_block": "push {r4, lr}\n mov r4, r0\n ldmia sp!, {r4, pc}",
+    },
+    "mpc603e": {"by_count": "mflr 12\n mtctr 12\n bctr"},
+}
+
+
+@pytest.mark.parametrize(("target", "name"), [(target, name) for target in RETURNS for name in RETURNS[target]])
+def test_a_jump_to_the_return_address_is_a_return(target, name):
+    """As the entry, and called twice from different places."""
+    call = {
+        "cortex-m4": "push {r4, lr}\n bl leaf\n bl leaf\n pop {r4, pc}",
+        "arm926ej-s": "str lr, [sp, #-8]!\n bl leaf\n bl leaf\n ldr pc, [sp], #8",
+        "mpc603e": "mflr 0\n stw 0, 4(1)\n stwu 1, -16(1)\n bl leaf\n bl leaf\n addi 1, 1, 16\n lwz 0, 4(1)\n"
+        " mtlr 0\n blr",
+    }[target]
+    core = load_target(target)
+    source = assembler({"f": call, "leaf": RETURNS[target][name]}, core)
+    for entry in ("leaf", "f"):
+        proof = of(target, source, entry)
+        checked(proof, (3,), (1,))
+        assert any(edge.target == EXIT for edge in proof.values.edges)
+
+
+def test_a_jump_to_another_place_is_no_return():
+    """The address is the caller's, and an instruction further."""
+    source = ARM + arm("f", "str lr, [sp, #-8]!\n bl g\n nop\n mov r0, #1\n ldr pc, [sp], #8")
+    source += arm("g", "add r3, lr, #4\n bx r3")
+    assert "g" in refused("arm926ej-s", source)
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+
+
+def cases(count, first, kind="unsigned"):
+    body = "".join(
+        f"case {first + i}: o = {7 * i + 1}; c = a * {i + 3} + b; d = c ^ {i}; break;\n" for i in range(count)
+    )
+    head = f"typedef unsigned u; volatile u o; u a, b, c, d;\nu f({kind} x) {{\n"
+    return head + f"switch (x) {{\n{body}default: o = 0;\n}} return d; }}\n"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("count", "first", "kind"), [(5, 1, "unsigned"), (9, -4, "int"), (12, 7, "unsigned char")])
+def test_the_least_case_need_not_be_zero(target, count, first, kind):
+    proof = of(target, cases(count, first, kind), suffix=".c")
+    checked(proof, *[(number & 0xFFFFFFFF,) for number in range(max(first - 1, -4), first + count + 1)])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_tables_of_more_than_64_cases(target):
+    proof = of(target, cases(130, 3), suffix=".c")
+    checked(proof, *[(number,) for number in (0, 3, 66, 67, 68, 132, 133, 0xFFFFFFFF)])
+
+
+CHECKED_TABLES = {
+    "subtracted, then compared": "subs r3, r0, #5\n cmp r3, #2\n bhi 9f\n tbb [pc, r3]\n"
+    "0: .byte (1f-0b)/2, (2f-0b)/2, (3f-0b)/2, 0\n",
+    "half-words": "subs r3, r0, #5\n cmp r3, #2\n bhi 9f\n tbh [pc, r3, lsl #1]\n"
+    "0: .short (1f-0b)/2, (2f-0b)/2, (3f-0b)/2, 0\n",
+    "compared before it is subtracted": "cmp r0, #5\n blo 9f\n cmp r0, #7\n bhi 9f\n subs r3, r0, #5\n tbb [pc, r3]\n"
+    "0: .byte (1f-0b)/2, (2f-0b)/2, (3f-0b)/2, 0\n",
+}
+
+
+@pytest.mark.parametrize("shape", CHECKED_TABLES)
+def test_table_branches_in_the_middle_of_code(shape):
+    body = CHECKED_TABLES[shape] + "1: adds r0, #1\n2: adds r0, #1\n3: adds r0, #1\n9: bx lr"
+    proof = of("cortex-m4", THUMB + thumb("f", body))
+    runs = [checked(proof, (number,)) for number in range(4, 9)]
+    assert max(runs) == proof.bound.instructions
+
+
+def test_a_table_branch_that_a_counter_drives():
+    body = """push {r4, lr}
+    movs r4, #0
+    7: tbb [pc, r4]
+    0: .byte (1f-0b)/2, (2f-0b)/2, (3f-0b)/2, (1f-0b)/2
+    1: adds r0, #1
+    2: adds r0, #1
+    3: adds r4, #1
+    cmp r4, #4
+    bne 7b
+    pop {r4, pc}"""
+    proof = of("cortex-m4", THUMB + thumb("f", body))
+    assert checked(proof, (1,)) <= proof.bound.instructions
+
+
+def test_a_predicated_load_of_the_program_counter():
+    body = """sub r0, r0, #1
+    cmp r0, #2
+    ldrls pc, [pc, r0, lsl #2]
+    b 9f
+    .word 1f, 2f, 3f
+    1: add r0, r0, #1
+    2: add r0, r0, #1
+    3: add r0, r0, #1
+    9: bx lr"""
+    proof = of("arm926ej-s", ARM + arm("f", body))
+    assert max(checked(proof, (number,)) for number in range(6)) == proof.bound.instructions
+
+
+@pytest.mark.parametrize(
+    ("body", "table"),
+    [
+        ("tbb [pc, r0]\n0: .byte 2, 3, 4, 5\n nop\n nop\n nop\n bx lr", "entries"),
+        ("cmp r0, #7\n bhi 9f\n tbb [pc, r1]\n0: .byte 2, 3, 4, 5\n nop\n nop\n nop\n9: bx lr", "entries"),
+        ("ldr r3, =tab\n ldr r3, [r3, r0, lsl #2]\n bx r3\n .ltorg", "steps of 4 bytes"),
+    ],
+)
+def test_a_table_without_a_known_end_is_named(body, table):
+    source = THUMB + thumb("f", body) + ".section .rodata\n.balign 4\n.globl tab\n.type tab, %object\n"
+    source += "tab: .word f, f\n.size tab, 8\n"
+    text = refused("cortex-m4", source)
+    assert "they are read from the table" in text
+    assert table in text
+    assert "index from 0 to 4,294,967,295" in text
+    assert "[[argument]]" in text
+    assert "SLEIGH" not in text
+
+
+def test_a_pointer_that_may_change_is_named():
+    source = (
+        "void (*one)(void); void (*many[3])(void);\nvoid f(void) { one(); }\nvoid g(unsigned i) { many[i & 1](); }\n"
+    )
+    assert "one at 0x2000" in refused("cortex-m4", source, "f", ".c")
+    text = refused("cortex-m4", source, "g", ".c")
+    assert "table many at 0x2000" in text
+    assert "make it const" in text
+
+
+# ------------------------------------------------------------------------------------------------------------- symbols
+
+
+def test_a_jump_into_the_middle_of_another_function():
+    source = THUMB + thumb("f", "cmp r0, #3\n bne 1f\n b.w g_tail\n1: adds r0, #1\n bx lr")
+    source += thumb("g", "adds r0, #1\n adds r0, #2\ng_tail: adds r0, #3\n adds r0, #4\n bx lr")
+    proof = of("cortex-m4", source)
+    assert checked(proof, (0,), (3,)) == proof.bound.instructions == 6
+
+
+def test_a_call_of_a_label_in_the_middle_of_another_function():
+    source = THUMB + thumb("f", "push {r4, lr}\n bl g_tail\n pop {r4, pc}")
+    source += thumb("g", "adds r0, #1\ng_tail: adds r0, #3\n adds r0, #4\n bx lr")
+    proof = of("cortex-m4", source)
+    assert checked(proof, (0,)) == proof.bound.instructions == 6
+
+
+def test_a_call_of_code_without_a_symbol():
+    source = THUMB + thumb("f", "push {r4, lr}\n bl .Lhidden\n pop {r4, pc}") + thumb("g", "bx lr")
+    source += ".balign 4\n.Lhidden: movs r2, #3\n1: subs r2, #1\n bne 1b\n bx lr\n"
+    proof = of("cortex-m4", source)
+    assert checked(proof, (0,)) == proof.bound.instructions == 11
+    (loop,) = proof.bound.loops
+    assert loop.function.startswith("function_at_0x") or loop.function.startswith("g+")
+
+
+def test_functions_whose_symbols_tell_no_size():
+    """Hand-written assembly: the size is up to the next function; a label without size hides no function."""
+    source = ARM + arm("f", "cmp r0, #0\n bne g\n mov r0, #1\n bx lr", size=False)
+    source += arm("g", "mov r0, #2\n.type inner, %function\ninner: add r0, r0, #1\n cmp r0, #9\n blt inner\n bx lr")
+    image = guest_of(source, load_target("arm926ej-s")).image
+    assert [(one.name, one.size_bytes) for one in image.functions] == [("f", 16), ("g", 20)]
+    assert image.location(image.symbols["inner"].address).startswith("g+0x4")
+    proof = of("arm926ej-s", source)
+    assert checked(proof, (0,), (1,)) == proof.bound.instructions
+
+
+def test_two_names_of_one_function_of_which_one_has_a_size():
+    source = THUMB + ".globl alias\n.type alias, %function\n.thumb_func\nalias:\n" + thumb("f", "adds r0, #1\n bx lr")
+    image = guest_of(source, load_target("cortex-m4")).image
+    assert [one.name for one in image.functions] == ["f"]
+    assert image.symbols["alias"].size_bytes == image.symbols["f"].size_bytes == 4
+    assert of("cortex-m4", source, "alias").bound.instructions == 2
+
+
+def test_two_functions_that_jump_to_each_other_are_a_loop():
+    source = THUMB + thumb("f", "movs r1, #4\n b.w g") + thumb("g", "subs r1, #1\n bne.w h\n bx lr")
+    source += thumb("h", "adds r0, #1\n b.w g")
+    proof = of("cortex-m4", source)
+    assert [loop.max for loop in proof.bound.loops] == [4]
+    assert checked(proof, (0,)) == proof.bound.instructions
+
+
+def test_a_call_of_what_is_no_code_is_refused():
+    source = THUMB + thumb("f", "push {r4, lr}\n bl .Ldata + 0x100000\n pop {r4, pc}\n.Ldata:")
+    assert "there is no code at" in refused("cortex-m4", source)
+
+
+# --------------------------------------------------------------------------------------------------- division and roots
+
+SHIFTS = """typedef unsigned u; volatile u sink;
+u root(u x) { u r = 0, b = 1u << 30; while (b > x) b >>= 2;
+  while (b) { if (x >= r + b) { x -= r + b; r = (r >> 1) + b; } else r >>= 1; b >>= 2; } return r; }
+u doubled(u n) { u x = (n & 7) + 1, k = 0; while (x < 1000) { sink = x; x <<= 1; k++; } return k; }
+u by_eight(u n) { u x = n | 2, k = 0; while (x <= 0x1ffffff0) { sink = x; x *= 8; k++; } return k; }
+u any(u n) { u x = n, k = 0; while (x < 1000) { sink = x; x <<= 1; k++; } return k; }
+u wrapping(u n) { u x = n | 1, k = 0; while (x < 0xfffffff0) { sink = x; x <<= 1; k++; } return k; }
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("entry", "most"), [("root", 17), ("doubled", 11), ("by_eight", 11)])
+def test_values_that_are_shifted_up_to_a_limit(target, entry, most):
+    proof = of(target, SHIFTS, entry, ".c")
+    assert max(loop.max for loop in proof.bound.loops) <= most
+    checked(proof, *[(number,) for number in (0, 1, 2, 7, 999, 0x40000000, 0xFFFFFFFF)])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("entry", ["any", "wrapping"])
+def test_what_may_be_zero_or_lose_its_bits_is_not_counted(target, entry):
+    assert "no bound for the loop" in refused(target, SHIFTS, entry, ".c")
+
+
+DIVISION = """cmp r1, #1
+    bxeq lr
+    blo 9f
+    cmp r0, r1
+    bls 9f
+    tst r1, #0xe0000000
+    lsleq r1, r1, #3
+    moveq r2, #8
+    movne r2, #1
+    1: cmp r1, #0x10000000
+    cmplo r1, r0
+    lsllo r1, r1, #4
+    lsllo r2, r2, #4
+    blo 1b
+    mov r3, #0
+    2: cmp r0, r1
+    subhs r0, r0, r1
+    orrhs r3, r3, r2
+    cmp r0, #0
+    lsrsne r2, r2, #1
+    lsrne r1, r1, #1
+    bne 2b
+    mov r0, r3
+    bx lr
+    9: mov r0, #0
+    bx lr"""
+
+
+def test_a_division_in_assembly_with_predicated_shifts():
+    """The divisor is shifted up while it is less than a constant and than the dividend, in predicated instructions."""
+    proof = of("arm926ej-s", ARM + arm("f", DIVISION))
+    pairs = [(7, 2), (0xFFFFFFFF, 2), (0xFFFFFFFF, 0x1FFFFFFF), (0xFFFFFFFE, 0x7FFFFFFF), (0, 5), (5, 0), (9, 1)]
+    checked(proof, *pairs)
+    assert [loop.max for loop in proof.bound.loops] == [8, 32]
