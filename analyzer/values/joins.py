@@ -115,7 +115,7 @@ def _choice_value(merged: State, chosen: Term, states: Sequence[State], parts: S
         for state, part in zip(states, parts, strict=True):
             value = strided.join(value, state.value(part))
         if not value.is_top:
-            merged.known[chosen] = value
+            merged.set_known(chosen, value)
 
 
 def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: Term | None) -> None:

@@ -140,7 +140,7 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
         cross_check=witnesses[dearest["cycles"]].cross_check,
         bound=bound,
         no_bound=no_bound,
-        verdict=_verdict(request, no_bound, bounds.get(extreme.plan.measured.kind)),
+        verdict=_verdict(request, no_bound, bound),
         question=Question(
             request.seed, request.cache_options, request.initial_cache, request.compiler, request.cross_check
         ),
