@@ -26,7 +26,7 @@ CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
 
 CONDITIONAL_BRANCH, IN_IT_BLOCK, WRITES_STACK_POINTER, PROBLEM = 1, 2, 4, 8
 LOAD, STORE = 1, 2
-RUNNING, STRAY_ACCESS, PROBLEM_EXECUTED, OUTSIDE_CODE = range(4)
+RUNNING, STRAY_ACCESS, PROBLEM_EXECUTED, OUTSIDE_CODE, BUDGET_SPENT = range(5)
 UNEXPECTED_KEPT = 4
 SET_RECORD_HEAD = 5
 SET_RECORD_WORDS = SET_RECORD_HEAD + 2 * UNEXPECTED_KEPT
@@ -159,6 +159,19 @@ class SetupLayout(Structure):
     ]
 
 
+class OperationCountsLayout(Structure):
+    """``struct wp_operation_counts``."""
+
+    _fields_ = [
+        (name, c_uint64)
+        for name in (
+            *("instructions", "cycles", "accesses", "region_accesses", "region_cycles"),
+            *("fetch_misses", "fetch_writebacks", "read_misses", "write_misses", "writebacks", "memory_writes"),
+            "result",
+        )
+    ]
+
+
 class SetSetupLayout(Structure):
     """``struct wp_set_setup``."""
 
@@ -220,10 +233,11 @@ def load() -> ctypes.CDLL:
         "wp_observer_fill_caches": [c_void_p, c_uint32],
         "wp_observer_seed_caches": [c_void_p, c_uint32, c_uint32],
         "wp_observer_restart": [c_void_p],
-        "wp_observer_record_operations": [c_void_p, POINTER(c_uint32), c_uint32],
+        "wp_observer_record_operations": [c_void_p, POINTER(OperationCountsLayout), c_uint32, c_int32],
         "wp_observer_record_sets": [c_void_p, POINTER(SetSetupLayout)],
         "wp_observer_settle": [c_void_p, c_uint32],
         "wp_observer_finish": [c_void_p],
+        "wp_observer_limit": [c_void_p, c_uint64],
         "wp_observer_counts": [c_void_p, *map(POINTER, (CountsLayout, CacheCountsLayout, CacheCountsLayout))],
         "wp_cache_replay": [
             POINTER(CacheLayout),

@@ -36,7 +36,10 @@ from wcet_probe.analyzer.dcache.resident_at_entry import held_lines
 from wcet_probe.analyzer.dcache.strided_traversals import MOST_COUNTED_LINES, Sweeps
 from wcet_probe.analyzer.dcache.symbolic_blocks import Line, Lines
 from wcet_probe.analyzer.dcache.younger_sets import LineAccess, Verdict
+from wcet_probe.analyzer.domains.lattice import Dual, Truths
 from wcet_probe.analyzer.facts.memory import LineChanges, Objects, PointerFacts
+from wcet_probe.analyzer.graph.fixpoint import least
+from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.icache.fetches import fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import Limit
@@ -125,19 +128,12 @@ def _left(values: Values, steps: Mapping[int, Sequence[_Step]]) -> Mapping[int, 
 
     *Soundness:* on all ways; a greatest fixpoint.
     """
-    arriving: dict[int, list[int]] = {point: [] for point in steps}
-    for edge in values.edges:
-        if edge.target != EXIT:
-            arriving[edge.target].append(edge.source)
-    found = {point: point != 0 for point in steps}
-    changed = True
-    while changed:
-        changed = False
-        for point, sources in arriving.items():
-            ends = (_leaves(steps[one][-1]) if steps[one] else found[one] for one in sources)
-            if found[point] and not all(ends):
-                found[point], changed = False, True
-    return found
+    order = FlowOrder(steps, (edge for edge in values.edges if edge.target != EXIT))
+
+    def behind(point: int, is_left: bool) -> bool:  # noqa: FBT001  a truth value it is
+        return _leaves(steps[point][-1]) if steps[point] else is_left
+
+    return dict.fromkeys(steps, True) | dict(least(order, Dual(Truths()), {0: False}, behind))
 
 
 def _steps(values: Values, point: int, lines: Lines, target: Target, sweeps: Sweeps) -> Iterator[_Step]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from wcet_probe.analyzer.domains.lattice import Lattice
 from wcet_probe.errors import UsageError
 from wcet_probe.model.target import CacheConfig, Replacement
 
@@ -151,6 +152,22 @@ def leq(a: SetState, b: SetState) -> bool:
     *Soundness:* then each set that ``a`` describes is described by ``b``.
     """
     return join(b, a) is b
+
+
+class SetStates(Lattice[SetState]):
+    """The domain of the states of a set; chains are finite, as ages are."""
+
+    def top(self) -> SetState:
+        """Any content."""
+        return SetState(_NOTHING, _NOTHING, 0)
+
+    def leq(self, one: SetState, other: SetState) -> bool:
+        """See `leq`."""
+        return leq(one, other)
+
+    def join(self, one: SetState, other: SetState) -> SetState:
+        """See `join`."""
+        return join(one, other)
 
 
 def access(state: SetState, part: SetAccess, ways: EffectiveWays) -> SetState:

@@ -261,14 +261,14 @@ class View:
         state = State(self.terms, big_endian=True)
         for number, leaf in enumerate(self.leaves):
             location = Location("register", 4 * number, 4)
-            state.locations[location] = self.terms.constant(0, 32) if number in silent else leaf
+            state.set_location(location, self.terms.constant(0, 32) if number in silent else leaf)
             if edge in (sources := self.program.variables[number].sources):
                 source, constant = sources[edge]
                 held = self.terms.constant(0, 32) if source is None else self.leaves[source]
                 term = self.terms.apply("INT_ADD", (held, self.terms.constant(constant, 32)), 32)
-                state.locations[location] = self.terms.constant(0, 32) if term is None else term
+                state.set_location(location, self.terms.constant(0, 32) if term is None else term)
             if number not in silent and not self.program.variables[number].range.is_top:
-                state.known[leaf] = self.program.variables[number].range
+                state.set_known(leaf, self.program.variables[number].range)
         return state
 
     def _term(self, to: Address) -> Term:

@@ -26,14 +26,19 @@ def check_counts(bound: Bound, measurement: Measurement, subject: str) -> None:
     Raises:
         ContradictionError: it does.
     """
-    for unit, proved, observed in (
-        ("instructions", bound.instructions, measurement.instructions),
-        ("cycles", bound.cycles, measurement.cycles),
-    ):
-        if observed > proved:
-            raise _contradiction(
-                f"{bound.entry} took {observed:,} {unit} in {subject}, and at most {proved:,} were proved"
-            )
+    for unit in ("instructions", "cycles"):
+        check_most(bound, unit, getattr(measurement, unit), subject)
+
+
+def check_most(bound: Bound, unit: str, observed: int, subject: str) -> None:
+    """``observed``, in ``unit`` (``instructions`` or ``cycles``), must not exceed ``bound``.
+
+    Raises:
+        ContradictionError: it does.
+    """
+    proved = getattr(bound, unit)
+    if observed > proved:
+        raise _contradiction(f"{bound.entry} took {observed:,} {unit} in {subject}, and at most {proved:,} were proved")
 
 
 def check_loops(claims: Iterable[LoopClaim], counts: Iterable[LoopCount], image: Image, subject: str) -> None:

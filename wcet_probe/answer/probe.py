@@ -58,12 +58,16 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """What all candidates of a request share; ``bounds`` by role, as far as there are any."""
+    """What all candidates of a request share; ``bounds`` by role, as far as there are any.
+
+    The guest may take ``most_instructions`` for a candidate; 0: as many as it likes.
+    """
 
     request: ProbeRequest
     family: Family
     program: Program
     bounds: Mapping[str, Bound]
+    most_instructions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +276,17 @@ def replay(
     plan: ScenarioPlan,
     heap_bytes: int,
     initial_cache: InitialCache,
-    victims: Victims,
+    victims: Victims | None,
+    *,
+    most_tried: int = MOST_TRIED,
+    most_instructions: int = 0,
 ) -> tuple[Measurement, tuple[StateCheck, ...]]:
     """Measure the operation of ``plan`` again, on ``program`` as it is, with the same ``victims``.
 
+    Without ``victims`` those of ``most_tried`` are taken that make the call the extreme one, as ``observe`` does.
     Nothing is built and nothing proved.
+
+    The guest may take ``most_instructions`` in all, set-up and checks included; 0: as many as it likes.
 
     Returns:
         the measurement, and the predicted state beside the one that was found.
@@ -296,8 +306,8 @@ def replay(
         cache_dir=Path(),
     )
     _check_heap(request)
-    bench = _Bench(request, family(program.allocator.name), program, {})
-    outcome = _run(bench, plan, cross_checked=False, victims=victims)
+    bench = _Bench(request, family(program.allocator.name), program, {}, most_instructions)
+    outcome = _run(bench, plan, cross_checked=False, victims=victims, most_tried=most_tried)
     return outcome.measurement, outcome.checks
 
 
@@ -333,7 +343,15 @@ def _machine(bench: _Bench) -> Machine:
     program = bench.program
     watched = [claim.loop for claim in _claims(bench)]
     heap_bytes = bench.request.heap_bytes
-    return Machine(program.image, program.target, program.instructions, program.costs, heap_bytes, watched=watched)
+    return Machine(
+        program.image,
+        program.target,
+        program.instructions,
+        program.costs,
+        heap_bytes,
+        watched=watched,
+        most_instructions=bench.most_instructions,
+    )
 
 
 def _claims(bench: _Bench) -> list[LoopClaim]:

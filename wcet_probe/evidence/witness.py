@@ -102,8 +102,10 @@ def plan_of(document: Json, result: Recorded) -> ScenarioPlan:
     return plan
 
 
-def replay_witness(program: Program, plan: ScenarioPlan, result: Recorded) -> Measurement:
+def replay_witness(program: Program, plan: ScenarioPlan, result: Recorded, most_instructions: int = 0) -> Measurement:
     """Run ``plan`` on ``program`` and compare all that is counted with what ``result`` says.
+
+    The guest may take ``most_instructions``, set-up included; 0: as many as it likes.
 
     Raises:
         ContradictionError: something differs, or the state is not reached; the message names what.
@@ -111,7 +113,14 @@ def replay_witness(program: Program, plan: ScenarioPlan, result: Recorded) -> Me
     """
     try:
         victims = _victims(result)
-        measurement, checks = replay(program, plan, result.heap_bytes, result.initial_cache, victims)
+        measurement, checks = replay(
+            program,
+            plan,
+            result.heap_bytes,
+            result.initial_cache,
+            victims,
+            most_instructions=most_instructions,
+        )
     except (StateError, EmulationError, DecodeError) as error:
         raise ContradictionError(f"the replay of the witness fails: {error}") from error
     found = {**observed(measurement, program.image), "checks": [_check(check) for check in checks]}
