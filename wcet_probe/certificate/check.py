@@ -31,7 +31,6 @@ from wcet_probe.model.target import Isa, Target
 
 OK, OPEN = "ok", "not checked"
 _ALWAYS = ("no-interference", "timing-model")
-_CACHED = ("alignment",)
 _FACT_CONSTRAINT = re.compile(r"(fact|flow|infeasible):")
 _KINDS_OF_CONSTRAINTS = re.compile(
     r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|total:.+|never:.+)"
@@ -381,8 +380,8 @@ class _Check:
         """The list of assumptions holds all that was used; of facts it says what their files say."""
         listed = {one["id"]: one["statement"] for one in self._section["assumptions"]}
         told = self._binary.told
-        if self._binary.target.dcache is not None:
-            self._used |= dict.fromkeys(_CACHED)
+        if self._binary.target.translation:
+            self._used["no-translation-misses"] = None
         if self._used.keys() - {*_ALWAYS} and any(one.startswith("fact ") for one in self._used):
             self._used |= dict.fromkeys(f"lemma {fact.content.get('id')}" for fact in told.of("lemma"))
         constraints = [name for records in self._records for name, *_ in records["constraint"]]
