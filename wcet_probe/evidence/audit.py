@@ -16,6 +16,7 @@ from zipfile import Path as ZipPath
 from zipfile import ZipFile
 
 from wcet_probe.answer.probe import replay
+from wcet_probe.answer.victims import tried_of_each
 from wcet_probe.build.image import read_image
 from wcet_probe.build.program import Program, program_of
 from wcet_probe.catalog.lookup import load_allocator
@@ -30,7 +31,6 @@ from wcet_probe.evidence.packing import RESULTS, SBOM, image_member, text_member
 from wcet_probe.evidence.recorded import Recorded, recorded_results
 from wcet_probe.evidence.sbom import TOOL, serial_number
 from wcet_probe.evidence.witness import plan_of, replay_witness
-from wcet_probe.model.target import OWN_VICTIMS
 from wcet_probe.reports.formats.document import allocator_document, target_document
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
 from wcet_probe.reports.formats.schema import validate
@@ -255,18 +255,18 @@ def _certificates(result: Recorded) -> str:
 def _candidates(program: Program, result: Recorded, most_instructions: int) -> str:
     """The other candidate states of the scenario are measured again, and cost what the result says."""
     told = {one["variant"]: one for one in result.document["state"]["candidates"]}
-    plans = [one for one in scenario_plans(result, program.allocator, program.target) if one.variant != result.variant]
-    seeds = (value for key, value in result.document["observed"]["victims"].items() if key.endswith("_seed"))
-    if plans and any(seed is not None for seed in seeds):
-        return f"{OPEN}: with which victims of the caches they were measured is not told"
+    every = scenario_plans(result, program.allocator, program.target)
+    most_tried = tried_of_each(len(every))
+    plans = [one for one in every if one.variant != result.variant]
     for plan in plans:
         seen, _ = replay(
             program,
             plan,
             result.heap_bytes,
             result.initial_cache,
-            OWN_VICTIMS,
-            most_instructions=most_instructions,
+            None,
+            most_tried=most_tried,
+            most_instructions=most_instructions * most_tried,
         )
         counts = {"variant": plan.variant, "instructions": seen.instructions, "cycles": seen.cycles}
         demand(told[plan.variant] == counts, f"the candidate {plan.variant!r} costs something else")
