@@ -75,7 +75,8 @@ class ClaimWatch:
         """What the native core says was violated; None where all held."""
         if found.kind == layouts.HOLDS:
             return None
-        return self._entries[found.entry].broken(found)
+        entry: _Entry = self._entries[found.entry]
+        return entry.broken(found)
 
     def calls(self) -> tuple[HeldCalls, ...]:
         """What was counted, for each of the bounds."""
@@ -154,7 +155,8 @@ class _Entry:
 
     def _access_tables(self, set_count: int) -> tuple[Any, Any, Any]:
         """The claims of accesses, the ranges that they refer to, and rows of sets, the first of which is not used."""
-        rows, ranges = [], []
+        rows: list[tuple[int, ...]] = []
+        ranges: list[tuple[int, ...]] = []
         set_rows: dict[frozenset[int], int] = {}
         for claim in self._claims:
             flags = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts.language import Facts
@@ -79,7 +80,8 @@ def _effects(request: BoundRequest, progress: Callable[[str], None]) -> Iterator
         for number, fact in enumerate(all_of_kind):
             progress(f"proving the bound without the fact {fact.where}")
             others = (*all_of_kind[:number], *all_of_kind[number + 1 :])
-            without = _proved(request, replace(request.facts, **{kind: others}))
+            changed: dict[str, Any] = {kind: others}
+            without = _proved(request, replace(request.facts, **changed))
             yield FactEffect(fact.where, kind if kind in {"infeasible", "calls"} else kind[:-1], without)
 
 

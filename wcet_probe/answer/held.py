@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from wcet_probe.model.held_calls import HeldCalls
 from wcet_probe.model.proof import Bound
@@ -31,7 +32,7 @@ def merged(parts: Iterable[Held]) -> Held:
     all_parts = list(parts)
     calls = [part.calls for part in all_parts]
     sums, maxima = ("accesses", "facts", "word_loads"), ("line_changes", "lines", "lines_of_set")
-    tables = {
+    tables: dict[str, Any] = {
         one.name: _joined([getattr(each, one.name) for each in calls], is_sum=one.name in sums)
         for one in fields(HeldCalls)
         if one.name in sums + maxima

@@ -112,6 +112,7 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     bench = _Bench(request, chosen, program, bounds)
     extreme, most_tried = extreme_of(request.scenario), tried_of_each(len(plans))
     outcomes: list[_Outcome] = []
+    kept: set[int] = set()
     for number, plan in enumerate(plans, 1):
         progress(f"state {number} of {len(plans)}: {plan.variant}")
         outcomes.append(_run(bench, plan, most_tried=most_tried))

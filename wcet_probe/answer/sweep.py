@@ -76,8 +76,8 @@ def matrix(requests: Sequence[ProbeRequest], progress: Callable[[str], None] = l
         for other, witnesses in zip(requests, states, strict=True):
             name, state_of = request.allocator.name, other.allocator.name
             if name == state_of:
-                values = (witness.value(unit) for unit, witness in witnesses.items())
-                cells.append(Cell(name, name, *values, 0))
+                found = {unit: witness.value(unit) for unit, witness in witnesses.items()}
+                cells.append(Cell(name, name, found["instructions"], found["cycles"], 0))
                 continue
             progress(f"{name} in the state of {state_of}")
             cells.append(_cell(request, state_of, witnesses))
@@ -88,7 +88,7 @@ def _cell(request: ProbeRequest, state_of: str, witnesses: Mapping[str, Witness]
     """Instructions in the state that is dearest in instructions, cycles in the one that is dearest in cycles."""
     name, one, other = request.allocator.name, witnesses["instructions"].plan, witnesses["cycles"].plan
     slower, refused, note = measure_in_state(request, other)
-    longer, *rest = (slower, refused, note) if one == other else measure_in_state(request, one)
+    longer, also_refused, reason = (slower, refused, note) if one == other else measure_in_state(request, one)
     if slower is None or longer is None:
-        return Cell(name, state_of, None, None, refused, note or str(rest[1]))
-    return Cell(name, state_of, longer.instructions, slower.cycles, max(refused, int(rest[0])), note or str(rest[1]))
+        return Cell(name, state_of, None, None, refused, note or reason)
+    return Cell(name, state_of, longer.instructions, slower.cycles, max(refused, also_refused), note or reason)
