@@ -171,6 +171,9 @@ def cheaper(unit):
 
     def change(document):
         document["observed"][unit] -= 1
+        document["witnesses"][unit]["value"] -= 1
+        for witness in document["witnesses"].values():
+            witness[unit] -= 1
         document["slack"][unit] += 1
 
     return edited(change)

@@ -207,6 +207,13 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
     if name in _FLAGLESS and instruction.accesses:
         _access(machine, instruction, name, state)
         return
+    if name in {"vpush", "vpop"} and len(instruction.accesses) == 1:
+        (access,) = instruction.accesses
+        size, pointer = constant(access.count * access.bytes_each), state.read(SP)
+        machine.havoc(instruction, state)
+        moved = numbers.subtract(pointer, size) if name == "vpush" else numbers.add(pointer, size)
+        state.write(SP, moved, machine.fresh())
+        return
     try:
         known = _result(state, name, operands, instruction, thumb=thumb)
     except (ValueError, KeyError, IndexError):

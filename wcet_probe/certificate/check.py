@@ -316,7 +316,7 @@ class _Check:
         for name, relation, constant, terms in records["constraint"]:
             factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
             if relation == "<=" and int(constant) >= 0 and all(f <= 0 or e in events for e, f in factors.items()):
-                caches += 1  # it limits events, and no path
+                caches += any(edge in events for edge in factors)  # it limits no path, and perhaps events
             elif relation == "<=" and self._excluded(factors, int(constant)):
                 shown += 1
             else:

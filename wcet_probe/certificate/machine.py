@@ -10,6 +10,7 @@ Rules that rest on an assumption are noted in `Machine.used` when they are appli
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -37,6 +38,7 @@ from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
 
 Place = str | int
 MOST_TARGETS = 1024
+_GENERAL = re.compile("r[0-9]+|lr|ctr")
 _HALF = 1 << 31
 
 
@@ -211,15 +213,20 @@ class Machine:
         """The effect of an instruction of which only the registers and the accesses are known."""
         parts = {part for access in instruction.accesses for part in (access.base, access.index)}
         is_tainted = any(state.read(register).may_be_stack for register in instruction.reads - parts)
+        # A register of another file, of floating point for instance, is taken for memory that nobody looks into.
+        others = {register for register in instruction.writes | instruction.loaded if not _GENERAL.fullmatch(register)}
+        self.found_escape |= bool(others) and is_tainted
+        is_tainted |= self.escapes and any(not _GENERAL.fullmatch(register) for register in instruction.reads)
         for access in instruction.accesses:
             for each in range(access.count):
                 address = self.address_of(access, state, each)
                 if access.kind != AccessKind.STORE:
                     is_tainted |= address.may_be_stack or self.escapes
+                    self.found_escape |= bool(others) and address.may_be_stack and self._holds_stack
                 if access.kind != AccessKind.LOAD:
                     stored = ANY if is_tainted else TOP
                     self.store(address, access.bytes_each, stored, self.fresh(), state)
-        for register in instruction.writes:
+        for register in instruction.writes - others:
             known = state.read(register).may_be_stack or is_tainted
             state.write(register, ANY if known else TOP, self.fresh())
         state.flags.clear()

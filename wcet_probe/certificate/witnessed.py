@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: 0BSD
 """What a result document says of the dearest known call, unit by unit: two calls, where no state is dearest in both."""
 
 from __future__ import annotations

@@ -117,6 +117,7 @@ def answer_findings(
     said = (state["description"], tuple(state["why"]), state["driver"], state["driver_value"])
     demand(said == told, "the state or its reason is described otherwise than the scenario does")
     _check_candidates(document, plans)
+    _check_witnesses(document, plans)
     return (
         Finding("question", OK, "the command, the state and its reason are those of the scenario"),
         Finding("candidates", OK, f"{len(plans)}, none above the bound, and none is missing"),
@@ -149,6 +150,20 @@ def _check_candidates(document: Json, plans: Sequence[ScenarioPlan]) -> None:
     for one in found if bound else ():
         right = all(one[unit] <= bound[unit] for unit in counts)
         demand(right, f"the candidate {one['variant']!r} is above the bound")
+
+
+def _check_witnesses(document: Json, plans: Sequence[ScenarioPlan]) -> None:
+    """The witness of each unit is a candidate of the scenario, described as that does, and not above the bound."""
+    found = {one["variant"]: one for one in document["state"]["candidates"]}
+    described = {plan.variant: (plan.state, list(plan.why), plan.driver or None, plan.driver_value) for plan in plans}
+    for unit, witness in document["witnesses"].items():
+        own = found.get(witness["variant"])
+        counts = own is not None and all(own[key] == witness[key] for key in ("instructions", "cycles"))
+        demand(counts and witness["value"] == witness[unit], f"the witness in {unit} is none of the candidates")
+        said = (witness["description"], witness["why"], witness["driver"], witness["driver_value"])
+        demand(said == described.get(witness["variant"]), f"the witness in {unit} is described otherwise")
+        bound = document["bound"]
+        demand(bound is None or witness["value"] <= bound[unit], f"the witness in {unit} is above the bound")
 
 
 def _path(document: Json, checked: Checked | None) -> Finding:
