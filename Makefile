@@ -9,6 +9,7 @@ UPGRADE ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 SOUNDNESS_ARGS ?=
+PAPERS_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,12 +18,12 @@ PIP := PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 INSTALL := $(PIP) install --quiet --require-hashes --only-binary :all:
 WHEEL_VENV := build/wheel-venv
 
-NATIVE := $(wildcard emu/native/*.c emu/native/*.h)
+NATIVE := $(wildcard emu/native/*.c emu/native/*.h wcet_probe/traces/native/*.c)
 # The files that go into the wheel, but no leavings of the interpreter.
 PACKAGED := $(shell find wcet_probe allocators analyzer emu reports scenarios targets -name __pycache__ -prune -o -type f -print 2>/dev/null)
 SCRIPTS := tests bench tools
 
-.PHONY: help demo test soundness lint format types contracts docs-check wheel bench lock clean
+.PHONY: help demo test soundness papers lint format types contracts docs-check wheel bench lock clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +36,9 @@ test: $(VENV)/.dev $(VENV)/.package ## pass the tests (PYTEST_ARGS=… adds opti
 
 soundness: $(VENV)/.dev $(VENV)/.package ## run the long campaigns that `make test` leaves out, in slices (SOUNDNESS_ARGS=…)
 	@$(BIN)/python tools/soundness.py $(SOUNDNESS_ARGS)
+
+papers: $(VENV)/.package ## reproduce the papers' tables and figures (PAPERS_ARGS=--quick: in minutes)
+	@for paper in P02 C06 M06; do $(BIN)/wcet-probe reproduce $$paper $(PAPERS_ARGS) || exit; done
 
 lint: $(VENV)/.dev ## check style and formatting
 	@$(BIN)/ruff check --quiet .

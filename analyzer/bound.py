@@ -21,7 +21,8 @@ from wcet_probe.analyzer.facts.memory import pointer_assumptions, pointer_facts,
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
-from wcet_probe.analyzer.ipet.certificate import Invariant, certificate
+from wcet_probe.analyzer.ipet.certificate import certificate
+from wcet_probe.analyzer.ipet.checkable import checkable
 from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
 from wcet_probe.analyzer.ipet.flow_problem import Limit, Subject, Unit, edge_name, flow_problem, point_name
 from wcet_probe.analyzer.ipet.flow_system import ENTER, FlowEvent, FlowProblem, Solution, flow_system, leave, solve
@@ -34,6 +35,8 @@ from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.state import Base
 from wcet_probe.analyzer.values.trace_partitioning import pointer_ways, unfolded
 from wcet_probe.build.image import require_symbol
+from wcet_probe.certificate.machine import Place
+from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
@@ -88,7 +91,6 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
     stage = prepared.bounded(request.parameters)
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
     values = prepared.values
-    registers, accesses = tuple(_register_ranges(request, values)), tuple(_access_ranges(values, prepared.data.lines))
     points = [values.graph.points[index] for index in sorted(values.states)]
     return Bound(
         entry=request.entry,
@@ -97,15 +99,19 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         cycles=cycles.solution.certified,
         blocks=len(points),
         loops=stage.loops.loops,
-        assumptions=(*_assumptions(request, values), *stage.loops.assumptions, *stage.told.assumptions),
+        assumptions=(
+            *_assumptions(request, values, prepared.data.lines),
+            *stage.loops.assumptions,
+            *stage.told.assumptions,
+        ),
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),
-        accesses=tuple(found for _, found in accesses),
-        registers=tuple(found for _, found in registers),
+        accesses=tuple(_access_ranges(values, prepared.data.lines)),
+        registers=tuple(_register_ranges(request, values)),
         loop_claims=stage.loops.claims,
         flow_claims=(*stage.loops.flow_claims, *stage.told.claims),
         certificates=(
-            stage.certificate(instructions, _invariants(registers, accesses)),
+            stage.certificate(instructions, _followed(request, stage, instructions)),
             stage.certificate(cycles),
         ),
         worst_path_cycles=tuple(stage.worst_path(cycles)),
@@ -320,9 +326,9 @@ class Bounded:
         events = (*data.events, *(FlowEvent(name, fill) for name in fetches.events))
         return events, (*data.limits, *(limit for limits in fetches.events.values() for limit in limits))
 
-    def certificate(self, solved: Solved, invariants: Iterable[Invariant] = ()) -> str:
-        """The certificate of a solution, with what it is to hold of the fixpoint of the values."""
-        return certificate(solved.problem, solved.solution, self.loops.derivations, invariants)
+    def certificate(self, solved: Solved, followed: Iterable[str] = ()) -> str:
+        """The certificate of a solution, with the records that let the checker follow the code."""
+        return certificate(solved.problem, solved.solution, self.loops.derivations, followed)
 
     def _cost(self, index: int, unit: Unit, costs: Costs) -> int:
         block = self.prepared.values.graph.points[index].block
@@ -414,7 +420,7 @@ def _place(point: Point) -> tuple[int, str, int]:
 # ---------------------------------------------------------------------------------------------------------- assumptions
 
 
-def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
+def _assumptions(request: BoundRequest, values: Values, lines: Lines | None) -> list[Assumption]:
     assumed = [
         Assumption(
             "no-interference",
@@ -423,6 +429,9 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
         ),
         Assumption("timing-model", f"the core takes the cycles of targets/{request.target.name}.toml", "not checked"),
     ]
+    if request.target.translation:
+        checked = "not checked: the integrator's"
+        assumed.append(Assumption("no-translation-misses", request.target.translation, checked))
     stores = [access for found in values.accesses.values() for access in found if access.is_store]
     if any(access.base is Base.NUMBER and not access.offset.is_constant for access in stores):
         assumed.append(
@@ -432,8 +441,11 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
                 "every cross-checked run compares each access with its invariant",
             )
         )
+    if lines and lines.assumed:
+        places = ", ".join(request.image.place(address) for address in sorted(lines.assumed))
+        text = f"no data access crosses a cache line at {places}"
+        assumed.append(Assumption("alignment", text, "every cross-checked run"))
     if request.target.dcache:
-        assumed.append(Assumption("alignment", "no data access crosses a cache line", "every cross-checked run"))
         assumed += (*pointer_assumptions(request.facts), *word_assumptions(request.facts))
         if any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found):
             text = (
@@ -445,22 +457,21 @@ def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
     return assumed
 
 
-def _invariants(
-    registers: Iterable[tuple[Point, RegisterRange]], accesses: Iterable[tuple[Point, AccessRange]]
-) -> Iterable[Invariant]:
-    for point, register in registers:
-        place = register.register
-        yield Invariant(point_name(point), place, register.base, register.low, register.stride, register.steps)
-    for point, access in accesses:
-        place = f"{'store' if access.is_store else 'load'}:{access.address:#x}"
-        yield Invariant(point_name(point), place, access.base, access.low, access.stride, access.steps)
+def _followed(request: BoundRequest, stage: Bounded, solved: Solved) -> Iterable[str]:
+    """The records that let the checker follow the code."""
+    ranges = _arguments(request, stage.parameters)
+    arguments: dict[Place, Value] = {
+        name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
+    }
+    return checkable(solved.problem, request.image, request.instructions, arguments).lines()
 
 
-def _access_ranges(values: Values, lines: Lines | None) -> Iterable[tuple[Point, AccessRange]]:
+def _access_ranges(values: Values, lines: Lines | None) -> Iterable[AccessRange]:
     places = lines.places if lines else None
     for index in sorted(values.states):
         point = values.graph.points[index]
-        for access in values.accesses[index]:
+        cut = lines.pieces[index] if lines else [(access,) for access in values.accesses[index]]
+        for access, pieces in zip(values.accesses[index], cut, strict=True):
             offset = places.observable(access) if places else access.offset
             found = AccessRange(
                 address=access.instruction_address,
@@ -475,11 +486,12 @@ def _access_ranges(values: Values, lines: Lines | None) -> Iterable[tuple[Point,
                 sets=places.sets_of(access) if places else None,
                 visit=places.visit_of(access) or "" if places else "",
                 line_changes=places.line_changes_of(access) if places else None,
+                is_one_line=len(pieces) == 1,
             )
-            yield point, found
+            yield found
 
 
-def _register_ranges(request: BoundRequest, values: Values) -> Iterable[tuple[Point, RegisterRange]]:
+def _register_ranges(request: BoundRequest, values: Values) -> Iterable[RegisterRange]:
     """What is known of the general registers where blocks begin; nothing where that is nothing."""
     count = 32 if request.target.isa is Isa.POWERPC else 15
     places = {f"r{number}": values.registers[f"r{number}"] for number in range(count)}
@@ -492,4 +504,4 @@ def _register_ranges(request: BoundRequest, values: Values) -> Iterable[tuple[Po
             value = state.value(term)
             base = state.base(term).name.lower()
             place = point.block.address, point.context, name, base
-            yield point, RegisterRange(*place, value.low, value.stride, value.steps)
+            yield RegisterRange(*place, value.low, value.stride, value.steps)

@@ -13,11 +13,12 @@ from wcet_probe.emu import native
 from wcet_probe.emu.engine import register_id, register_read_address, stop_address
 from wcet_probe.emu.loops import LoopTable, loop_setup
 from wcet_probe.emu.memory import Region
+from wcet_probe.emu.operations import OperationColumns, operation_columns
 from wcet_probe.emu.tables import CodeTable
 from wcet_probe.errors import UsageError, WcetProbeError
 from wcet_probe.model.measurement import CacheCounts
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import CacheConfig, Isa, MemoryRange, Target
+from wcet_probe.model.target import CacheConfig, Isa, MemoryRange, Target, Victims
 
 PATH_CAPACITY = 1 << 16
 """Blocks of an executed path that are kept in order; counts are never cut."""
@@ -73,7 +74,8 @@ class Observer:
         self._entered = (ctypes.c_uint32 * table.row_count)()
         self._left = (ctypes.c_uint32 * table.row_count)()
         self._path = (ctypes.c_uint32 * (2 * PATH_CAPACITY))()
-        self._operations = (ctypes.c_uint32 * 0)()
+        self._operations = (native.OperationCountsLayout * 0)()
+        self._result_register = register_id(target.isa, "r3" if target.isa is Isa.POWERPC else "r0")
         stack_pointer = "r1" if target.isa is Isa.POWERPC else "r13"
         self._uncached = native.uncached_layout(target.memory.regions)
         setup = native.SetupLayout(
@@ -120,10 +122,17 @@ class Observer:
         """Address of the engine callback ``name`` (``block``, ``instruction``, ``watch``, ``tlb_fill``)."""
         return ctypes.cast(getattr(self._library, f"wp_observer_{name}"), ctypes.c_void_p).value or 0
 
+    def seed(self, victims: Victims) -> None:
+        """Let replacement choose ``victims`` from the next restart on that fills the caches."""
+        chosen = (victims.icache_seed, victims.dcache_seed)
+        own = (cache.seed if cache else 0 for cache in (self._target.icache, self._target.dcache))
+        seeds = (seed if one is None else one for one, seed in zip(chosen, own, strict=True))
+        self._library.wp_observer_seed_caches(self.handle, *seeds)
+
     def restart(self, initial: InitialCache, operations: int = 0) -> None:
         """Forget all counts; fill the caches as ``initial`` says; record ``operations`` operations of a replay."""
-        self._operations = (ctypes.c_uint32 * operations)()
-        self._library.wp_observer_record_operations(self.handle, self._operations, operations)
+        self._operations = (native.OperationCountsLayout * operations)()
+        self._library.wp_observer_record_operations(self.handle, self._operations, operations, self._result_register)
         if initial is not InitialCache.WARM:
             self._library.wp_observer_fill_caches(self.handle, native.CONTENT[initial])
         self._library.wp_observer_restart(self.handle)
@@ -143,9 +152,17 @@ class Observer:
         """The call has returned, observed or not."""
         self._library.wp_observer_finish(self.handle)
 
+    def limit(self, instructions: int) -> None:
+        """Stop the engine once all runs together have taken more than ``instructions`` from now on."""
+        self._library.wp_observer_limit(self.handle, instructions)
+
     def operation_instructions(self) -> tuple[int, ...]:
         """Instructions of each operation of the replay that ``restart`` announced."""
-        return tuple(self._operations)
+        return tuple(operation.instructions for operation in self._operations)
+
+    def operation_columns(self) -> OperationColumns:
+        """What each operation of the replay counted that ``restart`` announced."""
+        return operation_columns(self._operations, self._target)
 
     def observation(self) -> Observation:
         """All that was counted since the last restart."""

@@ -51,7 +51,7 @@ def counted_objects(
     crowded: set[int] = set()
     every = frozenset(range(config.sets))
     for line, access in accesses:
-        objects = objects_of(access, lines, pointers, config) if access else None
+        objects = objects_of(access, lines, pointers) if access else None
         sets = lines.places.sets_of(access) if access else None
         group = lines.groups[line.group] if line else None
         if objects and access:
@@ -96,12 +96,10 @@ def _ways(config: CacheConfig) -> int:
     return config.ways if config.replacement is Replacement.FIFO else effective_ways(config).must
 
 
-def objects_of(access: Access, lines: Lines, pointers: PointerFacts, config: CacheConfig) -> Objects | None:
+def objects_of(access: Access, lines: Lines, pointers: PointerFacts) -> Objects | None:
     """What a fact counts the line of ``access`` among; it speaks of addresses of which nothing else is known.
 
     *Soundness:* as far as the fact is true.
     """
-    told = pointers.of(access.instruction_address).objects
-    if told is None or access.size_bytes > config.line_bytes or lines.places.place_of(access) in {"stack", "static"}:
-        return None
-    return told
+    told = pointers.of_access(access).objects
+    return None if told is None or lines.places.place_of(access) in {"stack", "static"} else told

@@ -16,6 +16,7 @@ from wcet_probe.analyzer.facts.expressions import Expression, evaluate
 from wcet_probe.analyzer.facts.language import Facts, Place, PointerFact, Visit
 from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.values.congruences import Residue
+from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
@@ -87,6 +88,17 @@ class PointerFacts:
     def of(self, instruction_address: int) -> Pointers:
         """What is told of the accesses of an instruction."""
         return self.by_address.get(instruction_address, self.others)
+
+    def of_access(self, access: Access) -> Pointers:
+        """What is told of where ``access`` goes.
+
+        *Soundness:* a fact speaks of the address of an access. Of the rest of it, in another line, it does not tell in
+        which set that is, among which lines it is counted, and whether it was visited.
+        """
+        told = self.of(access.instruction_address)
+        if access.skipped_bytes:
+            return Pointers(told.alignment_bytes, remainder=told.remainder, extent=told.extent)
+        return told
 
 
 def pointer_facts(

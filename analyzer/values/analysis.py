@@ -1,33 +1,32 @@
-"""Value analysis: a fixpoint of abstract states over the supergraph, with widening at loop headers, then narrowing.
+"""Value analysis: a fixpoint of abstract states over the supergraph, by `analyzer.fixpoint`.
 
-*Soundness:* the result is a post-fixpoint: each state covers what its predecessors make of theirs. The last step of
-`analyze_values` checks that in one pass, without trusting the iteration. An edge without state is never taken.
+*Soundness:* the result is a post-fixpoint: each state covers what its predecessors make of theirs, which the engine
+checks in one pass, without trusting the iteration. An edge without state is never taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.graph.loop_forest import Loop, loop_forest, loops_of
+from wcet_probe.analyzer.graph.fixpoint import solve
+from wcet_probe.analyzer.graph.flow_order import FlowOrder
+from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.semantics import operation
-from wcet_probe.analyzer.values.joins import covers, join, spoken, widened
+from wcet_probe.analyzer.values.joins import covers, join, resumed, settled, spoken, widened
 from wcet_probe.analyzer.values.state import Base, Location, State
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.analyzer.values.transfer import Access, Flow, Memory, Transfer
-from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
 
-_MOST_ROUNDS = 60
-_ROUNDS_BEFORE_WIDENING = 2
 _ROUNDS_WITH_THRESHOLDS = 5
-_NARROWING_ROUNDS = 2
+_ROUNDS_BEFORE_SETTLING = 12
 _MOST_TARGETS = 1024
 
 
@@ -84,19 +83,24 @@ def analyze_values(
         words: what flow facts say of words of memory, by address.
 
     Raises:
-        AnalysisError: an operation that is not known, or no fixpoint.
+        AnalysisError: an operation that is not known.
         IrreducibleError: ``graph`` has an irreducible loop; see `supergraph.reducible`.
     """
     memory = Memory(image, words)
     while True:
-        escapes = memory.stack_escapes
-        analysis = _Analysis(image, lifter, graph, arguments, memory)
-        analysis.run()
-        if memory.stack_escapes == escapes:
-            return analysis.result()
+        try:
+            return _Analysis(image, lifter, graph, arguments, memory).values()
+        except _StackEscapes:
+            continue  # once: it is known from the beginning now
+
+
+class _StackEscapes(Exception):  # noqa: N818  no error
+    """A stack address may be stored outside the stack, and what was analysed so far took it that none is."""
 
 
 class _Analysis:
+    """The equations of the value analysis (`fixpoint.Equations`)."""
+
     def __init__(
         self,
         image: Image,
@@ -108,199 +112,164 @@ class _Analysis:
         self._image, self._lifter, self._graph = image, lifter, graph
         self._terms = Terms()
         self._transfer = Transfer(lifter, self._terms, memory)
-        self._memory = memory
-        self._incoming: dict[int, dict[Edge, EdgeValues]] = {point.index: {} for point in graph.points}
-        self._incoming[EXIT] = {}
-        self._successors = graph.successors()
-        self._states: dict[int, State] = {}
+        self._memory, self._stack_escapes = memory, memory.stack_escapes
+        self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
+        self._headers = frozenset(loop.header for loop in self._order.loops)
         self._entry = self._entry_state(arguments)
         self._thresholds = _thresholds(graph)
-        self._indirect: dict[int, tuple[int, ...]] = {}
-        self._unchecked: set[int] = set()
-        self._accesses: dict[int, list[Access]] = {}
-        self._forest = self._loops()
 
-    def run(self) -> None:
-        self._iterate(self._forest)
-
-    def result(self) -> Values:
-        """The values of one more pass, in which the states of loop headers stay as they are."""
-        self._unchecked.clear()
-        self._indirect.clear()
-        headers = {loop.header for loop in loops_of(self._forest)}
-        for index in in_order(self._forest):
-            if index not in headers:
-                self._visit(index, self._accesses)
-            elif self._arriving(index):
-                self._flow_out(index, self._accesses)
-            else:
-                self._drop(index)
-        self._check_fixpoint(headers)
-        edges = {values.edge: values for group in self._incoming.values() for values in group.values()}
+    def values(self) -> Values:
+        """The fixpoint, with the notes of its check."""
+        notes = _Notes(self)
+        start = EdgeValues(Edge(EXIT, 0, "call", None), self._entry, ())
+        solution = solve(self._order, self, {0: start}, notes)
+        place = self._order.place
+        taken = sorted(
+            notes.edges.values(),
+            key=lambda one: (one.edge.target == EXIT, one.edge.target, place[one.edge.source], _order(one.edge)),
+        )
         return Values(
             graph=self._graph,
             terms=self._terms,
-            states=self._states,
-            edges=edges,
-            accesses={index: tuple(found) for index, found in self._accesses.items()},
-            indirect=self._indirect,
-            unchecked_returns=tuple(sorted(self._unchecked)),
-            forest=self._forest,
+            states=solution.states,
+            edges={one.edge: one for one in taken},
+            accesses=notes.accesses,
+            indirect=notes.indirect,
+            unchecked_returns=tuple(sorted(notes.unchecked)),
+            forest=self._order.forest,
             registers={name: self._register(name) for name in sorted(self._lifter.registers)},
         )
-
-    def _check_fixpoint(self, headers: Collection[int]) -> None:
-        """The states of loop headers cover what arrives at them; all others were made of what arrives in this pass."""
-        for header in sorted(headers):
-            arriving = self._arriving(header)
-            state = self._states.get(header)
-            if arriving and (state is None or not covers(state, join(arriving, (header,), state))):
-                raise self._unsettled(header)
-
-    def _unsettled(self, index: int) -> AnalysisError:
-        where = self._image.location(self._graph.points[index].block.address)
-        return AnalysisError(f"the values at {where} do not settle; report this with the binary.")
-
-    def _loops(self) -> tuple[int | Loop, ...]:
-        successors = {
-            index: tuple(edge.target for edge in edges if edge.target != EXIT)
-            for index, edges in self._successors.items()
-            if index != EXIT
-        }
-        return loop_forest(successors, 0)
 
     def _entry_state(self, arguments: Mapping[str, StridedInterval]) -> State:
         state = State(self._terms, big_endian=self._lifter.big_endian)
         for name, value in arguments.items():
             register = self._register(name)
-            state.locations[register] = self._terms.leaf(("in", register), 32)
-            state.known[state.locations[register]] = value
+            leaf = self._terms.leaf(("in", register), 32)
+            state.set_location(register, leaf)
+            state.set_known(leaf, value)
         pointer = self._register("r1" if self._lifter.isa is Isa.POWERPC else "r13")
         leaf = self._terms.leaf(("stack pointer",), 32)
-        state.locations[pointer] = leaf
-        state.bases[leaf] = Base.STACK
-        state.known[leaf] = strided.constant(32, 0)
+        state.set_location(pointer, leaf)
+        state.set_base(leaf, Base.STACK)
+        state.set_known(leaf, strided.constant(32, 0))
         return state
 
     def _register(self, name: str) -> Location:
         varnode = self._lifter.registers[name]
         return Location("register", varnode.offset, varnode.size_bytes)
 
-    # ---------------------------------------------------------------------------------------------------- iteration
+    # ---------------------------------------------------------------------------------------------------- equations
 
-    def _iterate(self, parts: Sequence[int | Loop]) -> None:
-        for part in parts:
-            if isinstance(part, Loop):
-                self._stabilise(part)
-            else:
-                self._visit(part)
+    def merged(self, node: int, arriving: Sequence[EdgeValues], former: State | None) -> State:
+        """What holds where all that arrives does."""
+        states = [one.state for one in arriving]
+        if len(states) == 1 and former is None:
+            return states[0]
+        return join(states, (node,), former, gated=node not in self._headers)
 
-    def _visit(self, index: int, accesses: dict[int, list[Access]] | None = None) -> None:
-        arriving = self._arriving(index)
-        if arriving:
-            self._states[index] = join(arriving, (index,), gated=True)
-            self._flow_out(index, accesses)
-        else:
-            self._drop(index)
+    def resumed(self, node: int, entering: Sequence[EdgeValues], former: State, number: int) -> State:
+        """See `joins.resumed`."""
+        return resumed([one.state for one in entering], (node,), former, in_haste=number > 0)
 
-    def _arriving(self, index: int) -> list[State]:
-        states = [values.state for _, values in sorted(self._incoming[index].items(), key=lambda item: _order(item[0]))]
-        return [self._entry, *states] if index == 0 else states
+    def widened(self, node: int, former: State, grown: State, number: int) -> State:
+        """With thresholds at first, then without, then so that all settles."""
+        if number >= _ROUNDS_BEFORE_SETTLING:
+            return settled(former, grown, (node,))
+        return widened(former, grown, self._thresholds if number < _ROUNDS_WITH_THRESHOLDS else ())
 
-    def _drop(self, index: int) -> None:
-        """The point cannot be reached, or not any more."""
-        self._states.pop(index, None)
-        for edge in self._successors[index]:
-            self._incoming[edge.target].pop(edge, None)
+    def leq(self, one: State, other: State) -> bool:
+        """See `joins.covers`."""
+        return covers(other, one)
 
-    def _stabilise(self, loop: Loop) -> None:
-        header = loop.header
-        for node in loop.nodes:  # what an earlier visit left inside must not come in again
-            self._drop(node)
-        state: State | None = None
-        for number in range(_MOST_ROUNDS):
-            arriving = self._arriving(header)
-            if not arriving:
-                return
-            new = join(arriving, (header,), state)
-            if state is not None:
-                if covers(state, new):
-                    break
-                if number >= _ROUNDS_BEFORE_WIDENING:
-                    new = widened(state, new, self._thresholds if number < _ROUNDS_WITH_THRESHOLDS else ())
-            state = new
-            self._round(loop, state)
-        else:
-            raise self._unsettled(header)
-        for _ in range(_NARROWING_ROUNDS):
-            new = join(self._arriving(header), (header,), state)
-            if not covers(state, new):
-                break
-            wider, state = state, new
-            self._round(loop, state)
-            if not covers(state, join(self._arriving(header), (header,), state)):
-                # Inner loops may settle elsewhere from a narrower state: what held before holds still.
-                self._round(loop, wider)
-                break
+    def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
+        """What each edge out of ``node`` carries."""
+        return self.taken(node, self.ways(node, state)).items()
 
-    def _round(self, loop: Loop, state: State) -> None:
-        self._states[loop.header] = state
-        self._flow_out(loop.header)
-        self._iterate(loop.parts[1:])
+    def ways(self, node: int, state: State, accesses: Callable[[Access], None] | None = None) -> list[Flow]:
+        """How control leaves ``node``; ``accesses`` is told of each data access."""
+        flows = self._transfer.block(node, self._graph.points[node].block.instructions, state.copy(), accesses)
+        if self._memory.stack_escapes != self._stack_escapes:
+            raise _StackEscapes
+        return flows
 
-    def _flow_out(self, index: int, accesses: dict[int, list[Access]] | None = None) -> None:
-        point = self._graph.points[index]
-        found: list[Access] = []
-        flows = self._transfer.block(index, point.block.instructions, self._states[index].copy(), found.append)
-        if accesses is not None:
-            accesses[index] = found
-        for edge in self._successors[index]:
-            self._incoming[edge.target].pop(edge, None)
+    def taken(self, node: int, flows: Iterable[Flow]) -> Mapping[Edge, EdgeValues]:
+        """The edges that ``flows`` take."""
+        found: dict[Edge, EdgeValues] = {}
         for flow in flows:
-            for edge in self._edges_of(index, flow):
-                self._add(edge, flow)
+            for edge in self._order.outgoing[node]:
+                if edge.way == flow.way and (flow.target is not None or edge.address == flow.address):
+                    earlier = found.get(edge)
+                    if earlier is None:
+                        found[edge] = EdgeValues(edge, flow.state, flow.conditions)
+                    else:
+                        shared = tuple(pair for pair in flow.conditions if pair in earlier.conditions)
+                        both = join([earlier.state, flow.state], ("edge", edge.source, edge.target))
+                        found[edge] = EdgeValues(edge, both, shared)
+        return found
 
-    def _add(self, edge: Edge, flow: Flow) -> None:
-        earlier = self._incoming[edge.target].get(edge)
-        if earlier is None:
-            self._incoming[edge.target][edge] = EdgeValues(edge, flow.state, flow.conditions)
-        else:
-            shared = tuple(condition for condition in flow.conditions if condition in earlier.conditions)
-            both = join([earlier.state, flow.state], ("edge", edge.source, edge.target))
-            self._incoming[edge.target][edge] = EdgeValues(edge, both, shared)
-
-    def _edges_of(self, index: int, flow: Flow) -> list[Edge]:
-        """The edges of the graph that ``flow`` takes."""
-        edges = self._successors[index]
-        site = self._graph.points[index].block.last_address
-        if flow.way == "return" and flow.target is not None:
-            self._check_return(index, flow.state, flow.target)
-        elif flow.target is not None:
-            found = self._targets(flow.state, flow.target)
-            known = self._indirect.get(site)
-            unknown = not found or known == ()  # in this context or in another
-            self._indirect[site] = () if unknown else tuple(sorted({*(known or ()), *found}))
-            return [edge for edge in edges if edge.way == flow.way]
-        return [edge for edge in edges if edge.way == flow.way and edge.address == flow.address]
-
-    def _check_return(self, index: int, state: State, address: Term) -> None:
+    def is_caller(self, index: int, state: State, address: Term) -> bool:
+        """Whether a return to ``address`` surely leads behind the call."""
         target = state.value(address)
         link = self._terms.leaf(("in", self._register("lr")), 32)
         expected = {
             self._graph.points[edge.target].block.address
-            for edge in self._successors[index]
+            for edge in self._order.outgoing[index]
             if edge.way == "return" and edge.target != EXIT
         }
         if expected:
-            sure = target.is_constant and target.value & ~1 in expected
-        else:
-            sure = self._terms.leaves(address) == {link}
-        if not sure:
-            self._unchecked.add(index)
+            return target.is_constant and target.value & ~1 in expected
+        return self._terms.leaves(address) == {link}
 
-    def _targets(self, state: State, target: Term) -> tuple[int, ...]:
+    def targets(self, state: State, target: Term) -> tuple[int, ...]:
         """All values of ``target``, where they follow from one leaf with few values and read-only memory."""
         return _enumerated(state, target, self._memory, thumb=self._lifter.isa is Isa.THUMB)
+
+    def site(self, node: int) -> int:
+        """The address of the last instruction of ``node``."""
+        return self._graph.points[node].block.last_address
+
+
+class _Notes:
+    """The same equations, with notes of what the one visit of each node shows."""
+
+    def __init__(self, analysis: _Analysis) -> None:
+        self._analysis = analysis
+        self.merged, self.resumed = analysis.merged, analysis.resumed
+        self.widened, self.leq = analysis.widened, analysis.leq
+        self.edges: dict[Edge, EdgeValues] = {}
+        self.accesses: dict[int, tuple[Access, ...]] = {}
+        self.indirect: dict[int, tuple[int, ...]] = {}
+        self.unchecked: set[int] = set()
+        self._visited: set[int] = set()
+
+    def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
+        """What each edge out of ``node`` carries."""
+        if node in self._visited:  # a check that found something, and begins anew
+            self._forget()
+        self._visited.add(node)
+        found: list[Access] = []
+        flows = self._analysis.ways(node, state, found.append)
+        self.accesses[node] = tuple(found)
+        for flow in flows:
+            if flow.target is None:
+                continue
+            if flow.way == "return":
+                if not self._analysis.is_caller(node, flow.state, flow.target):
+                    self.unchecked.add(node)
+            else:
+                self._note_targets(self._analysis.site(node), self._analysis.targets(flow.state, flow.target))
+        taken = self._analysis.taken(node, flows)
+        self.edges.update(taken)
+        return taken.items()
+
+    def _note_targets(self, site: int, found: tuple[int, ...]) -> None:
+        known = self.indirect.get(site)
+        unknown = not found or known == ()  # in this context or in another
+        self.indirect[site] = () if unknown else tuple(sorted({*(known or ()), *found}))
+
+    def _forget(self) -> None:
+        for notes in (self.edges, self.accesses, self.indirect, self.unchecked, self._visited):
+            notes.clear()
 
 
 def brought_back(values: Values) -> Mapping[Edge, frozenset[Term]]:
@@ -311,18 +280,6 @@ def brought_back(values: Values) -> Mapping[Edge, frozenset[Term]]:
     """
     states = {index: spoken(state) for index, state in values.states.items()}
     return {edge: frozenset(states.get(edge.target, ())) - spoken(found.state) for edge, found in values.edges.items()}
-
-
-def in_order(parts: Sequence[int | Loop]) -> Iterator[int]:
-    """All points, each behind those that control comes from, but for the ends of loops.
-
-    *Soundness:* it decides the time of a fixpoint, not the result.
-    """
-    for part in parts:
-        if isinstance(part, Loop):
-            yield from in_order(part.parts)
-        else:
-            yield part
 
 
 def _order(edge: Edge) -> tuple[int, int, str, int]:

@@ -38,7 +38,7 @@ enum { WP_LOAD = 1, WP_STORE = 2 };
 enum { WP_LSL, WP_LSR, WP_ASR, WP_ROR, WP_RRX };
 enum { WP_ALWAYS = 14 };
 enum { WP_PAGE_SHIFT = 12, WP_PAGES = 1 << 20 };
-enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE };
+enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE, WP_BUDGET_SPENT };
 
 struct wp_access {
     uint32_t displacement, align_mask;
@@ -92,6 +92,13 @@ struct wp_counts {
     uint32_t stop, stop_pc, stop_address; /* why the observer stopped the engine, and where */
 };
 
+/* What one replayed operation, or all up to a moment, counted. */
+struct wp_operation_counts {
+    uint64_t instructions, cycles, accesses, region_accesses, region_cycles;
+    uint64_t fetch_misses, fetch_writebacks, read_misses, write_misses, writebacks, memory_writes;
+    uint64_t result; /* the first register at its end */
+};
+
 struct wp_observer {
     struct wp_setup setup;
     struct wp_counts counts;
@@ -102,26 +109,31 @@ struct wp_observer {
     uint32_t branch_behind, branch_cycles; /* a conditional branch that has just run: taken unless control goes on here */
     uint32_t block_row, block_behind;      /* rows of the block under way, equal: there is none */
     uint32_t fetched_row;                  /* unified cache: rows of the block below it are fetched */
-    uint32_t *operation_instructions; /* replay: instructions of each operation */
+    struct wp_operation_counts *operations; /* replay: what each operation counted */
     uint32_t operation_capacity;
-    uint64_t operation_start;
+    int32_t result_register; /* the engine's id */
+    struct wp_operation_counts operation_start;
     bool in_operation;
+    uint64_t budget, spent; /* instructions that all runs together may take, and took; budget 0: no limit */
     uint8_t *range_of_page; /* 1 + index of the range that holds some of a 4 KiB page, 0: none; no two share one */
 };
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 6; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 7; }
 
 static uint32_t page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
 
 WP_EXPORT void wp_observer_close(struct wp_observer *observer)
 {
+    if (!observer)
+        return;
     wp_cache_close(&observer->icache);
     wp_cache_close(&observer->dcache);
     free(observer->range_of_page);
     free(observer);
 }
 
-/* Caches may be NULL for a core without. Returns NULL when memory runs out. */
+/* Caches may be NULL for a core without; where the setup calls the cache unified, dcache is that cache. Returns NULL when
+ * memory runs out. */
 WP_EXPORT struct wp_observer *wp_observer_open(const struct wp_setup *setup, const struct wp_cache_config *icache,
                                                const struct wp_cache_config *dcache)
 {
@@ -154,6 +166,13 @@ WP_EXPORT void wp_observer_fill_caches(struct wp_observer *observer, uint32_t co
         wp_cache_fill(&observer->dcache, (enum wp_initial)content);
 }
 
+/* Seeds that the caches take when they are filled next. */
+WP_EXPORT void wp_observer_seed_caches(struct wp_observer *observer, uint32_t icache_seed, uint32_t dcache_seed)
+{
+    observer->icache.config.seed = icache_seed;
+    observer->dcache.config.seed = dcache_seed;
+}
+
 /* Forget all counts and marks; what the caches hold stays. */
 WP_EXPORT void wp_observer_restart(struct wp_observer *observer)
 {
@@ -181,11 +200,13 @@ WP_EXPORT void wp_observer_counts(const struct wp_observer *observer, struct wp_
     *dcache = observer->dcache.counts;
 }
 
-/* From the next restart on, keep the instructions of each replayed operation: those outside the harness. */
-WP_EXPORT void wp_observer_record_operations(struct wp_observer *observer, uint32_t *instructions, uint32_t capacity)
+/* From the next restart on, keep what each replayed operation counts outside the harness, and its result. */
+WP_EXPORT void wp_observer_record_operations(struct wp_observer *observer, struct wp_operation_counts *operations,
+                                             uint32_t capacity, int32_t result_register)
 {
-    observer->operation_instructions = instructions;
+    observer->operations = operations;
     observer->operation_capacity = capacity;
+    observer->result_register = result_register;
 }
 
 /* From the next restart on, keep what each of these operations touches as well; NULL: no more. */
@@ -237,7 +258,7 @@ static void fetch_rows(struct wp_observer *observer, struct wp_cache *cache, uin
 /* Unified cache: fetch what the block under way still waits for below a row. The counts of fetches are kept apart. */
 static void fetch_pending(struct wp_observer *observer, uint32_t behind)
 {
-    if (!observer->setup.unified_cache || observer->fetched_row >= behind)
+    if (!observer->setup.unified_cache || !observer->has_dcache || observer->fetched_row >= behind)
         return;
     const struct wp_cache_counts of_data = observer->dcache.counts;
     observer->dcache.counts = observer->icache.counts;
@@ -283,6 +304,44 @@ static uint32_t read_register(const struct wp_observer *observer, uc_engine *eng
     return value;
 }
 
+static struct wp_operation_counts counts_so_far(const struct wp_observer *observer)
+{
+    const struct wp_counts *const counts = &observer->counts;
+    const struct wp_cache_counts *const fetches = &observer->icache.counts, *const data = &observer->dcache.counts;
+    return (struct wp_operation_counts){
+        .instructions = counts->instructions,
+        .cycles = counts->cycles,
+        .accesses = counts->loads + counts->stores,
+        .region_accesses = counts->region_accesses,
+        .region_cycles = counts->region_cycles,
+        .fetch_misses = fetches->read_misses,
+        .fetch_writebacks = fetches->writebacks,
+        .read_misses = data->read_misses,
+        .write_misses = data->write_misses,
+        .writebacks = data->writebacks,
+        .memory_writes = data->memory_writes,
+    };
+}
+
+static void record_operation(struct wp_observer *observer, uc_engine *engine)
+{
+    const struct wp_operation_counts now = counts_so_far(observer), *const start = &observer->operation_start;
+    observer->operations[observer->counts.operations] = (struct wp_operation_counts){
+        .instructions = now.instructions - start->instructions,
+        .cycles = now.cycles - start->cycles,
+        .accesses = now.accesses - start->accesses,
+        .region_accesses = now.region_accesses - start->region_accesses,
+        .region_cycles = now.region_cycles - start->region_cycles,
+        .fetch_misses = now.fetch_misses - start->fetch_misses,
+        .fetch_writebacks = now.fetch_writebacks - start->fetch_writebacks,
+        .read_misses = now.read_misses - start->read_misses,
+        .write_misses = now.write_misses - start->write_misses,
+        .writebacks = now.writebacks - start->writebacks,
+        .memory_writes = now.memory_writes - start->memory_writes,
+        .result = read_register(observer, engine, observer->result_register),
+    };
+}
+
 static void count_operation(struct wp_observer *observer, uc_engine *engine, uint32_t address)
 {
     const struct wp_setup *const setup = &observer->setup;
@@ -293,16 +352,30 @@ static void count_operation(struct wp_observer *observer, uc_engine *engine, uin
         if (sets)
             wp_sets_end(sets, read_register(observer, engine, sets->setup.first_register));
         if (counts->operations < observer->operation_capacity)
-            observer->operation_instructions[counts->operations] =
-                (uint32_t)(counts->instructions - observer->operation_start);
+            record_operation(observer, engine);
         counts->operations++;
         observer->in_operation = false;
     } else if (!in_harness && !observer->in_operation) {
         if (sets)
             wp_sets_begin(sets, counts->operations, read_register(observer, engine, sets->setup.first_register));
-        observer->operation_start = counts->instructions;
+        observer->operation_start = counts_so_far(observer);
         observer->in_operation = true;
     }
+}
+
+/* Take the instructions of a block off the budget; false, and the engine is stopped, if there are not so many left. */
+static bool spend(struct wp_observer *observer, uc_engine *engine, uint32_t first, uint32_t behind)
+{
+    const struct wp_instruction *const table = observer->setup.instructions;
+    if (!observer->budget)
+        return true;
+    observer->spent += table[behind].instructions_before - table[first].instructions_before;
+    if (observer->spent <= observer->budget)
+        return true;
+    const uint32_t pc = observer->setup.code_base + 2 * first;
+    stop(observer, engine, WP_BUDGET_SPENT, pc, pc);
+    observer->setup.stop_engine(engine); /* inside an IT block it does not heed the first time */
+    return false;
 }
 
 /* Engine callback: a translation block is about to run. */
@@ -318,18 +391,20 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
         stop(observer, engine, WP_OUTSIDE_CODE, (uint32_t)address, (uint32_t)address);
         return;
     }
-    if (observer->operation_capacity)
-        count_operation(observer, engine, (uint32_t)address);
     const uint32_t first = offset / 2, behind = (offset + size_bytes) / 2;
+    if (!spend(observer, engine, first, behind))
+        return;
     const struct wp_instruction *const table = setup->instructions;
-    counts->instructions += table[behind].instructions_before - table[first].instructions_before;
-    counts->cycles += table[behind].cycles_before - table[first].cycles_before;
     if (observer->branch_cycles && observer->branch_behind != first)
         counts->cycles += observer->branch_cycles;
+    fetch_pending(observer, observer->block_behind);
+    if (observer->operation_capacity)
+        count_operation(observer, engine, (uint32_t)address);
+    counts->instructions += table[behind].instructions_before - table[first].instructions_before;
+    counts->cycles += table[behind].cycles_before - table[first].cycles_before;
     const struct wp_instruction *const last = &table[behind - table[behind].previous_bytes / 2];
     observer->branch_cycles = last->flags & WP_CONDITIONAL_BRANCH ? last->taken_cycles : 0;
     observer->branch_behind = behind;
-    fetch_pending(observer, observer->block_behind);
     observer->block_row = observer->fetched_row = first;
     observer->block_behind = behind;
     setup->entered[first]++;
@@ -343,13 +418,21 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
     wp_loops_block(&observer->loops, first, behind);
 }
 
+/* Let the guest take no more than `instructions` from now on, in all runs together; 0: as many as it likes. */
+WP_EXPORT void wp_observer_limit(struct wp_observer *observer, uint64_t instructions)
+{
+    observer->budget = instructions;
+    observer->spent = 0;
+}
+
 /* Engine callback where nothing but loops is watched: a translation block is about to run. */
 WP_EXPORT void wp_observer_watch(uc_engine *engine, uint64_t address, uint32_t size_bytes, void *user)
 {
     struct wp_observer *const observer = user;
     const uint32_t offset = (uint32_t)address - observer->setup.code_base;
     const bool known = offset < observer->setup.code_bytes && size_bytes <= observer->setup.code_bytes - offset;
-    (void)engine;
+    if (known && !spend(observer, engine, offset / 2, (offset + size_bytes) / 2))
+        return;
     wp_loops_block(&observer->loops, known ? offset / 2 : 0, known ? (offset + size_bytes) / 2 : 0);
 }
 

@@ -11,7 +11,16 @@ from wcet_probe.reports.dossier.subject import Answer, Json, Subject, counted, l
 Numbers = Mapping[tuple[str, str], str]
 """The number of each assumption, by id and statement."""
 
-_FIRST = ("no-interference", "timing-model", "stack-separation", "alignment", "stack-alignment", "return-address")
+_FIRST = (
+    "no-interference",
+    "timing-model",
+    "no-translation-misses",
+    "stack-separation",
+    "alignment",
+    "stack-alignment",
+    "return-address",
+    "built-for-another-core",
+)
 _LOOPS_SHOWN = 30
 _ORIGINS = {"proved": "proved from the code", "fact": "by a flow fact", "pragma": "by a pragma in the source"}
 

@@ -35,12 +35,21 @@ class CachesShape(TypedDict):
     dcache: CacheShape | None
 
 
+class BasesShape(TypedDict):
+    """How many numbers of a target come from where; a row of a table and a cache count as one each."""
+
+    manual: Natural
+    measured: Natural
+    assumed: Natural
+
+
 @extends(Target, "icache", "dcache")
 class TargetDocument(TypedDict):
     """A core: every number with its source and basis."""
 
     format: Literal["wcet-probe-target"]
     version: Literal[1]
+    bases: BasesShape
     caches: CachesShape
 
 
@@ -297,6 +306,27 @@ class SearchDocument(TypedDict):
     sequence: list[Operation]
 
 
+class AttackDocument(TypedDict):
+    """What came of changing the constructed states: the dearest one, as operations and the measured one."""
+
+    format: Literal["wcet-probe-attack"]
+    version: Literal[1]
+    allocator: str
+    target: str
+    operation: OperationKind
+    heap_bytes: Natural
+    seed: Natural
+    unit: Literal["instructions", "cycles"]
+    evaluations: Natural
+    constructed: Natural
+    found: Natural
+    bound: Natural | None
+    beaten: bool
+    origin: str
+    operations: list[Operation]
+    measured: Operation
+
+
 DOCUMENTS: tuple[type, ...] = (
     ResultDocument,
     ResultsDocument,
@@ -307,5 +337,6 @@ DOCUMENTS: tuple[type, ...] = (
     GrowthDocument,
     MatrixDocument,
     SearchDocument,
+    AttackDocument,
 )
 """Every document that has a schema."""

@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Assumption, Bound, LoopBound, Origin
+from wcet_probe.model.target import Basis, Target
 from wcet_probe.reports.screens.layout import cut, paragraph, table
 
 _LOOPS_SHOWN = 5
@@ -85,7 +86,9 @@ def short_assumptions(assumptions: Sequence[Assumption], width: int) -> Iterator
     by_id = {one.id: one.statement for one in assumptions}
     if len(by_id) <= _ASSUMPTIONS_SHOWN:
         yield f"Assumptions ({len(by_id)})"
-        yield from (cut(line, width) for line in table(by_id.items()))
+        label_width = 3 + max(map(len, by_id))
+        for name, statement in by_id.items():
+            yield from paragraph(f"  {name}", statement, width, label_width)
     else:
         yield f"Assumptions ({len(by_id)}; --why tells each)"
         yield from paragraph(" ", ", ".join(_short_ids(by_id)), width, 1)
@@ -98,6 +101,13 @@ def _short_ids(ids: Iterable[str]) -> Iterator[str]:
         file, _, line = one.rpartition(":")
         yield f":{line}" if file and file == last else one
         last = file
+
+
+def timing_model(target: Target, width: int) -> Iterator[str]:
+    """Whose cycles the numbers are, and where those of the model come from."""
+    manual, measured, assumed = (target.bases[basis] for basis in (Basis.MANUAL, Basis.MEASURED, Basis.ASSUMED))
+    origins_of = f"{counted(manual, 'number')} from a manual, {measured:,} measured, {assumed:,} assumed"
+    yield from paragraph("Timing", f"cycles in the timing model of {target.name}: {origins_of}", width)
 
 
 def how_many_assumed(assumptions: Sequence[Assumption]) -> str:

@@ -16,7 +16,7 @@ from wcet_probe.model.measurement import CacheCounts
 from wcet_probe.model.report import CrossCheck, Report, Verdict
 from wcet_probe.model.scenario import OperationKind
 from wcet_probe.model.target import Target
-from wcet_probe.reports.screens.bound import both_sides, how_many_assumed, short_assumptions, short_loops
+from wcet_probe.reports.screens.bound import both_sides, how_many_assumed, short_assumptions, short_loops, timing_model
 from wcet_probe.reports.screens.layout import glyphs, paragraph, strip, strip_columns, table
 from wcet_probe.sizes import format_size
 
@@ -135,6 +135,7 @@ def head(report: Report, width: int) -> Iterator[Line]:
         yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}"
         if report.no_bound:
             yield from paragraph("", report.no_bound, width, 1)
+        yield from timing_model(report.target, width)
         return
     kind = report.plan.measured.kind.value
     most = f"{bound.instructions:,} instructions, {bound.cycles:,} cycles"
@@ -144,6 +145,7 @@ def head(report: Report, width: int) -> Iterator[Line]:
     yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}, under {assumed}."
     yield ""
     yield from both_sides(bound, counts, report.plan.scenario, width)
+    yield from timing_model(report.target, width)
     yield ""
 
 

@@ -12,7 +12,14 @@ from wcet_probe.answer.gap import Account, BlockGap, Cause
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Bound, Formula, LoopBound
 from wcet_probe.model.report import Report
-from wcet_probe.reports.screens.bound import counted, how_many_assumed, origins, short_assumptions, short_loops
+from wcet_probe.reports.screens.bound import (
+    counted,
+    how_many_assumed,
+    origins,
+    short_assumptions,
+    short_loops,
+    timing_model,
+)
 from wcet_probe.reports.screens.layout import cut, paragraph, table
 from wcet_probe.reports.screens.terminal import Line, head, heading, page_width, print_lines
 
@@ -41,6 +48,7 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
     print_lines(console, [heading(f"{bound.entry} on {found.target.name}: takes at most {most}")])
     print_lines(console, [f"BOUNDED: a proven upper bound, under {how_many_assumed(bound.assumptions)}."])
     print_lines(console, [f"image sha256 {found.image.sha256}", ""])
+    print_lines(console, [*timing_model(found.target, width), ""])
     if gaps is None:
         print_lines(console, short_loops(bound.loops, width))
         print_lines(console, short_assumptions(bound.assumptions, width))

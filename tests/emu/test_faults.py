@@ -297,7 +297,7 @@ import signal
 import sys
 from tests.emu.test_faults import MODES
 from tests.support import assembler, guest_of
-from wcet_probe.catalog import load_target
+from wcet_probe.catalog.lookup import load_target
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
 target, mode = load_target(sys.argv[1]), sys.argv[2]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.results import result as real_result
 from wcet_probe.cli import main
 from wcet_probe.reports.pictures import (
     bound_against_observed,
@@ -433,12 +434,12 @@ def test_a_replay_ends_with_the_measured_operation(run):
         ),
         (("plot", "a.json", "--kind", "heat-strip", "--function", "x"), "--function goes with --kind control-flow"),
         (("plot", "a.json", "--kind", "heat-strip", "-o", "cache"), "cannot write cache: Is a directory; name a place"),
-        (("replay", "tlsf", "--operations", "0"), "random has 2001 operations, not 0; give 1 to 2001."),
+        (("replay", "tlsf", "--operations", "0"), "invalid value for '--operations': 0 is not in"),
         (("replay", "tlsf", "--scenario", "wurst"), "unknown scenario of tlsf 'wurst': "),
     ],
 )
 def test_bad_input_is_one_sentence(run, tmp_path, arguments, sentence):
-    (tmp_path / "a.json").write_text(json.dumps(result(gap=None)), "utf-8")
+    (tmp_path / "a.json").write_text(json.dumps(real_result("tlsf", heap_bytes=8192)), "utf-8")
     (tmp_path / "text").write_text("no", "utf-8")
     (tmp_path / "cache").mkdir()
     (tmp_path / "list.json").write_text("[1]", "utf-8")

@@ -26,14 +26,19 @@ def check_counts(bound: Bound, measurement: Measurement, subject: str) -> None:
     Raises:
         ContradictionError: it does.
     """
-    for unit, proved, observed in (
-        ("instructions", bound.instructions, measurement.instructions),
-        ("cycles", bound.cycles, measurement.cycles),
-    ):
-        if observed > proved:
-            raise _contradiction(
-                f"{bound.entry} took {observed:,} {unit} in {subject}, and at most {proved:,} were proved"
-            )
+    for unit in ("instructions", "cycles"):
+        check_most(bound, unit, getattr(measurement, unit), subject)
+
+
+def check_most(bound: Bound, unit: str, observed: int, subject: str) -> None:
+    """``observed``, in ``unit`` (``instructions`` or ``cycles``), must not exceed ``bound``.
+
+    Raises:
+        ContradictionError: it does.
+    """
+    proved = getattr(bound, unit)
+    if observed > proved:
+        raise _contradiction(f"{bound.entry} took {observed:,} {unit} in {subject}, and at most {proved:,} were proved")
 
 
 def check_loops(claims: Iterable[LoopClaim], counts: Iterable[LoopCount], image: Image, subject: str) -> None:
@@ -109,12 +114,15 @@ def check_accesses(
             _contains(each, one.address, frames.end_address) for each in ranges
         ),
         "in a set of the cache that is excluded there": lambda one, ranges: any(
-            each.sets is None or one.address // line_bytes % sets in each.sets for each in ranges
+            each.sets is None or each.sets.issuperset(number % sets for number in _lines(one, line_bytes))
+            for each in ranges
         ),
         "in the call's own stack, against the assumption stack-separation": lambda one, ranges: (
             not one.is_store or one.address not in frames or any(each.base != "number" for each in ranges)
         ),
-        "across a cache line, against the assumption alignment": lambda one, _: not _crosses(one, target),
+        "across a cache line, against the proof or its assumption alignment": lambda one, ranges: (
+            not _crosses(one, target) or any(not each.is_one_line for each in ranges)
+        ),
         "in a line that was not loaded from on a first visit, or was stored to since, against a fact about visits": (
             lambda one, ranges: one.address // line_bytes in visited or any(each.visit != "again" for each in ranges)
         ),
@@ -182,7 +190,12 @@ def _crosses(access: DataAccess, target: Target) -> bool:
     cache = target.dcache
     if cache is None or access.size_bytes > cache.line_bytes:
         return False
-    return access.address // cache.line_bytes != (access.address + access.size_bytes - 1) // cache.line_bytes
+    return len(_lines(access, cache.line_bytes)) > 1
+
+
+def _lines(access: DataAccess, line_bytes: int) -> range:
+    """The lines that ``access`` is to."""
+    return range(access.address // line_bytes, (access.address + access.size_bytes - 1) // line_bytes + 1)
 
 
 def _contradiction(what: str) -> ContradictionError:

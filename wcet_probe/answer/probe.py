@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops
 from wcet_probe.answer.cross_check import Call, cross_check
 from wcet_probe.answer.proving import prove_operation
+from wcet_probe.answer.victims import MOST_INSTRUCTIONS, MOST_TRIED, extreme_victims, tried_of_each, victim_choices
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, StateError, UsageError, unknown_name
@@ -17,7 +19,7 @@ from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound, LoopClaim
 from wcet_probe.model.report import Candidate, CrossCheck, Question, Report, StateCheck, Verdict
 from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
-from wcet_probe.model.target import Target
+from wcet_probe.model.target import Target, Victims
 from wcet_probe.model.watched_loop import LoopCount
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of, header_words
@@ -56,12 +58,16 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """What all candidates of a request share; ``bounds`` by role, as far as there are any."""
+    """What all candidates of a request share; ``bounds`` by role, as far as there are any.
+
+    The guest may take ``most_instructions`` for a candidate; 0: as many as it likes.
+    """
 
     request: ProbeRequest
     family: Family
     program: Program
     bounds: Mapping[str, Bound]
+    most_instructions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +101,17 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
     bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress)
     bench = _Bench(request, chosen, program, bounds)
-    outcomes = []
+    outcomes, most_tried = [], tried_of_each(len(plans))
     for number, plan in enumerate(plans, 1):
         progress(f"state {number} of {len(plans)}: {plan.variant}")
-        outcomes.append(_run(bench, plan, cross_checked=False))
+        outcomes.append(_run(bench, plan, cross_checked=False, most_tried=most_tried))
     extreme = _extreme(outcomes, extreme_of(request.scenario))
-    if request.cross_check:
-        progress("repeating the measured call in the p-code interpreter")
-        extreme = _run(bench, extreme.plan, cross_checked=True)
+    is_tried = extreme.measurement.victims.tried < most_tried or most_tried == MOST_TRIED
+    if request.cross_check or not is_tried:
+        progress("repeating the measured call" + " in the p-code interpreter" * request.cross_check)
+        victims = extreme.measurement.victims if is_tried else None
+        place = outcomes.index(extreme)
+        extreme = outcomes[place] = _run(bench, extreme.plan, cross_checked=request.cross_check, victims=victims)
     return Report(
         allocator=request.allocator,
         target=request.target,
@@ -181,8 +190,18 @@ def _extreme(outcomes: list[_Outcome], extreme: Extreme) -> _Outcome:
     return min(outcomes, key=cost) if extreme is Extreme.FEWEST_CYCLES else max(outcomes, key=cost)
 
 
-def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool) -> _Outcome:
-    """Set up, prove the state, measure, and prove that the heap is still sound."""
+def _run(
+    bench: _Bench,
+    plan: ScenarioPlan,
+    *,
+    cross_checked: bool,
+    victims: Victims | None = None,
+    most_tried: int = MOST_TRIED,
+) -> _Outcome:
+    """Set up, prove the state, measure, and prove that the heap is still sound.
+
+    The call is measured with ``victims``, or with those of ``most_tried`` that make it the extreme one.
+    """
     request = bench.request
     initial = request.initial_cache or plan.initial_cache
     with _machine(bench) as machine:
@@ -203,8 +222,11 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool) -> _Outcome:
         arguments = _arguments(plan, machine)
         memory = machine.memory.snapshot() if cross_checked else {}
         call = Call(function, machine.entry_registers(arguments), memory, initial)
+        if victims is None:
+            victims = _victims(bench, machine, plan, arguments, most_tried)
         machine.restart_loop_counts()
-        measurement = machine.measure(function, arguments, initial, lambda: header_words(bench.family.walk(guest)))
+        metadata = partial(_headers, bench, guest)
+        measurement = machine.measure(function, arguments, initial, metadata, victims)
         flow_sums = _hold_against_bound(bench, machine, plan, measurement)
         loop_maxima = _loop_maxima(bench, plan, set_up, machine.loop_counts())
         if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:
@@ -217,10 +239,54 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool) -> _Outcome:
     return _Outcome(plan, initial, checks, measurement, second, loop_maxima, flow_sums)
 
 
+def _headers(bench: _Bench, guest: GuestHeap) -> Iterable[int]:
+    return header_words(bench.family.walk(guest))
+
+
+def _victims(
+    bench: _Bench, machine: Machine, plan: ScenarioPlan, arguments: tuple[int, ...], most_tried: int = MOST_TRIED
+) -> Victims:
+    """The choice of victims with which the measured call is the extreme one; none of those tried may exceed the bound.
+
+    What the set-up left in the caches was evicted by the target's own seeds, which the call goes on with.
+
+    Raises:
+        ContradictionError: a run is above the bound.
+    """
+    request, kind = bench.request, plan.measured.kind
+    initial = request.initial_cache or plan.initial_cache
+    choices = victim_choices(request.target)[:most_tried]
+    if len(choices) == 1 or initial is InitialCache.WARM:
+        return replace(choices[0], tried=1)
+    before, executed, found = machine.memory.snapshot(), 0, dict[Victims, Measurement]()
+    for choice in choices:
+        one = found[choice] = machine.measure(request.allocator.entry_points[kind], arguments, initial, victims=choice)
+        machine.memory.restore(before)
+        executed += one.instructions
+        if kind in bench.bounds:
+            check_counts(bench.bounds[kind], one, _subject(plan))
+        if executed >= MOST_INSTRUCTIONS:
+            break
+    is_fewest = extreme_of(plan.scenario) is Extreme.FEWEST_CYCLES
+    return extreme_victims(request.target, found, is_fewest=is_fewest)
+
+
 def replay(
-    program: Program, plan: ScenarioPlan, heap_bytes: int, initial_cache: InitialCache
+    program: Program,
+    plan: ScenarioPlan,
+    heap_bytes: int,
+    initial_cache: InitialCache,
+    victims: Victims | None,
+    *,
+    most_tried: int = MOST_TRIED,
+    most_instructions: int = 0,
 ) -> tuple[Measurement, tuple[StateCheck, ...]]:
-    """Measure the operation of ``plan`` again, on ``program`` as it is: nothing is built and nothing proved.
+    """Measure the operation of ``plan`` again, on ``program`` as it is, with the same ``victims``.
+
+    Without ``victims`` those of ``most_tried`` are taken that make the call the extreme one, as ``observe`` does.
+    Nothing is built and nothing proved.
+
+    The guest may take ``most_instructions`` in all, set-up and checks included; 0: as many as it likes.
 
     Returns:
         the measurement, and the predicted state beside the one that was found.
@@ -240,7 +306,8 @@ def replay(
         cache_dir=Path(),
     )
     _check_heap(request)
-    outcome = _run(_Bench(request, family(program.allocator.name), program, {}), plan, cross_checked=False)
+    bench = _Bench(request, family(program.allocator.name), program, {}, most_instructions)
+    outcome = _run(bench, plan, cross_checked=False, victims=victims, most_tried=most_tried)
     return outcome.measurement, outcome.checks
 
 
@@ -265,7 +332,8 @@ def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measure
         if plan.measured.kind is OperationKind.FREE and not arguments[0]:
             return None, refused, "the block to be freed was refused"
         function = request.allocator.entry_points[plan.measured.kind]
-        measurement = machine.measure(function, arguments, initial)
+        victims = _victims(bench, machine, plan, arguments)
+        measurement = machine.measure(function, arguments, initial, victims=victims)
         _check_invariants(bench, machine, "after the measured operation")
     served = plan.measured.kind is OperationKind.FREE or measurement.result
     return measurement, refused, "" if served else "the measured allocation was refused"
@@ -275,7 +343,15 @@ def _machine(bench: _Bench) -> Machine:
     program = bench.program
     watched = [claim.loop for claim in _claims(bench)]
     heap_bytes = bench.request.heap_bytes
-    return Machine(program.image, program.target, program.instructions, program.costs, heap_bytes, watched=watched)
+    return Machine(
+        program.image,
+        program.target,
+        program.instructions,
+        program.costs,
+        heap_bytes,
+        watched=watched,
+        most_instructions=bench.most_instructions,
+    )
 
 
 def _claims(bench: _Bench) -> list[LoopClaim]:

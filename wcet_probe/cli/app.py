@@ -26,10 +26,13 @@ from wcet_probe.cli.export import export
 from wcet_probe.cli.man import man
 from wcet_probe.cli.names import list_names, show
 from wcet_probe.cli.pack import pack
-from wcet_probe.cli.plot import plot, replay
+from wcet_probe.cli.plot import plot
+from wcet_probe.cli.replay import replay
 from wcet_probe.cli.report import report
+from wcet_probe.cli.reproduce import reproduce
 from wcet_probe.cli.run import run
 from wcet_probe.cli.studies import growth, matrix, search
+from wcet_probe.cli.traces import import_trace, record
 from wcet_probe.cli.verify import verify
 from wcet_probe.cli.verify_sets import verify_sets
 from wcet_probe.config import CACHE_DIR_VARIABLE
@@ -123,6 +126,9 @@ for command in (
     matrix,
     search,
     replay,
+    record,
+    import_trace,
+    reproduce,
     plot,
     doctor,
     completion,

@@ -9,11 +9,11 @@ import click
 from wcet_probe.cli import streams
 from wcet_probe.errors import UsageError, unknown_name
 
-_KINDS = {"allocators": "allocator", "scenarios": "scenario", "targets": "target"}
+_KINDS = {"allocators": "allocator", "scenarios": "scenario", "targets": "target", "workloads": "workload"}
 
 
 @click.command("list")
-@click.argument("kind", metavar="allocators|scenarios|targets")
+@click.argument("kind", metavar="allocators|scenarios|targets|workloads")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array of objects with their name.")
 def list_names(*, kind: str, as_json: bool) -> None:
     """List the names of what there is."""
@@ -51,6 +51,10 @@ def _entries(kind: str) -> list[dict[str, object]]:
     if kind == "targets":
         targets = map(load_target, target_names())
         return [{"name": found.name, "title": found.title, "isa": found.isa.value} for found in targets]
+    if kind == "workloads":
+        from wcet_probe.scenarios.workloads.named import WORKLOADS
+
+        return [{"name": found.name, "source": found.source} for found in WORKLOADS.values()]
     return [
         {"name": name, "description": describe(name), "allocators": allocators}
         for name, allocators in _scenarios().items()

@@ -1,4 +1,4 @@
-"""``wcet-probe replay``, which counts a workload operation by operation, and ``wcet-probe plot``, which draws."""
+"""``wcet-probe plot``: results as pictures."""
 
 # ruff: noqa: PLC0415  (engines and renderers are imported when they are needed)
 
@@ -12,12 +12,8 @@ from typing import Any
 
 import click
 
-from wcet_probe.cli import completion, streams
-from wcet_probe.cli.configured import configured_target, naming_compiler
-from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
-from wcet_probe.config import cache_dir, load_config
+from wcet_probe.ci.result_files import refusing_damage
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
-from wcet_probe.sizes import parse_size
 
 Document = dict[str, Any]
 
@@ -58,15 +54,6 @@ Examples:
 Exit codes: 0 drawn, 1 failure, 2 bad usage, or a document without what the
   picture shows
 """
-REPLAY_EPILOG = """\b
-Examples:
-  wcet-probe replay tlsf --seed 7
-  wcet-probe replay tlsf --scenario worst-alloc --operations 100 --json
-
-\b
-Exit codes: 0 replayed, 1 failure of a build or the engine, 2 bad usage or
-  input
-"""
 
 
 @click.command(epilog=PLOT_EPILOG)
@@ -86,7 +73,9 @@ def plot(*, files: tuple[Path, ...], name: str, function: str | None, output: Pa
         raise unknown_name("kind of picture", name, kinds)
     if function and name != "control-flow-graph":
         raise UsageError("--function goes with --kind control-flow-graph; leave it out.")
-    svg = _drawn(kinds[name], [_document(file) for file in files], function)
+    documents = [_document(file) for file in files]
+    with refusing_damage():
+        svg = _drawn(kinds[name], documents, function)
     if svg is None:
         shown = f"{function} is none of its functions, or " if function else ""
         raise UsageError(f"nothing to draw: {shown}{name} needs {kinds[name].needs}.")
@@ -96,68 +85,6 @@ def plot(*, files: tuple[Path, ...], name: str, function: str | None, output: Pa
         write_whole(output, svg)
     else:
         click.echo(svg.encode(), nl=False)
-    return ExitCode.OK
-
-
-@click.command(epilog=REPLAY_EPILOG)
-@click.argument("allocator", metavar="ALLOCATOR", shell_complete=completion.allocators)
-@click.option(
-    "--scenario",
-    default="random",
-    show_default=True,
-    metavar="NAME",
-    help="Whose operations.",
-    shell_complete=completion.scenarios,
-)
-@click.option("--operations", type=int, metavar="N", help="Only the first N.  [default: all]")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of scenario random.")
-@click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]", shell_complete=completion.targets)
-@click.option("--heap", "heap_bytes", type=parse_size, metavar="SIZE", help="Size of the heap.  [default: 4MiB]")
-@click.option("--param", "values", multiple=True, type=parameter_value, metavar="NAME=N", help="Build parameter.")
-@click.option("--preset", metavar="NAME", help="Parameter values of the literature, such as p02.")
-@click.option("--cc", "compiler", metavar="COMMAND", help="Compiler.  [default: zig]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
-def replay(
-    *,
-    allocator: str,
-    scenario: str,
-    operations: int | None,
-    seed: int,
-    target: str | None,
-    heap_bytes: int | None,
-    values: tuple[tuple[str, int], ...],
-    preset: str | None,
-    compiler: str | None,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
-) -> int:
-    """Count a workload operation by operation: the set-up of a scenario, then its measured call."""
-    from wcet_probe.answer.probe import ProbeRequest
-    from wcet_probe.answer.replay import replay as run
-    from wcet_probe.catalog.lookup import load_allocator
-    from wcet_probe.reports.screens.replay import render_replay, replay_document
-
-    config = load_config(Path.cwd())
-    request = ProbeRequest(
-        allocator=load_allocator(allocator, dict(values), preset),
-        target=configured_target(target, config),
-        scenario=scenario,
-        heap_bytes=heap_bytes or config.heap_bytes or DEFAULT_HEAP_BYTES,
-        seed=seed,
-        initial_cache=None,
-        compiler=compiler or config.cc or DEFAULT_COMPILER,
-        cross_check=False,
-        cache_dir=cache_dir(config),
-    )
-    with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
-        found = run(request, operations, tell)
-    if as_json:
-        streams.print_json(replay_document(request, found))
-    else:
-        render_replay(request, found, streams.result_console())
     return ExitCode.OK
 
 
@@ -191,5 +118,9 @@ def _document(file: Path) -> Document:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{file} is no JSON; give it what --json printed.") from error
     if isinstance(document, dict) and document.get("format") in _READABLE and document.get("version") == 1:
+        from wcet_probe.reports.formats.schema import FORMATS, validate
+
+        if document["format"] in FORMATS:
+            validate(document)
         return document
     raise UsageError(f"{file} is no document that can be drawn; give it what a run, growth or replay --json printed.")

@@ -42,7 +42,7 @@ Caches: --cache [i:|d:|both:]KEY=VALUE[,KEY=VALUE...] or --cache [i:|d:]none
   size=16KiB sets=128 ways=4 line=32  size = sets x ways x line: three fix the
                    fourth; of what is not given, the target's line, then ways,
                    then size are kept. A new cache needs size, ways and line.
-  policy=lru|fifo|plru|random  seed=N
+  policy=lru|fifo|plru|random|round-robin  seed=N
   write=back|through  allocate=yes|no  (data cache only)
 
 \b

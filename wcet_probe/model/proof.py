@@ -156,6 +156,7 @@ class AccessRange:
             stored to it since, as a flow fact says; or empty.
         line_changes: a flow fact, and how many of the accesses that it speaks of may be to another line than the data
             access before, in the call; or None.
+        is_one_line: whether it is to one cache line, as is proved, or assumed and told.
     """
 
     address: int
@@ -170,6 +171,7 @@ class AccessRange:
     sets: frozenset[int] | None = None
     visit: str = ""
     line_changes: tuple[str, int] | None = None
+    is_one_line: bool = True
 
 
 @dataclass(frozen=True, slots=True)

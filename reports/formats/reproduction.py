@@ -1,0 +1,37 @@
+"""The document ``wcet-probe-reproduction``: tables and figures of a paper as found here, and its claims as checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wcet_probe import __version__
+from wcet_probe.answer.papers.exhibit import Exhibit, Paper
+from wcet_probe.reports.formats.records import Document
+
+
+def reproduction_document(paper: Paper, target: str, exhibits: Sequence[Exhibit], *, quick: bool) -> Document:
+    """All ``exhibits`` of ``paper`` that were asked for, in order; ``shapes`` are those of all of them."""
+    return {
+        "format": "wcet-probe-reproduction",
+        "version": 1,
+        "tool": {"name": "wcet-probe", "version": __version__},
+        "paper": paper.name,
+        "citation": paper.citation,
+        "target": target,
+        "quick": quick,
+        "exhibits": [
+            {
+                "name": exhibit.name,
+                "title": exhibit.title,
+                "header": [title.replace("\n", " ").strip() for title in exhibit.header],
+                "rows": [list(row) for row in exhibit.rows],
+                "notes": list(exhibit.notes),
+            }
+            for exhibit in exhibits
+        ],
+        "shapes": [
+            {"exhibit": exhibit.name, "name": shape.name, "holds": shape.holds, "why": shape.why}
+            for exhibit in exhibits
+            for shape in exhibit.shapes
+        ],
+    }

@@ -1,0 +1,44 @@
+"""A workload run in a terminal: mean beside worst, the bound beside both, and the memory that it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wcet_probe.answer.workload_run import PERCENTS, WorkloadRequest, WorkloadRun
+from wcet_probe.reports.formats.workload import decimal
+from wcet_probe.reports.screens.layout import paragraph, table
+from wcet_probe.sizes import format_size
+
+
+def workload_lines(request: WorkloadRequest, source: str, found: WorkloadRun, width: int) -> Iterator[str]:
+    """The lines of the first screen."""
+    allocator, target = request.allocator, request.target
+    yield f"{allocator.name} on {target.name}, heap {format_size(request.heap_bytes)}: {source}"
+    yield f"{found.operations:,} operations, {found.refused:,} allocations refused"
+    yield ""
+    rows = []
+    for (role, unit), distribution in found.distributions.items():
+        if not distribution.count or (unit.endswith("misses") and not distribution.most):
+            continue
+        bound = found.bounds.get(role)
+        rows.append(
+            (
+                *(role, unit.replace("_", " "), distribution.count),
+                *(decimal(distribution.mean, 1), decimal(distribution.deviation, 1), distribution.least),
+                *(distribution.percentile(percent) for percent in PERCENTS),
+                distribution.most,
+                getattr(bound, unit, "") if bound else "",
+            )
+        )
+    percentiles = (f"{percent} %" for percent in PERCENTS)
+    yield from table(rows, ("", "", "calls", "mean", "sd", "least", *percentiles, "most", "bound"))
+    yield ""
+    factor = decimal(100 * found.fragmentation, 2)
+    yield from paragraph(
+        "Memory",
+        f"{found.peak_live_bytes:,} bytes were held at once at most, and the highest block ended "
+        f"{found.peak_reached_bytes:,} bytes from the start of the heap: factor F = {factor} %",
+        width,
+    )
+    if not found.bounds and request.prove:
+        yield from paragraph("Bound", "none is established; 'wcet-probe ALLOCATOR' says what stands in the way", width)

@@ -1,0 +1,54 @@
+"""Workloads by name, as the command line asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from wcet_probe.errors import unknown_name
+from wcet_probe.scenarios.workloads.periodic import crespo_tasks, masmano_tasks, periodic_workload
+from wcet_probe.scenarios.workloads.puaut import mean_model, mpg123_pattern
+from wcet_probe.traces.operations import TraceRow
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A workload: where it is from, and ``rows(seed, allocations)``, at least so many, then all that is live freed."""
+
+    name: str
+    source: str
+    rows: Callable[[int, int], Iterator[TraceRow]]
+
+
+def _crespo(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
+    return lambda seed, most: periodic_workload(crespo_tasks(test, seed), seed, lambda _, blocks: blocks < most)
+
+
+def _masmano(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
+    return lambda seed, most: periodic_workload(masmano_tasks(test, seed), seed, lambda _, blocks: blocks < most)
+
+
+WORKLOADS: Mapping[str, Workload] = MappingProxyType(
+    {
+        workload.name: workload
+        for workload in (
+            Workload("mean", "P02 §3.3, the MEAN model", mean_model),
+            Workload("mpg123", "P02 §3.2, an audio player", mpg123_pattern),
+            *(Workload(f"c06-test{n}", f"C06 §5, test {n}", _crespo(n)) for n in (1, 2, 3)),
+            *(Workload(f"m06-test{n}", f"M06 §3.2, test {n}", _masmano(n)) for n in (1, 2, 3)),
+        )
+    }
+)
+"""All workloads; see the modules for what a paper leaves open and how it is chosen here."""
+
+
+def workload(name: str) -> Workload:
+    """The workload ``name``.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if name not in WORKLOADS:
+        raise unknown_name("workload", name, WORKLOADS)
+    return WORKLOADS[name]

@@ -1,0 +1,91 @@
+"""Periodic tasks that ask for memory: the tests of C06 §5 and of M06 §3.
+
+Time goes in steps; a task is released at each multiple of its period. C06 gives no periods: harmonic ones are ten times
+powers of two up to 320 here, others uniform from 10 to 320. M06's hold of "[30..50]" is taken as steps.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from wcet_probe.scenarios.workloads.clock import Releases
+from wcet_probe.traces.operations import TraceRow
+
+_LEAST_PERIOD, _MOST_PERIOD = 10, 320
+_DEVIATION = 0.1
+"""Standard deviation of M06's request sizes over their mean; the paper says "a constant factor" and no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicTask:
+    """A task: ``requests`` blocks a period, sizes of about ``size_bytes``, held for a uniform number of steps.
+
+    ``deviation_bytes`` is of a normal distribution of sizes; 0: all are alike.
+    """
+
+    period_steps: int
+    requests: int
+    size_bytes: int
+    deviation_bytes: float
+    hold_steps: tuple[int, int]
+
+
+Draw = random.Random
+
+
+def _crespo(
+    draw: Draw, size: tuple[int, int], memory: tuple[int, int], hold: tuple[int, int], *, harmonic: bool
+) -> PeriodicTask:
+    period = _LEAST_PERIOD << draw.randrange(6) if harmonic else draw.randint(_LEAST_PERIOD, _MOST_PERIOD)
+    size_bytes, most = draw.randint(*size), draw.randint(*memory)
+    return PeriodicTask(period, max(1, most // size_bytes), size_bytes, 0, (hold[0] * period, hold[1] * period))
+
+
+def _masmano(draw: Draw, memory: tuple[int, int]) -> PeriodicTask:
+    period, requests, most = draw.randint(10, 150), draw.randint(2, 5), draw.randint(*memory)
+    size_bytes = max(1, most // requests)
+    return PeriodicTask(period, requests, size_bytes, _DEVIATION * size_bytes, (30, 50))
+
+
+def crespo_tasks(test: int, seed: int) -> tuple[PeriodicTask, ...]:
+    """The tasks of test 1, 2 or 3 of C06 §5, drawn with ``seed``."""
+    draw = random.Random(seed)  # noqa: S311  (a workload, no secret)
+    count, size, memory, hold, harmonic = {
+        1: (100, (16, 4096), (8, 2048), (4, 12), True),
+        2: (200, (100, 8192), (200, 16384), (4, 6), False),
+        3: (50, (1024, 10240), (2048, 20480), (1, 16), False),
+    }[test]
+    return tuple(_crespo(draw, size, memory, hold, harmonic=harmonic) for _ in range(count))
+
+
+def masmano_tasks(test: int, seed: int) -> tuple[PeriodicTask, ...]:
+    """The three to ten tasks of test 1, 2 or 3 of M06 §3.2, drawn with ``seed``."""
+    draw = random.Random(seed)  # noqa: S311  (a workload, no secret)
+    memory = {1: (2048, 20480), 2: (8, 1024), 3: (8, 20480)}[test]
+    return tuple(_masmano(draw, memory) for _ in range(draw.randint(3, 10)))
+
+
+def periodic_workload(
+    tasks: tuple[PeriodicTask, ...],
+    seed: int,
+    goes_on: Callable[[int, int], bool],
+    collection_period_steps: int | None = None,
+) -> Iterator[TraceRow]:
+    """What ``tasks`` ask for, from step 0 on for as long as ``goes_on(steps, allocations)``.
+
+    With ``collection_period_steps`` tasks free nothing; a task of that period frees all that is held no longer (delayed
+    deallocation, M06 §3).
+    """
+    draw, releases, step = random.Random(seed + 1), Releases(), 0  # noqa: S311  (a workload, no secret)
+    while goes_on(step, releases.blocks):
+        if collection_period_steps is None or step % collection_period_steps == 0:
+            yield from releases.due(step)
+        for task in tasks:
+            if step % task.period_steps == 0:
+                for _ in range(task.requests):
+                    size = max(1, round(draw.gauss(task.size_bytes, task.deviation_bytes)))
+                    yield releases.hold(size, step + draw.randint(*task.hold_steps))
+        step += 1
+    yield from releases.rest()

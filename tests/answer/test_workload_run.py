@@ -1,0 +1,121 @@
+"""A workload run held against a replay operation by operation, and against a model of what is live."""
+
+from fractions import Fraction
+
+import pytest
+
+from tests.support import images_dir
+from wcet_probe.answer.workload_run import Distribution, WorkloadRequest, run_workload
+from wcet_probe.build.program import load_program
+from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.emu.machine import Machine
+from wcet_probe.errors import UsageError
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind
+from wcet_probe.scenarios.traces import trace_of
+from wcet_probe.scenarios.workloads.named import WORKLOADS, workload
+from wcet_probe.traces.operations import HeapOperation, TraceRow, heap_operations
+
+
+def request(name="tlsf", target="cortex-m4", heap_bytes=1 << 20, **more):
+    return WorkloadRequest(load_allocator(name, {}, None), load_target(target), heap_bytes, "zig", images_dir(), **more)
+
+
+def test_what_a_distribution_tells():
+    found = Distribution({1: 50, 2: 40, 10: 9, 100: 1})
+    assert (found.count, found.least, found.most) == (100, 1, 100)
+    assert [found.percentile(percent) for percent in (50, 51, 90, 99, 100)] == [1, 2, 2, 10, 100]
+    assert found.mean == Fraction(50 + 80 + 90 + 100, 100)
+    assert abs(float(found.deviation) - 10.0429) < 0.001
+    assert Distribution({}).mean == Distribution({}).most == Distribution({}).percentile(50) == 0
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s", "mpc603e", "e200z6"])
+def test_the_first_operation_counts_what_a_measured_call_counts(target):
+    """But for the stack of the harness, which shares lines with the call's."""
+    wanted = request(target=target)
+    program = load_program(wanted.allocator, wanted.target, "zig", images_dir())
+    init, malloc = (wanted.allocator.entry_points[role] for role in ("init", "malloc"))
+
+    def machine():
+        return Machine(program.image, program.target, program.instructions, program.costs, 1 << 20)
+
+    with machine() as one, machine() as other:
+        one.call(init, one.heap.base_address, 1 << 20)
+        other.call(init, other.heap.base_address, 1 << 20)
+        first = one.replay_operations(trace_of([Operation(OperationKind.MALLOC, 0, 100)], 1), InitialCache.COLD)
+        call = other.measure(malloc, (100,), InitialCache.COLD)
+    assert first.instructions.tolist() == [call.instructions]
+    assert first.results.tolist() == [call.result]
+    assert 0 <= call.dcache.misses - int(first.data_misses[0]) <= 2
+    assert abs(call.icache.misses - int(first.fetch_misses[0])) <= 2
+    if wanted.target.icache is None:
+        assert first.cycles.tolist() == [call.cycles]
+
+
+def test_instructions_are_those_of_a_replay_of_the_same_operations():
+    wanted = request("first-fit")
+    rows = list(heap_operations(workload("mean").rows(3, 500)))
+    found = run_workload(wanted, rows)
+    program = load_program(wanted.allocator, wanted.target, "zig", images_dir())
+    with Machine(program.image, program.target, program.instructions, program.costs, wanted.heap_bytes) as machine:
+        machine.call(wanted.allocator.entry_points["init"], machine.heap.base_address, wanted.heap_bytes)
+        kinds = (OperationKind.MALLOC, OperationKind.FREE)
+        steps = [Operation(kinds[row.is_free], row.slot, row.size_bytes) for row in rows]
+        counts = machine.replay_counted(trace_of(steps, 1 + max(row.slot for row in rows)))
+    for kind, role in enumerate(("malloc", "free")):
+        mine = [count for count, row in zip(counts, rows, strict=True) if row.is_free == bool(kind)]
+        assert found.distributions[role, "instructions"].count == len(mine)
+        assert found.distributions[role, "instructions"].mean == Fraction(sum(mine), len(mine))
+        assert found.distributions[role, "instructions"].most == max(mine) <= found.bounds[role].instructions
+
+
+def test_memory_is_what_is_live_and_where_the_highest_block_ends():
+    rows = [HeapOperation(False, 0, 1000, 1), HeapOperation(False, 1, 500, 2), HeapOperation(True, 0, 0, 3)]
+    found = run_workload(request(prove=False), [*rows, HeapOperation(False, 0, 100, 4)])
+    assert [(s.operation, s.live_bytes) for s in found.samples] == [(1, 1000), (2, 1500), (3, 500), (4, 600)]
+    assert found.peak_live_bytes == 1500
+    assert 1500 < found.peak_reached_bytes < 1600
+    assert found.fragmentation == Fraction(found.peak_reached_bytes, 1500) - 1
+    assert found.refused == 0
+
+
+def test_what_is_refused_is_counted_and_frees_nothing():
+    rows = [TraceRow("malloc", 1, 2 << 20), TraceRow("malloc", 2, 8), TraceRow("free", 1), TraceRow("free", 2)]
+    found = run_workload(request(prove=False), heap_operations(rows))
+    assert (found.refused, found.operations, found.peak_live_bytes) == (1, 4, 8)
+
+
+def test_a_heap_that_is_refused():
+    with pytest.raises(UsageError, match="refused a heap"):
+        run_workload(request(heap_bytes=8, prove=False), [])
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_workloads_are_the_same_every_time_and_free_what_they_take(name):
+    rows = list(workload(name).rows(5, 400))
+    assert rows == list(workload(name).rows(5, 400))
+    held = set()
+    for row in rows:
+        if row.kind == "malloc":
+            assert row.size_bytes >= 1
+            held.add(row.block)
+        else:
+            held.remove(row.block)
+    assert not held
+    assert sum(row.kind == "malloc" for row in rows) >= 400
+
+
+def test_the_mean_model_has_the_means_of_the_paper():
+    rows = list(workload("mean").rows(0, 20_000))
+    sizes = [row.size_bytes for row in rows if row.kind == "malloc"]
+    live, most = 0, []
+    for row in rows[: len(rows) // 2]:
+        live += 1 if row.kind == "malloc" else -1
+        most.append(live)
+    assert abs(sum(sizes) / len(sizes) - 150) < 3
+    assert abs(sum(most[2000:]) / len(most[2000:]) - 150) < 5
+
+
+def test_frames_of_the_player_have_the_means_of_the_paper():
+    rows = [row for row in workload("mpg123").rows(0, 2_008) if row.kind == "malloc"][8:]
+    assert sum(row.size_bytes for row in rows) / len(rows) == 143

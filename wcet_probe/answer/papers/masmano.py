@@ -1,0 +1,184 @@
+"""M06: M. Masmano, I. Ripoll, A. Crespo, A comparison of memory allocators for real-time applications, JTRES 2006.
+
+Ten seeds of each test, 300,000 mallocs for time and 1,500,000 for fragmentation; one seed of 5,000 when quick.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from types import MappingProxyType
+
+from wcet_probe.answer.papers.exhibit import Cell, Exhibit, Laboratory, Paper, Shape, rounded
+from wcet_probe.answer.workload_run import Distribution
+from wcet_probe.scenarios.workloads.periodic import masmano_tasks, periodic_workload
+from wcet_probe.traces.operations import TraceRow
+
+_NAMES = ("first-fit", "best-fit", "buddy-binary", "dlmalloc27", "half-fit", "tlsf")
+_TESTS = (1, 2, 3)
+_Counts = dict[str, tuple[tuple[int, ...], ...]]
+_MALLOC_CYCLES: _Counts = {
+    "first-fit": ((315, 239, 2185, 97), (248, 243, 2274, 97), (291, 279, 4758, 97)),
+    "best-fit": ((511, 513, 2330, 112), (347, 352, 2380, 95), (1134, 1133, 6432, 107)),
+    "buddy-binary": ((170, 472, 5517, 143), (157, 262, 7433, 105), (161, 263, 5960, 121)),
+    "dlmalloc27": ((342, 345, 5769, 114), (249, 278, 5859, 79), (292, 296, 6985, 83)),
+    "half-fit": ((196, 332, 1237, 129), (148, 569, 1269, 108), (161, 520, 1491, 128)),
+    "tlsf": ((216, 274, 2017, 137), (173, 257, 2056, 115), (196, 230, 2473, 115)),
+}
+"""Table 5a: average, standard deviation, maximum, minimum of tests 1 to 3."""
+_FREE_CYCLES: _Counts = {
+    "first-fit": ((163, 189, 1433, 84), (148, 185, 1387, 84), (176, 196, 1529, 85)),
+    "best-fit": ((153, 189, 1420, 85), (120, 212, 1292, 84), (143, 178, 1448, 85)),
+    "buddy-binary": ((147, 285, 1728, 120), (150, 287, 855, 120), (153, 284, 1412, 120)),
+    "dlmalloc27": ((124, 198, 644, 85), (99, 354, 425, 74), (128, 181, 732, 75)),
+    "half-fit": ((184, 209, 1273, 104), (173, 216, 1209, 104), (186, 210, 1099, 110)),
+    "tlsf": ((201, 220, 1641, 118), (170, 223, 741, 111), (191, 217, 1095, 118)),
+}
+_FRAGMENTATION_HEAP_BYTES = 4 << 20
+_WINDOWS = 4
+
+
+def _scale(laboratory: Laboratory) -> tuple[int, int, int]:
+    """Seeds, mallocs for time, mallocs for fragmentation."""
+    return (1, 5_000, 5_000) if laboratory.quick else (10, 300_000, 1_500_000)
+
+
+def _merged(laboratory: Laboratory, name: str, test: int, role: str, unit: str) -> Distribution:
+    """All seeds of a test as one distribution."""
+    seeds, mallocs, _ = _scale(laboratory)
+    calls: Counter[int] = Counter()
+    for seed in range(seeds):
+        calls.update(laboratory.run(name, f"m06-test{test}", mallocs, seed).distributions[role, unit].calls)
+    return Distribution(dict(sorted(calls.items())))
+
+
+def _costs(laboratory: Laboratory, unit: str, table: str, paper: dict[str, _Counts]) -> Exhibit:
+    rows: list[tuple[Cell, ...]] = []
+    for role in ("malloc", "free"):
+        for name in _NAMES:
+            for test in _TESTS:
+                found = _merged(laboratory, name, test, role, unit)
+                theirs = paper.get(role, {}).get(name)
+                rows.append(
+                    (
+                        *(role, laboratory.label(name), test),
+                        *(rounded(found.mean), rounded(found.deviation), found.most, found.least),
+                        *(theirs[test - 1] if theirs else ("-",) * 4),
+                    )
+                )
+    frees = {name: max(_merged(laboratory, name, test, "free", unit).mean for test in _TESTS) for name in _NAMES}
+    means = {test: _merged(laboratory, "best-fit", test, "malloc", unit).mean for test in _TESTS}
+    shapes = (
+        Shape(
+            "DL frees fastest on average",
+            min(frees, key=lambda name: frees[name]) == "dlmalloc27",
+            ", ".join(f"{name} {rounded(value)}" for name, value in frees.items()),
+        ),
+        Shape(
+            "best-fit's mean malloc is worst in test 3",
+            means[3] == max(means.values()),
+            ", ".join(f"test {test} {rounded(value)}" for test, value in means.items()),
+        ),
+        *(_bands(laboratory, name, unit) for name in ("half-fit", "tlsf") if unit == "instructions"),
+    )
+    header = ("", "", "test", "avg", "sd", "max", "min", "paper: avg", "sd", "max", "min")
+    return Exhibit(table, f"{unit.capitalize()} of malloc and free", header, tuple(rows), shapes)
+
+
+def _bands(laboratory: Laboratory, name: str, unit: str) -> Shape:
+    """Constant-time allocators take few values: each a path, split or not, small or not, list left empty or not."""
+    values = sorted({value for test in _TESTS for value in _merged(laboratory, name, test, "malloc", unit).calls})
+    return Shape(
+        f"{name}'s mallocs form discrete bands",
+        len(values) <= 16,
+        f"{len(values)} values: {', '.join(map(str, values[:16]))}{' …' if len(values) > 16 else ''}",
+    )
+
+
+def _table_5(laboratory: Laboratory) -> Exhibit:
+    return _costs(laboratory, "cycles", "T5", {"malloc": _MALLOC_CYCLES, "free": _FREE_CYCLES})
+
+
+def _table_6(laboratory: Laboratory) -> Exhibit:
+    return _costs(laboratory, "instructions", "T6", {})
+
+
+def _table_7(laboratory: Laboratory) -> Exhibit:
+    seeds, _, mallocs = _scale(laboratory)
+    rows: list[tuple[Cell, ...]] = []
+    of: dict[str, Fraction] = {}
+    for name in _NAMES:
+        cells = []
+        for test in _TESTS:
+            found = [laboratory.run(name, f"m06-test{test}", mallocs, seed).fragmentation for seed in range(seeds)]
+            cells.append(100 * sum(found, Fraction(0)) / seeds)
+        of[name] = cells[2]
+        rows.append((laboratory.label(name), *(rounded(cell, 2) for cell in cells)))
+    text = ", ".join(f"{name} {rounded(value, 2)} %" for name, value in of.items())
+    shapes = (
+        Shape(
+            "test 3: TLSF, best-fit and DL waste less than half-fit and the buddy",
+            max(of[name] for name in ("tlsf", "best-fit", "dlmalloc27")) < min(of["half-fit"], of["buddy-binary"]),
+            text,
+        ),
+    )
+    header = ("", *(f"test {test}, F %" for test in _TESTS))
+    return Exhibit("T7", "Fragmentation, factor F in per cent", header, tuple(rows), shapes)
+
+
+def _figure_4(laboratory: Laboratory) -> Exhibit:
+    """Live and reached memory over time, test 3: behind each quarter of the run."""
+    _, mallocs, _ = _scale(laboratory)
+    rows: list[tuple[Cell, ...]] = []
+    for name in _NAMES:
+        samples = laboratory.run(name, "m06-test3", mallocs).samples
+        quarters = [samples[len(samples) * part // _WINDOWS - 1] for part in range(1, _WINDOWS + 1)]
+        rows.append(
+            (laboratory.label(name), *(sample.reached_bytes for sample in quarters), max(s.live_bytes for s in samples))
+        )
+    header = ("", *(f"reached\n{part}/{_WINDOWS}" for part in range(1, _WINDOWS + 1)), "most\nlive")
+    return Exhibit("F4", "Memory reached over time, bytes", header, tuple(rows))
+
+
+def _collected(seed: int, mallocs: int, period: int | None) -> Iterator[TraceRow]:
+    tasks = masmano_tasks(3, seed)
+    return periodic_workload(tasks, seed, lambda _, blocks: blocks < mallocs, period)
+
+
+def _figure_5(laboratory: Laboratory) -> Exhibit:
+    """Factor F against the period of the task that deallocates; test 3's tasks, seed 0."""
+    _, mallocs, _ = _scale(laboratory)
+    mallocs = min(mallocs, 50_000)
+    longest = max(task.period_steps for task in masmano_tasks(3, 0))
+    periods = (None, longest // 4, longest, 4 * longest, 10 * longest)
+    rows: list[tuple[Cell, ...]] = []
+    shapes = []
+    for name in ("best-fit", "dlmalloc27", "tlsf"):
+        reference = laboratory.run_rows(name, ("M06 test 4", "immediate"), lambda: _collected(0, mallocs, None))
+        found = []
+        for period in periods:
+            run = laboratory.run_rows(name, ("M06 test 4", f"period {period}"), partial(_collected, 0, mallocs, period))
+            found.append(100 * (Fraction(run.peak_reached_bytes, reference.peak_live_bytes) - 1))
+        rows.append((laboratory.label(name), *(rounded(each, 2) for each in found)))
+        shapes.append(
+            Shape(
+                f"{name}: F rises with the period of deallocation",
+                found[0] < found[-1] and all(a <= b + 1 for a, b in pairwise(found)),
+                ", ".join(rounded(each, 1) for each in found),
+            )
+        )
+    header = ("", *("immediate" if period is None else f"{period} steps" for period in periods))
+    notes = ("F here is the most memory reached over the most that is live with immediate deallocation.",)
+    return Exhibit(
+        "F5", "Factor F against the period of delayed deallocation, per cent", header, tuple(rows), tuple(shapes), notes
+    )
+
+
+MASMANO = Paper(
+    "M06",
+    "M. Masmano, I. Ripoll, A. Crespo, A comparison of memory allocators for real-time applications, JTRES, 2006",
+    MappingProxyType({"T5": _table_5, "T6": _table_6, "T7": _table_7, "F4": _figure_4, "F5": _figure_5}),
+)
