@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
 from wcet_probe.analyzer.domains import strided
@@ -17,7 +18,7 @@ from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, check_place
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.flow import ToldFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.facts.memory import pointer_assumptions, pointer_facts, word_assumptions, word_ranges
+from wcet_probe.analyzer.facts.memory import memory_assumptions, pointer_facts, word_claims, word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
@@ -41,14 +42,12 @@ from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (
-    AccessRange,
     Assumption,
     Bound,
     FlowGraph,
     GraphBlock,
     GraphEdge,
     PathBlock,
-    RegisterRange,
 )
 from wcet_probe.model.target import Isa, Target
 
@@ -91,6 +90,7 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
     stage = prepared.bounded(request.parameters)
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
     values = prepared.values
+    accesses = tuple(access_ranges(values, prepared.data.lines))
     points = [values.graph.points[index] for index in sorted(values.states)]
     return Bound(
         entry=request.entry,
@@ -106,8 +106,8 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         ),
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),
-        accesses=tuple(_access_ranges(values, prepared.data.lines)),
-        registers=tuple(_register_ranges(request, values)),
+        accesses=accesses,
+        registers=tuple(register_ranges(values, request.target.isa)),
         loop_claims=stage.loops.claims,
         flow_claims=(*stage.loops.flow_claims, *stage.told.claims),
         certificates=(
@@ -117,6 +117,12 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.event_cost,
         graph=stage.graph(instructions),
+        words=word_claims(request.facts, request.image, stage.parameters) if request.target.dcache else (),
+        idle_facts=(
+            *stage.loops.idle,
+            *stage.told.idle,
+            *idle_facts(accesses, prepared.data.lines),
+        ),
     )
 
 
@@ -420,17 +426,22 @@ def _place(point: Point) -> tuple[int, str, int]:
 # ---------------------------------------------------------------------------------------------------------- assumptions
 
 
+_SAME_TABLE = "no run can check it: the emulator counts by the same table"
+_OWN_STACK = "no run can check it: emulated calls begin on the emulator's own stack; it is the caller's"
+_REPEATED = "every call that the second engine repeats"
+
+
 def _assumptions(request: BoundRequest, values: Values, lines: Lines | None) -> list[Assumption]:
     assumed = [
         Assumption(
             "no-interference",
             "nothing else runs during the call: no interrupt, exception, DMA or other core",
-            "not checked: the integrator's",
+            "no run can check it: the emulator has one core and nothing that interrupts it; it is the integrator's",
         ),
-        Assumption("timing-model", f"the core takes the cycles of targets/{request.target.name}.toml", "not checked"),
+        Assumption("timing-model", f"the core takes the cycles of targets/{request.target.name}.toml", _SAME_TABLE),
     ]
     if request.target.translation:
-        checked = "not checked: the integrator's"
+        checked = "no run can check it: no address is translated in the emulator; it is the integrator's"
         assumed.append(Assumption("no-translation-misses", request.target.translation, checked))
     stores = [access for found in values.accesses.values() for access in found if access.is_store]
     if any(access.base is Base.NUMBER and not access.offset.is_constant for access in stores):
@@ -438,22 +449,22 @@ def _assumptions(request: BoundRequest, values: Values, lines: Lines | None) -> 
             Assumption(
                 "stack-separation",
                 "a store through a pointer that is not derived from the stack pointer misses the call's stack frames",
-                "every cross-checked run compares each access with its invariant",
+                "every emulated run holds each store of such an instruction against it",
             )
         )
     if lines and lines.assumed:
         places = ", ".join(request.image.place(address) for address in sorted(lines.assumed))
         text = f"no data access crosses a cache line at {places}"
-        assumed.append(Assumption("alignment", text, "every cross-checked run"))
+        assumed.append(Assumption("alignment", text, "every emulated run"))
     if request.target.dcache:
-        assumed += (*pointer_assumptions(request.facts), *word_assumptions(request.facts))
+        assumed += memory_assumptions(request.facts)
         if any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found):
             text = (
                 f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
             )
-            assumed.append(Assumption("stack-alignment", text, "not checked: the caller's"))
+            assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
     if values.unchecked_returns:
-        assumed.append(Assumption("return-address", "functions return to their callers", "every cross-checked run"))
+        assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
     return assumed
 
 
@@ -464,44 +475,3 @@ def _followed(request: BoundRequest, stage: Bounded, solved: Solved) -> Iterable
         name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
     }
     return checkable(solved.problem, request.image, request.instructions, arguments).lines()
-
-
-def _access_ranges(values: Values, lines: Lines | None) -> Iterable[AccessRange]:
-    places = lines.places if lines else None
-    for index in sorted(values.states):
-        point = values.graph.points[index]
-        cut = lines.pieces[index] if lines else [(access,) for access in values.accesses[index]]
-        for access, pieces in zip(values.accesses[index], cut, strict=True):
-            offset = places.observable(access) if places else access.offset
-            found = AccessRange(
-                address=access.instruction_address,
-                context=point.context,
-                is_store=access.is_store,
-                base=access.base.name.lower(),
-                low=offset.low,
-                stride=offset.stride,
-                steps=offset.steps,
-                size_bytes=access.size_bytes,
-                place=places.place_of(access) if places else "any",
-                sets=places.sets_of(access) if places else None,
-                visit=places.visit_of(access) or "" if places else "",
-                line_changes=places.line_changes_of(access) if places else None,
-                is_one_line=len(pieces) == 1,
-            )
-            yield found
-
-
-def _register_ranges(request: BoundRequest, values: Values) -> Iterable[RegisterRange]:
-    """What is known of the general registers where blocks begin; nothing where that is nothing."""
-    count = 32 if request.target.isa is Isa.POWERPC else 15
-    places = {f"r{number}": values.registers[f"r{number}"] for number in range(count)}
-    for index in sorted(values.states):
-        point, state = values.graph.points[index], values.states[index]
-        for name, location in places.items():
-            term = state.read(location)
-            if term is None or state.base(term) is Base.ANY or state.value(term).is_top:
-                continue
-            value = state.value(term)
-            base = state.base(term).name.lower()
-            place = point.block.address, point.context, name, base
-            yield RegisterRange(*place, value.low, value.stride, value.steps)

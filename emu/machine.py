@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from wcet_probe.build.image import require_symbol
+from wcet_probe.emu.claim_watch import ClaimWatch
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
 from wcet_probe.emu.measurement import executions, measurement
@@ -21,9 +22,11 @@ from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table
 from wcet_probe.errors import EmulationError, ImageError, UsageError
 from wcet_probe.isa.effective_address import evaluate
+from wcet_probe.model.held_calls import BrokenClaim, HeldCalls
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind, Instruction, InstructionCost
 from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache, Trace
 from wcet_probe.model.target import OWN_VICTIMS, Isa, MemoryRange, Target, Victims
 from wcet_probe.model.watched_loop import LoopCount, WatchedLoop
@@ -54,7 +57,8 @@ class Machine:
     """A guest: ``image`` on ``target`` with a heap of ``heap_bytes``. Use it as a context manager.
 
     Calls and replays run without instrumentation, at the engine's full speed, unless they are observed. Where loops are
-    watched, their iterations are counted in every run, also in those that are not observed.
+    watched, their iterations are counted in every run, also in those that are not observed. Each observed call of the
+    entry of one of ``bounds`` is held against all that the bound says of it; see ``broken_claim``.
 
     Raises:
         UsageError: the target's memory map has no room for the heap, or a watched loop is none of the image.
@@ -69,6 +73,7 @@ class Machine:
         heap_bytes: int,
         *,
         watched: Sequence[WatchedLoop] = (),
+        bounds: Sequence[Bound] = (),
         most_instructions: int = 0,
     ) -> None:
         self._image, self._target = image, target
@@ -86,6 +91,7 @@ class Machine:
         self._engine = Engine(target, regions, self._observer.callback("tlb_fill"), self._observer.handle)
         self._observer.limit(most_instructions)
         self._observed = False
+        self._claims = self._hold(bounds, regions) if bounds else None
         self._stack_register = stack_pointer
         self._stack_pointer = target.memory_map.stack.end_address - _FRAME_BYTES
 
@@ -96,6 +102,27 @@ class Machine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._observer.close()
+
+    def _hold(self, bounds: Sequence[Bound], regions: Sequence[Region]) -> ClaimWatch:
+        """Have all observed calls of the entries of ``bounds`` held against them."""
+        claims = ClaimWatch(
+            bounds,
+            [require_symbol(self._image, bound.entry).address for bound in bounds],
+            table=self._table,
+            regions=regions,
+            target=self._target,
+            loops=[loop.name for loop in self._loops.watched],
+        )
+        self._observer.hold_claims(claims.setup)
+        return claims
+
+    def broken_claim(self) -> BrokenClaim | None:
+        """The first claim of a bound that an observed call violated."""
+        return self._claims.broken(self._observer.broken_claim()) if self._claims else None
+
+    def held_calls(self) -> tuple[HeldCalls, ...]:
+        """What was counted of the calls that were held against each of the bounds."""
+        return self._claims.calls() if self._claims else ()
 
     @property
     def heap(self) -> MemoryRange:

@@ -235,6 +235,8 @@ def load() -> ctypes.CDLL:
         "wp_observer_restart": [c_void_p],
         "wp_observer_record_operations": [c_void_p, POINTER(OperationCountsLayout), c_uint32, c_int32],
         "wp_observer_record_sets": [c_void_p, POINTER(SetSetupLayout)],
+        "wp_observer_hold_claims": [c_void_p, c_void_p],
+        "wp_observer_broken_claim": [c_void_p, c_void_p],
         "wp_observer_settle": [c_void_p, c_uint32],
         "wp_observer_finish": [c_void_p],
         "wp_observer_limit": [c_void_p, c_uint64],

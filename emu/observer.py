@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import compress
 
+from wcet_probe.emu import claim_layouts as claims
 from wcet_probe.emu import native
 from wcet_probe.emu.engine import register_id, register_read_address, stop_address
 from wcet_probe.emu.loops import LoopTable, loop_setup
@@ -140,6 +141,16 @@ class Observer:
     def record_sets(self, setup: native.SetSetupLayout | None) -> None:
         """From the next restart on have the tables of ``setup`` filled as well; None: no more."""
         self._library.wp_observer_record_sets(self.handle, ctypes.byref(setup) if setup else None)
+
+    def hold_claims(self, setup: claims.ClaimSetupLayout | None) -> None:
+        """From now on hold each observed call against the claims of ``setup``; None: against none."""
+        self._library.wp_observer_hold_claims(self.handle, ctypes.byref(setup) if setup else None)
+
+    def broken_claim(self) -> claims.BrokenClaimLayout:
+        """The first claim that was violated since ``hold_claims``."""
+        broken = claims.BrokenClaimLayout()
+        self._library.wp_observer_broken_claim(self.handle, ctypes.byref(broken))
+        return broken
 
     def settle(self, program_counter: int) -> None:
         """The engine left a block in the middle: take back what was counted of it from ``program_counter`` on.

@@ -16,7 +16,7 @@ from wcet_probe.analyzer.dcache.asserted_alignment import Told, told_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.language import Visit
-from wcet_probe.analyzer.facts.memory import PointerFacts
+from wcet_probe.analyzer.facts.memory import Objects, PointerFacts
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.congruences import STACK_ALIGNMENT_BYTES, Residue, Residues
 from wcet_probe.analyzer.values.state import Base, is_unknown
@@ -120,6 +120,30 @@ class Places:
         """A flow fact, and how many accesses it lets go to another line than the access before."""
         changes = self.pointers.of_access(access).line_changes
         return None if changes is None else (changes.where, changes.most)
+
+    def objects_of(self, access: Access) -> Objects | None:
+        """What a flow fact counts the line of ``access`` among; it speaks of addresses of which nothing else is known.
+
+        *Soundness:* as far as the fact is true.
+        """
+        told = self.pointers.of(access.instruction_address).objects
+        if told is None or access.size_bytes > self.config.line_bytes or self.place_of(access) in {"stack", "static"}:
+            return None
+        return told
+
+    def lines_of(self, access: Access) -> tuple[str, int, int] | None:
+        """The flow fact that counts the line of ``access``, the most lines, and the most of them in one set."""
+        objects = self.objects_of(access)
+        return None if objects is None else (objects.where, objects.lines, objects.lines_per_set)
+
+    def fact_of(self, access: Access) -> str:
+        """The flow fact that anything said of ``access`` rests on; empty where nothing does."""
+        told = self.pointers.of(access.instruction_address)
+        is_placed = told.sets is not None or told.extent is not None or told.is_own_block
+        says = told.visit or told.line_changes or self.objects_of(access) or told_of(access, self.pointers)
+        if says or (is_placed and access.base is not Base.STACK and self._sets_by_parts(access) is None):
+            return told.where
+        return ""
 
     def observable(self, access: Access) -> StridedInterval:
         """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.

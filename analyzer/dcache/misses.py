@@ -31,7 +31,7 @@ from typing import NamedTuple
 from wcet_probe.analyzer.dcache.allocated_before import Filled, filled_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
 from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, Stays, shared_misses, visit_event
-from wcet_probe.analyzer.dcache.object_lines import counted_limits, counted_objects, object_limits, objects_of
+from wcet_probe.analyzer.dcache.object_lines import counted_limits, counted_objects, object_limits
 from wcet_probe.analyzer.dcache.resident_at_entry import held_lines
 from wcet_probe.analyzer.dcache.strided_traversals import MOST_COUNTED_LINES, Sweeps
 from wcet_probe.analyzer.dcache.symbolic_blocks import Line, Lines
@@ -92,7 +92,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     sure = {point: {one.line.line for one in own if _is_sure(one)} for point, own in steps.items()}
     stays = Stays(values, sure, held_lines(values, named, analysis))
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
-    objects = counted_objects(accesses, lines, pointers, config, stays.is_one_address)
+    objects = counted_objects(accesses, lines, config, stays.is_one_address)
     costs = _Costs(values, target, config, stays, sweeps, objects, pointers, filled_lines(values, named, analysis))
     left = _left(values, steps)
     for point, own in steps.items():
@@ -309,7 +309,7 @@ class _Costs:
 
     def _counted_in(self, access: Access | None) -> Objects | None:
         """What a fact counts the lines of a sweep's ``access`` among, if they are not too many."""
-        told = objects_of(access, self.sweeps.lines, self.pointers) if access else None
+        told = self.sweeps.lines.places.objects_of(access) if access else None
         return told if told and told.lines < MOST_COUNTED_LINES else None
 
     def result(self, lines: Lines) -> DataMisses:

@@ -17,6 +17,7 @@
  * The engine is not linked: its two functions that are needed come as pointers.
  */
 #include "cache.h"
+#include "claims.h"
 #include "loops.h"
 #include "sets.h"
 
@@ -104,6 +105,7 @@ struct wp_observer {
     struct wp_counts counts;
     struct wp_cache icache, dcache;
     struct wp_loops loops;
+    struct wp_claims claims;
     struct wp_sets sets;
     bool has_icache, has_dcache, stack_pointer_pending;
     uint32_t branch_behind, branch_cycles; /* a conditional branch that has just run: taken unless control goes on here */
@@ -182,7 +184,8 @@ WP_EXPORT void wp_observer_restart(struct wp_observer *observer)
     observer->icache.counts = observer->dcache.counts = (struct wp_cache_counts){0};
     observer->branch_behind = observer->branch_cycles = 0;
     observer->block_row = observer->block_behind = observer->fetched_row = 0;
-    observer->stack_pointer_pending = observer->in_operation = false;
+    observer->stack_pointer_pending = observer->in_operation = observer->claims.in_call = false;
+    observer->claims.active = NULL;
     observer->sets.operation = NULL;
     memset(setup->entered, 0, sizeof *setup->entered * rows);
     memset(setup->left, 0, sizeof *setup->left * rows);
@@ -215,6 +218,20 @@ WP_EXPORT void wp_observer_record_sets(struct wp_observer *observer, const struc
     observer->sets = (struct wp_sets){0};
     if (setup && observer->has_dcache)
         observer->sets.setup = *setup;
+}
+
+/* From now on hold each observed call against these claims; NULL: no more. What is violated is forgotten. */
+WP_EXPORT void wp_observer_hold_claims(struct wp_observer *observer, const struct wp_claim_setup *setup)
+{
+    observer->claims = (struct wp_claims){0};
+    if (setup)
+        observer->claims.setup = *setup;
+}
+
+/* The first claim that was violated; kind WP_HOLDS: none. */
+WP_EXPORT void wp_observer_broken_claim(const struct wp_observer *observer, struct wp_broken_claim *broken)
+{
+    *broken = observer->claims.broken;
 }
 
 static void stop(struct wp_observer *observer, uc_engine *engine, enum wp_stop why, uint32_t pc, uint32_t address)
@@ -287,6 +304,37 @@ WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc)
     observer->block_row = observer->block_behind = observer->fetched_row = 0;
 }
 
+/* Cycles so far: of instructions, and of all that waited for memory. */
+static uint64_t cycles_so_far(const struct wp_observer *observer)
+{
+    const struct wp_claim_setup *const costs = &observer->claims.setup;
+    const struct wp_cache_counts *const fetches = &observer->icache.counts, *const data = &observer->dcache.counts;
+    const struct wp_counts *const counts = &observer->counts;
+    uint64_t cycles = counts->cycles + counts->region_cycles;
+    cycles += (fetches->read_misses + fetches->write_misses + fetches->writebacks) * costs->fetch_line_cycles;
+    if (!observer->has_dcache)
+        return cycles + (counts->loads + counts->stores - counts->region_accesses) * costs->single_cycles;
+    const uint64_t fills = data->read_misses + (costs->write_allocate ? data->write_misses : 0);
+    return cycles + (fills + data->writebacks) * costs->data_line_cycles + data->memory_writes * costs->single_cycles;
+}
+
+/* A block begins at a row, in the harness or not: so does a call there, or one ends, if claims are held against calls. */
+static void hold_call(struct wp_observer *observer, uc_engine *engine, uint32_t row, bool in_harness)
+{
+    struct wp_claims *const claims = &observer->claims;
+    if (claims->in_call == !in_harness)
+        return;
+    if (in_harness) {
+        wp_loops_end(&observer->loops, UINT32_MAX);
+        wp_claims_end(claims, &observer->loops, observer->counts.instructions, cycles_so_far(observer));
+    } else {
+        uint32_t stack_pointer = 0;
+        observer->setup.read_register(engine, observer->setup.stack_pointer, &stack_pointer);
+        wp_claims_begin(claims, &observer->loops, row, stack_pointer, observer->counts.instructions,
+                        cycles_so_far(observer));
+    }
+}
+
 /* The call has returned: had its last instruction been a conditional branch, that was taken. */
 WP_EXPORT void wp_observer_finish(struct wp_observer *observer)
 {
@@ -294,6 +342,8 @@ WP_EXPORT void wp_observer_finish(struct wp_observer *observer)
     fetch_pending(observer, observer->block_behind);
     observer->counts.cycles += observer->branch_cycles;
     observer->branch_cycles = 0;
+    if (observer->claims.in_call)
+        wp_claims_end(&observer->claims, &observer->loops, observer->counts.instructions, cycles_so_far(observer));
     observer->block_row = observer->block_behind = observer->fetched_row = 0;
 }
 
@@ -400,6 +450,10 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
     fetch_pending(observer, observer->block_behind);
     if (observer->operation_capacity)
         count_operation(observer, engine, (uint32_t)address);
+    if (observer->claims.setup.entries) {
+        hold_call(observer, engine, first, (uint32_t)address - setup->harness_base < setup->harness_bytes);
+        wp_claims_block(&observer->claims, first, behind);
+    }
     counts->instructions += table[behind].instructions_before - table[first].instructions_before;
     counts->cycles += table[behind].cycles_before - table[first].cycles_before;
     const struct wp_instruction *const last = &table[behind - table[behind].previous_bytes / 2];
@@ -514,6 +568,9 @@ static void access_data(struct wp_observer *observer, uc_engine *engine, uint32_
     }
     observer->counts.loads += !is_write;
     observer->counts.stores += is_write;
+    if (observer->claims.active)
+        wp_claims_access(&observer->claims, (pc - observer->setup.code_base) / 2,
+                         observer->range_of_page[page_of(address)] - 1u, pc, address, bytes, is_write);
     const struct wp_uncached *const uncached = uncached_at(&observer->setup, address);
     if (uncached) {
         observer->counts.region_accesses++;

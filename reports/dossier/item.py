@@ -23,7 +23,7 @@ from wcet_probe.reports.dossier.subject import (
 from wcet_probe.sizes import format_size
 
 _FUNCTIONS_SHOWN = 40
-_CALLERS = "not checked: the caller's"
+_CALLERS = "no run can check it: it is the caller's"
 """How facts about arguments are checked."""
 
 
@@ -117,7 +117,7 @@ def _why_none(answer: Answer) -> str:
 
 
 def _claim_row(answer: Answer) -> tuple[str, ...]:
-    bound, seen = answer.bound or {}, answer.observed or {}
+    bound, seen = answer.bound or {}, answer.witnessed or {}
     counts = [part.get(unit) for unit in ("instructions", "cycles") for part in (bound, seen)]
     verdict = answer.document.get("verdict", "BOUNDED")
     scenario = answer.document.get("scenario")

@@ -16,7 +16,7 @@ from wcet_probe.model.report import Candidate, CrossCheck, StateCheck, Verdict
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind
 from wcet_probe.model.target import CacheConfig, MemoryTiming, Target
 from wcet_probe.reports.formats.shapes_base import Address, LineNumber, Natural, Sha256, extends
-from wcet_probe.reports.formats.shapes_bound import BoundShape, FormulaShape, GapShape
+from wcet_probe.reports.formats.shapes_bound import BoundShape, FactEffectsShape, FormulaShape, GapShape
 
 # ---------------------------------------------------------------------------------------------------- hardware and code
 
@@ -127,7 +127,7 @@ class RequestShape(TypedDict):
     caches: list[str]
     initial_cache: InitialCache | None
     compiler: str
-    cross_check: bool
+    cross_check: bool | None
 
 
 # ---------------------------------------------------------------------------------------------------------- observation
@@ -143,6 +143,30 @@ class StateShape(TypedDict):
     candidates: list[Candidate]
     driver: str | None
     driver_value: int | None
+
+
+class WitnessShape(TypedDict):
+    """The dearest known call in a unit, with its costs in both units and its state."""
+
+    value: Natural
+    instructions: Natural
+    cycles: Natural
+    variant: str
+    description: str
+    why: list[str]
+    checks: list[StateCheck]
+    driver: str | None
+    driver_value: int | None
+    initial_cache: InitialCache
+    measured_operation: Operation
+    cross_check: CrossCheck | None
+
+
+class WitnessesShape(TypedDict):
+    """A witness for each unit."""
+
+    instructions: WitnessShape
+    cycles: WitnessShape
 
 
 @extends(CacheCounts)
@@ -213,11 +237,14 @@ class ResultDocument(TypedDict):
     caches: CachesShape
     memory: MemoryTiming
     observed: ObservedShape
+    witnesses: WitnessesShape
     cross_check: CrossCheck | None
+    no_cross_check: str | None
     bound: BoundShape | None
     no_bound: str | None
     slack: UnitsShape | None
     gap: GapShape | None
+    fact_effects: FactEffectsShape | None
     formula: FormulaShape | None
     verdict: Verdict
 

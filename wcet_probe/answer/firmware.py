@@ -95,10 +95,13 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
     return FirmwareBound(target, image, instructions, sources, _without_runs(bound))
 
 
+_NO_RUN = "no run can check it"
+
+
 def _without_runs(bound: Bound) -> Bound:
     """``bound``, whose assumptions are held against no run, as there is none."""
     assumptions = tuple(
-        one if one.check.startswith("not checked") else replace(one, check="not checked: nothing is run")
+        one if one.check.startswith(_NO_RUN) else replace(one, check="not checked: nothing is run")
         for one in bound.assumptions
     )
     return replace(bound, assumptions=assumptions)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops
+from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops, refusal
 from wcet_probe.answer.cross_check import Call, cross_check
+from wcet_probe.answer.held import Held, checked_executions, merged
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.answer.victims import MOST_INSTRUCTIONS, MOST_TRIED, extreme_victims, tried_of_each, victim_choices
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, StateError, UsageError, unknown_name
 from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.held_calls import HeldCalls
 from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound, LoopClaim
-from wcet_probe.model.report import Candidate, CrossCheck, Question, Report, StateCheck, Verdict
+from wcet_probe.model.report import Candidate, Question, Report, StateCheck, Verdict, Witness
 from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
 from wcet_probe.model.target import Target, Victims
 from wcet_probe.model.watched_loop import LoopCount
@@ -37,7 +40,7 @@ class ProbeRequest:
         seed: seed of a random scenario.
         initial_cache: content of the caches, or None for the scenario's own.
         compiler: ``zig`` (the packaged Clang) or a command such as ``clang-19`` or ``arm-none-eabi-gcc``.
-        cross_check: whether the p-code interpreter repeats the measured call.
+        cross_check: whether the p-code interpreter repeats the measured call; None: if it is not too long.
         cache_dir: where images are kept.
         prove: whether a bound is proved as well, and every run held against it.
         cache_options: texts of the options that changed the target's caches, for the record.
@@ -50,7 +53,7 @@ class ProbeRequest:
     seed: int
     initial_cache: InitialCache | None
     compiler: str
-    cross_check: bool
+    cross_check: bool | None
     cache_dir: Path
     prove: bool = False
     cache_options: tuple[str, ...] = ()
@@ -72,13 +75,19 @@ class _Bench:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
+    """What one candidate state showed; ``call`` is kept where the second engine is to repeat it."""
+
     plan: ScenarioPlan
     initial_cache: InitialCache
     checks: tuple[StateCheck, ...]
     measurement: Measurement
-    cross_check: CrossCheck | None
+    call: Call | None
     loop_maxima: Mapping[int, int]
-    flow_sums: tuple[int, ...]
+    held: Held
+
+
+_REPEATED_INSTRUCTIONS = 200_000
+"""The second engine repeats calls of so many instructions without being asked to: it takes a second or two."""
 
 
 def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: None) -> Report:
@@ -101,29 +110,35 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
     bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress)
     bench = _Bench(request, chosen, program, bounds)
-    outcomes, most_tried = [], tried_of_each(len(plans))
+    extreme, most_tried = extreme_of(request.scenario), tried_of_each(len(plans))
+    outcomes: list[_Outcome] = []
+    kept: set[int] = set()
     for number, plan in enumerate(plans, 1):
         progress(f"state {number} of {len(plans)}: {plan.variant}")
-        outcomes.append(_run(bench, plan, cross_checked=False, most_tried=most_tried))
-    extreme = _extreme(outcomes, extreme_of(request.scenario))
-    is_tried = extreme.measurement.victims.tried < most_tried or most_tried == MOST_TRIED
-    if request.cross_check or not is_tried:
-        progress("repeating the measured call" + " in the p-code interpreter" * request.cross_check)
-        victims = extreme.measurement.victims if is_tried else None
-        place = outcomes.index(extreme)
-        extreme = outcomes[place] = _run(bench, extreme.plan, cross_checked=request.cross_check, victims=victims)
+        outcomes.append(_run(bench, plan, most_tried=most_tried))
+        kept = {_extreme(outcomes, extreme, unit) for unit in _UNITS}
+        outcomes = [one if index in kept else replace(one, call=None) for index, one in enumerate(outcomes)]
+    place = _extreme(outcomes, extreme, "cycles")
+    if most_tried < MOST_TRIED and outcomes[place].measurement.victims.tried == most_tried:
+        progress("repeating the measured call with more victims")
+        outcomes[place] = _run(bench, outcomes[place].plan)
+    witnesses = {index: _witness(bench, outcomes[index], progress) for index in sorted(kept)}
+    dearest = {unit: _extreme(outcomes, extreme, unit) for unit in _UNITS}
+    seen, other = outcomes[dearest["cycles"]], dearest["instructions"]
+    bound = bounds.get(seen.plan.measured.kind)
+    held = merged(outcome.held for outcome in outcomes)
     return Report(
         allocator=request.allocator,
         target=request.target,
-        plan=extreme.plan,
+        plan=seen.plan,
         heap_bytes=request.heap_bytes,
-        initial_cache=extreme.initial_cache,
+        initial_cache=seen.initial_cache,
         image=program.image,
         candidates=tuple(Candidate(o.plan.variant, o.measurement.instructions, o.measurement.cycles) for o in outcomes),
-        checks=extreme.checks,
-        measurement=extreme.measurement,
-        cross_check=extreme.cross_check,
-        bound=bounds.get(extreme.plan.measured.kind),
+        checks=seen.checks,
+        measurement=seen.measurement,
+        cross_check=witnesses[dearest["cycles"]].cross_check,
+        bound=bound,
         no_bound=no_bound,
         verdict=_verdict(request, no_bound),
         question=Question(
@@ -131,7 +146,42 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
         ),
         instructions=program.instructions,
         loop_maxima=_greatest(outcome.loop_maxima for outcome in outcomes),
-        flow_maxima=tuple(max(sums) for sums in zip(*(outcome.flow_sums for outcome in outcomes), strict=True)),
+        flow_maxima=held.calls.flow_maxima if bound else (),
+        no_cross_check=_no_cross_check(request, witnesses.values()),
+        executions=checked_executions(bound, held, list(witnesses.values())) if bound else {},
+        in_instructions=None if other == dearest["cycles"] else witnesses[other],
+    )
+
+
+_UNITS = ("instructions", "cycles")
+
+
+def _witness(bench: _Bench, outcome: _Outcome, progress: Callable[[str], None]) -> Witness:
+    """A witness, its call repeated by the second engine where that is wanted."""
+    second, plan = None, outcome.plan
+    if outcome.call is not None and _is_repeated(bench.request, outcome.measurement):
+        progress("repeating the measured call in the p-code interpreter")
+        bound = bench.bounds.get(plan.measured.kind)
+        second = cross_check(bench.program, bound, outcome.call, outcome.measurement, _subject(plan))
+    return Witness(plan, outcome.initial_cache, outcome.checks, outcome.measurement, second)
+
+
+def _is_repeated(request: ProbeRequest, measurement: Measurement) -> bool:
+    if request.cross_check is None:
+        return measurement.instructions <= _REPEATED_INSTRUCTIONS
+    return request.cross_check
+
+
+def _no_cross_check(request: ProbeRequest, witnesses: Iterable[Witness]) -> str:
+    """Why a call was not repeated."""
+    missing = [witness.measurement.instructions for witness in witnesses if witness.cross_check is None]
+    if not missing:
+        return ""
+    if request.cross_check is False:
+        return "not by a second engine: --no-cross-check"
+    return (
+        f"not by a second engine: {max(missing):,} instructions are more than {_REPEATED_INSTRUCTIONS:,}; "
+        "--cross-check repeats them"
     )
 
 
@@ -181,22 +231,20 @@ def _check_heap(request: ProbeRequest) -> None:
         raise UsageError(message)
 
 
-def _extreme(outcomes: list[_Outcome], extreme: Extreme) -> _Outcome:
-    """The first of the outcomes with the most, or the fewest, cycles; instructions decide between equal ones."""
+def _extreme(outcomes: Sequence[_Outcome], extreme: Extreme, unit: str) -> int:
+    """Index of the first outcome with the most, or the fewest, of ``unit``; between equal ones the other decides."""
+    other = next(each for each in _UNITS if each != unit)
 
-    def cost(outcome: _Outcome) -> tuple[int, int]:
-        return outcome.measurement.cycles, outcome.measurement.instructions
+    def cost(index: int) -> tuple[int, int]:
+        found = outcomes[index].measurement
+        return getattr(found, unit), getattr(found, other)
 
-    return min(outcomes, key=cost) if extreme is Extreme.FEWEST_CYCLES else max(outcomes, key=cost)
+    numbers = range(len(outcomes))
+    return min(numbers, key=cost) if extreme is Extreme.FEWEST_CYCLES else max(numbers, key=cost)
 
 
 def _run(
-    bench: _Bench,
-    plan: ScenarioPlan,
-    *,
-    cross_checked: bool,
-    victims: Victims | None = None,
-    most_tried: int = MOST_TRIED,
+    bench: _Bench, plan: ScenarioPlan, *, victims: Victims | None = None, most_tried: int = MOST_TRIED
 ) -> _Outcome:
     """Set up, prove the state, measure, and prove that the heap is still sound.
 
@@ -220,23 +268,32 @@ def _run(
         _check_invariants(bench, machine, "before the measured operation")
         function = request.allocator.entry_points[plan.measured.kind]
         arguments = _arguments(plan, machine)
-        memory = machine.memory.snapshot() if cross_checked else {}
-        call = Call(function, machine.entry_registers(arguments), memory, initial)
+        call = None
+        if request.cross_check is not False:
+            call = Call(function, machine.entry_registers(arguments), machine.memory.snapshot(), initial)
         if victims is None:
             victims = _victims(bench, machine, plan, arguments, most_tried)
         machine.restart_loop_counts()
         metadata = partial(_headers, bench, guest)
         measurement = machine.measure(function, arguments, initial, metadata, victims)
-        flow_sums = _hold_against_bound(bench, machine, plan, measurement)
+        _hold_against_bound(bench, machine, plan, measurement)
         loop_maxima = _loop_maxima(bench, plan, set_up, machine.loop_counts())
         if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:
             what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
             message = f"the measured allocation of {plan.scenario} was {what}."
             raise StateError(message)
         _check_invariants(bench, machine, "after the measured operation")
-    bound = bench.bounds.get(plan.measured.kind)
-    second = cross_check(bench.program, bound, call, measurement, _subject(plan)) if cross_checked else None
-    return _Outcome(plan, initial, checks, measurement, second, loop_maxima, flow_sums)
+        held = _held(bench, plan, machine, [*set_up, *machine.loop_counts()])
+    return _Outcome(plan, initial, checks, measurement, call, loop_maxima, held)
+
+
+def _held(bench: _Bench, plan: ScenarioPlan, machine: Machine, loops: Sequence[LoopCount]) -> Held:
+    """What the calls of the measured operation's function were held against, in set-up and measurement."""
+    calls = dict(zip(bench.bounds, machine.held_calls(), strict=True)).get(plan.measured.kind, HeldCalls())
+    entries: Counter[str] = Counter()
+    for count in loops:
+        entries[count.name] += count.entries
+    return Held(calls, entries, heap_checks=2)
 
 
 def _headers(bench: _Bench, guest: GuestHeap) -> Iterable[int]:
@@ -307,7 +364,7 @@ def replay(
     )
     _check_heap(request)
     bench = _Bench(request, family(program.allocator.name), program, {}, most_instructions)
-    outcome = _run(bench, plan, cross_checked=False, victims=victims, most_tried=most_tried)
+    outcome = _run(bench, plan, victims=victims, most_tried=most_tried)
     return outcome.measurement, outcome.checks
 
 
@@ -350,6 +407,7 @@ def _machine(bench: _Bench) -> Machine:
         program.costs,
         heap_bytes,
         watched=watched,
+        bounds=tuple(bench.bounds.values()),
         most_instructions=bench.most_instructions,
     )
 
@@ -386,22 +444,21 @@ def _loop_maxima(
     )
 
 
-def _hold_against_bound(
-    bench: _Bench, machine: Machine, plan: ScenarioPlan, measurement: Measurement
-) -> tuple[int, ...]:
-    """The measured call against all that is proved or claimed of it; the sums that the flow claims are about.
+def _hold_against_bound(bench: _Bench, machine: Machine, plan: ScenarioPlan, measurement: Measurement) -> None:
+    """The measured call against all that is proved or claimed of it.
 
     Raises:
         ContradictionError: it does not hold.
     """
     bound = bench.bounds.get(plan.measured.kind)
     if bound is None:
-        return ()
+        return
     subject = _subject(plan)
-    check_counts(bound, measurement, subject)
     counts = machine.loop_counts()
     check_loops(bound.loop_claims, counts, bench.program.image, subject)
-    return check_flows(bound, counts, machine.executions, subject)
+    check_flows(bound, counts, machine.executions, subject)
+    _check_claims(bench, machine, subject)
+    check_counts(bound, measurement, subject)
 
 
 def _subject(plan: ScenarioPlan) -> str:
@@ -417,7 +474,20 @@ def _set_up(bench: _Bench, machine: Machine, plan: ScenarioPlan, initial: Initia
         message = f"{request.allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap."
         raise UsageError(message)
     machine.restart_loop_counts()
-    return (machine.replay_observed if initial is InitialCache.WARM else machine.replay)(plan.trace)
+    refused = (machine.replay_observed if initial is InitialCache.WARM or bench.bounds else machine.replay)(plan.trace)
+    _check_claims(bench, machine, f"the set-up of {plan.scenario}")
+    return refused
+
+
+def _check_claims(bench: _Bench, machine: Machine, subject: str) -> None:
+    """No call that was observed may have violated what is claimed of all calls.
+
+    Raises:
+        ContradictionError: one has.
+    """
+    broken = machine.broken_claim()
+    if broken is not None:
+        raise refusal(broken, bench.program.image, subject)
 
 
 def _guest_heap(bench: _Bench, machine: Machine) -> GuestHeap:

@@ -23,6 +23,7 @@ from math import floor
 from wcet_probe.certificate.loops import Json, check_derivations, demand, derivation
 from wcet_probe.certificate.records import ONCE, invariants_of, read_records
 from wcet_probe.certificate.shapes import LoopShapes
+from wcet_probe.certificate.witnessed import UNITS, witnessed
 from wcet_probe.errors import VerificationError
 
 
@@ -155,16 +156,23 @@ def verify_result(document: Json) -> list[CheckedBound]:
 def verify_slack(document: Json) -> None:
     """Check that the distance between bound and observation is what a result says, and not negative.
 
+    Observed is the dearest known call in each unit; the one in cycles must be the call that the result is about.
+
     Raises:
         VerificationError: it is not, or a number is missing.
     """
-    for unit in ("instructions", "cycles"):
+    for unit in UNITS:
         try:
-            bound, observed, slack = (document[key][unit] for key in ("bound", "observed", "slack"))
-            right = slack == bound - observed >= 0
+            bound, slack, seen = document["bound"][unit], document["slack"][unit], (witnessed(document) or {})[unit]
+            right = slack == bound - seen >= 0
         except (KeyError, TypeError):
             right = False
         demand(right, f"the slack in {unit} is not bound minus observation")
+    for unit, witness in (document.get("witnesses") or {}).items():
+        demand(witness.get("value") == witness.get(unit), f"the witness in {unit} has two values")
+    if document.get("witnesses"):
+        same = all(document["witnesses"]["cycles"].get(unit) == document["observed"].get(unit) for unit in UNITS)
+        demand(same, "the witness in cycles is not the observed call")
 
 
 def _check_dual(gain: Mapping[str, int], limits: Mapping[str, _Limit], dual: Mapping[str, Fraction]) -> None:
