@@ -34,6 +34,7 @@ from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.recursion import deeper
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES, tells_stack_alignment
 from wcet_probe.analyzer.values.state import Base
 from wcet_probe.analyzer.values.trace_partitioning import pointer_ways, unfolded
@@ -202,8 +203,9 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
     costs = cost_table(request.instructions, request.costs)
     sites: frozenset[int] = frozenset()
+    depth = 1
     while True:
-        graph = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites), image)
+        graph = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites, depth), image)
         values = analyze_with_counters(image, lifter, graph, arguments, words)
         # Each round finds targets that were not known before; more code may bring more values to the same branch.
         found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
@@ -213,6 +215,10 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
             if site not in told and len(targets) > len(indirect.get(site, ()))
         }
         if not grown and values.return_sites <= sites:
+            more = deeper(image, values, depth)
+            if more is not None:
+                depth = more
+                continue
             check_resolved(image, graph, values, told)
             while (graph := returning_part(values)) is not values.graph:
                 values = analyze_with_counters(image, lifter, graph, arguments, words)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph
 from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest
@@ -56,18 +57,29 @@ class Edge:
     address: int | None
 
 
+class Cut(NamedTuple):
+    """A call of ``function`` at ``site``, the end of the block at ``address`` in ``context``, that has no edge."""
+
+    context: Context
+    address: int
+    site: int
+    function: str
+
+
 @dataclass(frozen=True, slots=True)
 class Supergraph:
     """Points, the first of which is the entry, and edges.
 
     ``unresolved`` are the addresses of indirect branches and calls whose targets are not known, ``dead_ends`` those of
-    blocks that are left out because no return can be reached from them.
+    blocks that are left out because no return can be reached from them, ``cuts`` the calls that are left out because
+    recursion would go deeper than it was followed.
     """
 
     points: tuple[Point, ...]
     edges: tuple[Edge, ...]
     unresolved: tuple[int, ...]
     dead_ends: tuple[int, ...] = ()
+    cuts: tuple[Cut, ...] = ()
 
     @property
     def entry(self) -> Symbol:
@@ -101,6 +113,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     indirect: IndirectTargets,
     recursion_depths: Mapping[str, int],
     return_sites: Collection[int] = frozenset(),
+    depth: int = 1,
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
 
@@ -111,16 +124,17 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         indirect: known targets of indirect branches and calls.
         recursion_depths: how often each recursive function may stand in a call path, by name, as flow facts say.
         return_sites: addresses of indirect jumps that may go to the return address of their function.
+        depth: how often any other function is followed in a call path; a further call is one of the graph's cuts.
 
     Raises:
-        AnalysisError: recursion without a fact, a call of what is no code, too many points, or no way to return.
+        AnalysisError: a call of what is no code, too many points, or no way to return.
 
-    *Soundness:* an execution that returns comes to no dead end.
+    *Soundness:* an execution that returns comes to no dead end; whoever uses the graph shows that none comes to a cut.
     """
     functions = returning_functions(image, lifter, entry.address, indirect, return_sites)
     if entry.address not in functions:
         raise never_returns(entry.name)
-    return _Builder(image, lifter, indirect, recursion_depths, Returns(functions, return_sites)).build(entry)
+    return _Builder(image, lifter, indirect, recursion_depths, Returns(functions, return_sites), depth).build(entry)
 
 
 def never_returns(name: str) -> AnalysisError:
@@ -132,14 +146,16 @@ def never_returns(name: str) -> AnalysisError:
 
 
 class _Builder:
-    def __init__(
+    def __init__(  # noqa: PLR0917  as of `build_supergraph`
         self,
         image: Image,
         lifter: Lifter,
         indirect: IndirectTargets,
         recursion_depths: Mapping[str, int],
         returns: Returns,
+        depth: int,
     ) -> None:
+        self._depth, self._cuts = depth, list[Cut]()
         self._image, self._lifter, self._indirect, self._returns = image, lifter, indirect, returns
         self._depths = recursion_depths
         self._graphs: dict[int, FunctionGraph] = {}
@@ -154,7 +170,8 @@ class _Builder:
             self._expand(*self._todo.pop())
         unresolved = sorted({address for graph in self._graphs.values() for address in graph.unresolved})
         dead_ends = sorted({address for graph in self._graphs.values() for address in graph.dead_ends})
-        return Supergraph(tuple(self._points), tuple(self._edges), tuple(unresolved), tuple(dead_ends))
+        parts = tuple(self._points), tuple(self._edges), tuple(unresolved), tuple(dead_ends)
+        return Supergraph(*parts, tuple(sorted(set(self._cuts))))
 
     def _graph(self, symbol: Symbol) -> FunctionGraph:
         if symbol.address not in self._graphs:
@@ -235,13 +252,9 @@ class _Builder:
                 return
             again = again.handed_over_by
         depth = frame.waiting.count(target)
-        allowed = self._depths.get(symbol.name, 1)
-        if depth >= allowed:
+        if depth >= self._depths.get(symbol.name, self._depth):
             if symbol.name not in self._depths:
-                raise AnalysisError(
-                    f"{self._image.location(site)} calls {symbol.name} recursively: "
-                    f'bound it by a flow fact, [[recursion]] function = "{symbol.name}", max = …'
-                )
+                self._cuts.append(Cut(frame.context, self._points[source].block.address, site, symbol.name))
             return
         callee = _Frame((*frame.context, site), symbol, back, (*frame.waiting, target), by)
         self._connect(source, self._point(callee, target), way, target)
@@ -328,4 +341,5 @@ def restricted(graph: Supergraph, kept: Collection[int], dead_ends: Collection[i
         ),
         graph.unresolved,
         tuple(sorted({*graph.dead_ends, *dead_ends})),
+        graph.cuts,
     )

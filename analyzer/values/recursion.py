@@ -1,0 +1,80 @@
+"""How deep a recursion goes, where values show that it goes no deeper.
+
+The supergraph follows recursion to a depth and leaves out the calls beyond it. Where no value leads to such a call, the
+depth is proved; else a greater one is tried, as long as an argument gets narrower.
+
+*Soundness:* without an error no execution comes to a call that is left out, so the graph has all of their paths.
+"""
+
+from __future__ import annotations
+
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.graph.supergraph import Cut
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.state import Base
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Image
+from wcet_probe.model.target import Isa
+
+_MOST_DEPTH = 128
+_MOST_EXTENT = 1 << 12
+"""Of an argument that counts how deep recursion goes."""
+
+
+def deeper(image: Image, values: Values, depth: int) -> int | None:
+    """The depth to try next after ``depth``; None where no deeper recursion is possible.
+
+    Raises:
+        AnalysisError: nothing shows how deep it goes.
+
+    *Soundness:* None only where no state leads to a call that is left out.
+    """
+    cuts = {(cut.context, cut.address): cut for cut in values.graph.cuts}
+    points = values.graph.points
+    reached = [
+        cut
+        for index in sorted(values.states)
+        if (cut := cuts.get((points[index].context, points[index].block.address)))
+    ]
+    if not reached:
+        return None
+    if depth == 1 or (depth < _MOST_DEPTH and all(_gets_narrower(image, values, cut) for cut in reached)):
+        return 2 * depth
+    raise unbounded_recursion(image, reached[0])
+
+
+def unbounded_recursion(image: Image, cut: Cut) -> AnalysisError:
+    """The error that a function calls itself, nobody knows how often."""
+    return AnalysisError(
+        f"{image.location(cut.site)} calls {cut.function} recursively: "
+        f'bound it by a flow fact, [[recursion]] function = "{cut.function}", max = …, or its argument by [[argument]]'
+    )
+
+
+def _gets_narrower(image: Image, values: Values, cut: Cut) -> bool:
+    """Whether an argument of few values has others in the last call that is followed than in the one before."""
+    entries = [
+        arguments
+        for point in sorted(values.graph.points, key=lambda point: len(point.context))
+        if point.function.name == cut.function
+        and point.block.address == point.function.address
+        and point.context == cut.context[: len(point.context)]
+        and point.index in values.states
+        for arguments in (_arguments(image, values, point.index),)
+    ]
+    if len(entries) < 2:
+        return False
+    before, last = entries[-2:]
+    return any(value.extent < _MOST_EXTENT and value != before.get(name) for name, value in last.items())
+
+
+def _arguments(image: Image, values: Values, index: int) -> dict[str, StridedInterval]:
+    """What the registers of arguments hold at the entry of a function, as far as they are numbers."""
+    state = values.states[index]
+    numbers = range(3, 11) if image.isa is Isa.POWERPC else range(4)
+    found = {}
+    for name in (f"r{number}" for number in numbers):
+        term = state.read(values.registers[name])
+        if term is not None and state.base(term) is Base.NUMBER:
+            found[name] = state.value(term)
+    return found

@@ -1,0 +1,56 @@
+"""Recursion whose depth follows from an argument, and recursion that nothing bounds."""
+
+import pytest
+
+from tests.path_check import attack, check_emulated, proved
+from tests.support import TARGETS, guest_of
+from wcet_probe.analyzer.facts.file import parse_facts
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError
+
+SOURCE = """typedef unsigned u; volatile u sink;
+__attribute__((noinline)) u factorial(u n) { sink = n; if (n < 2) return 1; return n * factorial(n - 1) + sink; }
+u of_nine(void) { return factorial(9); }
+u of_few(u n) { return factorial(n & 7); }
+__attribute__((noinline)) u fibonacci(u n) {
+  sink = n; if (n < 2) return n; return fibonacci(n - 1) + fibonacci(n - 2); }
+u of_five(void) { return fibonacci(5); }
+u odd(u n);
+__attribute__((noinline)) u even(u n) { sink = n; if (n == 0) return 1; return odd(n - 1) + sink; }
+__attribute__((noinline)) u odd(u n) { sink = n; if (n == 0) return 0; return even(n - 1) + sink; }
+u parity(u n) { return even(n & 3); }
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_constant_argument_gives_the_exact_depth(target):
+    proof = proved(guest_of(SOURCE, load_target(target), ".c"), "of_nine")
+    assert attack(proof) == proof.bound.instructions
+    check_emulated(proof)
+
+
+def test_two_calls_of_itself():
+    """An emulated run puts together what the loop does in different depths, so it is not held against the proof."""
+    proof = proved(guest_of(SOURCE, load_target("cortex-m4"), ".c"), "of_five")
+    assert attack(proof) <= proof.bound.instructions
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("entry", ["of_few", "parity"])
+def test_an_argument_with_a_range_gives_the_greatest_depth(target, entry):
+    proof = proved(guest_of(SOURCE, load_target(target), ".c"), entry)
+    assert max(attack(proof, number) for number in range(8)) == proof.bound.instructions
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("entry", ["factorial", "fibonacci", "even"])
+def test_nothing_bounds_the_depth(target, entry):
+    with pytest.raises(AnalysisError, match=r"calls \w+ recursively: .*\[\[recursion\]\]"):
+        proved(guest_of(SOURCE, load_target(target), ".c"), entry)
+
+
+def test_a_fact_about_the_argument_bounds_it():
+    text = '[[argument]]\nfunction = "factorial"\nindex = 0\nmin = 0\nmax = 12\nbecause = "a test"\n'
+    proof = proved(guest_of(SOURCE, load_target("cortex-m4"), ".c"), "factorial", parse_facts("facts.toml", text))
+    assert attack(proof, 12) == proof.bound.instructions
+    assert attack(proof, 3) < proof.bound.instructions
