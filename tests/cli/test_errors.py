@@ -28,7 +28,7 @@ BAD_INPUT = [
     ((*RUN, "--heap", "4 apples"), "'4 apples' is no size in bytes: write it like 4096, 4K, 4KiB or 4MiB."),
     ((*RUN, "--heap", "4GiB"), "size '4GiB' does not fit into 32-bit addresses: it must be below 4 GiB."),
     (("list", "target"), "unknown kind 'target': did you mean 'targets'?"),
-    (("list",), "missing argument 'allocators|scenarios|targets'; see wcet-probe list --help."),
+    (("list",), "missing argument 'allocators|scenarios|targets|workloads'; see wcet-probe list --help."),
     (("show", "toyfot"), "unknown name 'toyfot': did you mean 'toyfit'?"),
     (("show", "targt", "toy-plain"), "unknown kind 'targt': did you mean 'target'?"),
     (("show", "target", "toyfit"), "unknown target 'toyfit': did you mean 'toy-plain'?"),

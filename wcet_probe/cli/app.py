@@ -51,6 +51,7 @@ Exit codes:
   2  bad usage or input                           4    no bound established
   3  over budget or worse than the baseline       130  interrupted
   5  observation and proof contradict each other  141  the reader went away
+  6  what was checked holds, and something was not checked
 """
 _READER_LEFT = 141
 """What a shell reports of a program that SIGPIPE ends, 128 + 13: no failure, but not all of the answer was read."""

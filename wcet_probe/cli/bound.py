@@ -31,7 +31,8 @@ Examples:
 
 \b
 Exit codes: 0 bounded, 1 failure, 2 bad usage or input, 4 no bound
-  established, or one by the width of a type only, 130 interrupted, 141 the reader of the output went away
+  established, or one by the width of a type only, 130 interrupted, 141 the
+  reader of the output went away
 """
 _FIRMWARE_ONLY = ("entry", "facts", "source", "why")
 _PER_SIZE_ONLY = ("heap_bytes", "sizes", "cache_set", "svg", "cc")
