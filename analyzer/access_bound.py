@@ -13,7 +13,7 @@ from wcet_probe.analyzer.bound import Bounded, BoundRequest, prepare
 from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
 from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
 from wcet_probe.analyzer.ipet.flow_system import flow_system, solve
-from wcet_probe.analyzer.values.transfer import Access
+from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.errors import UsageError
 
 
@@ -37,8 +37,8 @@ def most_accesses(request: BoundRequest, progress: Callable[[str], None] = lambd
         AnalysisError: no bound can be proved; the message names what stands in the way.
         UsageError: the target has no data cache, there is no such function, or a flow fact is wrong.
 
-    *Soundness:* as said of `analyzer.bound`, under the same assumptions; a predicated access counts as executed, and an
-    access is to one line (assumption ``alignment``).
+    *Soundness:* as said of `analyzer.bound`, under the same assumptions; a predicated access counts as executed, and
+    one that may go to several lines counts for each.
     """
     cache = request.target.dcache
     if cache is None:
@@ -46,7 +46,7 @@ def most_accesses(request: BoundRequest, progress: Callable[[str], None] = lambd
     prepared = prepare(request, progress)
     stage = prepared.bounded(request.parameters)
     values, lines = prepared.values, prepared.data.lines
-    found = {point: [_sets(lines, access) for access in values.accesses[point]] for point in values.states}
+    found = {point: _sets(values, lines, point) for point in values.states}
     progress("counting accesses")
     total = _solved(stage, {point: len(each) for point, each in found.items()})
     by_costs: dict[tuple[int, ...], int] = {}
@@ -60,8 +60,11 @@ def most_accesses(request: BoundRequest, progress: Callable[[str], None] = lambd
     return AccessBound(total, tuple(by_set))
 
 
-def _sets(lines: Lines | None, access: Access) -> frozenset[int] | None:
-    return lines.places.sets_of(access) if lines else None
+def _sets(values: Values, lines: Lines | None, point: int) -> list[frozenset[int] | None]:
+    """The sets that each access at ``point`` may be to; one that may go to two lines counts as two."""
+    if lines is None:
+        return [None] * len(values.accesses[point])
+    return [lines.places.sets_of(access) for access in lines.accesses(point)]
 
 
 def _solved(stage: Bounded, costs: dict[int, int]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
 from wcet_probe.analyzer.domains import strided
@@ -17,11 +18,12 @@ from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, check_place
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.flow import ToldFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.facts.memory import pointer_assumptions, pointer_facts, word_assumptions, word_ranges
+from wcet_probe.analyzer.facts.memory import memory_assumptions, pointer_facts, word_claims, word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
-from wcet_probe.analyzer.ipet.certificate import Invariant, certificate
+from wcet_probe.analyzer.ipet.certificate import certificate
+from wcet_probe.analyzer.ipet.checkable import checkable
 from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
 from wcet_probe.analyzer.ipet.flow_problem import Limit, Subject, Unit, edge_name, flow_problem, point_name
 from wcet_probe.analyzer.ipet.flow_system import ENTER, FlowEvent, FlowProblem, Solution, flow_system, leave, solve
@@ -38,18 +40,18 @@ from wcet_probe.analyzer.values.state import Base
 from wcet_probe.analyzer.values.trace_partitioning import pointer_ways, unfolded
 from wcet_probe.analyzer.values.unknown_targets import check_resolved
 from wcet_probe.build.image import require_symbol
+from wcet_probe.certificate.machine import Place
+from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (
-    AccessRange,
     Assumption,
     Bound,
     FlowGraph,
     GraphBlock,
     GraphEdge,
     PathBlock,
-    RegisterRange,
     TypeBound,
 )
 from wcet_probe.model.target import Isa, Target
@@ -93,7 +95,7 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
     stage = prepared.bounded(request.parameters)
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
     values = prepared.values
-    registers, accesses = tuple(_register_ranges(request, values)), tuple(_access_ranges(values, prepared.data.lines))
+    accesses = tuple(access_ranges(values, prepared.data.lines))
     points = [values.graph.points[index] for index in sorted(values.states)]
     return Bound(
         entry=request.entry,
@@ -102,20 +104,30 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         cycles=cycles.solution.certified,
         blocks=len(points),
         loops=stage.loops.loops,
-        assumptions=(*_assumptions(request, values), *stage.loops.assumptions, *stage.told.assumptions),
+        assumptions=(
+            *_assumptions(request, values, prepared.data.lines),
+            *stage.loops.assumptions,
+            *stage.told.assumptions,
+        ),
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),
-        accesses=tuple(found for _, found in accesses),
-        registers=tuple(found for _, found in registers),
+        accesses=accesses,
+        registers=tuple(register_ranges(values, request.target.isa)),
         loop_claims=stage.loops.claims,
         flow_claims=(*stage.loops.flow_claims, *stage.told.claims),
         certificates=(
-            stage.certificate(instructions, _invariants(registers, accesses)),
+            stage.certificate(instructions, _followed(request, stage, instructions)),
             stage.certificate(cycles),
         ),
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.event_cost,
         graph=stage.graph(instructions),
+        words=word_claims(request.facts, request.image, stage.parameters) if request.target.dcache else (),
+        idle_facts=(
+            *stage.loops.idle,
+            *stage.told.idle,
+            *idle_facts(accesses, prepared.data.lines),
+        ),
         by_type=tuple(one for one in stage.loops.by_type if instructions.rests_on(one) or cycles.rests_on(one)),
     )
 
@@ -213,7 +225,7 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
             check_resolved(image, graph, values, told)
             while (graph := returning_part(values)) is not values.graph:
                 values = analyze_with_counters(image, lifter, graph, arguments, words)
-            check_chargeable((graph.points[number].block for number in values.states), costs, image)
+            check_chargeable((graph.points[place].block for place in values.states), costs, image)
             ways = pointer_ways(values) if request.target.dcache else {}
             if ways:
                 values = analyze_with_counters(image, lifter, unfolded(values, ways), arguments, words)
@@ -325,9 +337,9 @@ class Bounded:
         events = (*data.events, *(FlowEvent(name, fill) for name in fetches.events))
         return events, (*data.limits, *(limit for limits in fetches.events.values() for limit in limits))
 
-    def certificate(self, solved: Solved, invariants: Iterable[Invariant] = ()) -> str:
-        """The certificate of a solution, with what it is to hold of the fixpoint of the values."""
-        return certificate(solved.problem, solved.solution, self.loops.derivations, invariants)
+    def certificate(self, solved: Solved, followed: Iterable[str] = ()) -> str:
+        """The certificate of a solution, with the records that let the checker follow the code."""
+        return certificate(solved.problem, solved.solution, self.loops.derivations, followed)
 
     def _cost(self, index: int, unit: Unit, costs: Costs) -> int:
         block = self.prepared.values.graph.points[index].block
@@ -419,82 +431,52 @@ def _place(point: Point) -> tuple[int, str, int]:
 # ---------------------------------------------------------------------------------------------------------- assumptions
 
 
-def _assumptions(request: BoundRequest, values: Values) -> list[Assumption]:
+_SAME_TABLE = "no run can check it: the emulator counts by the same table"
+_OWN_STACK = "no run can check it: emulated calls begin on the emulator's own stack; it is the caller's"
+_REPEATED = "every call that the second engine repeats"
+
+
+def _assumptions(request: BoundRequest, values: Values, lines: Lines | None) -> list[Assumption]:
     assumed = [
         Assumption(
             "no-interference",
             "nothing else runs during the call: no interrupt, exception, DMA or other core",
-            "not checked: the integrator's",
+            "no run can check it: the emulator has one core and nothing that interrupts it; it is the integrator's",
         ),
-        Assumption("timing-model", f"the core takes the cycles of targets/{request.target.name}.toml", "not checked"),
+        Assumption("timing-model", f"the core takes the cycles of targets/{request.target.name}.toml", _SAME_TABLE),
     ]
+    if request.target.translation:
+        checked = "no run can check it: no address is translated in the emulator; it is the integrator's"
+        assumed.append(Assumption("no-translation-misses", request.target.translation, checked))
     stores = [access for found in values.accesses.values() for access in found if access.is_store]
     if any(access.base is Base.NUMBER and not access.offset.is_constant for access in stores):
         assumed.append(
             Assumption(
                 "stack-separation",
                 "a store through a pointer that is not derived from the stack pointer misses the call's stack frames",
-                "every cross-checked run compares each access with its invariant",
+                "every emulated run holds each store of such an instruction against it",
             )
         )
+    if lines and lines.assumed:
+        places = ", ".join(request.image.place(address) for address in sorted(lines.assumed))
+        text = f"no data access crosses a cache line at {places}"
+        assumed.append(Assumption("alignment", text, "every emulated run"))
     if request.target.dcache:
-        assumed.append(Assumption("alignment", "no data access crosses a cache line", "every cross-checked run"))
-        assumed += (*pointer_assumptions(request.facts), *word_assumptions(request.facts))
+        assumed += memory_assumptions(request.facts)
     on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
     if (request.target.dcache and on_stack) or tells_stack_alignment(values.terms):
         text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
-        assumed.append(Assumption("stack-alignment", text, "not checked: the caller's"))
+        assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
     assumed += dead_end_assumptions(request.image, values)
     if values.unchecked_returns:
-        assumed.append(Assumption("return-address", "functions return to their callers", "every cross-checked run"))
+        assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
     return assumed
 
 
-def _invariants(
-    registers: Iterable[tuple[Point, RegisterRange]], accesses: Iterable[tuple[Point, AccessRange]]
-) -> Iterable[Invariant]:
-    for point, register in registers:
-        place = register.register
-        yield Invariant(point_name(point), place, register.base, register.low, register.stride, register.steps)
-    for point, access in accesses:
-        place = f"{'store' if access.is_store else 'load'}:{access.address:#x}"
-        yield Invariant(point_name(point), place, access.base, access.low, access.stride, access.steps)
-
-
-def _access_ranges(values: Values, lines: Lines | None) -> Iterable[tuple[Point, AccessRange]]:
-    places = lines.places if lines else None
-    for index in sorted(values.states):
-        point = values.graph.points[index]
-        for access in values.accesses[index]:
-            offset = places.observable(access) if places else access.offset
-            found = AccessRange(
-                address=access.instruction_address,
-                context=point.context,
-                is_store=access.is_store,
-                base=access.base.name.lower(),
-                low=offset.low,
-                stride=offset.stride,
-                steps=offset.steps,
-                size_bytes=access.size_bytes,
-                place=places.place_of(access) if places else "any",
-                sets=places.sets_of(access) if places else None,
-                visit=places.visit_of(access) or "" if places else "",
-                line_changes=places.line_changes_of(access) if places else None,
-            )
-            yield point, found
-
-
-def _register_ranges(request: BoundRequest, values: Values) -> Iterable[tuple[Point, RegisterRange]]:
-    """What is known of the general registers where blocks begin; nothing where that is nothing."""
-    count = 32 if request.target.isa is Isa.POWERPC else 15
-    places = {f"r{number}": values.registers[f"r{number}"] for number in range(count)}
-    for index in sorted(values.states):
-        point, state = values.graph.points[index], values.states[index]
-        for name, location in places.items():
-            term = state.read(location)
-            if term is None or state.base(term) is Base.ANY or state.value(term).is_top:
-                continue
-            value = state.value(term)
-            base = state.base(term).name.lower()
-            place = point.block.address, point.context, name, base
-            yield point, RegisterRange(*place, value.low, value.stride, value.steps)
+def _followed(request: BoundRequest, stage: Bounded, solved: Solved) -> Iterable[str]:
+    """The records that let the checker follow the code."""
+    ranges = _arguments(request, stage.parameters)
+    arguments: dict[Place, Value] = {
+        name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
+    }
+    return checkable(solved.problem, request.image, request.instructions, arguments).lines()

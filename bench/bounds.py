@@ -66,11 +66,9 @@ def _rows(name: str, targets: Sequence[str], heap_bytes: int, *, in_cycles: bool
 
 
 def _numbers(report: Report, *, in_cycles: bool) -> tuple[int | None, int]:
-    """The bound, None where there is none, and the dearest candidate."""
-    bound = report.bound
-    if in_cycles:
-        return bound.cycles if bound else None, max(candidate.cycles for candidate in report.candidates)
-    return bound.instructions if bound else None, max(candidate.instructions for candidate in report.candidates)
+    """The bound, None where there is none, and the dearest known call."""
+    unit = "cycles" if in_cycles else "instructions"
+    return getattr(report.bound, unit, None), report.witnesses[unit].value(unit)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.scenario import Trace
-from wcet_probe.model.target import CacheConfig, MemoryRange, Target
+from wcet_probe.model.target import CacheConfig, MemoryRange, Target, without_caches
 from wcet_probe.model.watched_loop import WatchedLoop
 
 HEAP_BYTES = 4 << 20
@@ -84,7 +84,7 @@ def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, l
     allocator = load_allocator("tlsf")
     image = build_image(allocator, target, "zig", cache_dir(load_config(Path.cwd())))
     instructions = with_timing_problems(decode(image), target)
-    cached, bare = with_caches(target), replace(target, icache=None, dcache=None)
+    cached, bare = with_caches(target), without_caches(target)
     init = allocator.entry_points["init"]
     loops = backward_branches(instructions)
     modes: dict[str, tuple[Target, Sequence[WatchedLoop], Callable[[Machine], object]]] = {

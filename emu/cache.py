@@ -30,6 +30,7 @@ class _Content:
     """What a cache holds, with all that its policy remembers."""
 
     random: int
+    fills: int
     ways: dict[int, list[_Line | None]] = field(default_factory=dict)
     trees: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
     clock: int = 0
@@ -58,7 +59,7 @@ class CacheSimulation:
 
     def __post_init__(self) -> None:
         seed = (self.config.seed * 2654435761 ^ 0x9E3779B9) & 0xFFFFFFFF or 1
-        self._content = self._shared or _Content(seed)
+        self._content = self._shared or _Content(seed, self.config.seed)
 
     def second_port(self) -> CacheSimulation:
         """Another way into the same cache, with counts of its own."""
@@ -78,6 +79,7 @@ class CacheSimulation:
             if is_write and not self.config.write_allocate:
                 return False
             way = self._victim(index, ways)
+            content.fills += 1
             old = ways[way]
             self.writebacks += old is not None and old.dirty
             ways[way] = _Line(number, dirty=False, filled=content.clock, used=content.clock)
@@ -137,6 +139,8 @@ class CacheSimulation:
                 return self._plru_victim(index)
             case Replacement.RANDOM:
                 return self._draw() % self.config.ways
+            case Replacement.ROUND_ROBIN:
+                return self._content.fills % self.config.ways
 
     def _plru_victim(self, index: int) -> int:
         """Follow the tree's bits from the root (Al-Zoubi et al., ACM-SE 2004): 0 left, 1 right."""

@@ -23,7 +23,7 @@ from unicorn.unicorn_py3.unicorn import uclib
 
 from wcet_probe.emu.memory import PAGE_BYTES, Region
 from wcet_probe.errors import UsageError
-from wcet_probe.model.target import Isa, Target
+from wcet_probe.model.target import Fpu, Isa, Target
 
 _ARCHITECTURE = {
     Isa.ARM: (unicorn_const.UC_ARCH_ARM, unicorn_const.UC_MODE_ARM),
@@ -31,6 +31,8 @@ _ARCHITECTURE = {
     Isa.POWERPC: (unicorn_const.UC_ARCH_PPC, unicorn_const.UC_MODE_PPC32),
 }
 _PPC_MSR_FLOATING_POINT = 1 << 13
+_CPACR_COPROCESSORS_10_11 = 0xF << 20
+_FPEXC_ENABLE = 1 << 30
 _STOP_AGAIN_SECONDS = 0.01
 """A stop that comes before the engine has begun to run is lost: it is told again until it has stopped."""
 _XPSR_THUMB = 1 << 24
@@ -68,6 +70,9 @@ class Engine:
             self._hooks.clear()
         if self._isa is Isa.POWERPC:
             self._uc.reg_write(ppc_const.UC_PPC_REG_MSR, _PPC_MSR_FLOATING_POINT)
+        elif target.fpu is not Fpu.NONE:
+            self._uc.reg_write(arm_const.UC_ARM_REG_C1_C0_2, _CPACR_COPROCESSORS_10_11)
+            self._uc.reg_write(arm_const.UC_ARM_REG_FPEXC, _FPEXC_ENABLE)
 
     @property
     def program_counter(self) -> int:

@@ -10,22 +10,25 @@ from types import TracebackType
 from typing import Self
 
 from wcet_probe.build.image import require_symbol
+from wcet_probe.emu.claim_watch import ClaimWatch
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
 from wcet_probe.emu.measurement import executions, measurement
 from wcet_probe.emu.memory import GuestMemory, Region, region
-from wcet_probe.emu.native import OUTSIDE_CODE, PROBLEM_EXECUTED, RUNNING
+from wcet_probe.emu.native import BUDGET_SPENT, OUTSIDE_CODE, PROBLEM_EXECUTED, RUNNING
 from wcet_probe.emu.observer import Observation, Observer
 from wcet_probe.emu.operations import OperationColumns
 from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table
 from wcet_probe.errors import EmulationError, ImageError, UsageError
 from wcet_probe.isa.effective_address import evaluate
+from wcet_probe.model.held_calls import BrokenClaim, HeldCalls
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind, Instruction, InstructionCost
 from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache, Trace
-from wcet_probe.model.target import Isa, MemoryRange, Target
+from wcet_probe.model.target import OWN_VICTIMS, Isa, MemoryRange, Target, Victims
 from wcet_probe.model.watched_loop import LoopCount, WatchedLoop
 
 HARNESS_ADDRESS = 0xA0000000
@@ -54,7 +57,8 @@ class Machine:
     """A guest: ``image`` on ``target`` with a heap of ``heap_bytes``. Use it as a context manager.
 
     Calls and replays run without instrumentation, at the engine's full speed, unless they are observed. Where loops are
-    watched, their iterations are counted in every run, also in those that are not observed.
+    watched, their iterations are counted in every run, also in those that are not observed. Each observed call of the
+    entry of one of ``bounds`` is held against all that the bound says of it; see ``broken_claim``.
 
     Raises:
         UsageError: the target's memory map has no room for the heap, or a watched loop is none of the image.
@@ -69,8 +73,11 @@ class Machine:
         heap_bytes: int,
         *,
         watched: Sequence[WatchedLoop] = (),
+        bounds: Sequence[Bound] = (),
+        most_instructions: int = 0,
     ) -> None:
         self._image, self._target = image, target
+        self._most_instructions = most_instructions
         regions = _regions(image, target, heap_bytes)
         self.memory = GuestMemory({region.name: region for region in regions}, image.big_endian)
         for segment in image.segments:
@@ -82,7 +89,9 @@ class Machine:
         self._loops = loop_table(watched, self._table)
         self._observer = Observer(self._table, regions, target, self._harness, self._loops)
         self._engine = Engine(target, regions, self._observer.callback("tlb_fill"), self._observer.handle)
+        self._observer.limit(most_instructions)
         self._observed = False
+        self._claims = self._hold(bounds, regions) if bounds else None
         self._stack_register = stack_pointer
         self._stack_pointer = target.memory_map.stack.end_address - _FRAME_BYTES
 
@@ -93,6 +102,27 @@ class Machine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._observer.close()
+
+    def _hold(self, bounds: Sequence[Bound], regions: Sequence[Region]) -> ClaimWatch:
+        """Have all observed calls of the entries of ``bounds`` held against them."""
+        claims = ClaimWatch(
+            bounds,
+            [require_symbol(self._image, bound.entry).address for bound in bounds],
+            table=self._table,
+            regions=regions,
+            target=self._target,
+            loops=[loop.name for loop in self._loops.watched],
+        )
+        self._observer.hold_claims(claims.setup)
+        return claims
+
+    def broken_claim(self) -> BrokenClaim | None:
+        """The first claim of a bound that an observed call violated."""
+        return self._claims.broken(self._observer.broken_claim()) if self._claims else None
+
+    def held_calls(self) -> tuple[HeldCalls, ...]:
+        """What was counted of the calls that were held against each of the bounds."""
+        return self._claims.calls() if self._claims else ()
 
     @property
     def heap(self) -> MemoryRange:
@@ -184,6 +214,7 @@ class Machine:
         arguments: Sequence[int],
         initial: InitialCache,
         heap_metadata: Callable[[], Iterable[int]] = tuple,
+        victims: Victims = OWN_VICTIMS,
     ) -> Measurement:
         """Count one call of ``function``.
 
@@ -193,11 +224,13 @@ class Machine:
             initial: content of the caches at entry; ``warm`` takes what ``replay_observed`` left.
             heap_metadata: gives the addresses of all words of the headers of the heap's blocks, as they are at that
                 moment; asked before and after the call.
+            victims: seeds in place of the target's, where the caches are filled.
 
         Raises:
             ImageError: the image has no such function.
             EmulationError: the guest went astray or executed what cannot be charged; nothing of it is reported.
         """
+        self._observer.seed(victims)
         self._observer.restart(initial)
         self._hook(instructions=True)
         headers = heap_metadata()
@@ -210,6 +243,7 @@ class Machine:
             stack_pointer=self._stack_pointer,
             result=result,
             heap_metadata=chain(headers, heap_metadata()),
+            victims=victims,
         )
 
     def count(self, function: str, arguments: Sequence[int]) -> int:
@@ -256,7 +290,8 @@ class Machine:
         self._observed = True
 
     def _unhook(self) -> None:
-        block = self._observer.callback("watch") if self._loops.watched else None
+        watches = self._loops.watched or self._most_instructions
+        block = self._observer.callback("watch") if watches else None
         self._engine.set_hooks(block, None, self._observer.handle)
         self._observed = False
 
@@ -294,7 +329,8 @@ class Machine:
 
     def _check_stop(self) -> None:
         """Raise what the observer stopped the engine for; an earlier run's stop is not this run's."""
-        why, pc, address = self._observer.stopped() if self._observed else (RUNNING, 0, 0)
+        is_seen = self._observed or self._most_instructions
+        why, pc, address = self._observer.stopped() if is_seen else (RUNNING, 0, 0)
         if why != RUNNING:
             self._observer.settle(pc)
             raise self._stopped(why, pc, address)
@@ -343,6 +379,11 @@ class Machine:
             return EmulationError(
                 f"the guest executed {pc:#010x} in {self._image.location(pc)}, which cannot be charged: {problem}."
             )
+        if why == BUDGET_SPENT:
+            return EmulationError(
+                f"the guest takes more than {self._most_instructions} instructions, it is in "
+                f"{self._image.location(pc)}: look for an endless loop, or give it a larger budget."
+            )
         if why == OUTSIDE_CODE:
             return self._outside(address)
         return self._stray(pc, address, "outside the guest's memory")
@@ -365,6 +406,14 @@ def _regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...
     layout = target.memory_map
     heap = MemoryRange(layout.heap_address, heap_bytes)
     harness = MemoryRange(HARNESS_ADDRESS, _HARNESS_BYTES)
+    most = max(layout.code.size_bytes, layout.data.size_bytes)
+    for segment in image.segments:
+        if segment.size_bytes > most:
+            message = (
+                f"the segment at {segment.address:#010x} has {segment.size_bytes} bytes, and {target.name} no memory "
+                f"of more than {most}; link the image for that target."
+            )
+            raise ImageError(message)
     code = [s for s in image.segments if s.executable]
     static = [s for s in image.segments if not s.executable]
     returning = MemoryRange(RETURN_ADDRESS, 4)

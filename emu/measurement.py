@@ -9,7 +9,7 @@ from wcet_probe.emu.observer import Observation
 from wcet_probe.emu.tables import CodeTable
 from wcet_probe.model.instruction import Control
 from wcet_probe.model.measurement import Measurement, Run
-from wcet_probe.model.target import CacheConfig, Target
+from wcet_probe.model.target import OWN_VICTIMS, CacheConfig, Target, Victims
 
 _WORD_BYTES = 4
 
@@ -22,6 +22,7 @@ def measurement(
     stack_pointer: int,
     result: int,
     heap_metadata: Iterable[int] = (),
+    victims: Victims = OWN_VICTIMS,
 ) -> Measurement:
     """The measurement behind ``observation``.
 
@@ -32,6 +33,7 @@ def measurement(
         stack_pointer: its value at entry.
         result: the call's return value.
         heap_metadata: addresses of the words of the heap's headers, which are told apart from the rest of the heap.
+        victims: what replacement evicted.
     """
     touched = dict(_split_heap(observation.touched, heap_metadata))
     stalls = stall_cycles(observation, target)
@@ -56,6 +58,7 @@ def measurement(
         path=path,
         path_complete=observation.path_complete,
         result=result,
+        victims=victims,
     )
 
 

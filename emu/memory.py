@@ -95,6 +95,12 @@ class GuestMemory:
                 copies[region.extent.base_address] = bytearray(content) if region.writable else content
         return copies
 
+    def restore(self, snapshot: Mapping[int, bytes | bytearray]) -> None:
+        """Write back what the guest may have changed since ``snapshot`` was taken."""
+        for address, content in snapshot.items():
+            if isinstance(content, bytearray):
+                self.write(address, bytes(content))
+
     def _find(self, address: int, size_bytes: int) -> tuple[Region, int]:
         for candidate in self.regions.values():
             extent = candidate.extent

@@ -13,14 +13,20 @@ from wcet_probe.errors import WcetProbeError
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import CacheConfig, Replacement, UncachedRegion
 
-_ABI_VERSION = 6
+_ABI_VERSION = 7
 
-REPLACEMENT = {Replacement.LRU: 0, Replacement.FIFO: 1, Replacement.PLRU: 2, Replacement.RANDOM: 3}
+REPLACEMENT = {
+    Replacement.LRU: 0,
+    Replacement.FIFO: 1,
+    Replacement.PLRU: 2,
+    Replacement.RANDOM: 3,
+    Replacement.ROUND_ROBIN: 4,
+}
 CONTENT = {InitialCache.COLD: 0, InitialCache.DIRTY: 1}
 
 CONDITIONAL_BRANCH, IN_IT_BLOCK, WRITES_STACK_POINTER, PROBLEM = 1, 2, 4, 8
 LOAD, STORE = 1, 2
-RUNNING, STRAY_ACCESS, PROBLEM_EXECUTED, OUTSIDE_CODE = range(4)
+RUNNING, STRAY_ACCESS, PROBLEM_EXECUTED, OUTSIDE_CODE, BUDGET_SPENT = range(5)
 UNEXPECTED_KEPT = 4
 SET_RECORD_HEAD = 5
 SET_RECORD_WORDS = SET_RECORD_HEAD + 2 * UNEXPECTED_KEPT
@@ -225,11 +231,15 @@ def load() -> ctypes.CDLL:
         "wp_observer_open": [POINTER(SetupLayout), POINTER(CacheLayout), POINTER(CacheLayout)],
         "wp_observer_close": [c_void_p],
         "wp_observer_fill_caches": [c_void_p, c_uint32],
+        "wp_observer_seed_caches": [c_void_p, c_uint32, c_uint32],
         "wp_observer_restart": [c_void_p],
         "wp_observer_record_operations": [c_void_p, POINTER(OperationCountsLayout), c_uint32, c_int32],
         "wp_observer_record_sets": [c_void_p, POINTER(SetSetupLayout)],
+        "wp_observer_hold_claims": [c_void_p, c_void_p],
+        "wp_observer_broken_claim": [c_void_p, c_void_p],
         "wp_observer_settle": [c_void_p, c_uint32],
         "wp_observer_finish": [c_void_p],
+        "wp_observer_limit": [c_void_p, c_uint64],
         "wp_observer_counts": [c_void_p, *map(POINTER, (CountsLayout, CacheCountsLayout, CacheCountsLayout))],
         "wp_cache_replay": [
             POINTER(CacheLayout),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import compress
 
+from wcet_probe.emu import claim_layouts as claims
 from wcet_probe.emu import native
 from wcet_probe.emu.engine import register_id, register_read_address, stop_address
 from wcet_probe.emu.loops import LoopTable, loop_setup
@@ -18,7 +19,7 @@ from wcet_probe.emu.tables import CodeTable
 from wcet_probe.errors import UsageError, WcetProbeError
 from wcet_probe.model.measurement import CacheCounts
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import CacheConfig, Isa, MemoryRange, Target
+from wcet_probe.model.target import CacheConfig, Isa, MemoryRange, Target, Victims
 
 PATH_CAPACITY = 1 << 16
 """Blocks of an executed path that are kept in order; counts are never cut."""
@@ -122,6 +123,13 @@ class Observer:
         """Address of the engine callback ``name`` (``block``, ``instruction``, ``watch``, ``tlb_fill``)."""
         return ctypes.cast(getattr(self._library, f"wp_observer_{name}"), ctypes.c_void_p).value or 0
 
+    def seed(self, victims: Victims) -> None:
+        """Let replacement choose ``victims`` from the next restart on that fills the caches."""
+        chosen = (victims.icache_seed, victims.dcache_seed)
+        own = (cache.seed if cache else 0 for cache in (self._target.icache, self._target.dcache))
+        seeds = (seed if one is None else one for one, seed in zip(chosen, own, strict=True))
+        self._library.wp_observer_seed_caches(self.handle, *seeds)
+
     def restart(self, initial: InitialCache, operations: int = 0) -> None:
         """Forget all counts; fill the caches as ``initial`` says; record ``operations`` operations of a replay."""
         self._operations = (native.OperationCountsLayout * operations)()
@@ -134,6 +142,16 @@ class Observer:
         """From the next restart on have the tables of ``setup`` filled as well; None: no more."""
         self._library.wp_observer_record_sets(self.handle, ctypes.byref(setup) if setup else None)
 
+    def hold_claims(self, setup: claims.ClaimSetupLayout | None) -> None:
+        """From now on hold each observed call against the claims of ``setup``; None: against none."""
+        self._library.wp_observer_hold_claims(self.handle, ctypes.byref(setup) if setup else None)
+
+    def broken_claim(self) -> claims.BrokenClaimLayout:
+        """The first claim that was violated since ``hold_claims``."""
+        broken = claims.BrokenClaimLayout()
+        self._library.wp_observer_broken_claim(self.handle, ctypes.byref(broken))
+        return broken
+
     def settle(self, program_counter: int) -> None:
         """The engine left a block in the middle: take back what was counted of it from ``program_counter`` on.
 
@@ -144,6 +162,10 @@ class Observer:
     def finish(self) -> None:
         """The call has returned, observed or not."""
         self._library.wp_observer_finish(self.handle)
+
+    def limit(self, instructions: int) -> None:
+        """Stop the engine once all runs together have taken more than ``instructions`` from now on."""
+        self._library.wp_observer_limit(self.handle, instructions)
 
     def operation_instructions(self) -> tuple[int, ...]:
         """Instructions of each operation of the replay that ``restart`` announced."""

@@ -3,7 +3,7 @@
 An allocation is dear for one of two reasons, and never for both: a small request finds its list of fragments empty and
 cuts a page, or a large one goes through all free runs of pages. Cutting needs one page, and the first free run has one:
 it is never searched for. Which of the two is dearer depends on the heap's size. A deallocation is dear when it empties
-a page: all other fragments of the page leave their list.
+a page: all other fragments of the page are passed on the way to where they end in their list.
 
 Sources: P02 §3.1.1, §3.1.2, §5.1.
 """
@@ -21,15 +21,15 @@ from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.traces import TraceBuilder
 
 _LEAST_PAGES_FOR_RANDOM = 12
-_ASSUMED_LINE_BYTES = 32
+_LEAST_PAGES_FOR_FREE = 4
 
-_CUT_DRIVER = "fragments linked = page / smallest fragment"
+_CUT_DRIVER = "fragments linked = page / smallest fragment - 1"
 _SCAN_DRIVER = "free runs visited = floor(pages / 2), pages = floor((H - 32) / (page + 16))"
-_FREE_DRIVER = "fragments unlinked = page / smallest fragment - 1"
+_FREE_DRIVER = "fragments passed = page / smallest fragment - 1"
 
 _WHY_CUT = (
     "No fragment of the smallest size is free: a page is taken and cut into as many fragments as a page can have.",
-    "Each of them is linked into the list, before the first is handed out.",
+    "Each of them is linked into the list but the first, which is handed out.",
     "The search for the page is short, as in any state: every free run has a page.",
 )
 _WHY_SCAN = (
@@ -37,7 +37,7 @@ _WHY_SCAN = (
     "The only run of two pages is the last that next fit comes to: all others are visited and are too short.",
 )
 _WHY_FREE = (
-    "The block is the last used one of a page of smallest fragments: all others leave their list, one by one.",
+    "The block is the last used one of a page of smallest fragments: all others are passed, one by one, to their end.",
     "The page merges with the free runs at either side.",
 )
 
@@ -117,14 +117,14 @@ def _cut_plan(scenario: str, pages: _Pages, *, whole: bool) -> ScenarioPlan:
         ),
         why=_WHY_CUT,
         prediction={
-            "fragments to be linked": pages.fragments,
+            "fragments to be linked": pages.fragments - 1,
             "pages": pages.count,
             "free runs": 1,
             "free pages": left,
             "free runs visited": 1,
         },
         driver=_CUT_DRIVER,
-        driver_value=pages.fragments,
+        driver_value=pages.fragments - 1,
     )
 
 
@@ -221,11 +221,11 @@ def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     pages = _pages(request)
-    if pages.count < 4:
+    if pages.count < _LEAST_PAGES_FOR_FREE:
         return (_simple_free_plan("worst-free", pages),)
-    plans = [_free_plan(pages)]
-    if pages.count >= 7:
-        plans.append(_interleaved_plan(pages, request.data_line_bytes or _ASSUMED_LINE_BYTES))
+    plans = [_free_plan(pages), _simple_free_plan("worst-free", pages)]
+    if pages.count >= _LEAST_PAGES_FOR_FREE + 2:
+        plans.append(_between_plan(pages))
     return tuple(plans)
 
 
@@ -248,7 +248,7 @@ def _free_plan(pages: _Pages) -> ScenarioPlan:
     above = builder.malloc(2 * pages.bytes_each)
     slot = builder.malloc(pages.smallest)
     below = builder.malloc(pages.bytes_each)
-    _rover_above(builder, pages, above, below, pages.count - 4)
+    _rover_above(builder, pages, above, below, pages.count - _LEAST_PAGES_FOR_FREE)
     return _last_fragment("worst-free", "fragments of one page", pages, builder, slot, alone=True)
 
 
@@ -264,31 +264,19 @@ def _rover_above(builder: TraceBuilder, pages: _Pages, above: int, below: int, l
     builder.malloc(pages.bytes_each)
 
 
-def _interleaved_plan(pages: _Pages, line_bytes: int) -> ScenarioPlan:
-    """Between two fragments of the page, two of other pages stand in the list: unlinking touches their cache lines.
-
-    Partner k lies in page k modulo the number of partner pages, and line after line there, so that no line is touched
-    twice if there are enough of them. A used fragment stays in each partner page.
-    """
+def _between_plan(pages: _Pages) -> ScenarioPlan:
+    """In the list, fragments of other pages stand before and behind those of the page: two more lines are touched."""
     builder = TraceBuilder()
     above = builder.malloc(2 * pages.bytes_each)
     own = [builder.malloc(pages.smallest) for _ in range(pages.fragments)]
     below = builder.malloc(pages.bytes_each)
-    lines, per_line = max(1, pages.bytes_each // line_bytes), max(1, line_bytes // pages.smallest)
-    wanted = 2 * (pages.fragments - 1)
-    partner_pages = min(pages.count - 4, max(3, -(-wanted // lines)))
-    partners = [[builder.malloc(pages.smallest) for _ in range(pages.fragments)] for _ in range(partner_pages)]
-
-    def partner(number: int) -> int:
-        line, page = divmod(number, partner_pages)
-        within, line = divmod(line, lines)
-        return partners[page][line * per_line + within]
-
-    for at, fragment in enumerate(own[1:]):
-        for slot in (partner(2 * at), fragment, partner(2 * at + 1)):
-            builder.free(slot)
-    _rover_above(builder, pages, above, below, pages.count - 4 - partner_pages)
-    return _last_fragment("worst-free", "among fragments of other pages", pages, builder, own[0], alone=False)
+    behind, before = ([builder.malloc(pages.smallest) for _ in range(pages.fragments)] for _ in range(2))
+    builder.free(behind[-1])
+    for slot in own[1:]:
+        builder.free(slot)
+    builder.free(before[-1])
+    _rover_above(builder, pages, above, below, pages.count - _LEAST_PAGES_FOR_FREE - 2)
+    return _last_fragment("worst-free", "between fragments of other pages", pages, builder, own[0], alone=False)
 
 
 def _last_fragment(
@@ -303,19 +291,19 @@ def _last_fragment(
         measured=Operation(OperationKind.FREE, slot),
         initial_cache=InitialCache.DIRTY,
         state=(
-            f"the only used one of {pages.fragments} fragments of a page; free unlinks the {others} others, and the "
+            f"the only used one of {pages.fragments} fragments of a page; free passes the {others} others, and the "
             f"page merges with {neighbours} free run(s)"
         ),
         why=_WHY_FREE
         if alone
         else (
             *_WHY_FREE,
-            "In the list, two fragments of other pages stand between two of the page: more lines are touched.",
+            "In the list, fragments of other pages stand before and behind those of the page: more lines are touched.",
         ),
         prediction={
             "free fragments of the page": others,
             "free neighbours": neighbours,
-            "links to other pages": 0 if alone else 2 * others,
+            "links to other pages": 0 if alone else 2,
             "pages": pages.count,
         },
         driver=_FREE_DRIVER,

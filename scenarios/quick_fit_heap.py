@@ -120,7 +120,7 @@ def _alloc_facts(guest: GuestHeap, heap: _Heap, size: int) -> dict[str, int | st
         return {"free runs visited": _visited(guest, heap, -(-size // heap.page_bytes))}
     log2 = (max(size, guest.values["minimum-block"]) - 1).bit_length()
     free = len(_fragments(guest, heap, log2))
-    linked = 0 if free else heap.page_bytes >> log2
+    linked = 0 if free else (heap.page_bytes >> log2) - 1
     return {
         "free fragments of the size": free,
         "fragments to be linked": linked,

@@ -37,7 +37,7 @@ _WHY_WORST_FREE = (
 
 
 def _classes(request: HeapRequest) -> Classes:
-    return Classes(request.allocator.values["sl-bits"])
+    return Classes.of_values(request.allocator.values)
 
 
 def _offsets(request: HeapRequest) -> tuple[int, ...]:
@@ -399,7 +399,7 @@ def _require(request: HeapRequest, holds: bool) -> None:  # noqa: FBT001  (an as
 
 def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
     """Facts of the guest's heap: from its blocks where a fact speaks of blocks, from the lists where of lists."""
-    classes = Classes(guest.values["sl-bits"])
+    classes = Classes.of_values(guest.values)
     blocks, lengths = walk(guest), lists(guest)
     facts: dict[str, int | str] = {
         "free blocks": sum(block.free for block in blocks),
@@ -423,7 +423,7 @@ def _cut(classes: Classes, plan: ScenarioPlan) -> int:
 
 
 def _alloc_facts(guest: GuestHeap, plan: ScenarioPlan) -> dict[str, int | str]:
-    classes, lengths = Classes(guest.values["sl-bits"]), lists(guest)
+    classes, lengths = Classes.of_values(guest.values), lists(guest)
     cut = _cut(classes, plan)
     at_or_above = {c: n for c, n in lengths.items() if c >= classes.of(cut)}
     found_class = min(at_or_above)
@@ -442,7 +442,7 @@ def _alloc_facts(guest: GuestHeap, plan: ScenarioPlan) -> dict[str, int | str]:
 
 
 def _free_facts(guest: GuestHeap, plan: ScenarioPlan) -> dict[str, int | str]:
-    classes, lengths, blocks = Classes(guest.values["sl-bits"]), lists(guest), walk(guest)
+    classes, lengths, blocks = Classes.of_values(guest.values), lists(guest), walk(guest)
     sizes = [block.size_bytes - HEADER_BYTES for block in blocks]
     own = guest.slot(plan.measured.slot) - HEADER_BYTES
     at = next(i for i, block in enumerate(blocks) if block.address == own)

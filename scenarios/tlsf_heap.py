@@ -5,7 +5,7 @@ Written from C06 §3, and kept equal to ``allocators/tlsf/tlsf.c`` by the state 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from wcet_probe.errors import HeapTooSmallError
@@ -18,42 +18,53 @@ HEADER_BYTES = 8
 MINIMUM_BLOCK_BYTES = 16
 _ALIGNMENT_BITS = 3
 _HEAP_BITS = 28
-_FREE_BIT = 1
+_FREE_BIT, _FLAGS = 1, 3
 _WORD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """The two-level mapping from sizes to classes for ``sl_bits`` second-level bits; sizes are payloads in bytes."""
+    """The two-level mapping from sizes to classes; sizes are payloads in bytes.
+
+    Attributes:
+        sl_bits: second-level bits.
+        asked_limit: least size that is rounded to a class; 0: such that the first row has a class for each size below.
+    """
 
     sl_bits: int
+    asked_limit: int = 0
+
+    @classmethod
+    def of_values(cls, values: Mapping[str, int]) -> Classes:
+        """Those of a build."""
+        return cls(values["sl-bits"], values.get("small-limit", 0))
 
     @property
     def small_limit(self) -> int:
         """Least size that is rounded to a class: sizes below it have a class each."""
-        return 1 << (self.sl_bits + _ALIGNMENT_BITS)
+        return self.asked_limit or 1 << (self.sl_bits + _ALIGNMENT_BITS)
 
     @property
     def row_count(self) -> int:
         """Number of first-level rows."""
-        return _HEAP_BITS - self.sl_bits - _ALIGNMENT_BITS + 1
+        return _HEAP_BITS - self.small_limit.bit_length() + 2
 
     def row_start(self, row: int) -> int:
         """Least size of the row ``row`` ≥ 1."""
         return self.small_limit << (row - 1)
 
     def width(self, size: int) -> int:
-        """Width of the class that holds ``size``."""
+        """How far apart the sizes of blocks are of which one is the lower end of the class that holds ``size``."""
         if size < self.small_limit:
             return ALIGNMENT_BYTES
-        return 1 << (size.bit_length() - 1 - self.sl_bits)
+        return max(ALIGNMENT_BYTES, 1 << (size.bit_length() - 1 - self.sl_bits))
 
     def of(self, size: int) -> tuple[int, int]:
         """First-level and second-level index of the list that holds ``size``."""
         if size < self.small_limit:
-            return 0, size // ALIGNMENT_BYTES
-        row = size.bit_length() - self.sl_bits - _ALIGNMENT_BITS
-        return row, (size - self.row_start(row)) // self.width(size)
+            return 0, (size << self.sl_bits) // self.small_limit
+        row = size.bit_length() - self.small_limit.bit_length() + 1
+        return row, (size - self.row_start(row)) * (1 << self.sl_bits) // self.row_start(row)
 
     def floor(self, size: int) -> int:
         """Lower end of the class of ``size``."""
@@ -134,7 +145,7 @@ def walk(guest: GuestHeap) -> tuple[Block, ...]:
     address, behind = guest.heap.base_address, guest.heap.end_address - HEADER_BYTES
     while address < behind:
         size_and_free = guest.read_word(address + _WORD_BYTES)
-        size = size_and_free & ~_FREE_BIT
+        size = size_and_free & ~_FLAGS
         blocks.append(Block(address, HEADER_BYTES + size, HEADER_BYTES, bool(size_and_free & _FREE_BIT)))
         address += HEADER_BYTES + size
     return tuple(blocks)
@@ -142,7 +153,7 @@ def walk(guest: GuestHeap) -> tuple[Block, ...]:
 
 def lists(guest: GuestHeap) -> dict[tuple[int, int], int]:
     """Length of every list that is not empty, by class; read from bitmaps and heads of the control structure."""
-    classes = Classes(guest.values["sl-bits"])
+    classes = Classes.of_values(guest.values)
     control = guest.symbols["tlsf_control"]
     fl_bitmap_at, sl_bitmap_at = control + 2 * _WORD_BYTES, control + 3 * _WORD_BYTES
     heads_at = sl_bitmap_at + _WORD_BYTES * classes.row_count

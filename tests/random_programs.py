@@ -14,6 +14,10 @@ u g[16];
 u h[16];
 static const u table[8] = {3, 1, 4, 1, 5, 9, 2, 6};
 """
+PACKED_HEAD = """typedef struct __attribute__((packed)) { unsigned char k; u v; unsigned short w; u x; } Q;
+Q q[12];
+"""
+"""Words in static data that lie across lines, at addresses that are known."""
 NUMBERS = (0, 1, 2, 3, 4, 5, 7, 8, 10, 15, 16, 17, 31, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFE)
 _VARIABLES = ("a", "b", "c", "n", "m")
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -28,6 +32,12 @@ def source(seed: int, functions: int) -> str:
 def arguments(draw: random.Random) -> tuple[int, ...]:
     """Three words, small ones or corner cases mostly."""
     return tuple(draw.choice((draw.choice(NUMBERS), draw.randrange(40), draw.getrandbits(32))) for _ in range(3))
+
+
+def packed_source(seed: int, functions: int) -> str:
+    """As `source`, with accesses to the members of packed structures, in static data and on the stack."""
+    draw = random.Random(f"packed {seed}")
+    return HEAD + PACKED_HEAD + "".join(_PackedFunction(draw, number).text() for number in range(functions))
 
 
 class _Function:
@@ -144,3 +154,28 @@ class _Function:
         )  # fmt: skip
         self._counters.pop()
         return f"{guard}{{ {text} }}"
+
+
+class _PackedFunction(_Function):
+    def _member(self) -> str:
+        index = self._of(str(self._draw.randrange(8)), f"{self._of(*_VARIABLES)} & 7", f"{self._of(*_VARIABLES)} & 3")
+        return f"{self._of('q', 'q', 'q', 'z')}[{index}].{self._of('v', 'x', 'x', 'w', 'k')}"
+
+    def _value(self) -> str:
+        return self._member() if self._draw.random() < 0.4 else super()._value()
+
+    def _assignment(self) -> str:
+        if self._draw.random() < 0.4:
+            return f"{self._member()} {self._of('=', '+=', '^=')} {self._expression()};"
+        return super()._assignment()
+
+    def _statement(self, depth: int) -> str:
+        if depth < 3 and self._draw.random() < 0.15:
+            first, last, step = self._draw.randrange(3), self._draw.randrange(3, 12), self._of(1, 1, 2)
+            member, other = (self._of("v", "x", "w") for _ in range(2))
+            body = self._of(f"c += p->{member};", f"c ^= p->{member}; p->{other} = c;", f"p->{member} = c + m;")
+            return f"for (Q *p = q + {first}; p < q + {last}; p += {step}) {{ {body} }}"
+        return super()._statement(depth)
+
+    def text(self) -> str:
+        return super().text().replace("{ u b = a,", "{ volatile Q z[8]; z[a & 7].x = z[m & 7].v = a; u b = a,", 1)

@@ -32,8 +32,9 @@ def _text(allocator: str, target: str, scenario: str, heap_bytes: int, *, prove:
     if not why:
         return dumps(document(report))
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
-    gaps = block_gaps(report.bound, report.measurement, report.image, program.instructions)
-    return dumps(document(report, Account(gaps)))
+    seen = report.witnesses["instructions"].measurement
+    gaps = block_gaps(report.bound, seen, report.image, program.instructions)
+    return dumps(document(report, Account(gaps, seen.instructions)))
 
 
 def result(

@@ -40,8 +40,15 @@ class Guest:
     instructions: tuple[Instruction, ...]
     costs: tuple[InstructionCost, ...]
 
-    def machine(self, heap_bytes: int = 4096) -> Machine:
-        return Machine(self.image, self.target, self.instructions, self.costs, heap_bytes)
+    def machine(self, heap_bytes: int = 4096, most_instructions: int = 0) -> Machine:
+        return Machine(
+            self.image,
+            self.target,
+            self.instructions,
+            self.costs,
+            heap_bytes,
+            most_instructions=most_instructions,
+        )
 
     def address(self, symbol: str) -> int:
         return self.image.symbols[symbol].address

@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     OVER_BUDGET = 3
     NO_BOUND = 4
     CONTRADICTION = 5
+    CHECKED_IN_PART = 6
     INTERRUPTED = 130
 
 

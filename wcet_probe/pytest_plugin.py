@@ -299,7 +299,7 @@ def _prove(question: _Question, pytest_config: pytest.Config) -> WcetBound:
             seed=0,
             initial_cache=None,
             compiler=config.cc or DEFAULT_COMPILER,
-            cross_check=False,
+            cross_check=None,
             cache_dir=cache_dir(config),
             prove=True,
         )

@@ -16,63 +16,19 @@ struct avl_best_fit_control avl_best_fit_control;
 
 /* ----------------------------------------------------------------------------------------------------------- blocks */
 
-static inline size_t without_state(size_t word)
-{
-    return word & ~AVL_BEST_FIT_STATE_MASK;
-}
-
-static inline unsigned state_in(size_t word)
-{
-    return (unsigned)(word & AVL_BEST_FIT_STATE_MASK);
-}
-
-/* A word with another state. */
-static inline size_t with_state(size_t word, unsigned state)
-{
-    return without_state(word) | state;
-}
-
 static inline size_t size_of(const block_t *block)
 {
-    return without_state(block->size_and_state);
+    return block->size_and_state & ~AVL_BEST_FIT_STATE_MASK;
 }
 
 static inline unsigned state_of(const block_t *block)
 {
-    return state_in(block->size_and_state);
+    return (unsigned)(block->size_and_state & AVL_BEST_FIT_STATE_MASK);
 }
 
-/* Size and state of a node on a way down. */
-static inline size_t word_of(const block_t *node)
+static inline void set_state(block_t *block, unsigned state)
 {
-    return node->size_and_state;
-}
-
-/* The same of a node that is met again on that way, unchanged. */
-static inline size_t word_again(const block_t *node)
-{
-    return node->size_and_state;
-}
-
-/* Size and state of a block that is reached by its payload, and of the one behind it. */
-static inline size_t given_word(const block_t *block)
-{
-    return block->size_and_state;
-}
-
-static inline size_t word_behind(const block_t *next)
-{
-    return next->size_and_state;
-}
-
-static inline void set_word(block_t *block, size_t word)
-{
-    block->size_and_state = word;
-}
-
-static inline void set_child(block_t *block, unsigned side, block_t *child)
-{
-    block->child[side] = child;
+    block->size_and_state = size_of(block) | state;
 }
 
 static inline void *payload_of(block_t *block)
@@ -105,52 +61,82 @@ static inline size_t block_size_for(size_t bytes)
 
 #define ROOT (avl_best_fit_control.head.child[0])
 
-/* Whether the way to the key (size, address) goes left of `node`, whose size is in `word`, 0, or right of it, 1: left of
- * that very key. */
-static inline unsigned side_of(const block_t *node, size_t word, size_t size, const block_t *address)
+/* Whether the way to the key (size, address) goes left of `node`, 0, or right of it, 1: left of that very key. */
+static inline unsigned side_of(const block_t *node, size_t size, const block_t *address)
 {
-    size_t own = without_state(word);
+    size_t own = size_of(node);
     return own != size ? own < size : (uintptr_t)node < (uintptr_t)address;
 }
 
-/* The subtree on `side` of `node`, a constant, is two levels taller than the other: the child on that side takes the
- * place of `node`, or a child of that does. Returns which, and whether the whole has become lower. Size and state of
- * `node` are in `word`. No node is read after it was written. */
-static inline block_t *rotated(block_t *node, size_t word, unsigned side, int *is_lower)
+static inline void set_link(block_t **link, block_t *node)
+{
+    *link = node;
+}
+
+/* As rebalance, for a constant side: so the places of the links in their blocks are constants. */
+static inline int rotate(block_t **link, block_t *node, unsigned side)
 {
     block_t *child = node->child[side];
     block_t *inner = child->child[side ^ 1];
-    size_t child_word = child->size_and_state;
+    unsigned child_state = state_of(child);
 
-    *is_lower = state_in(child_word) != AVL_BEST_FIT_BALANCED;
-    if (state_in(child_word) == AVL_BEST_FIT_TALLER(side ^ 1)) { /* its inner subtree is the tall one */
-        size_t inner_word = inner->size_and_state;
-        unsigned state = state_in(inner_word);
+    if (child_state == AVL_BEST_FIT_TALLER(side ^ 1)) { /* its inner subtree is the tall one: whose root comes up */
+        unsigned inner_state = state_of(inner);
         node->child[side] = inner->child[side ^ 1];
         child->child[side ^ 1] = inner->child[side];
         inner->child[side ^ 1] = node;
         inner->child[side] = child;
-        set_word(inner, with_state(inner_word, AVL_BEST_FIT_BALANCED));
-        set_word(child, with_state(child_word, state == AVL_BEST_FIT_TALLER(side ^ 1) ? state ^ 1 : AVL_BEST_FIT_BALANCED));
-        set_word(node, with_state(word, state == AVL_BEST_FIT_TALLER(side) ? state ^ 1 : AVL_BEST_FIT_BALANCED));
-        return inner;
+        set_state(inner, AVL_BEST_FIT_BALANCED);
+        set_state(child, inner_state == AVL_BEST_FIT_TALLER(side ^ 1) ? inner_state ^ 1 : AVL_BEST_FIT_BALANCED);
+        set_state(node, inner_state == AVL_BEST_FIT_TALLER(side) ? inner_state ^ 1 : AVL_BEST_FIT_BALANCED);
+        set_link(link, inner);
+        return 1;
     }
     node->child[side] = inner;
     child->child[side ^ 1] = node;
-    if (state_in(child_word) == AVL_BEST_FIT_BALANCED) {
-        set_word(child, with_state(child_word, AVL_BEST_FIT_TALLER(side ^ 1)));
-    } else {
-        set_word(child, with_state(child_word, AVL_BEST_FIT_BALANCED));
-        set_word(node, with_state(word, AVL_BEST_FIT_BALANCED));
+    set_link(link, child);
+    if (child_state == AVL_BEST_FIT_BALANCED) {
+        set_state(child, AVL_BEST_FIT_TALLER(side ^ 1));
+        return 0;
     }
-    return child;
+    set_state(child, AVL_BEST_FIT_BALANCED);
+    set_state(node, AVL_BEST_FIT_BALANCED);
+    return 1;
+}
+
+/* The subtree on `side` of `node`, which *link leads to, is two levels taller than the other: the child on that side
+ * takes the place of `node`, or a child of that does. Returns whether the whole has become lower. A call would store
+ * registers for each node of a way: hence the attribute. */
+__attribute__((always_inline)) static inline int rebalance(block_t **link, block_t *node, unsigned side)
+{
+    return side == 0 ? rotate(link, node, 0) : rotate(link, node, 1);
 }
 
 /* -------------------------------------------------------------------------------------------------------- insertion */
 
-/* Makes `block` of `size` bytes a free one. Its neighbours are not free, its prev_physical is right. The way down to it
- * changes no node above the last one that was not balanced, *top, or the root if all were: from there it is gone again,
- * and what is below becomes one level higher. A node is read before anything near it is written, both times. */
+/* `leaf`, with the key (size, leaf), is new in the tree. What is above it has become one level higher, up to the node
+ * that *top leads to: the last one on the way to it that was not balanced, or the root if all were. */
+static inline void grown(block_t **top, const block_t *leaf, size_t size)
+{
+    /* point: top */
+    block_t *node = *top;
+    unsigned side = side_of(node, size, leaf);
+
+    for (block_t *below = node->child[side]; below != leaf;) { /* loop: grow */
+        unsigned side_below = side_of(below, size, leaf);
+        set_state(below, AVL_BEST_FIT_TALLER(side_below));
+        /* point: again */
+        below = below->child[side_below];
+    }
+    if (state_of(node) == AVL_BEST_FIT_TALLER(side))
+        rebalance(top, node, side);
+    else if (state_of(node) == AVL_BEST_FIT_BALANCED)
+        set_state(node, AVL_BEST_FIT_TALLER(side));
+    else
+        set_state(node, AVL_BEST_FIT_BALANCED);
+}
+
+/* Makes `block` of `size` bytes a free one. Its neighbours are not free, its prev_physical is right. */
 static void release(block_t *block, size_t size)
 {
     block_t **link = &ROOT;
@@ -159,39 +145,16 @@ static void release(block_t *block, size_t size)
     block->size_and_state = size | AVL_BEST_FIT_BALANCED;
     next_physical(block)->prev_physical = block;
     for (block_t *node = *link; node != NULL; node = *link) { /* loop: descent */
-        size_t word = word_of(node);
         /* point: down */
-        if (state_in(word) != AVL_BEST_FIT_BALANCED)
+        if (state_of(node) != AVL_BEST_FIT_BALANCED)
             top = link;
-        link = &node->child[side_of(node, word, size, block)];
+        link = &node->child[side_of(node, size, block)];
     }
     block->child[0] = NULL;
     block->child[1] = NULL;
-    if (link == &ROOT) { /* it is the only node */
-        *link = block;
-        return;
-    }
-
-    /* point: top */
-    block_t *node = *top;
-    size_t word = word_again(node);
-    unsigned side = side_of(node, word, size, block);
-    for (block_t *below = node->child[side]; below != NULL;) { /* loop: grow */
-        size_t word_below = word_again(below);
-        unsigned side_below = side_of(below, word_below, size, block);
-        set_word(below, with_state(word_below, AVL_BEST_FIT_TALLER(side_below)));
-        /* point: again */
-        below = below->child[side_below];
-    }
     *link = block;
-    if (state_in(word) == AVL_BEST_FIT_BALANCED) {
-        set_word(node, with_state(word, AVL_BEST_FIT_TALLER(side)));
-    } else if (state_in(word) != AVL_BEST_FIT_TALLER(side)) {
-        set_word(node, with_state(word, AVL_BEST_FIT_BALANCED));
-    } else {
-        int is_lower;
-        *top = side == 0 ? rotated(node, word, 0, &is_lower) : rotated(node, word, 1, &is_lower);
-    }
+    if (link != top) /* else it is the only node */
+        grown(top, block, size);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- removal */
@@ -229,7 +192,7 @@ static inline unsigned descend(struct path *path, size_t size, const block_t *ad
         path->sides |= (uint32_t)side << depth;
         /* point: down */
         path->nodes[++depth] = node;
-        side = side_of(node, word_of(node), size, address);
+        side = side_of(node, size, address);
         if (side == 0)
             found = depth;
     }
@@ -237,47 +200,30 @@ static inline unsigned descend(struct path *path, size_t size, const block_t *ad
     return found;
 }
 
-/* Where the path ends there is `subtree` now, one level lower: up the path, until a subtree's height stays. A node gets
- * its new subtree when it is its turn: so a turn reads the path once, and no more than three nodes, and a node is as it
- * was left on the way down. */
-static inline void shrunk(const struct path *path, block_t *subtree)
+/* Where the path ends, its subtree has become one level lower: up the path, until a subtree's height stays. */
+static inline void shrunk(const struct path *path)
 {
     unsigned depth = path->last - 1;
+    block_t *node = path->nodes[depth];
 
     while (depth > 0) { /* loop: shrink */
-        block_t *node = path->nodes[depth];
-        unsigned side = side_at(path, depth--);
-        size_t word = word_again(node);
-        int is_lower = 1;
-        set_child(node, side, subtree);
-        subtree = node;
+        unsigned side = side_at(path, depth);
+        block_t *above = path->nodes[--depth];
         /* point: up */
-        if (state_in(word) == AVL_BEST_FIT_BALANCED) {
-            set_word(node, with_state(word, AVL_BEST_FIT_TALLER(side ^ 1)));
-            break;
+        if (state_of(node) == AVL_BEST_FIT_BALANCED) {
+            set_state(node, AVL_BEST_FIT_TALLER(side ^ 1));
+            return;
         }
-        if (state_in(word) == AVL_BEST_FIT_TALLER(side)) {
-            set_word(node, with_state(word, AVL_BEST_FIT_BALANCED));
+        if (state_of(node) == AVL_BEST_FIT_TALLER(side)) {
+            set_state(node, AVL_BEST_FIT_BALANCED);
         } else {
             /* point: rebalance */
-            if (side == 0)
-                subtree = rotated(node, word, 1, &is_lower);
-            else
-                subtree = rotated(node, word, 0, &is_lower);
-            if (!is_lower)
-                break;
+            block_t **link = &above->child[side_at(path, depth)];
+            if (!rebalance(link, node, side ^ 1))
+                return;
         }
+        node = above;
     }
-    path->nodes[depth]->child[side_at(path, depth)] = subtree;
-}
-
-/* `heir` takes the place of `taken`, which *link leads to. */
-static inline void succeed(block_t *heir, const block_t *taken, block_t **link)
-{
-    heir->child[0] = taken->child[0];
-    heir->child[1] = taken->child[1];
-    heir->size_and_state = with_state(heir->size_and_state, state_of(taken));
-    *link = heir;
 }
 
 /* Takes the least free block whose key is not below (size, address) out of the tree, or returns NULL. The way down went
@@ -292,14 +238,18 @@ static block_t *take(size_t size, const block_t *address)
 
     /* point: found */
     block_t *taken = path.nodes[at];
-    block_t *heir = path.nodes[path.last];
-    block_t *subtree = taken->child[1];
-    if (heir != taken) {
-        subtree = heir->child[0];
-        succeed(heir, taken, link_to(&path, at));
+    if (at == path.last) {
+        *link_to(&path, at) = taken->child[1];
+    } else {
+        block_t *heir = path.nodes[path.last];
+        *link_to(&path, path.last) = heir->child[0];
+        heir->child[0] = taken->child[0];
+        heir->child[1] = taken->child[1];
+        set_state(heir, state_of(taken));
+        *link_to(&path, at) = heir;
         path.nodes[at] = heir;
     }
-    shrunk(&path, subtree);
+    shrunk(&path);
     return taken;
 }
 
@@ -334,13 +284,12 @@ void *avl_best_fit_malloc(size_t bytes)
     if (block == NULL)
         return NULL;
 
-    size_t word = block->size_and_state;
-    size_t spare = without_state(word) - size;
+    size_t spare = size_of(block) - size;
     if (spare < AVL_BEST_FIT_MIN_REST) {
-        set_word(block, with_state(word, AVL_BEST_FIT_USED));
+        set_state(block, AVL_BEST_FIT_USED);
         return payload_of(block);
     }
-    set_word(block, size | AVL_BEST_FIT_USED);
+    block->size_and_state = size | AVL_BEST_FIT_USED;
     block_t *rest = next_physical(block);
     rest->prev_physical = block;
     release(rest, spare);
@@ -354,12 +303,11 @@ void avl_best_fit_free(void *payload)
 
     block_t *block = block_of(payload);
     block_t *prev = block->prev_physical;
-    size_t size = without_state(given_word(block));
-    block_t *next = (void *)((unsigned char *)block + size);
-    size_t word = word_behind(next);
+    block_t *next = next_physical(block);
+    size_t size = size_of(block);
 
-    if (state_in(word) != AVL_BEST_FIT_USED)
-        size += size_of(take(without_state(word), next));
+    if (state_of(next) != AVL_BEST_FIT_USED)
+        size += size_of(take(size_of(next), next));
     if (prev != NULL && state_of(prev) != AVL_BEST_FIT_USED) {
         block = take(size_of(prev), prev);
         size += size_of(block);

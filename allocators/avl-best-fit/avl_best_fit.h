@@ -43,7 +43,7 @@
 /* What blocks start at multiples of, and sizes are multiples of: a power of two, at least the alignment. With 16 or
  * more no node of the tree lies in two lines of a cache. */
 #ifndef AVL_BEST_FIT_GRANULE
-#define AVL_BEST_FIT_GRANULE 16
+#define AVL_BEST_FIT_GRANULE 8
 #endif
 
 /* ----------------------------------------------------------------------------------------------------- what follows */

@@ -23,10 +23,14 @@ static inline struct buddy_binary_block *block_at(size_t offset)
     return (void *)(buddy_binary_control.base + offset);
 }
 
-/* Blocks start at multiples of the minimum block; their payloads start less than one behind. */
-static inline size_t offset_of_block(const void *payload)
+static inline struct buddy_binary_block *block_of(void *payload)
 {
-    return (size_t)((const unsigned char *)payload - buddy_binary_control.base) & ~(BUDDY_BINARY_MINIMUM_BLOCK - 1);
+    return (void *)((unsigned char *)payload - BUDDY_BINARY_HEADER_BYTES);
+}
+
+static inline size_t order_of(void *payload)
+{
+    return block_of(payload)->tag >> 1;
 }
 
 static inline size_t used_tag(size_t order)
@@ -41,94 +45,49 @@ static inline size_t free_tag(size_t order)
 
 /* ------------------------------------------------------------------------------------------------------------ lists */
 
-/* `filled` is the bitmap of lists that are not empty: control's, or a copy that its owner writes back. */
-
-static inline size_t bit(size_t order)
-{
-    return (size_t)1 << order;
-}
-
-/* The bit of the order that has blocks of so many bytes. */
-static inline size_t bit_of(size_t bytes)
-{
-    return bytes >> BUDDY_BINARY_MINIMUM_BITS;
-}
-
-/* Functions of their own, as flow facts say less of where a link is than of where blocks are. */
-
-static inline struct buddy_binary_block *linked(struct buddy_binary_block *const *link)
-{
-    return *link;
-}
-
-static inline void redirect(struct buddy_binary_block **link, struct buddy_binary_block *block)
-{
-    *link = block;
-}
-
-/* Makes the memory at `block` the first free block of an order; its bit is the caller's to set. */
-static inline void start_list(struct buddy_binary_block *block, size_t order)
-{
-    struct buddy_binary_block **head = &buddy_binary_control.heads[order];
-
-    block->tag = free_tag(order);
-    block->next = NULL;
-    block->link = head;
-    /* point: started */
-    *head = block;
-}
-
 /* Makes the memory at `block` a free block of the order. */
-static inline void push(struct buddy_binary_block *block, size_t order, size_t *filled)
+static inline void push(struct buddy_binary_block *block, size_t order)
 {
-    struct buddy_binary_block **head = &buddy_binary_control.heads[order];
-    struct buddy_binary_block *next = linked(head);
+    struct buddy_binary_block *head = buddy_binary_control.heads[order];
 
     block->tag = free_tag(order);
-    block->next = next;
+    block->next = head;
+    block->prev = NULL;
+    /* point: tested */
+    if (head != NULL)
+        /* point: joined */
+        head->prev = block;
     /* point: pushed */
-    block->link = head;
-    /* point: tested */
-    if (next != NULL)
-        /* point: joined */
-        next->link = &block->next;
-    redirect(head, block);
-    *filled |= bit(order);
+    buddy_binary_control.heads[order] = block;
 }
 
-static inline struct buddy_binary_block *pop(size_t order, size_t *filled)
+static inline struct buddy_binary_block *pop(size_t order)
 {
-    struct buddy_binary_block **head = &buddy_binary_control.heads[order];
-    struct buddy_binary_block *block = *head;
-    struct buddy_binary_block *next = block->next;
+    struct buddy_binary_block *head = buddy_binary_control.heads[order];
+    struct buddy_binary_block *next = head->next;
 
-    *head = next;
     if (next != NULL)
-        next->link = head;
+        /* point: joined */
+        next->prev = NULL;
+    buddy_binary_control.heads[order] = next;
+    return head;
+}
+
+/* Takes a block out of its list, wherever it stands there. */
+static inline void detach(struct buddy_binary_block *block, size_t order)
+{
+    struct buddy_binary_block *next = block->next;
+    struct buddy_binary_block *prev = block->prev;
+
+    if (prev != NULL)
+        /* point: follows */
+        prev->next = next;
     else
-        *filled &= ~bit(order);
-    return block;
-}
-
-/* Else it is the head of a list. */
-static inline int is_in_block(struct buddy_binary_block **link)
-{
-    return (size_t)((unsigned char *)link - buddy_binary_control.base) < buddy_binary_control.bytes;
-}
-
-/* Takes a block out of its list, whose bit is `list`, wherever it stands there. */
-static inline void detach(struct buddy_binary_block *block, size_t list, size_t *filled)
-{
-    struct buddy_binary_block *next = block->next;
-    struct buddy_binary_block **link = block->link;
-
-    redirect(link, next);
-    /* point: tested */
+        /* point: first */
+        buddy_binary_control.heads[order] = next;
     if (next != NULL)
         /* point: joined */
-        next->link = link;
-    else if (!is_in_block(link))
-        *filled &= ~list;
+        next->prev = prev;
 }
 
 /* ------------------------------------------------------------------------------------------------------- operations */
@@ -136,7 +95,6 @@ static inline void detach(struct buddy_binary_block *block, size_t list, size_t 
 /* Written through volatile, or the compiler makes the loop a call of memset. */
 static void forget_all_lists(void)
 {
-    buddy_binary_control.filled = 0;
     for (size_t order = 0; order < BUDDY_BINARY_ORDERS; order++)
         *(struct buddy_binary_block *volatile *)&buddy_binary_control.heads[order] = NULL;
 }
@@ -149,10 +107,11 @@ static void make_roots(size_t bytes)
 
     while (bytes_of(order) > bytes)
         order--;
+    buddy_binary_control.orders = order + 1;
     buddy_binary_control.largest_request = bytes_of(order) - BUDDY_BINARY_HEADER_BYTES;
     do {
         if ((bytes & bytes_of(order)) != 0) {
-            push(block_at(offset), order, &buddy_binary_control.filled);
+            push(block_at(offset), order);
             offset += bytes_of(order);
         }
     } while (order-- > 0);
@@ -181,18 +140,17 @@ void *buddy_binary_malloc(size_t bytes)
     while (bytes_of(order) < bytes + BUDDY_BINARY_HEADER_BYTES) /* loop: round */
         order++;
 
-    size_t filled = buddy_binary_control.filled;
     size_t found = order;
-    if (filled >> order == 0)
-        return NULL;
-    while ((filled >> found & 1) == 0) /* loop: search */
+    while (buddy_binary_control.heads[found] == NULL) { /* loop: search */
         found++;
+        if (found == buddy_binary_control.orders)
+            return NULL;
+    }
 
-    struct buddy_binary_block *block = pop(found, &filled);
-    buddy_binary_control.filled = filled | (bit(found) - bit(order)); /* the lists that the search has passed */
+    struct buddy_binary_block *block = pop(found);
     while (found > order) { /* loop: split */
         found--;
-        start_list((void *)((unsigned char *)block + bytes_of(found)), found);
+        push((void *)((unsigned char *)block + bytes_of(found)), found);
     }
     /* point: done */
     block->tag = used_tag(order);
@@ -204,24 +162,19 @@ void buddy_binary_free(void *payload)
     if (payload == NULL)
         return;
 
-    size_t offset = offset_of_block(payload);
-    size_t order = block_at(offset)->tag >> 1;
-    size_t tag = free_tag(order); /* of a free block of the same order */
-    size_t bytes = bytes_of(order);
-    size_t filled = buddy_binary_control.filled;
+    size_t offset = (size_t)((unsigned char *)block_of(payload) - buddy_binary_control.base);
+    size_t order = order_of(payload);
 
     for (;;) { /* loop: merge */
-        size_t buddy_offset = offset ^ bytes;
+        size_t buddy_offset = offset ^ bytes_of(order);
         if (buddy_offset >= buddy_binary_control.bytes) /* the block is the last root */
             break;
         struct buddy_binary_block *buddy = block_at(buddy_offset);
-        if (buddy->tag != tag)
+        if (buddy->tag != free_tag(order))
             break;
-        detach(buddy, bit_of(bytes), &filled);
+        detach(buddy, order);
         /* point: merged */ offset &= buddy_offset;
-        tag += used_tag(1);
-        bytes <<= 1;
+        order++;
     }
-    push(block_at(offset), tag >> 1, &filled);
-    buddy_binary_control.filled = filled;
+    push(block_at(offset), order);
 }

@@ -62,9 +62,9 @@
 /* A block. The links exist in free blocks only: the payload of a used block starts BUDDY_BINARY_HEADER_BYTES behind
  * its start, over a link. */
 struct buddy_binary_block {
-    size_t tag;                       /* 2 * order, plus BUDDY_BINARY_FREE_BIT if the block is free */
-    struct buddy_binary_block *next;  /* NULL in the last block of a list */
-    struct buddy_binary_block **link; /* what points to the block: the head of its list, or `next` of another */
+    size_t tag;                      /* 2 * order, plus BUDDY_BINARY_FREE_BIT if the block is free */
+    struct buddy_binary_block *next; /* NULL in the last block of a list */
+    struct buddy_binary_block *prev; /* NULL in the first block of a list */
 };
 
 /* What the allocator knows apart from the heap. All zero before buddy_binary_init: then every malloc returns NULL. */
@@ -72,7 +72,7 @@ struct buddy_binary_control {
     unsigned char *base;                                   /* start of the arena */
     size_t bytes;                                          /* of all roots */
     size_t largest_request;                                /* payload of the largest root */
-    size_t filled;                                         /* bit k is set iff the list of order k holds a block */
+    size_t orders;                                         /* order of the largest root, plus 1 */
     struct buddy_binary_block *heads[BUDDY_BINARY_ORDERS]; /* by order; NULL: the list is empty */
 };
 
@@ -116,15 +116,14 @@ enum buddy_binary_violation {
     BUDDY_BINARY_BAD_UNMERGED,      /* a block and its buddy are free */
     BUDDY_BINARY_BAD_LIST_ADDRESS,  /* a list leads to an address where no block of its order can be */
     BUDDY_BINARY_BAD_LIST_TAG,      /* a block in a list is marked used or has another order */
-    BUDDY_BINARY_BAD_LIST_LINK,     /* link is not what points to the block: includes every cycle */
+    BUDDY_BINARY_BAD_LIST_LINK,     /* prev is not the block before it in the list: includes every cycle */
     BUDDY_BINARY_BAD_FREE_COUNT,    /* the lists hold more or fewer blocks than the heap has free ones */
-    BUDDY_BINARY_BAD_FREE_MEMBERS,  /* as many, but not the same: the sums of the addresses differ */
-    BUDDY_BINARY_BAD_FILLED         /* the bitmap is not that of the lists that hold a block */
+    BUDDY_BINARY_BAD_FREE_MEMBERS   /* as many, but not the same: the sums of the addresses differ */
 };
 
 /*
  * Returns BUDDY_BINARY_HEAP_SOUND or the first violated invariant. Changes nothing. For tests.
- * Time: linear in the number of blocks; ends on every heap, however broken, whose control has the first two members
+ * Time: linear in the number of blocks; ends on every heap, however broken, whose control has the first four members
  * intact.
  */
 int buddy_binary_check(void);

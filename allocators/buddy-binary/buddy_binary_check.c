@@ -14,15 +14,6 @@ static void count_block(struct census *census, const struct buddy_binary_block *
     census->address_sum += (uintptr_t)block;
 }
 
-static size_t largest_order(void)
-{
-    size_t order = 0;
-
-    while (order + 1 < BUDDY_BINARY_ORDERS && BUDDY_BINARY_MINIMUM_BLOCK << (order + 1) <= buddy_binary_control.bytes)
-        order++;
-    return order;
-}
-
 /* A place inside the heap that is a multiple of the size lies inside one root. */
 static int is_place(size_t offset, size_t order)
 {
@@ -34,13 +25,12 @@ static int is_place(size_t offset, size_t order)
 /* Ends because the offset grows with every step. */
 static int check_blocks(struct census *census)
 {
-    const size_t largest = largest_order();
     size_t tag_before = 0;
 
     for (size_t offset = 0; offset < buddy_binary_control.bytes;) {
         const struct buddy_binary_block *block = (const void *)(buddy_binary_control.base + offset);
         const size_t order = block->tag >> 1;
-        if (order > largest)
+        if (order >= buddy_binary_control.orders)
             return BUDDY_BINARY_BAD_ORDER;
         if (!is_place(offset, order))
             return BUDDY_BINARY_BAD_PLACE;
@@ -56,33 +46,24 @@ static int check_blocks(struct census *census)
     return BUDDY_BINARY_HEAP_SOUND;
 }
 
-/* Ends because a block has one link, and so cannot be met twice: every step leads to another block. */
+/* Ends because a block cannot have two blocks before it, nor the head any: every step leads to another block. */
 static int check_list(size_t order, struct census *census)
 {
-    struct buddy_binary_block *const *link = &buddy_binary_control.heads[order];
+    const struct buddy_binary_block *prev = NULL;
+    const struct buddy_binary_block *block = buddy_binary_control.heads[order];
 
-    while (*link != NULL) {
-        const struct buddy_binary_block *block = *link;
-
+    while (block != NULL) {
         if (!is_place((uintptr_t)block - (uintptr_t)buddy_binary_control.base, order))
             return BUDDY_BINARY_BAD_LIST_ADDRESS;
         if (block->tag != (order << 1 | BUDDY_BINARY_FREE_BIT))
             return BUDDY_BINARY_BAD_LIST_TAG;
-        if (block->link != link)
+        if (block->prev != prev)
             return BUDDY_BINARY_BAD_LIST_LINK;
         count_block(census, block);
-        link = &block->next;
+        prev = block;
+        block = block->next;
     }
     return BUDDY_BINARY_HEAP_SOUND;
-}
-
-static int check_filled(void)
-{
-    size_t filled = 0;
-
-    for (size_t order = 0; order < BUDDY_BINARY_ORDERS; order++)
-        filled |= (size_t)(buddy_binary_control.heads[order] != NULL) << order;
-    return filled == buddy_binary_control.filled ? BUDDY_BINARY_HEAP_SOUND : BUDDY_BINARY_BAD_FILLED;
 }
 
 int buddy_binary_check(void)
@@ -99,7 +80,5 @@ int buddy_binary_check(void)
         return violation;
     if (lists.count != blocks.count)
         return BUDDY_BINARY_BAD_FREE_COUNT;
-    if (lists.address_sum != blocks.address_sum)
-        return BUDDY_BINARY_BAD_FREE_MEMBERS;
-    return check_filled();
+    return lists.address_sum == blocks.address_sum ? BUDDY_BINARY_HEAP_SOUND : BUDDY_BINARY_BAD_FREE_MEMBERS;
 }

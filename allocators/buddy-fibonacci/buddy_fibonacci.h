@@ -58,9 +58,9 @@
 #define BUDDY_FIBONACCI_MINIMUM_BLOCK ((size_t)BUDDY_FIBONACCI_MINIMUM * BUDDY_FIBONACCI_SCALE)
 #define BUDDY_FIBONACCI_HEADER_BYTES BUDDY_FIBONACCI_ALIGNMENT
 
-/* F(1) to F(32), a bit of a word for each: the largest heap is the largest that does not hold F(33) minimum blocks. */
-#define BUDDY_FIBONACCI_CLASSES 32
-#define BUDDY_FIBONACCI_MAX_HEAP (BUDDY_FIBONACCI_MINIMUM_BLOCK * 3524578 - BUDDY_FIBONACCI_ALIGNMENT)
+/* F(1) to F(36): the last is the largest with 16 * F(k) <= 2^28. */
+#define BUDDY_FIBONACCI_CLASSES 36
+#define BUDDY_FIBONACCI_MAX_HEAP ((size_t)1 << 28)
 
 /* -------------------------------------------------------------------------------------------------- data structures */
 
@@ -72,9 +72,9 @@
 /* A block. The links exist in free blocks only: the payload of a used block starts BUDDY_FIBONACCI_HEADER_BYTES behind
  * its start, over a link. */
 struct buddy_fibonacci_block {
-    size_t tag;                          /* 8 * class, plus the three bits */
-    struct buddy_fibonacci_block *next;  /* NULL in the last block of a list */
-    struct buddy_fibonacci_block **link; /* what points to the block: the head of its list, or `next` of another */
+    size_t tag;                         /* 8 * class, plus the three bits */
+    struct buddy_fibonacci_block *next; /* NULL in the last block of a list */
+    struct buddy_fibonacci_block *prev; /* NULL in the first block of a list */
 };
 
 /* What the allocator knows apart from the heap. All zero before buddy_fibonacci_init: malloc then returns NULL. */
@@ -82,7 +82,7 @@ struct buddy_fibonacci_control {
     unsigned char *base;                                          /* start of the arena */
     size_t bytes;                                                 /* of all roots */
     size_t largest_request;                                       /* payload of the largest root */
-    size_t filled;                                                /* bit k is set iff list k holds a block */
+    size_t classes;                                               /* class of the largest root, plus 1 */
     struct buddy_fibonacci_block *heads[BUDDY_FIBONACCI_CLASSES]; /* by class; NULL: the list is empty */
 };
 
@@ -107,15 +107,15 @@ int buddy_fibonacci_init(void *arena, size_t bytes);
  *
  * Returns NULL iff bytes is 0, or exceeds the payload of the largest root, or no list from the request's class on
  * holds a block; then nothing has changed.
- * Time: O(log(H / M)): with k the class of the largest root, at most k steps of rounding and search together, and at
- * most k / 2 splits, or k - 1 with BUDDY_FIBONACCI_LARGER.
+ * Time: O(log(H / M)): at most classes - 1 steps of rounding and search together; at most (classes - 1) / 2 splits, or
+ * classes - 2 with BUDDY_FIBONACCI_LARGER.
  */
 void *buddy_fibonacci_malloc(size_t bytes);
 
 /*
  * Gives a block back and merges it with its buddy, as long as that is free and whole. buddy_fibonacci_free(NULL) does
  * nothing. The behaviour is undefined if the argument is not a block of the current heap that is in use.
- * Time: O(log(H / M)): at most k - 1 merges, k as above, whichever child malloc follows.
+ * Time: O(log(H / M)): at most classes - 2 merges, whichever child malloc follows.
  */
 void buddy_fibonacci_free(void *payload);
 
@@ -128,15 +128,14 @@ enum buddy_fibonacci_violation {
     BUDDY_FIBONACCI_BAD_UNMERGED,     /* a block and its buddy are free */
     BUDDY_FIBONACCI_BAD_LIST_ADDRESS, /* a list leads to an address where no block can be */
     BUDDY_FIBONACCI_BAD_LIST_TAG,     /* a block in a list is marked used or has another class */
-    BUDDY_FIBONACCI_BAD_LIST_LINK,    /* link is not what points to the block: includes every cycle */
+    BUDDY_FIBONACCI_BAD_LIST_LINK,    /* prev is not the block before it in the list: includes every cycle */
     BUDDY_FIBONACCI_BAD_FREE_COUNT,   /* the lists hold more or fewer blocks than the heap has free ones */
-    BUDDY_FIBONACCI_BAD_FREE_MEMBERS, /* as many, but not the same: the sums of the addresses differ */
-    BUDDY_FIBONACCI_BAD_FILLED        /* the bitmap is not that of the lists that hold a block */
+    BUDDY_FIBONACCI_BAD_FREE_MEMBERS  /* as many, but not the same: the sums of the addresses differ */
 };
 
 /*
  * Returns BUDDY_FIBONACCI_HEAP_SOUND or the first violated invariant. Changes nothing. For tests.
- * Time: linear in the number of blocks; ends on every heap, however broken, whose control has the first two members
+ * Time: linear in the number of blocks; ends on every heap, however broken, whose control has the first four members
  * intact.
  */
 int buddy_fibonacci_check(void);

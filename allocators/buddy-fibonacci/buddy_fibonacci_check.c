@@ -102,33 +102,24 @@ static int may_be_block(const struct buddy_fibonacci_block *block)
     return offset % BUDDY_FIBONACCI_MINIMUM_BLOCK == 0 && offset < buddy_fibonacci_control.bytes;
 }
 
-/* Ends because a block has one link, and so cannot be met twice: every step leads to another block. */
+/* Ends because a block cannot have two blocks before it, nor the head any: every step leads to another block. */
 static int check_list(size_t class, struct census *census)
 {
-    struct buddy_fibonacci_block *const *link = &buddy_fibonacci_control.heads[class];
+    const struct buddy_fibonacci_block *prev = NULL;
+    const struct buddy_fibonacci_block *block = buddy_fibonacci_control.heads[class];
 
-    while (*link != NULL) {
-        const struct buddy_fibonacci_block *block = *link;
-
+    while (block != NULL) {
         if (!may_be_block(block))
             return BUDDY_FIBONACCI_BAD_LIST_ADDRESS;
         if ((block->tag & BUDDY_FIBONACCI_FREE_BIT) == 0 || block->tag >> BUDDY_FIBONACCI_CLASS_SHIFT != class)
             return BUDDY_FIBONACCI_BAD_LIST_TAG;
-        if (block->link != link)
+        if (block->prev != prev)
             return BUDDY_FIBONACCI_BAD_LIST_LINK;
         count_block(census, block);
-        link = &block->next;
+        prev = block;
+        block = block->next;
     }
     return BUDDY_FIBONACCI_HEAP_SOUND;
-}
-
-static int check_filled(void)
-{
-    size_t filled = 0;
-
-    for (size_t class = 0; class < BUDDY_FIBONACCI_CLASSES; class++)
-        filled |= (size_t)(buddy_fibonacci_control.heads[class] != NULL) << class;
-    return filled == buddy_fibonacci_control.filled ? BUDDY_FIBONACCI_HEAP_SOUND : BUDDY_FIBONACCI_BAD_FILLED;
 }
 
 int buddy_fibonacci_check(void)
@@ -145,7 +136,5 @@ int buddy_fibonacci_check(void)
         return violation;
     if (lists.count != blocks.count)
         return BUDDY_FIBONACCI_BAD_FREE_COUNT;
-    if (lists.address_sum != blocks.address_sum)
-        return BUDDY_FIBONACCI_BAD_FREE_MEMBERS;
-    return check_filled();
+    return lists.address_sum == blocks.address_sum ? BUDDY_FIBONACCI_HEAP_SOUND : BUDDY_FIBONACCI_BAD_FREE_MEMBERS;
 }

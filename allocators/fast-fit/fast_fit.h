@@ -33,7 +33,7 @@
 
 /* Of sizes: a power of two, at least the alignment. With 16 or more no node of the tree lies in two lines of a cache. */
 #ifndef FAST_FIT_GRANULE
-#define FAST_FIT_GRANULE 16
+#define FAST_FIT_GRANULE 8
 #endif
 
 /* The least block, header included: at least 12, rounded up to a multiple of the granule. */

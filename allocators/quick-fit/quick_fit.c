@@ -12,13 +12,13 @@ _Static_assert(QUICK_FIT_PAGE_BYTES >= 256 && QUICK_FIT_PAGE_BYTES <= 4096
 _Static_assert(QUICK_FIT_MINIMUM_BLOCK == 8 || QUICK_FIT_MINIMUM_BLOCK == 16 || QUICK_FIT_MINIMUM_BLOCK == 32,
                "fragments are a power of two and hold their links");
 _Static_assert(QUICK_FIT_MAX_FRAGMENT < (size_t)1 << QUICK_FIT_LISTS, "every size of fragments has its list");
-_Static_assert(offsetof(page_t, runs) == 0, "a link of the list of runs is a page header");
+_Static_assert(offsetof(page_t, free) == 0, "a link of the list of runs is a page header");
 
 #define EMPTY(list) {&quick_fit_control.list, &quick_fit_control.list}
 
 /* Before quick_fit_init no list holds anything, so that every malloc returns NULL without asking. */
 struct quick_fit_control quick_fit_control = {
-    .runs = {.runs = EMPTY(runs.runs)},
+    .runs = {.free = {.runs = EMPTY(runs.free.runs)}},
     .rover = &quick_fit_control.runs,
     .lists =
         {
@@ -58,13 +58,9 @@ static inline void set_run(page_t *first, size_t pages, size_t kind)
 
 static inline void unlink_run(page_t *run)
 {
-    page_t *next = (page_t *)run->runs.next;
-    page_t *before = (page_t *)run->runs.prev;
-
     if (quick_fit_control.rover == run)
-        quick_fit_control.rover = next;
-    before->runs.next = &next->runs;
-    next->runs.prev = &before->runs;
+        quick_fit_control.rover = (page_t *)run->free.runs.next;
+    dlist_unlink(&run->free.runs);
 }
 
 /* The last `pages` pages of the first run, from the rover on, that has as many; NULL if none has. */
@@ -74,7 +70,7 @@ static page_t *take_pages(size_t pages)
 
     /* loop: next-fit */
     while (run->count < pages) {
-        run = (page_t *)run->runs.next;
+        run = (page_t *)run->free.runs.next;
         if (run == quick_fit_control.rover)
             return NULL;
     }
@@ -103,7 +99,7 @@ static void release_pages(page_t *first, size_t pages)
         unlink_run(first);
     }
     set_run(first, pages, QUICK_FIT_FREE);
-    dlist_insert_before(&quick_fit_control.rover->runs, &first->runs);
+    dlist_insert_before(&quick_fit_control.rover->free.runs, &first->free.runs);
 }
 
 /* -------------------------------------------------------------------------------------------------------- fragments */
@@ -113,70 +109,63 @@ static inline unsigned ceiling_log2(uint32_t number)
     return floor_log2(number - 1) + 1;
 }
 
-/* No bit of a fragment's size but these is set. */
-#define FRAGMENT_SIZES (QUICK_FIT_PAGE_BYTES - QUICK_FIT_ALIGNMENT)
-
-static inline struct dlist links_at(const unsigned char *fragment)
-{
-    return *(const struct dlist *)(const void *)fragment;
-}
-
-static inline void set_links_at(unsigned char *fragment, struct dlist links)
-{
-    *(struct dlist *)(void *)fragment = links;
-}
-
-/* Cuts a page into fragments of 2^log2 bytes, all free, in a list that holds none: they stand there in the order of
- * their addresses, and each link is known without following another. Returns the first; NULL iff there is no page. */
+/* Cuts a page into fragments of 2^log2 bytes, of which no other is free. All but the first, which is returned, are put
+ * into the list, each before the one below it. NULL iff there is no page. */
 static struct dlist *cut_page(unsigned log2)
 {
     struct dlist *list = &quick_fit_control.lists[log2];
-    size_t size = (size_t)1 << log2 & FRAGMENT_SIZES;
+    size_t size = (size_t)1 << log2;
     page_t *page = take_pages(1);
     if (page == NULL)
         return NULL;
 
     unsigned char *start = address_of(page);
-    struct dlist *first = (void *)start;
-    struct dlist *last = (void *)(start + (QUICK_FIT_PAGE_BYTES - size));
-    page->kind = log2;
-    page->count = (size_t)QUICK_FIT_PAGE_BYTES >> log2;
     /* loop: fragments */
-    for (unsigned char *at = start; at < start + QUICK_FIT_PAGE_BYTES; at += size)
-        set_links_at(at, (struct dlist){.next = (void *)(at + size), .prev = (void *)(at - size)});
-    first->prev = list;
-    last->next = list;
-    list->next = first;
-    list->prev = last;
-    return first;
+    for (size_t offset = size; offset < QUICK_FIT_PAGE_BYTES; offset += size)
+        dlist_insert_after(list, (struct dlist *)(void *)(start + offset));
+    page->kind = log2;
+    page->count = ((size_t)QUICK_FIT_PAGE_BYTES >> log2) - 1;
+    page->free.first = list->next;
+    return (void *)start;
 }
 
 static void *take_fragment(unsigned log2)
 {
     struct dlist *list = &quick_fit_control.lists[log2];
-    struct dlist *fragment = dlist_is_empty(list) ? cut_page(log2) : list->next;
+    if (dlist_is_empty(list))
+        return cut_page(log2);
 
-    if (fragment == NULL)
-        return NULL;
+    struct dlist *fragment = list->next;
+    page_t *page = page_of(fragment);
     dlist_unlink(fragment);
-    page_of(fragment)->count--;
+    if (--page->count != 0)
+        page->free.first = list->next;
     return fragment;
 }
 
-/* The last fragment of a page is freed: all others leave their list, and the page is free. */
-static void dissolve(page_t *page, struct dlist *last)
+/* The last used fragment of a page is freed: all others leave their list, where they stand in a row, and the page is
+ * free. */
+static void dissolve(page_t *page)
 {
-    unsigned char *start = address_of(page);
-    size_t size = (size_t)1 << page->kind & FRAGMENT_SIZES;
+    struct dlist *before = page->free.first->prev;
+    struct dlist *behind = page->free.first;
 
-    dlist_init(last); /* a list of its own, so that it leaves one as all others do */
     /* loop: fragments */
-    for (unsigned char *fragment = start; fragment < start + QUICK_FIT_PAGE_BYTES; fragment += size) {
-        struct dlist links = links_at(fragment);
-        links.prev->next = links.next;
-        links.next->prev = links.prev;
-    }
+    for (size_t left = page->count; left > 0; left--)
+        behind = behind->next;
+    dlist_join(before, behind);
     release_pages(page, 1);
+}
+
+/* Puts a fragment behind the page's first free one, or first into the list if the page has none. */
+static inline void put_fragment(page_t *page, struct dlist *fragment)
+{
+    if (page->count++ != 0) {
+        dlist_insert_after(page->free.first, fragment);
+    } else {
+        page->free.first = fragment;
+        dlist_insert_after(&quick_fit_control.lists[page->kind], fragment);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------------- operations */
@@ -197,7 +186,7 @@ int quick_fit_init(void *arena, size_t bytes)
     quick_fit_control.first_page = (unsigned char *)arena + bytes - pages * QUICK_FIT_PAGE_BYTES;
     for (unsigned log2 = 0; log2 < QUICK_FIT_LISTS; log2++)
         dlist_init(&quick_fit_control.lists[log2]);
-    dlist_init(&quick_fit_control.runs.runs);
+    dlist_init(&quick_fit_control.runs.free.runs);
     quick_fit_control.runs.count = 0;
     quick_fit_control.rover = &quick_fit_control.runs;
     set_run(headers, 1, QUICK_FIT_USED);
@@ -232,9 +221,8 @@ void quick_fit_free(void *payload)
     if (page->kind == QUICK_FIT_USED) {
         release_pages(page, page->count);
     } else if (page->count + 1 == (size_t)QUICK_FIT_PAGE_BYTES >> page->kind) {
-        dissolve(page, payload);
+        dissolve(page);
     } else {
-        page->count++;
-        dlist_insert_after(&quick_fit_control.lists[page->kind], payload);
+        put_fragment(page, payload);
     }
 }

@@ -16,8 +16,8 @@
  * A page is part of a run. A run is free, or it is one block of whole pages, or it is a single page cut into fragments
  * of one size. Free runs are in one circular list, whose links lie in the header of a run's first page; no two
  * neighbours are free. Free fragments are in one circular list for each size, whose links lie in the fragments
- * themselves. The header of a page that is cut counts its free fragments: with the last fragment that is freed the page
- * is free again.
+ * themselves, and those of a page stand there in a row. The header of a page that is cut counts its free fragments and
+ * knows the first of them: with the last fragment that is freed the page is free again.
  */
 #ifndef QUICK_FIT_H
 #define QUICK_FIT_H
@@ -62,9 +62,12 @@
 /* The header of a page, 16 bytes on 32-bit targets. Of a run of pages, the first and the last header tell; those
  * between hold what they happen to hold. */
 struct quick_fit_page {
-    struct dlist runs; /* first page of a free run: neighbours in the list of free runs */
-    size_t count;      /* pages of the run; of a page that is cut: free fragments */
-    size_t kind;       /* QUICK_FIT_FREE, QUICK_FIT_USED or the logarithm of the fragments' size */
+    union {
+        struct dlist runs;   /* first page of a free run: neighbours in the list of free runs */
+        struct dlist *first; /* page that is cut: the free fragment that stands first in its list, if one is free */
+    } free;
+    size_t count; /* pages of the run; of a page that is cut: free fragments */
+    size_t kind;  /* QUICK_FIT_FREE, QUICK_FIT_USED or the logarithm of the fragments' size */
 };
 
 /* What the allocator knows apart from the heap. Its lists are empty before quick_fit_init: then malloc returns NULL. */
@@ -93,8 +96,8 @@ extern struct quick_fit_control quick_fit_control;
 int quick_fit_init(void *arena, size_t bytes);
 
 /*
- * Returns a block of at least `bytes` bytes. Up to half a page: the fragment freed last of the least size that is large
- * enough; if none of this size is free, a page is taken and cut into fragments. Above: the last pages of the first free
+ * Returns a block of at least `bytes` bytes. Up to half a page: the first free fragment of the least size that is large
+ * enough; if none of this size is free, a page is taken, cut into fragments, and the lowest returned. Above: the last pages of the first free
  * run, from the rover on, that is long enough; the rover stays there.
  *
  * Returns NULL iff bytes is 0, or no fragment of the size is free and no free run is long enough; then nothing has
@@ -105,7 +108,7 @@ void *quick_fit_malloc(size_t bytes);
 
 /*
  * Gives a block back. A run of pages merges with its free neighbours at once; so does a page of which this was the last
- * fragment, after its other fragments have left their list. quick_fit_free(NULL) does nothing. The behaviour is
+ * fragment, after its other fragments have left their list: they are passed one by one to find where they end. quick_fit_free(NULL) does nothing. The behaviour is
  * undefined if the argument is not a block of the current heap that is in use.
  * Time: O(1), but O(f) with f fragments in the page where the block is the last of its page.
  */
@@ -126,6 +129,7 @@ enum quick_fit_violation {
     QUICK_FIT_BAD_RUN_LIST,     /* the list does not hold the free runs, each once */
     QUICK_FIT_BAD_FRAGMENT,     /* a list of fragments leads to an address where none of its size can be */
     QUICK_FIT_BAD_LIST_LINK,    /* a link of a list of fragments is not answered by its counterpart */
+    QUICK_FIT_BAD_LIST_ROW,     /* the free fragments of a page do not stand in a row from the one that it knows on */
     QUICK_FIT_BAD_LIST_COUNT    /* the lists of fragments hold more or fewer than the headers count */
 };
 

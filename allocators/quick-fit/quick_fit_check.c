@@ -88,10 +88,10 @@ static int check_run_list(const struct census *census)
     if (head->count != 0)
         return QUICK_FIT_BAD_RUN_LIST;
     for (;;) {
-        const struct quick_fit_page *run = (const void *)before->runs.next;
+        const struct quick_fit_page *run = (const void *)before->free.runs.next;
         if (run != head && !may_be_run(run))
             return QUICK_FIT_BAD_RUN_LINK;
-        if (run->runs.prev != &before->runs)
+        if (run->free.runs.prev != &before->free.runs)
             return QUICK_FIT_BAD_RUN_LINK;
         if (run == head)
             break;
@@ -114,12 +114,21 @@ static int may_be_fragment(const struct dlist *fragment, size_t kind)
            && quick_fit_control.headers[page + 1].kind == kind;
 }
 
+/* Header of the page that holds a fragment. */
+static const struct quick_fit_page *page_of(const struct dlist *fragment)
+{
+    const uintptr_t offset = (uintptr_t)fragment - (uintptr_t)quick_fit_control.first_page;
+
+    return &quick_fit_control.headers[offset / QUICK_FIT_PAGE_BYTES + 1];
+}
+
 /* Ends because every step is answered by the step back: see check_run_list. */
 static int check_fragments(size_t kind, size_t expected)
 {
     const struct dlist *const head = &quick_fit_control.lists[kind];
     const struct dlist *before = head;
     size_t count = 0;
+    size_t left = 0; /* fragments to come of the page under way */
 
     for (;;) {
         const struct dlist *fragment = before->next;
@@ -127,8 +136,16 @@ static int check_fragments(size_t kind, size_t expected)
             return QUICK_FIT_BAD_FRAGMENT;
         if (fragment->prev != before)
             return QUICK_FIT_BAD_LIST_LINK;
+        if (left != 0 && (fragment == head || page_of(fragment) != page_of(before)))
+            return QUICK_FIT_BAD_LIST_ROW;
         if (fragment == head)
             return count == expected ? QUICK_FIT_HEAP_SOUND : QUICK_FIT_BAD_LIST_COUNT;
+        if (left == 0) {
+            left = page_of(fragment)->count;
+            if (left == 0 || page_of(fragment)->free.first != fragment)
+                return QUICK_FIT_BAD_LIST_ROW;
+        }
+        left--;
         count++;
         before = fragment;
     }

@@ -5,6 +5,8 @@
 #include "bit_search.h"
 
 _Static_assert(TLSF_SL_BITS == 4 || TLSF_SL_BITS == 5, "TLSF_SL_BITS is 4 or 5");
+_Static_assert(TLSF_SMALL == 0 || TLSF_SMALL == 128 || TLSF_SMALL == 256, "TLSF_SMALL is 0, 128 or 256");
+_Static_assert(TLSF_SMALL_BITS <= TLSF_SL_BITS + TLSF_ALIGNMENT_BITS, "a size of the first row has a class of its own");
 _Static_assert(TLSF_HEAP_BITS > TLSF_SMALL_BITS && TLSF_HEAP_BITS < 32, "sizes and bitmaps are 32-bit words");
 _Static_assert(offsetof(struct tlsf_block, next_free) == TLSF_HEADER_BYTES, "the payload keeps its alignment");
 _Static_assert(sizeof(struct tlsf_block) == TLSF_MIN_BLOCK, "the least payload holds the links");
@@ -22,7 +24,7 @@ struct size_class {
 static inline struct size_class class_of(size_t size)
 {
     if (size < TLSF_SMALL_LIMIT)
-        return (struct size_class){0, (unsigned)(size >> TLSF_ALIGNMENT_BITS)};
+        return (struct size_class){0, (unsigned)(size >> TLSF_SMALL_WIDTH_BITS)};
     unsigned log2 = floor_log2((uint32_t)size);
     unsigned part = (unsigned)(size >> (log2 - TLSF_SL_BITS));
     return (struct size_class){log2 - (TLSF_SMALL_BITS - 1), part - TLSF_SL_COUNT};
@@ -39,10 +41,17 @@ static inline size_t round_up_to_class(size_t size)
 
 /* ----------------------------------------------------------------------------------------------------------- blocks */
 
+#if TLSF_TELLS_PREVIOUS
+static inline size_t size_of(const struct tlsf_block *block)
+{
+    return block->size_and_free & ~TLSF_FLAGS;
+}
+#else
 static inline size_t size_of(const struct tlsf_block *block)
 {
     return block->size_and_free & ~TLSF_FREE_BIT;
 }
+#endif
 
 static inline int is_free(const struct tlsf_block *block)
 {
@@ -145,11 +154,28 @@ static inline int find(struct size_class *class)
 
 /* ----------------------------------------------------------------------------------------------------- split, merge */
 
-/* Makes the memory of `block` a free block of `size` bytes. Its neighbours are not free, its prev_physical is right. */
+/* Whether `prev`, the block before, is free. */
+static inline int is_free_before(const struct tlsf_block *block, const struct tlsf_block *prev)
+{
+#if TLSF_TELLS_PREVIOUS
+    (void)prev;
+    return (block->size_and_free & TLSF_PREV_FREE_BIT) != 0;
+#else
+    (void)block;
+    return prev != NULL && is_free(prev);
+#endif
+}
+
+/* Makes the memory of `block` a free block of `size` bytes. Its neighbours are not free; where headers do not tell that,
+ * its prev_physical is right. */
 static inline void release(struct tlsf_block *block, size_t size)
 {
     block->size_and_free = size | TLSF_FREE_BIT;
-    next_physical(block)->prev_physical = block;
+    struct tlsf_block *next = next_physical(block);
+    next->prev_physical = block;
+#if TLSF_TELLS_PREVIOUS
+    next->size_and_free |= TLSF_PREV_FREE_BIT;
+#endif
     push(block);
 }
 
@@ -159,12 +185,17 @@ static inline void cut(struct tlsf_block *block, size_t size)
     size_t spare = size_of(block) - size;
 
     if (spare < TLSF_MIN_BLOCK) {
+#if TLSF_TELLS_PREVIOUS
+        next_physical(block)->size_and_free &= ~TLSF_PREV_FREE_BIT;
+#endif
         block->size_and_free &= ~TLSF_FREE_BIT;
         return;
     }
     block->size_and_free = size;
     struct tlsf_block *rest = next_physical(block);
+#if !TLSF_TELLS_PREVIOUS
     rest->prev_physical = block;
+#endif
     release(rest, spare - TLSF_HEADER_BYTES);
 }
 
@@ -227,7 +258,7 @@ void tlsf_free(void *payload)
         detach(next);
         size += TLSF_HEADER_BYTES + size_of(next);
     }
-    if (prev != NULL && is_free(prev)) {
+    if (is_free_before(block, prev)) {
         detach(prev);
         size += TLSF_HEADER_BYTES + size_of(prev);
         block = prev;

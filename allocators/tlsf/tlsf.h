@@ -11,11 +11,11 @@
  *
  * Classes: a free block is in the list of class (fl, sl), first-level and second-level index.
  *
- *     size <  TLSF_SMALL_LIMIT:  fl = 0                                    sl = size / TLSF_ALIGNMENT
+ *     size <  TLSF_SMALL_LIMIT:  fl = 0                                    sl = size >> TLSF_SMALL_WIDTH_BITS
  *     size >= TLSF_SMALL_LIMIT:  fl = floor(log2 size) - TLSF_SMALL_BITS + 1
  *                                sl = (size >> (floor(log2 size) - TLSF_SL_BITS)) - TLSF_SL_COUNT
  *
- * The first row is linear, one class per size. Row fl >= 1 holds the sizes of [2^k, 2^(k+1)), k = fl + TLSF_SMALL_BITS
+ * The first row is linear, one class per size at least. Row fl >= 1 holds the sizes of [2^k, 2^(k+1)), k = fl + TLSF_SMALL_BITS
  * - 1, cut into TLSF_SL_COUNT classes of equal width. Lists are last in, first out.
  */
 #ifndef TLSF_H
@@ -30,6 +30,18 @@
  * processor": one bitmap word then serves a row. 5 wastes least: rounding adds less than 1/32 to a request. */
 #ifndef TLSF_SL_BITS
 #define TLSF_SL_BITS 5
+#endif
+
+/* Sizes below the limit have a row of their own, need neither rounding nor a logarithm: 128 or 256 bytes on 32-bit targets,
+ * twice as many on 64-bit hosts; 0: 2^L times 8, so that row has a class for each size. M06 section 4.2 shows 128. */
+#ifndef TLSF_SMALL
+#define TLSF_SMALL 0
+#endif
+
+/* Whether a header tells if the block before is free, 1, as that of the program that C06 section 4 measured does: only
+ * then is prev_physical kept, and what changes that tells the block behind. 0: free looks at the block before. */
+#ifndef TLSF_TELLS_PREVIOUS
+#define TLSF_TELLS_PREVIOUS 0
 #endif
 
 /* How the highest or lowest set bit of a word is found: BIT_SEARCH, see bit_search.h. */
@@ -54,8 +66,13 @@
 #define TLSF_MIN_BLOCK (TLSF_HEADER_BYTES + TLSF_MIN_PAYLOAD)
 
 /* Sizes below the limit need neither rounding nor a logarithm: 256 for L = 5, 128 for L = 4 on 32-bit targets. */
+#if TLSF_SMALL == 0
 #define TLSF_SMALL_BITS (TLSF_SL_BITS + TLSF_ALIGNMENT_BITS)
+#else
+#define TLSF_SMALL_BITS ((TLSF_SMALL == 128 ? 4 : 5) + TLSF_ALIGNMENT_BITS)
+#endif
 #define TLSF_SMALL_LIMIT ((size_t)1 << TLSF_SMALL_BITS)
+#define TLSF_SMALL_WIDTH_BITS (TLSF_SMALL_BITS - TLSF_SL_BITS) /* of a class of the first row */
 
 #define TLSF_SL_COUNT (1u << TLSF_SL_BITS)
 #define TLSF_FL_COUNT (TLSF_HEAP_BITS - TLSF_SMALL_BITS + 1)
@@ -70,11 +87,13 @@
 /* -------------------------------------------------------------------------------------------------- data structures */
 
 #define TLSF_FREE_BIT ((size_t)1)
+#define TLSF_PREV_FREE_BIT ((size_t)2) /* with TLSF_TELLS_PREVIOUS */
+#define TLSF_FLAGS (TLSF_FREE_BIT | TLSF_PREV_FREE_BIT)
 
 /* A block. The last two members exist in free blocks only: the payload of a used block starts at next_free. */
 struct tlsf_block {
     struct tlsf_block *prev_physical; /* the block that ends where this one starts, NULL in the first block */
-    size_t size_and_free;             /* bytes of the payload, plus TLSF_FREE_BIT if the block is free */
+    size_t size_and_free;             /* bytes of the payload, plus TLSF_FREE_BIT if the block is free, and flags */
     struct tlsf_block *next_free;     /* NULL in the last block of a list */
     struct tlsf_block *prev_free;     /* NULL in the first block of a list */
 };

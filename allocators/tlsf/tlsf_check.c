@@ -19,6 +19,19 @@ static int is_marked_free(const struct tlsf_block *block)
     return (block->size_and_free & TLSF_FREE_BIT) != 0;
 }
 
+/* Whether a header that follows `prev`, NULL for none, says so. */
+static int follows(const struct tlsf_block *block, const struct tlsf_block *prev)
+{
+#if TLSF_TELLS_PREVIOUS
+    const int is_told = (block->size_and_free & TLSF_PREV_FREE_BIT) != 0;
+    const int is_true = prev != NULL && is_marked_free(prev);
+
+    return is_told == is_true && (!is_true || block->prev_physical == prev);
+#else
+    return block->prev_physical == prev;
+#endif
+}
+
 /* Ends because the address grows with every step. */
 static int check_chain(struct census *census)
 {
@@ -27,8 +40,8 @@ static int check_chain(struct census *census)
     const struct tlsf_block *block = tlsf_control.first;
 
     while (block != tlsf_control.sentinel) {
-        const size_t size = block->size_and_free & ~TLSF_FREE_BIT;
-        if (block->prev_physical != prev)
+        const size_t size = block->size_and_free & ~(TLSF_TELLS_PREVIOUS ? TLSF_FLAGS : TLSF_FREE_BIT);
+        if (!follows(block, prev))
             return TLSF_BAD_PREV_PHYSICAL;
         if (size % TLSF_ALIGNMENT != 0)
             return TLSF_BAD_SIZE_ALIGNMENT;
@@ -44,9 +57,9 @@ static int check_chain(struct census *census)
         prev = block;
         block = (const void *)((const unsigned char *)block + TLSF_HEADER_BYTES + size);
     }
-    if (block->prev_physical != prev)
+    if (!follows(block, prev))
         return TLSF_BAD_PREV_PHYSICAL;
-    return block->size_and_free == 0 ? TLSF_HEAP_SOUND : TLSF_BAD_SENTINEL;
+    return (block->size_and_free & ~(TLSF_TELLS_PREVIOUS ? TLSF_PREV_FREE_BIT : 0)) == 0 ? TLSF_HEAP_SOUND : TLSF_BAD_SENTINEL;
 }
 
 static int may_be_block(const struct tlsf_block *block)
@@ -59,7 +72,7 @@ static int may_be_block(const struct tlsf_block *block)
 
 static int is_of_class(size_t size, unsigned fl, unsigned sl)
 {
-    const size_t width = fl == 0 ? TLSF_ALIGNMENT : TLSF_ALIGNMENT << (fl - 1);
+    const size_t width = (size_t)1 << (fl == 0 ? TLSF_SMALL_WIDTH_BITS : TLSF_SMALL_WIDTH_BITS + fl - 1);
     const size_t lower = width * (fl == 0 ? sl : TLSF_SL_COUNT + sl);
 
     return lower <= size && size < lower + width;
@@ -76,7 +89,7 @@ static int check_list(unsigned fl, unsigned sl, struct census *census)
             return TLSF_BAD_LIST_ADDRESS;
         if (!is_marked_free(block))
             return TLSF_BAD_LIST_FREE_BIT;
-        if (!is_of_class(block->size_and_free & ~TLSF_FREE_BIT, fl, sl))
+        if (!is_of_class(block->size_and_free & ~TLSF_FLAGS, fl, sl))
             return TLSF_BAD_LIST_CLASS;
         if (block->prev_free != prev)
             return TLSF_BAD_LIST_LINK;

@@ -10,18 +10,34 @@ nothing is known and to which others are added to make an address is a multiple 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from wcet_probe.analyzer.dcache.asserted_alignment import Told, told_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.language import Visit
-from wcet_probe.analyzer.facts.memory import PointerFacts
+from wcet_probe.analyzer.facts.memory import Objects, PointerFacts
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.congruences import Residue, Residues
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import Base, is_unknown
 from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.model.target import CacheConfig
+
+_MOST_TRIED = 256
+"""Most addresses of an access that are looked at one by one."""
+
+
+class Span(StrEnum):
+    """How many lines of the cache an access goes to, each time that it takes place.
+
+    ``ONE``: as many as its bytes need where the first of them begins a line, thus one line if it is not larger.
+    ``SEVERAL``: it may go to one more. ``ASSUMED``: it may, unless what its address is computed from is aligned.
+    """
+
+    ONE = "one"
+    SEVERAL = "several"
+    ASSUMED = "assumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +74,30 @@ class Places:
             known = min(known, STACK_ALIGNMENT_BYTES)
         return Residue(known, residue % known)
 
+    def span(self, access: Access, told: Told) -> Span:
+        """How many lines ``access`` goes to; ``told`` is what facts say.
+
+        *Soundness:* all addresses that it may have are looked at, or their residue class. The assumption ``alignment``
+        is made only of a number of which nothing is known, and only where the access is aligned if that number is.
+        """
+        line_bytes, offset = self.config.line_bytes, access.offset
+        size_bytes = min(access.size_bytes, line_bytes)
+        unknown = [(term, part) for factor, term, part in access.parts if is_unknown(factor, part)]
+        if not unknown and access.base is Base.NUMBER and offset.size <= _MOST_TRIED:
+            fitting = line_bytes - size_bytes
+            return Span.ONE if all(one % line_bytes <= fitting for one in offset.values()) else Span.SEVERAL
+        natural = Residue(1 << (size_bytes - 1).bit_length(), 0)
+        aligned = {
+            term: told[term] if term in told and told[term].modulo(natural.modulus).residue else natural
+            for term, _ in unknown
+            if term is not None
+        }
+        for classes, span in ((told, Span.ONE), (aligned, Span.ASSUMED)):
+            modulus, residue = self.alignment(access, classes)
+            if (residue + access.constant) % modulus + size_bytes <= modulus:
+                return span
+        return Span.SEVERAL
+
     def place_of(self, access: Access) -> str:
         """Where ``access`` goes, as `proof.AccessRange` has it.
 
@@ -66,7 +106,7 @@ class Places:
         """
         if access.base is Base.STACK:
             return "stack"
-        told = self.pointers.of(access.instruction_address)
+        told = self.pointers.of_access(access)
         if told.is_own_block and self.numbers_of(access) is None:
             return "block"
         if self._sets_by_parts(access) is not None:
@@ -75,12 +115,36 @@ class Places:
 
     def visit_of(self, access: Access) -> Visit | None:
         """What a flow fact says of how often the call has visited the line of ``access``."""
-        return self.pointers.of(access.instruction_address).visit
+        return self.pointers.of_access(access).visit
 
     def line_changes_of(self, access: Access) -> tuple[str, int] | None:
         """A flow fact, and how many accesses it lets go to another line than the access before."""
-        changes = self.pointers.of(access.instruction_address).line_changes
+        changes = self.pointers.of_access(access).line_changes
         return None if changes is None else (changes.where, changes.most)
+
+    def objects_of(self, access: Access) -> Objects | None:
+        """What a flow fact counts the line of ``access`` among; it speaks of addresses of which nothing else is known.
+
+        *Soundness:* as far as the fact is true.
+        """
+        told = self.pointers.of(access.instruction_address).objects
+        if told is None or access.size_bytes > self.config.line_bytes or self.place_of(access) in {"stack", "static"}:
+            return None
+        return told
+
+    def lines_of(self, access: Access) -> tuple[str, int, int] | None:
+        """The flow fact that counts the line of ``access``, the most lines, and the most of them in one set."""
+        objects = self.objects_of(access)
+        return None if objects is None else (objects.where, objects.lines, objects.lines_per_set)
+
+    def fact_of(self, access: Access) -> str:
+        """The flow fact that anything said of ``access`` rests on; empty where nothing does."""
+        told = self.pointers.of(access.instruction_address)
+        is_placed = told.sets is not None or told.extent is not None or told.is_own_block
+        says = told.visit or told.line_changes or self.objects_of(access) or told_of(access, self.pointers)
+        if says or (is_placed and access.base is not Base.STACK and self._sets_by_parts(access) is None):
+            return told.where
+        return ""
 
     def observable(self, access: Access) -> StridedInterval:
         """The addresses that ``access`` may go to, as every run must show them: what flow facts say is part of it.
@@ -102,7 +166,11 @@ class Places:
         numbers = self.numbers_of(access)
         if numbers is not None:
             return frozenset(number % self.config.sets for number in numbers)
-        return self.pointers.of(access.instruction_address).sets
+        sets = self.pointers.of_access(access).sets
+        if sets is None or self.span(access, told_of(access, self.pointers)) is not Span.SEVERAL:
+            return sets
+        more = range(-(-access.size_bytes // self.config.line_bytes) + 1)
+        return frozenset((number + one) % self.config.sets for number in sets for one in more)
 
     def numbers_of(self, access: Access) -> frozenset[int] | None:
         """The lines that ``access`` may be to, if they are no more than the cache has sets."""
@@ -126,7 +194,7 @@ class Places:
 
         None, too, where there is no such address: the fact then says nothing of the access.
         """
-        extent = self.pointers.of(access.instruction_address).extent
+        extent = self.pointers.of_access(access).extent
         if extent is None or access.base is Base.STACK or self._sets_by_parts(access) is not None:
             return None
         told = strided.between(access.offset.bits, extent.base_address, extent.end_address - access.size_bytes)

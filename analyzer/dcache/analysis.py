@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import product
 from typing import TypeVar
 
@@ -23,8 +22,11 @@ from wcet_probe.analyzer.dcache.younger_sets import (
     Younger,
     join,
 )
+from wcet_probe.analyzer.domains.lattice import Joined
+from wcet_probe.analyzer.graph.fixpoint import least
+from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.values.analysis import Values, brought_back, in_order
+from wcet_probe.analyzer.values.analysis import Values, brought_back
 from wcet_probe.analyzer.values.state import defined_at
 from wcet_probe.analyzer.values.terms import Linear, Term
 from wcet_probe.model.target import CacheConfig
@@ -92,40 +94,13 @@ def fixpoint(
     behind: Callable[[int, _State], _State],
     along: Callable[[Edge, _State], _State],
     join: Callable[[_State, _State], _State],
-) -> dict[int, _State]:
+) -> Mapping[int, _State]:
     """States where points begin, by what holds ``behind`` a point and ``along`` an edge; ``entry`` holds at entry.
 
-    Raises:
-        ValueError: the iteration did not end in a fixpoint; a bug.
-
-    *Soundness:* the result is checked in one pass, whoever found it.
+    *Soundness:* as said of `fixpoint.solve`, which checks the result in one pass.
     """
-    outgoing: dict[int, list[Edge]] = {point: [] for point in values.states}
-    for edge in values.edges:
-        if edge.target != EXIT:
-            outgoing[edge.source].append(edge)
-    order = {point: place for place, point in enumerate(in_order(values.forest))}
-    states = {0: entry}
-    waiting, queued = [(order[0], 0)], {0}
-    while waiting:
-        _, point = heappop(waiting)
-        queued.discard(point)
-        after = behind(point, states[point])
-        for edge in outgoing[point]:
-            arriving = along(edge, after)
-            old = states.get(edge.target)
-            new = arriving if old is None else join(old, arriving)
-            if new != old:
-                states[edge.target] = new
-                if edge.target not in queued:
-                    queued.add(edge.target)
-                    heappush(waiting, (order[edge.target], edge.target))
-    for source, state in states.items():
-        after = behind(source, state)
-        for edge in outgoing[source]:
-            if join(along(edge, after), states[edge.target]) != states[edge.target]:
-                raise ValueError(f"the cache analysis is no fixpoint at {edge}.")
-    return states
+    order = FlowOrder(values.states, (edge for edge in values.edges if edge.target != EXIT))
+    return least(order, Joined(join), {0: entry}, behind, along)
 
 
 class Passage:

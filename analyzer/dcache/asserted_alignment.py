@@ -14,8 +14,9 @@ from functools import reduce
 from typing import NamedTuple
 
 from wcet_probe.analyzer.facts.memory import PointerFacts
+from wcet_probe.analyzer.graph.flow_order import in_order
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.values.analysis import Values, brought_back, in_order
+from wcet_probe.analyzer.values.analysis import Values, brought_back
 from wcet_probe.analyzer.values.congruences import Residue, joined
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import defined_at, is_unknown

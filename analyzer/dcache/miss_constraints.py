@@ -21,8 +21,11 @@ from typing import NamedTuple
 from wcet_probe.analyzer.dcache.allocated_before import Filled
 from wcet_probe.analyzer.dcache.strided_traversals import Sweep
 from wcet_probe.analyzer.dcache.symbolic_blocks import Group, Line
+from wcet_probe.analyzer.domains.lattice import Dual, Truths
 from wcet_probe.analyzer.facts.language import Visit
 from wcet_probe.analyzer.facts.memory import Objects
+from wcet_probe.analyzer.graph.fixpoint import least
+from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.ipet.flow_problem import Limit
@@ -34,8 +37,8 @@ from wcet_probe.analyzer.values.terms import Term
 class Shared(NamedTuple):
     """Whose misses an access shares: of a line in its stay, besides of its candidates in the call, or of a sweep.
 
-    Or only of the first visits to a line, or of those that find it as it was (`dcache.misses`). The lines of a sweep
-    may be evicted in between where it ``is_refilled``.
+    Or only of the first visits to a line, or of those that find it as it was (`data_misses`). The lines of a sweep may
+    be evicted in between where it ``is_refilled``.
     """
 
     line: Line | None
@@ -94,12 +97,7 @@ class Stays:
     ) -> None:
         self._terms, self._sure, self._held = values.terms, sure, held
         self._points = sorted(values.states)
-        self._arriving: dict[int, list[Edge]] = {point: [] for point in self._points}
-        self._outgoing: dict[int, list[Edge]] = {point: [] for point in self._points}
-        for edge in values.edges:
-            if edge.target != EXIT:
-                self._arriving[edge.target].append(edge)
-                self._outgoing[edge.source].append(edge)
+        self._order = FlowOrder(self._points, (edge for edge in values.edges if edge.target != EXIT))
         self._brought_back = brought_back(values)
         self.repeated = frozenset(node for loop in loops_of(values.forest) for node in loop.nodes)
         """Points that may be executed more than once."""
@@ -137,7 +135,7 @@ class Stays:
         """
         starts = self.starts(group)
         joins = {edge.target for edge in held if edge.target in starts.points and self._is_join(group, edge.target)}
-        arriving = (edge for point in sorted(joins) for edge in self._arriving[point])
+        arriving = (edge for point in sorted(joins) for edge in self._order.incoming[point])
         return Starts(
             points=tuple(point for point in starts.points if point not in joins),
             edges=tuple(edge for edge in (*starts.edges, *arriving) if edge not in held),
@@ -171,7 +169,7 @@ class Stays:
         found, waiting = set(points), list(points)
         while waiting:
             point = waiting.pop()
-            arriving = () if point in begins else self._arriving[point]
+            arriving = () if point in begins else self._order.incoming[point]
             sources = {edge.source for edge in arriving if edge not in starts.edges} - found
             found |= sources
             waiting += sources
@@ -196,25 +194,22 @@ class Stays:
 
         *Soundness:* a greatest fixpoint.
         """
-        behind = dict.fromkeys(self._points, True)
-        before: dict[int, bool] = {}
-        changed = True
-        while changed:
-            changed = False
-            for point in self._points:
-                arriving = self._arriving[point]
-                before[point] = point != 0 and all(
-                    behind[edge.source] and not self._begins(group, edge) for edge in arriving
-                )
-                if behind[point] and not (before[point] or point in sure):
-                    behind[point], changed = False, True
-        return tuple(point for point in points if not before[point])
+        before = least(
+            self._order,
+            Dual(Truths()),
+            {0: False},
+            lambda point, is_behind: is_behind or point in sure,
+            lambda edge, is_behind: is_behind and not self._begins(group, edge),
+        )
+        return tuple(point for point in points if not before.get(point, True))
 
     def is_last(self, group: Group, point: int, others: Iterable[int]) -> bool:
         """Whether neither ``point`` nor one of ``others`` is executed behind ``point``, in a stay of ``group``."""
         found, waiting = set[int](), [point]
         while waiting:
-            onward = {edge.target for edge in self._outgoing[waiting.pop()] if not self._begins(group, edge)} - found
+            onward = {
+                edge.target for edge in self._order.outgoing[waiting.pop()] if not self._begins(group, edge)
+            } - found
             found |= onward
             waiting += onward
         return found.isdisjoint((point, *others))

@@ -25,17 +25,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.allocated_before import Filled, filled_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
 from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, Stays, shared_misses, visit_event
-from wcet_probe.analyzer.dcache.object_lines import counted_limits, counted_objects, object_limits, objects_of
+from wcet_probe.analyzer.dcache.object_lines import counted_limits, counted_objects, object_limits
 from wcet_probe.analyzer.dcache.resident_at_entry import held_lines
 from wcet_probe.analyzer.dcache.strided_traversals import MOST_COUNTED_LINES, Sweeps
 from wcet_probe.analyzer.dcache.symbolic_blocks import Line, Lines
 from wcet_probe.analyzer.dcache.younger_sets import LineAccess, Verdict
+from wcet_probe.analyzer.domains.lattice import Dual, Truths
 from wcet_probe.analyzer.facts.memory import LineChanges, Objects, PointerFacts
+from wcet_probe.analyzer.graph.fixpoint import least
+from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.icache.fetches import fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import Limit
@@ -88,7 +92,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     sure = {point: {one.line.line for one in own if _is_sure(one)} for point, own in steps.items()}
     stays = Stays(values, sure, held_lines(values, named, analysis))
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
-    objects = counted_objects(accesses, lines, pointers, config, stays.is_one_address)
+    objects = counted_objects(accesses, lines, config, stays.is_one_address)
     costs = _Costs(values, target, config, stays, sweeps, objects, pointers, filled_lines(values, named, analysis))
     left = _left(values, steps)
     for point, own in steps.items():
@@ -124,19 +128,12 @@ def _left(values: Values, steps: Mapping[int, Sequence[_Step]]) -> Mapping[int, 
 
     *Soundness:* on all ways; a greatest fixpoint.
     """
-    arriving: dict[int, list[int]] = {point: [] for point in steps}
-    for edge in values.edges:
-        if edge.target != EXIT:
-            arriving[edge.target].append(edge.source)
-    found = {point: point != 0 for point in steps}
-    changed = True
-    while changed:
-        changed = False
-        for point, sources in arriving.items():
-            ends = (_leaves(steps[one][-1]) if steps[one] else found[one] for one in sources)
-            if found[point] and not all(ends):
-                found[point], changed = False, True
-    return found
+    order = FlowOrder(steps, (edge for edge in values.edges if edge.target != EXIT))
+
+    def behind(point: int, is_left: bool) -> bool:  # noqa: FBT001  a truth value it is
+        return _leaves(steps[point][-1]) if steps[point] else is_left
+
+    return dict.fromkeys(steps, True) | dict(least(order, Dual(Truths()), {0: False}, behind))
 
 
 def _steps(values: Values, point: int, lines: Lines, target: Target, sweeps: Sweeps) -> Iterator[_Step]:
@@ -148,9 +145,10 @@ def _steps(values: Values, point: int, lines: Lines, target: Target, sweeps: Swe
         if target.unified_cache:
             for number in fetched_lines((instruction,), config.line_bytes):
                 yield _Step(LineAccess(lines.of_number(number), fills=True, is_certain=True), None)
-        own = [access for access in values.accesses[point] if access.instruction_address == instruction.address]
+        own = [pieces for pieces in lines.pieces[point] if pieces[0].instruction_address == instruction.address]
         # A load or store of several words goes upwards, whatever order the p-code has.
-        for access in sorted(own, key=lambda one: signed(32, one.constant)):
+        own.sort(key=lambda pieces: signed(32, pieces[0].constant))
+        for access in chain.from_iterable(own):
             fills = config.write_allocate or not access.is_store
             line, candidates = lines.of_access(access), lines.candidates_of(access)
             swept = sweeps.of(point, line, is_certain=access.is_certain)
@@ -241,8 +239,8 @@ class _Costs:
         charge = self.leaving if access is not None and access.is_leaving else self.inside
         if access is not None:
             self._add_single_write(point, step.line, access, verdict)
-            charge.cycles[point] += _region_cycles(access, self.target.memory)
-        visit = None if access is None else self.pointers.of(access.instruction_address).visit
+            charge.cycles[point] += 0 if access.skipped_bytes else _region_cycles(access, self.target.memory)
+        visit = None if access is None else self.pointers.of_access(access).visit
         self.visits[point] += visit == "first"
         if access is None or access.is_leaving or access.is_store:
             visit = None
@@ -256,8 +254,7 @@ class _Costs:
             objects = self._counted_in(access)
             self._share(point, Shared(line if verdict.is_persistent else None, swept=swept, objects=objects))
         elif line is None:
-            size_bytes = access.size_bytes if access else 1
-            charge.misses[point] += max(1, -(-size_bytes // self.config.line_bytes))
+            charge.misses[point] += 1
         elif verdict.is_persistent:
             is_refilled = swept is not None and self._is_refilled(swept) and not visit
             self._share(point, Shared(line, swept=swept if is_refilled else None, visit=visit, is_refilled=is_refilled))
@@ -293,7 +290,7 @@ class _Costs:
         *Soundness:* if the access before left its line in the cache, this one misses at most as often as it is to
         another one. What else goes to the line may miss besides.
         """
-        changes = self.pointers.of(access.instruction_address).line_changes
+        changes = self.pointers.of_access(access).line_changes
         if changes is not None and is_left and not access.is_leaving:
             self.changing.setdefault(changes, Counter())[point] += 1
             return True
@@ -312,7 +309,7 @@ class _Costs:
 
     def _counted_in(self, access: Access | None) -> Objects | None:
         """What a fact counts the lines of a sweep's ``access`` among, if they are not too many."""
-        told = objects_of(access, self.sweeps.lines, self.pointers, self.config) if access else None
+        told = self.sweeps.lines.places.objects_of(access) if access else None
         return told if told and told.lines < MOST_COUNTED_LINES else None
 
     def result(self, lines: Lines) -> DataMisses:

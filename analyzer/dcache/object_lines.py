@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from wcet_probe.analyzer.dcache.symbolic_blocks import Group, Line, Lines
 from wcet_probe.analyzer.domains.cache_sets import effective_ways
-from wcet_probe.analyzer.facts.memory import Objects, PointerFacts
+from wcet_probe.analyzer.facts.memory import Objects
 from wcet_probe.analyzer.ipet.flow_problem import Limit
 from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.model.target import CacheConfig, Replacement
@@ -29,7 +29,6 @@ from wcet_probe.model.target import CacheConfig, Replacement
 def counted_objects(
     accesses: Iterable[tuple[Line | None, Access | None]],
     lines: Lines,
-    pointers: PointerFacts,
     config: CacheConfig,
     is_one_address: Callable[[Group], bool],
 ) -> Mapping[Access, Objects]:
@@ -38,7 +37,6 @@ def counted_objects(
     Args:
         accesses: all of the call, with their lines as far as they have a name; a fetch is none but a line.
         lines: names of the lines.
-        pointers: what flow facts say of the accesses of an instruction.
         config: the cache.
         is_one_address: whether the variable part of a group has one value in the whole call.
 
@@ -51,7 +49,7 @@ def counted_objects(
     crowded: set[int] = set()
     every = frozenset(range(config.sets))
     for line, access in accesses:
-        objects = objects_of(access, lines, pointers, config) if access else None
+        objects = lines.places.objects_of(access) if access else None
         sets = lines.places.sets_of(access) if access else None
         group = lines.groups[line.group] if line else None
         if objects and access:
@@ -94,14 +92,3 @@ def counted_limits(name: str, points: Mapping[int, int], most: int) -> Iterator[
 def _ways(config: CacheConfig) -> int:
     """Lines of a set that stay in it together, once they were accessed in the call."""
     return config.ways if config.replacement is Replacement.FIFO else effective_ways(config).must
-
-
-def objects_of(access: Access, lines: Lines, pointers: PointerFacts, config: CacheConfig) -> Objects | None:
-    """What a fact counts the line of ``access`` among; it speaks of addresses of which nothing else is known.
-
-    *Soundness:* as far as the fact is true.
-    """
-    told = pointers.of(access.instruction_address).objects
-    if told is None or access.size_bytes > config.line_bytes or lines.places.place_of(access) in {"stack", "static"}:
-        return None
-    return told

@@ -146,7 +146,7 @@ def _accessing(values: Values, lines: Lines) -> Mapping[int, Mapping[int, set[in
     """By group and granule, the points with an access to that line that surely takes place where they are executed."""
     found: dict[int, dict[int, set[int]]] = {}
     for point in values.states:
-        for access in values.accesses[point]:
+        for access in lines.accesses(point):
             line = lines.of_access(access) if access.is_certain else None
             if line is not None:
                 found.setdefault(line.group, {}).setdefault(line.granule, set()).add(point)

@@ -5,6 +5,9 @@ variable part form a *group*: they are so many bytes apart, whatever its value i
 the size of a line, it is known which of them share a line; if it is known modulo a smaller power of two, those share a
 line that lie in one *granule* of that size. An address that is a number is a group of its own for each line.
 
+An access that may go to several lines is cut into pieces, one for each: its first byte, those that are whole lines
+further on, and its last byte. Where the last one is in the line of another, it changes nothing in the cache.
+
 After S. Hahn and D. Grund, Relational cache analysis for static timing analysis, ECRTS 2012.
 
 *Soundness:* a group is compared with itself only as long as no leaf of its variable part is given another value; that
@@ -15,13 +18,15 @@ said of `addresses`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import chain
 from typing import NamedTuple
 
-from wcet_probe.analyzer.dcache.addresses import Places
-from wcet_probe.analyzer.dcache.asserted_alignment import Told, told_alignments
+from wcet_probe.analyzer.dcache.addresses import Places, Span
+from wcet_probe.analyzer.dcache.asserted_alignment import Told, ToldOf, told_alignments
+from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import Values
@@ -144,7 +149,11 @@ class _Seen(NamedTuple):
 
 
 class Lines:
-    """The groups of all accesses of a program, and the line of each; ``places`` tells where each may go."""
+    """The groups of all accesses of a program, and the line of each; ``places`` tells where each may go.
+
+    ``pieces`` are what each access of a point is cut into, and ``assumed`` the instructions of which it is assumed that
+    their accesses do not cross a line.
+    """
 
     def __init__(self, values: Values, config: CacheConfig, pointers: PointerFacts) -> None:
         self._terms, self._config = values.terms, config
@@ -154,12 +163,14 @@ class Lines:
         self._granules: list[set[int]] = []
         self.groups: list[Group] = []
         alignments = told_alignments(values, pointers)
-        named = [
-            (access, own)
-            for point in sorted(values.states)
-            for access, own in zip(values.accesses[point], alignments[point], strict=True)
-            if self._line_number(access) is None
-        ]
+        self.pieces: dict[int, tuple[tuple[Access, ...], ...]] = {}
+        self.assumed: set[int] = set()
+        named: list[tuple[Access, ToldOf]] = []
+        for point in sorted(values.states):
+            here = tuple(zip(values.accesses[point], alignments[point], strict=True))
+            self.pieces[point] = tuple(self._pieces(access, told.terms) for access, told in here)
+            for pieces, (_, told) in zip(self.pieces[point], here, strict=True):
+                named += ((piece, told) for piece in pieces if self._line_number(piece) is None)
         self._extents: dict[int, tuple[int, int]] = {}
         self._addresses: dict[Access, _Address] = {}
         for access, (_, shown) in named:
@@ -167,18 +178,38 @@ class Lines:
                 address = self._address(access, access.pointer, shown)
                 # What is known on one way only folds nothing on the other.
                 if self._addresses.setdefault(access, address) != address:
-                    self._addresses[access] = _plain(values.terms.linear(access.pointer))
+                    self._addresses[access] = _plain(values.terms.linear(access.pointer), access.skipped_bytes)
         seen: dict[tuple[tuple[Term, int], ...], list[_Seen]] = {}
         for access, (own, shown) in named:
             if access in self._addresses:
                 address = self._addresses[access]
-                told = shown if address.is_folded else own
-                known = self.places.alignment(access, told, is_folded=address.is_folded)
+                classes = shown if address.is_folded else own
+                known = self.places.alignment(access, classes, is_folded=address.is_folded)
                 seen.setdefault(address.variable, []).append(_Seen(access, address, known))
         for variable, found in seen.items():
             number = self._add(variable, self._group(variable, found), dict(variable))
             self._extents[number] = _extent(found)
             self._granules[number] |= {self.groups[number].granule(one.address.constant) for one in found}
+
+    def _pieces(self, access: Access, told: Told) -> tuple[Access, ...]:
+        """The parts of ``access`` that lie in one line each, upwards; the last may be in the line of the one before.
+
+        *Soundness:* the first and the last byte are accessed wherever the access takes place, and bytes in between are
+        no more than a line apart.
+        """
+        span, size_bytes = self.places.span(access, told), access.size_bytes
+        if span is Span.ASSUMED:
+            self.assumed.add(access.instruction_address)
+        skipped = [*range(0, size_bytes, self._config.line_bytes)]
+        if span is Span.SEVERAL and skipped[-1] != size_bytes - 1:
+            skipped.append(size_bytes - 1)
+        if skipped == [0]:
+            return (access,)
+        return tuple(_piece(access, one) for one in skipped)
+
+    def accesses(self, point: int) -> Iterator[Access]:
+        """The accesses at ``point``, in pieces."""
+        return chain.from_iterable(self.pieces[point])
 
     def of_number(self, number: int) -> Line:
         """The line of address ``number * line bytes``."""
@@ -234,15 +265,13 @@ class Lines:
 
     def candidates_of(self, access: Access) -> tuple[Line, ...]:
         """The lines that ``access`` may be to, if their numbers are known; none if they are not, or are too many."""
-        numbers = None if access.size_bytes > self._config.line_bytes else self.places.numbers_of(access)
+        numbers = self.places.numbers_of(access)
         if numbers is None or len(numbers) > _MOST_CANDIDATES:
             return ()
         return tuple(self.candidate(number) for number in sorted(numbers))
 
     def of_access(self, access: Access) -> Line | None:
-        """The line of ``access``; None where it cannot be named, or where it is not one line."""
-        if access.size_bytes > self._config.line_bytes:
-            return None
+        """The line of ``access``, a piece of one or all of it; None where it cannot be named."""
         number = self._line_number(access)
         if number is not None:
             return self.of_number(number)
@@ -265,7 +294,7 @@ class Lines:
         *Soundness:* a line is that of each byte of a granule, if the variable part is in its class. Accesses before
         have ``shown`` it, as this one does not.
         """
-        plain = _plain(self._terms.linear(pointer))
+        plain = _plain(self._terms.linear(pointer), access.skipped_bytes)
         known = [(signed(part.bits, factor), part) for factor, _, part in access.parts if not is_unknown(factor, part)]
         if access.has_stack_part or not 0 < len(known) < len(access.parts):
             return plain  # of the stack pointer only the distance from that at entry is known
@@ -375,14 +404,25 @@ class Lines:
         return span_bytes <= (self._config.sets - 1) * self._config.line_bytes
 
 
+def _piece(access: Access, skipped_bytes: int) -> Access:
+    bits = access.offset.bits
+    return replace(
+        access,
+        offset=strided.apply("INT_ADD", (access.offset, strided.constant(bits, skipped_bytes)), bits),
+        size_bytes=1,
+        constant=(access.constant + skipped_bytes) % (1 << bits),
+        skipped_bytes=skipped_bytes,
+    )
+
+
 def _extent(found: Iterable[_Seen]) -> tuple[int, int]:
     """Where the first access begins and the last one ends, beyond the variable part."""
     places = [(one.address.constant, one.address.extent + one.access.size_bytes) for one in found]
     return min(low for low, _ in places), max(low + size for low, size in places)
 
 
-def _plain(address: Linear) -> _Address:
-    return _Address(tuple(address.coefficients.items()), signed(address.bits, address.constant))
+def _plain(address: Linear, skipped_bytes: int = 0) -> _Address:
+    return _Address(tuple(address.coefficients.items()), signed(address.bits, address.constant + skipped_bytes))
 
 
 def _covers(wide: Group, narrow: Group) -> bool:

@@ -247,10 +247,10 @@ class RelationalCache:
     def ages(self, access: LineAccess) -> bool:
         """Whether ``access`` may change what is known of other lines.
 
-        *Soundness:* where only fills evict, stores that fill nothing do not; random replacement is an LRU set of one
-        way.
+        *Soundness:* where only fills evict, stores that fill nothing do not; random replacement and one counter for the
+        whole cache are an LRU set of one way.
         """
-        return access.fills or self.config.replacement not in {Replacement.FIFO, Replacement.RANDOM}
+        return access.fills or self.config.replacement in {Replacement.LRU, Replacement.PLRU}
 
     def aged(self, lines: Mapping[Line, Younger | None], access: LineAccess, ways: int) -> dict[Line, Younger | None]:
         """What is known of ``lines`` behind ``access``, in an LRU cache of so many ways.

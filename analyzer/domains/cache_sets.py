@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from wcet_probe.analyzer.domains.lattice import Lattice
 from wcet_probe.errors import UsageError
 from wcet_probe.model.target import CacheConfig, Replacement
 
@@ -75,12 +76,12 @@ def effective_ways(config: CacheConfig) -> EffectiveWays:
     policies, LCTES 2008. Why: a line is evicted only when all log2 k bits on its path point to it. Its own touch
     turns all away; any touch turns at most one to it, that at the fork to the touched way. Lines that are younger in
     the LRU set are in the real one by induction, each in one way, so each turns the same bit whenever it is touched.
-    For every policy the line touched last is in the set: one way for FIFO, whose hits do not save a line, and for
-    random.
+    For every policy the line touched last is in the set: one way for FIFO, whose hits do not save a line, for random,
+    and for a round robin whose counter other sets move as well, so that it may stand on any way when a line is filled.
 
     From above: a FIFO set is within an LRU set of 2k - 1 ways (same paper of 2008). Why: of 2k - 1 other lines touched
     since a line's last touch at most k - 1 were in the set with it, so k were filled, which evicts the line. Tree-PLRU
-    of more than two ways and random may keep a line for ever.
+    of more than two ways, random and such a round robin may keep a line for ever.
 
     Raises:
         UsageError: a tree of ways that is no tree.
@@ -97,7 +98,7 @@ def effective_ways(config: CacheConfig) -> EffectiveWays:
             return EffectiveWays(1, 2 * ways - 1)
         case Replacement.PLRU:
             return EffectiveWays(ways.bit_length(), 2 if ways == 2 else None)
-        case Replacement.RANDOM:
+        case Replacement.RANDOM | Replacement.ROUND_ROBIN:
             return EffectiveWays(1, None)
 
 
@@ -151,6 +152,22 @@ def leq(a: SetState, b: SetState) -> bool:
     *Soundness:* then each set that ``a`` describes is described by ``b``.
     """
     return join(b, a) is b
+
+
+class SetStates(Lattice[SetState]):
+    """The domain of the states of a set; chains are finite, as ages are."""
+
+    def top(self) -> SetState:
+        """Any content."""
+        return SetState(_NOTHING, _NOTHING, 0)
+
+    def leq(self, one: SetState, other: SetState) -> bool:
+        """See `leq`."""
+        return leq(one, other)
+
+    def join(self, one: SetState, other: SetState) -> SetState:
+        """See `join`."""
+        return join(one, other)
 
 
 def access(state: SetState, part: SetAccess, ways: EffectiveWays) -> SetState:

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import product
 
 from wcet_probe.analyzer.domains import strided_arithmetic as arithmetic
+from wcet_probe.analyzer.domains.lattice import Lattice
 from wcet_probe.analyzer.domains.strided_bits import bitwise, leading_zeros, population, shift
 from wcet_probe.analyzer.domains.strided_comparisons import (
     carry,
@@ -37,6 +38,7 @@ from wcet_probe.analyzer.domains.strided_interval import (
 from wcet_probe.analyzer.pcode.semantics import _SEMANTICS
 
 __all__ = [
+    "Intervals",
     "StridedInterval",
     "apply",
     "between",
@@ -87,6 +89,33 @@ def apply(opcode: str, operands: Sequence[StridedInterval], output_bits: int) ->
         chosen = product(*(operand.values() for operand in operands))
         return hull(output_bits, (semantics(bits, *values) & mask for values in chosen))
     return transfer(output_bits, *operands)
+
+
+class Intervals(Lattice[StridedInterval]):
+    """The domain of the sets of ``bits`` bits. Joins are upper bounds, not always the least: arcs have several."""
+
+    def __init__(self, bits: int) -> None:
+        self._bits = bits
+
+    def bottom(self) -> StridedInterval:
+        """No value."""
+        return bottom(self._bits)
+
+    def top(self) -> StridedInterval:
+        """All values."""
+        return top(self._bits)
+
+    def leq(self, one: StridedInterval, other: StridedInterval) -> bool:
+        """Inclusion."""
+        return leq(one, other)
+
+    def join(self, one: StridedInterval, other: StridedInterval) -> StridedInterval:
+        """An arc with both."""
+        return join(one, other)
+
+    def widen(self, former: StridedInterval, grown: StridedInterval) -> StridedInterval:
+        """Without thresholds."""
+        return widen(former, grown, ())
 
 
 def _same_width(transfer: Transfer) -> Transfer:

@@ -20,18 +20,19 @@ from wcet_probe.analyzer.pcode.lift import LiftedInstruction
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.errors import UsageError
-from wcet_probe.model.proof import Assumption, FlowClaim
+from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact
 from wcet_probe.model.target import MemoryRange
 
 
 @dataclass(frozen=True, slots=True)
 class ToldFlow:
-    """Limits for the flow problem, claims for runs, the expressions of flow facts, and assumptions."""
+    """Limits for the flow problem, claims for runs, expressions of flow facts, assumptions, facts without effect."""
 
     limits: tuple[Limit, ...]
     claims: tuple[FlowClaim, ...]
     expressions: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
+    idle: tuple[IdleFact, ...] = ()
 
 
 def flow_facts(
@@ -50,12 +51,14 @@ def flow_facts(
 
     *Soundness:* as said of the module.
     """
-    sums = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, values, index, analysed)]
+    told = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, values, index, analysed)]
+    sums = [each for each in told if isinstance(each, _Told)]
     return ToldFlow(
         limits=tuple(limit for each in sums for limit in each.limits),
         claims=tuple(each.claim for each in sums if each.claim is not None),
         expressions=tuple(dict.fromkeys(str(fact.maximum) for fact in facts.flows)),
         assumptions=(*(each.assumption for each in sums), *_others(facts, entry, analysed)),
+        idle=tuple(each for each in told if isinstance(each, IdleFact)),
     )
 
 
@@ -68,12 +71,15 @@ class _Told:
     assumption: Assumption
 
 
+_CHECKED = "every emulated run holds the sum of each call against it"
+
+
 def _told(limits: Sequence[Limit], claim: FlowClaim | None, where: str, statement: str) -> _Told:
-    check = "every emulated run" if claim else "not checked: its blocks are executed outside of these calls too"
+    check = _CHECKED if claim else "no run can check it: its blocks are executed outside of these calls too"
     return _Told(tuple(limits), claim, Assumption(f"fact {where}", statement, check))
 
 
-def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Analysed) -> Iterator[_Told]:
+def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Analysed) -> Iterator[_Told | IdleFact]:
     for number, fact in enumerate(facts.infeasible):
         ranges = check_place(fact.where, fact.place, fact.sha256, index, analysed)
         never = [i for i in sorted(values.states) if all(_inside(address, ranges) for address in _addresses(values, i))]
@@ -82,6 +88,8 @@ def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Anal
             statement = f"{fact.place} is never executed: {fact.because}"
             blocks = tuple((address, 1) for address in sorted({_start(values, point) for point in never}))
             yield _told([limit], FlowClaim(fact.where, statement, blocks, (), 0), fact.where, statement)
+        elif any(_inside(address, ranges) for i in values.states for address in _addresses(values, i)):
+            yield IdleFact(fact.where, f"no whole block is of {fact.place} alone; name a statement that has one")
 
 
 # ----------------------------------------------------------------------------------------------------------------- sums
@@ -111,13 +119,14 @@ class _SeveralBlocksError(UsageError):
 
 def _flows(
     facts: Facts, parameters: Mapping[str, int], values: Values, index: SourceIndex, analysed: Analysed
-) -> Iterator[_Told]:
+) -> Iterator[_Told | IdleFact]:
     code = _Code(values, index, analysed, match_loops(analysed.sites, index))
     for number, fact in enumerate(facts.flows):
         try:
             found = _sum(code, fact, parameters)
         except _SeveralBlocksError:
             if fact.optional:
+                yield IdleFact(fact.where, "a point of it has become several blocks")
                 continue
             raise
         calls = _calls(values, fact) if fact.for_each_call else [()]
@@ -333,14 +342,14 @@ def _others(facts: Facts, entry: str, analysed: Analysed) -> Iterator[Assumption
         if argument.function == entry:
             name = argument.register if argument.index is None else f"argument {argument.index}"
             text = f"{name} is {argument.minimum} to {argument.maximum} at entry: {argument.because}"
-            yield Assumption(f"fact {argument.where}", text, "not checked: the caller's")
+            yield Assumption(f"fact {argument.where}", text, "no run can check it: it is the caller's")
     for recursion in facts.recursions:
         if recursion.place.function in analysed.functions:
             text = f"at most {recursion.max_depth} calls of {recursion.place.function} are open: {recursion.because}"
-            yield Assumption(f"fact {recursion.where}", text, "not checked")
+            yield Assumption(f"fact {recursion.where}", text, "not checked: no run counts open calls")
     for calls in facts.calls:
         if calls.place.function in analysed.functions:
             text = f"{calls.place} goes only to {', '.join(calls.targets)}: {calls.because}"
-            yield Assumption(f"fact {calls.where}", text, "not checked")
+            yield Assumption(f"fact {calls.where}", text, "every call that the second engine repeats")
     for lemma in facts.lemmas:
         yield Assumption(f"lemma {lemma.id}", f"{lemma.statement}: {lemma.because}", lemma.check)

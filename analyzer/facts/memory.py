@@ -7,7 +7,7 @@ cross-checked run is held against.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -16,13 +16,15 @@ from wcet_probe.analyzer.facts.expressions import Expression, evaluate
 from wcet_probe.analyzer.facts.language import Facts, Place, PointerFact, Visit
 from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.values.congruences import Residue
+from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
-from wcet_probe.model.proof import Assumption
+from wcet_probe.model.proof import Assumption, WordClaim
 from wcet_probe.model.target import MemoryRange
 
 _WORD_BYTES = 4
+_EVERY_RUN = "every emulated run holds each of these accesses against it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Pointers:
         objects: what the addresses are in, where that is counted.
         visit: whether the address is in a line that is visited for the first time, or again, see `facts.PointerFact`.
         line_changes: how often it is in another line than that of the data access before, where that is counted.
+        where: the fact; empty where there is none.
     """
 
     alignment_bytes: int = 1
@@ -70,6 +73,7 @@ class Pointers:
     remainder: int = 0
     visit: Visit | None = None
     line_changes: LineChanges | None = None
+    where: str = field(default="", compare=False)
 
     @property
     def variable(self) -> Residue:
@@ -87,6 +91,17 @@ class PointerFacts:
     def of(self, instruction_address: int) -> Pointers:
         """What is told of the accesses of an instruction."""
         return self.by_address.get(instruction_address, self.others)
+
+    def of_access(self, access: Access) -> Pointers:
+        """What is told of where ``access`` goes.
+
+        *Soundness:* a fact speaks of the address of an access. Of the rest of it, in another line, it does not tell in
+        which set that is, among which lines it is counted, and whether it was visited.
+        """
+        told = self.of(access.instruction_address)
+        if access.skipped_bytes:
+            return Pointers(told.alignment_bytes, remainder=told.remainder, extent=told.extent)
+        return told
 
 
 def pointer_facts(
@@ -116,7 +131,7 @@ def pointer_facts(
         extent = None if fact.symbol is None else _extent(fact.where, require_symbol(analysed.image, fact.symbol))
         visit = _visit(fact, parameters, line_bytes)
         objects, changes = _objects(fact, parameters), _line_changes(fact, parameters)
-        told = Pointers(alignment, sets, fact.is_own_block, objects, extent, remainder, visit, changes)
+        told = Pointers(alignment, sets, fact.is_own_block, objects, extent, remainder, visit, changes, fact.where)
         if not fact.functions:
             if others != Pointers():
                 raise UsageError(f"{fact.where}: a second [[pointer]] without functions; name those it speaks of.")
@@ -147,8 +162,21 @@ def word_ranges(facts: Facts, image: Image, parameters: Mapping[str, int]) -> Ma
     return found
 
 
-def pointer_assumptions(facts: Facts) -> Iterator[Assumption]:
-    """What the facts about pointers take as given.
+def word_claims(facts: Facts, image: Image, parameters: Mapping[str, int]) -> tuple[WordClaim, ...]:
+    """What ``facts`` say of words, for runs.
+
+    Raises:
+        UsageError: as ``word_ranges``.
+
+    *Soundness:* these are the ranges that the values were analysed with.
+    """
+    ranges = {address: word.unsigned_range() for address, word in word_ranges(facts, image, parameters).items()}
+    places = (require_symbol(image, fact.symbol).address + evaluate(fact.offset, parameters) for fact in facts.words)
+    return tuple(WordClaim(fact.where, at, *ranges[at]) for fact, at in zip(facts.words, places, strict=True))
+
+
+def memory_assumptions(facts: Facts) -> Iterator[Assumption]:
+    """What the facts about pointers and words take as given.
 
     *Soundness:* each fact is told.
     """
@@ -164,22 +192,15 @@ def pointer_assumptions(facts: Facts) -> Iterator[Assumption]:
             text += ", and they are in lines that the call has loaded from on a first visit, and not stored to since"
         if pointer.line_changes is not None:
             text += f", at most {pointer.line_changes} in another line than the data access before"
-        yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", "every cross-checked run")
+        yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", _EVERY_RUN)
         if pointer.lines is not None:
             text = (
                 f"addresses {subject} are in at most {pointer.lines} lines, {pointer.lines_per_set} of them in one set"
             )
-            yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", "not checked: no run counts them")
-
-
-def word_assumptions(facts: Facts) -> Iterator[Assumption]:
-    """What the facts about words take as given.
-
-    *Soundness:* each fact is told.
-    """
+            yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", _EVERY_RUN)
     for word in facts.words:
         text = f"the word at {word.symbol} + {word.offset} is {word.minimum} to {word.maximum}: {word.because}"
-        yield Assumption(f"fact {word.where}", text, "every cross-checked run")
+        yield Assumption(f"fact {word.where}", text, "every emulated run holds each load of the word against it")
 
 
 def _objects(fact: PointerFact, parameters: Mapping[str, int]) -> Objects | None:

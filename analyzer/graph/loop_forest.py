@@ -1,18 +1,10 @@
-"""Graphs: loops as the nested decomposition into strongly connected parts, dominators, reachable nodes.
-
-The only file that imports networkx.
-"""
-
-# ruff: noqa: PLC0415  (networkx takes long to import, and who observes only needs no graph)
+"""Graphs: loops as the nested decomposition into strongly connected parts, dominators, reachable nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import networkx as nx
+from heapq import heappop, heappush
 
 Successors = Mapping[int, Sequence[int]]
 
@@ -49,45 +41,128 @@ class Loop:
                 yield from part.walk()
 
 
-def loop_forest(successors: Successors, entry: int) -> tuple[int | Loop, ...]:
+def loop_forest(successors: Successors, entry: int, *, any_entries: bool = False) -> tuple[int | Loop, ...]:
     """The nodes that can be reached from ``entry`` and their loops, a weak topological order.
 
+    Args:
+        successors: of each node.
+        entry: where every path starts.
+        any_entries: whether a loop may have several entries: its header is then only the least of them.
+
     Raises:
-        IrreducibleError: a loop has several entries.
+        IrreducibleError: a loop has several entries, and may not.
 
     *Soundness:* every cycle of the graph passes the header of a loop of the result (F. Bourdoncle, Efficient chaotic
     iteration strategies with widenings, FMPA 1993).
     """
-    import networkx as nx
-
-    graph = _graph(successors, entry)
-    inside = {entry} | nx.descendants(graph, entry)
-    return tuple(_ordered(graph.subgraph(inside).copy(), frozenset({entry})))
+    inside = reachable(successors, entry)
+    return tuple(_ordered(successors, inside, frozenset({entry}), None, any_entries=any_entries))
 
 
-def _ordered(graph: nx.DiGraph, entries: frozenset[int]) -> Iterator[int | Loop]:
-    """Parts of ``graph`` in topological order; control enters it at ``entries``."""
-    import networkx as nx
+def _ordered(
+    successors: Successors,
+    inside: Collection[int],
+    entries: frozenset[int],
+    header: int | None,
+    *,
+    any_entries: bool,
+) -> Iterator[int | Loop]:
+    """Parts of the graph ``inside`` in topological order; control enters it at ``entries``, not by edges to ``header``.
 
-    condensed = nx.condensation(graph)
-    for number in nx.lexicographical_topological_sort(condensed, key=lambda n: min(condensed.nodes[n]["members"])):
-        members = condensed.nodes[number]["members"]
-        (some, *others) = sorted(members)
-        if not others and not graph.has_edge(some, some):
+    Of parts that could come next, the one with the least node does.
+    """
+    kept = {node: [one for one in successors.get(node, ()) if one in inside and one != header] for node in inside}
+    for members in _in_topological_order(kept):
+        some = next(iter(members))
+        if len(members) == 1 and some not in kept[some]:
             yield some
             continue
-        heads = sorted(
-            node
-            for node in members
-            if node in entries or any(source not in members for source in graph.predecessors(node))
-        )
-        if len(heads) != 1:
+        entered = {one for node, targets in kept.items() if node not in members for one in targets}
+        heads = sorted(node for node in members if node in entries or node in entered)
+        if len(heads) != 1 and not any_entries:
             raise IrreducibleError(tuple(heads), frozenset(members))
-        (header,) = heads
-        body = graph.subgraph(members).copy()
-        body.remove_edges_from([(source, header) for source in list(body.predecessors(header))])
-        parts = tuple(_ordered(body, frozenset({header})))
-        yield Loop(header, (header, *(part for part in parts if part != header)), frozenset(members))
+        head = heads[0]
+        parts = tuple(_ordered(kept, members, frozenset({head}), head, any_entries=any_entries))
+        yield Loop(head, (head, *(part for part in parts if part != head)), frozenset(members))
+
+
+def _in_topological_order(successors: Mapping[int, Sequence[int]]) -> list[frozenset[int]]:
+    """The strongly connected components, each before those that it leads to; of several the one with the least node."""
+    components = strong_components(successors)
+    number = {node: place for place, members in enumerate(components) for node in members}
+    onward = [
+        {number[one] for node in members for one in successors[node]} - {n} for n, members in enumerate(components)
+    ]
+    missing = [0] * len(components)
+    for place, targets in enumerate(onward):
+        targets.discard(place)
+        for target in targets:
+            missing[target] += 1
+    ready = sorted((min(members), place) for place, members in enumerate(components) if not missing[place])
+    found = []
+    while ready:
+        _, place = heappop(ready)
+        found.append(components[place])
+        for target in onward[place]:
+            missing[target] -= 1
+            if not missing[target]:
+                heappush(ready, (min(components[target]), target))
+    return found
+
+
+def strong_components(successors: Mapping[int, Sequence[int]]) -> list[frozenset[int]]:
+    """The strongly connected components, each behind all that it leads to.
+
+    Source: R. Tarjan, Depth-first search and linear graph algorithms, SIAM Journal on Computing 1(2), 1972.
+    """
+    number: dict[int, int] = {}
+    low: dict[int, int] = {}
+    open_nodes: list[int] = []
+    is_open: set[int] = set()
+    found: list[frozenset[int]] = []
+    for start in sorted(successors):
+        if start in number:
+            continue
+        path = [(start, iter(successors[start]))]
+        number[start] = low[start] = len(number)
+        open_nodes.append(start)
+        is_open.add(start)
+        while path:
+            node, rest = path[-1]
+            for target in rest:
+                if target not in number:
+                    number[target] = low[target] = len(number)
+                    open_nodes.append(target)
+                    is_open.add(target)
+                    path.append((target, iter(successors[target])))
+                    break
+                if target in is_open:
+                    low[node] = min(low[node], number[target])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
+                if low[node] == number[node]:
+                    place = open_nodes.index(node) if open_nodes[-1] != node else len(open_nodes) - 1
+                    found.append(frozenset(open_nodes[place:]))
+                    is_open.difference_update(open_nodes[place:])
+                    del open_nodes[place:]
+    return found
+
+
+def reach_sets(successors: Mapping[int, Sequence[int]]) -> Mapping[int, int]:
+    """Of each node all that it leads to, itself included: bit n is node n.
+
+    *Soundness:* exact, on cycles too.
+    """
+    found: dict[int, int] = {}
+    for members in strong_components(successors):
+        bits = sum(1 << node for node in members)
+        for node in members:
+            for target in successors[node]:
+                bits |= found.get(target, 0)
+        found.update(dict.fromkeys(members, bits))
+    return found
 
 
 def loops_of(parts: Sequence[int | Loop]) -> tuple[Loop, ...]:
@@ -96,25 +171,59 @@ def loops_of(parts: Sequence[int | Loop]) -> tuple[Loop, ...]:
 
 
 def dominators(successors: Successors, entry: int) -> Mapping[int, int]:
-    """The immediate dominator of each node that can be reached from ``entry``; the entry's is itself."""
-    import networkx as nx
+    """The immediate dominator of each node that can be reached from ``entry``; the entry's is itself.
 
-    found: dict[int, int] = nx.immediate_dominators(_graph(successors, entry), entry)
-    return {**found, entry: entry}
+    Source: K. Cooper, T. Harvey, K. Kennedy, A simple, fast dominance algorithm, Rice University TR-06-33870, 2001.
+    """
+    order = reverse_postorder(successors, entry)
+    place = {node: number for number, node in enumerate(order)}
+    sources: dict[int, list[int]] = {node: [] for node in order}
+    for node in order:
+        for target in successors.get(node, ()):
+            sources[target].append(node)
+    found = {entry: entry}
+    changed = True
+    while changed:
+        changed = False
+        for node in order[1:]:
+            known = [source for source in sources[node] if source in found]
+            new = known[0]
+            for other in known[1:]:
+                one = other
+                while one != new:
+                    while place[one] > place[new]:
+                        one = found[one]
+                    while place[new] > place[one]:
+                        new = found[new]
+            if found.get(node) != new:
+                found[node] = new
+                changed = True
+    return found
+
+
+def reverse_postorder(successors: Successors, entry: int) -> tuple[int, ...]:
+    """The nodes that ``entry`` leads to, each before its successors but for the ends of back edges."""
+    found: list[int] = []
+    seen = {entry}
+    path = [(entry, iter(successors.get(entry, ())))]
+    while path:
+        node, rest = path[-1]
+        target = next((one for one in rest if one not in seen), None)
+        if target is None:
+            found.append(node)
+            path.pop()
+        else:
+            seen.add(target)
+            path.append((target, iter(successors.get(target, ()))))
+    return tuple(reversed(found))
 
 
 def reachable(successors: Successors, start: int) -> frozenset[int]:
     """``start`` and all nodes that can be reached from it."""
-    import networkx as nx
-
-    return frozenset({start} | nx.descendants(_graph(successors, start), start))
-
-
-def _graph(successors: Successors, entry: int) -> nx.DiGraph:
-    import networkx as nx
-
-    graph = nx.DiGraph()
-    graph.add_node(entry)
-    for source, targets in successors.items():
-        graph.add_edges_from((source, target) for target in targets)
-    return graph
+    found, waiting = {start}, [start]
+    while waiting:
+        for target in successors.get(waiting.pop(), ()):
+            if target not in found:
+                found.add(target)
+                waiting.append(target)
+    return frozenset(found)

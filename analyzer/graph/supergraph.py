@@ -207,11 +207,12 @@ class _Builder:
         for target in block.jumps:
             if target in blocks:
                 self._connect(source, self._point(frame, target), "jump", target)
-        if block.falls and block.falls_to in blocks:
-            self._connect(source, self._point(frame, block.falls_to), "fall", block.falls_to)
-        if block.falls_to in blocks:
+        behind = block.falls_to
+        if behind is not None and behind in blocks:
+            if block.falls:
+                self._connect(source, self._point(frame, behind), "fall", behind)
             for target in block.calls:
-                self._call(frame, source, target, (frame, block.falls_to), "call")
+                self._call(frame, source, target, (frame, behind), "call")
         for target in block.tail_calls:
             way = "fall" if target == block.end_address else "jump"
             self._call(frame, source, target, frame.return_to, way, by=frame)

@@ -13,6 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from wcet_probe.analyzer.domains.lattice import Dual, Subsets
+from wcet_probe.analyzer.graph.fixpoint import least
+from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph, Classification, analyze
 from wcet_probe.analyzer.icache.persistence import Scope, persistent_groups
@@ -103,23 +106,15 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
 def _fetched_before(graph: CacheGraph) -> Sequence[frozenset[int]]:
     """The lines that were fetched on all ways to each node.
 
-    *Soundness:* the greatest fixpoint; the iteration goes down to it and ends there.
+    *Soundness:* the greatest fixpoint; all lines where no way leads.
     """
     own = [frozenset[int]().union(*(access.lines or () for access in accesses)) for accesses in graph.nodes]
-    arriving: list[list[int]] = [[] for _ in graph.nodes]
-    for node, targets in enumerate(graph.successors):
-        for target in targets:
-            arriving[target].append(node)
-    every = frozenset().union(*own)
-    found = [frozenset() if node == graph.entry else every for node in range(len(own))]
-    changed = True
-    while changed:
-        changed = False
-        for node, sources in enumerate(arriving):
-            met = found[node].intersection(*(found[source] | own[source] for source in sources))
-            if met != found[node]:
-                found[node], changed = met, True
-    return found
+    every = frozenset[int]().union(*own)
+    edges = [Arrow(node, target) for node, targets in enumerate(graph.successors) for target in targets]
+    order = FlowOrder(range(len(own)), edges, graph.entry)
+    nothing = frozenset[int]()
+    found = least(order, Dual(Subsets(every)), {graph.entry: nothing}, lambda node, before: before | own[node])
+    return [found.get(node, every) for node in range(len(own))]
 
 
 def _once(name: str, points: Sequence[int]) -> tuple[Limit, ...]:

@@ -22,10 +22,11 @@ numbers are integers or fractions in lowest terms. The records, in this order:
     count NAME N                        of an edge or event: an integer solution; 0 where it is not listed
     derivation JSON                     a `LoopDerivation`
     invariant NODE PLACE BASE LOW STRIDE STEPS
-                                        fixpoint of the value analysis: where NODE begins the register PLACE is, or the
-                                        access load:ADDRESS or store:ADDRESS in it goes to, BASE + LOW + k * STRIDE for
-                                        a k of 0 to STEPS, modulo 2**32; BASE is number (0), stack (its pointer at
-                                        entry) or any
+                                        where NODE begins the register PLACE, or the word stack:OFFSET of the stack, is
+                                        BASE + LOW + k * STRIDE for a k of 0 to STEPS, modulo 2**32; BASE is number (0),
+                                        stack (its pointer at entry), link (the address to return to) or any. A register
+                                        that is not listed is a number, which is not derived from the stack pointer
+    excluded NODE ADDRESS | leave       control does not go there from NODE, as the analysis says; not checked
 """
 
 from __future__ import annotations
@@ -77,25 +78,15 @@ class LoopDerivation:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Invariant:
-    """What the value analysis found of a register where a node begins, or of the address of an access in it."""
-
-    node: str
-    place: str
-    base: str
-    low: int
-    stride: int
-    steps: int
-
-
 def certificate(
     problem: FlowProblem,
     solution: Solution,
     derivations: Iterable[LoopDerivation] = (),
-    invariants: Iterable[Invariant] = (),
+    followed: Iterable[str] = (),
 ) -> str:
     """The certificate as text; the same arguments give the same bytes.
+
+    ``followed`` are the records of invariants and excluded ways, see `checkable`.
 
     Soundness: it claims nothing that the checker does not compute again, but for what it lists.
     """
@@ -122,5 +113,5 @@ def certificate(
     lines += [f"dual {name} {value}" for name, value in solution.dual.items() if value]
     lines += [f"count {name} {count}" for name, count in solution.counts.items() if count]
     lines += [f"derivation {json.dumps(asdict(derivation), sort_keys=True)}" for derivation in derivations]
-    lines += [f"invariant {i.node} {i.place} {i.base} {i.low} {i.stride} {i.steps}" for i in invariants]
+    lines += followed
     return "\n".join(lines) + "\n"

@@ -287,8 +287,9 @@ def _check_names(problem: FlowProblem, costs: Mapping[str, int]) -> None:
     for edge in problem.edges:
         if edge.source not in costs or edge.target not in costs:
             raise ValueError(f"edge {edge.name} leads from or to an unknown node.")
+    known = set(edges)
     for constraint in problem.constraints:
-        if not constraint.coefficients.keys() <= set(edges):
+        if not constraint.coefficients.keys() <= known:
             raise ValueError(f"constraint {constraint.name} speaks of an unknown edge or event.")
 
 

@@ -21,7 +21,7 @@ from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
-from wcet_probe.model.proof import Assumption, FlowClaim, LoopBound, LoopClaim, Origin, TypeBound
+from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact, LoopBound, LoopClaim, Origin, TypeBound
 from wcet_probe.model.target import MemoryRange
 from wcet_probe.model.watched_loop import WatchedLoop
 
@@ -37,6 +37,7 @@ class BoundedLoops:
         claims, flow_claims: for runs.
         total_expressions: of the totals among the facts.
         assumptions: the facts and pragmas that are used.
+        idle: facts that are not.
         by_type: the loops whose bound is the width of a type.
     """
 
@@ -48,6 +49,7 @@ class BoundedLoops:
     flow_claims: tuple[FlowClaim, ...]
     total_expressions: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
+    idle: tuple[IdleFact, ...]
     by_type: tuple[TypeBound, ...]
 
 
@@ -112,6 +114,11 @@ def bound_loops(
         flow_claims=tuple(claim for _, claim in totals),
         total_expressions=tuple(dict.fromkeys(fact.total_expression for fact in facts if fact.total is not None)),
         assumptions=tuple(used.values()),
+        idle=tuple(
+            IdleFact(where, "a bound of its loop that is as small is known without it")
+            for where in dict.fromkeys(fact.where for fact in facts if fact.origin == "fact")
+            if where not in used and f"total {where}" not in used
+        ),
         by_type=tuple(
             found
             for shape, choice in chosen

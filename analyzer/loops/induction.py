@@ -13,6 +13,7 @@ edge speaks of it, which is checked of the result.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -117,8 +118,8 @@ def _revived(values: Values, ranges: Ranges) -> set[LeafName]:
 
 def _header(told: LeafRange | LeafSteps) -> int:
     """The header that defines the leaf."""
-    (header,) = told.name[1]  # type: ignore[misc]
-    return int(header)
+    header: Any = told.name[1]
+    return int(header[0])
 
 
 def _loses_stores(values: Values) -> bool:
@@ -151,14 +152,15 @@ def _ranges(values: Values) -> dict[Place, list[LeafRange | LeafSteps]]:
             if step.shifts or start is None:
                 continue
             everywhere = _reached(start[1], step, count.max_header - 1)
-            if everywhere is not None and start[1].is_constant:
+            if everywhere is None:
+                continue
+            _add(found, [shape.loop.header], _told(values, leaf, start[0], everywhere))
+            if start[1].is_constant:
                 node = values.terms[leaf]
                 steps.append(LeafSteps(node.arguments, node.bits, start[0], start[1].value, step.amount))
-            if everywhere is not None:
-                found.setdefault(shape.loop.header, []).append(_told(values, leaf, start[0], everywhere))
-            before_last = _reached(start[1], step, count.max_header - 2)
-            for point in going_on if before_last is not None and count.max_header >= 2 else ():
-                found.setdefault(point, []).append(_told(values, leaf, start[0], before_last))
+            before_last = _reached(start[1], step, count.max_header - 2) if count.max_header >= 2 else None
+            if before_last is not None:
+                _add(found, going_on, _told(values, leaf, start[0], before_last))
         for edge in values.edges if len(steps) > 1 else ():
             if edge.source in shape.loop.nodes and edge.target not in shape.loop.nodes:
                 found[edge.source, edge.target] = [*found.get((edge.source, edge.target), ()), *steps]
@@ -184,6 +186,11 @@ def _start(values: Values, shape: LoopShape, step: Step) -> tuple[Base, StridedI
     for state, term in pairs:
         result = strided.join(result, state.value(term))
     return bases.pop(), result
+
+
+def _add(found: dict[Place, list[LeafRange | LeafSteps]], points: Sequence[int], told: LeafRange) -> None:
+    for point in points:
+        found.setdefault(point, []).append(told)
 
 
 def _reached(start: StridedInterval, step: Step, rounds: int) -> StridedInterval | None:

@@ -9,10 +9,10 @@ No leaf of the first edge's conditions is defined anew behind it in the same pas
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.analyzer.graph.loop_forest import Loop, reachable
+from wcet_probe.analyzer.graph.loop_forest import Loop, reach_sets
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, brought_back
 from wcet_probe.analyzer.values.state import ENTRY, State, defined_at
@@ -38,38 +38,55 @@ def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
     found: list[Conflict] = []
     left = _MOST_PAIRS
     revived = brought_back(values)
+    reviving = [
+        (1 << edge.source | 1 << edge.target, lost) for edge, lost in revived.items() if lost and edge.target >= 0
+    ]
     leaving = Counter(edge.source for edge in values.edges if edge.target == EXIT)
     # The flow problem has one edge out of the function for each point.
     ambiguous = {edge for edge in values.edges if edge.target == EXIT and leaving[edge.source] > 1}
+    speaking = {edge: _spoken_of(one.state) for edge, one in values.edges.items() if one.conditions}
     for header, nodes, body in _parts(values):
-        successors: dict[int, list[int]] = {node: [] for node in body}
-        for edge in values.edges:
-            if edge.source in body and edge.target in body and edge.target != header:
-                successors[edge.source].append(edge.target)
         deciding = [v for e, v in values.edges.items() if e.source in nodes and v.conditions and e not in ambiguous]
+        reached = _reached(values, body, header)
         for first in deciding:
+            if not left:
+                return tuple(found)
             if first.edge.target not in body or first.edge.target == header:
                 continue
-            behind = reachable(successors, first.edge.target)
-            lost = frozenset[Term]().union(
-                *(revived[e] for e in values.edges if e.source in behind and e.target in behind)
-            )
-            lost |= revived[first.edge]
+            behind = reached[first.edge.target]
+            lost = revived[first.edge].union(*(own for ends, own in reviving if ends & ~behind == 0))
             conditions = [pair for pair in first.conditions if _lasts(values.terms, pair[0], behind, lost)]
+            if not conditions:
+                continue
             for second in deciding:
-                if conditions and second.edge.source in behind and left:
+                if behind >> second.edge.source & 1 and left:
                     left -= 1
-                    if _contradict(values.terms, conditions, second.state):
+                    if _contradict(values.terms, conditions, second.state, speaking[second.edge]):
                         found.append(Conflict(first.edge, second.edge, header))
     return tuple(found)
 
 
-def _lasts(terms: Terms, condition: Term, behind: frozenset[int], lost: frozenset[Term]) -> bool:
-    """Whether no leaf of ``condition`` is defined anew at the points ``behind``, or among ``lost``."""
-    if not lost.isdisjoint(leaf for leaf in terms.leaves(condition) if defined_at(terms[leaf].arguments) != ENTRY):
-        return False
-    places = {defined_at(terms[leaf].arguments) for leaf in terms.leaves(condition)}
-    return None not in places and places.isdisjoint(behind)
+def _reached(values: Values, body: frozenset[int], header: int | None) -> Mapping[int, int]:
+    """Of each point of ``body`` what it leads to in the same pass of the header, as bits."""
+    successors: dict[int, list[int]] = {node: [] for node in body}
+    for edge in values.edges:
+        if edge.source in body and edge.target in body and edge.target != header:
+            successors[edge.source].append(edge.target)
+    return reach_sets(successors)
+
+
+def _spoken_of(state: State) -> frozenset[Term]:
+    """The leaves that something is known of, or of what they are in."""
+    return frozenset(leaf for term in state.known for leaf in state.terms.leaves(term))
+
+
+def _lasts(terms: Terms, condition: Term, behind: int, lost: frozenset[Term]) -> bool:
+    """Whether no leaf of ``condition`` is defined anew at the points ``behind``, as bits, or among ``lost``."""
+    places = {leaf: defined_at(terms[leaf].arguments) for leaf in terms.leaves(condition)}
+    return all(
+        place == ENTRY or (place is not None and leaf not in lost and not behind >> place & 1)
+        for leaf, place in places.items()
+    )
 
 
 def _parts(values: Values) -> Iterator[tuple[int | None, frozenset[int], frozenset[int]]]:
@@ -86,9 +103,8 @@ def _parts(values: Values) -> Iterator[tuple[int | None, frozenset[int], frozens
         todo.extend(part for part in loop.parts if isinstance(part, Loop))
 
 
-def _contradict(terms: Terms, conditions: Sequence[tuple[Term, bool]], state: State) -> bool:
-    """Whether ``state`` has no room for the conditions."""
-    spoken = {leaf for term in state.known for leaf in terms.leaves(term)}
+def _contradict(terms: Terms, conditions: Sequence[tuple[Term, bool]], state: State, spoken: frozenset[Term]) -> bool:
+    """Whether ``state``, which speaks of the leaves ``spoken``, has no room for the conditions."""
     speaking = [(term, holds) for term, holds in conditions if not terms.leaves(term).isdisjoint(spoken)]
     if not speaking:
         return False

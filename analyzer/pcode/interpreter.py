@@ -26,7 +26,7 @@ from wcet_probe.model.target import Isa
 class DataAccess(NamedTuple):
     """One data access: a register of a load/store multiple is one, an unaligned access is one.
 
-    ``step`` is the index in the path of the execution that made it.
+    ``step`` is the index in the path of the execution that made it, ``value`` what was loaded, if that is known.
     """
 
     step: int
@@ -34,6 +34,7 @@ class DataAccess(NamedTuple):
     address: int
     size_bytes: int
     is_store: bool
+    value: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ class _Machine:
             step()
             parts = sorted(self.accesses[first:], key=attrgetter("address"))
             if parts and self._isa is Isa.POWERPC and set(sizes) == {1}:
-                parts = [parts[0]._replace(size_bytes=len(parts))]
+                parts = [parts[0]._replace(size_bytes=len(parts), value=None)]
             self.accesses[first:] = parts
 
         return ordered_step
@@ -297,7 +298,9 @@ class _Machine:
 
     def _load(self, address: int, size_bytes: int) -> int:
         region, offset = self._locate(address, size_bytes, is_store=False)
-        return int.from_bytes(region[offset : offset + size_bytes], self._order)
+        value = int.from_bytes(region[offset : offset + size_bytes], self._order)
+        self.accesses[-1] = self.accesses[-1]._replace(value=value)
+        return value
 
     def _store(self, address: int, size_bytes: int, value: int) -> None:
         region, offset = self._locate(address, size_bytes, is_store=True)

@@ -12,8 +12,10 @@ Code does not change while it is lifted, an image holds one instruction set, no 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import pypcode
 
@@ -25,6 +27,10 @@ CodeReader = Callable[[int, int], bytes]
 """``read(address, size_bytes)``: the code bytes from ``address`` on, fewer where the code ends."""
 
 _LONGEST_BYTES = 4
+FLOAT_OPERATION = "float"
+"""User operation of a floating-point instruction without p-code."""
+_ARM_FLOATS = re.compile(r"[sdq]\d+|fpscr|fpsid|fpexc|mvfr\d")
+_POWERPC_FLOATS = re.compile(r"f\d+|vs\d+|vr\d+_\d+|fp_\w+|fpscr")
 _JUMPS = frozenset({"BRANCH", "CBRANCH", "CALL"})
 _SEMIHOSTING = 0xAB
 """Of ``bkpt`` in Thumb code: Semihosting for AArch32 and AArch64, section 3."""
@@ -93,6 +99,7 @@ class Lifter:
     Attributes:
         isa: as given.
         big_endian: byte order of memory, registers and temporaries.
+        float_bytes: offsets of all bytes of floating-point registers and of their status, in the space ``register``.
         registers: register by lower-case SLEIGH name; on ARM also ``r13``, ``r14``, ``r15``.
 
     Raises:
@@ -113,6 +120,13 @@ class Lifter:
         if isa is not Isa.POWERPC:
             registers |= {alias: registers[name] for alias, name in _ARM_ALIASES.items()}
         self.registers: Mapping[str, Varnode] = registers
+        floats = _POWERPC_FLOATS if isa is Isa.POWERPC else _ARM_FLOATS
+        self.float_bytes = frozenset(
+            offset
+            for name, register in registers.items()
+            if floats.fullmatch(name)
+            for offset in range(register.offset, register.offset + register.size_bytes)
+        )
         self._flags = registers["xer" if isa is Isa.POWERPC else "cpsr"]
         self._instructions: dict[int, LiftedInstruction] = {}
 
@@ -148,6 +162,8 @@ class Lifter:
         code = self._read_code(address, count * _LONGEST_BYTES)
         if not code:
             raise DecodeError(f"there is no code at {address:#010x}: a jump or return address is wrong.")
+        if self._is_unconditional_float(code):
+            return [LiftedInstruction(address, 4, (PcodeOp("CALLOTHER", None, (), FLOAT_OPERATION),))]
         try:
             ops = self._context.translate(code, base_address=address, max_instructions=count).ops
         except (pypcode.BadDataError, pypcode.UnimplError, pypcode.LowlevelError) as error:
@@ -167,6 +183,18 @@ class Lifter:
             )
         lifted.reverse()
         return lifted
+
+    def _is_unconditional_float(self, code: bytes) -> bool:
+        """Whether ``code`` begins with VSEL, VMAXNM, VRINT or the like of ARMv8, which SLEIGH's languages do not know.
+
+        They write floating-point registers only.
+        """
+        if self.isa is Isa.POWERPC or len(code) < 4:
+            return False
+        order: Literal["little", "big"] = "big" if self.big_endian else "little"
+        halves = [int.from_bytes(code[i : i + 2], order) for i in (0, 2)]
+        first, second = halves if self.isa is Isa.THUMB or self.big_endian else halves[::-1]
+        return first >> 8 == 0xFE and second >> 9 & 0b111 == 0b101 and not second >> 4 & 1
 
     def _correct(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
         """The p-code of the instruction at ``address`` with SLEIGH's known errors put right, or refused."""

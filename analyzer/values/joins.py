@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.lattice import Lattice
 from wcet_probe.analyzer.values.state import ENTRY, RELATIONS, TRUTHS, Base, State, defined_at
 from wcet_probe.analyzer.values.terms import LeafName, Term, Terms
 
@@ -37,14 +38,15 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None, 
         if None in held:
             if location.space == "register":
                 # Left out, it would be read as its value at entry.
-                merged.locations[location] = terms.leaf(("phi", place, location), 8 * location.size_bytes)
-                merged.bases[merged.locations[location]] = Base.ANY
+                unknown = terms.leaf(("phi", place, location), 8 * location.size_bytes)
+                merged.set_location(location, unknown)
+                merged.set_base(unknown, Base.ANY)
             continue
         parts: tuple[Term, ...] = tuple(held)  # type: ignore[arg-type]
         before = former.locations.get(location) if former else None
         own = before if before is not None and _is_of(terms, before, place) else None
         if own is None and len(set(parts)) == 1 and not _speaks_of(terms, parts[:1], place):
-            merged.locations[location] = parts[0]
+            merged.set_location(location, parts[0])
             continue
         leaf = classes.get((own, parts))
         if leaf is None and gate is not None and not _speaks_of(terms, parts, place):
@@ -56,7 +58,7 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None, 
             leaf = terms.leaf(("phi", place, location), 8 * location.size_bytes)
             classes[own, parts] = leaf
             _join_values(merged, leaf, states, parts)
-        merged.locations[location] = leaf
+        merged.set_location(location, leaf)
     _keep_common(merged, states, place, gate)
     return merged
 
@@ -95,14 +97,13 @@ def _join_values(merged: State, leaf: Term, states: Sequence[State], parts: Sequ
     bases = {state.base(part) for state, part in zip(states, parts, strict=True)}
     base = bases.pop() if len(bases) == 1 else Base.ANY
     if base is not Base.NUMBER:
-        merged.bases[leaf] = base
+        merged.set_base(leaf, base)
     if base is Base.ANY:
         return
     value = strided.bottom(merged.terms[leaf].bits)
     for state, part in zip(states, parts, strict=True):
         value = strided.join(value, state.value(part))
-    if not value.is_top:
-        merged.known[leaf] = value
+    merged.set_known(leaf, value)
 
 
 def _choice_value(merged: State, chosen: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
@@ -114,7 +115,7 @@ def _choice_value(merged: State, chosen: Term, states: Sequence[State], parts: S
         for state, part in zip(states, parts, strict=True):
             value = strided.join(value, state.value(part))
         if not value.is_top:
-            merged.known[chosen] = value
+            merged.set_known(chosen, value)
 
 
 def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: Term | None) -> None:
@@ -134,7 +135,7 @@ def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: 
         bases = {state.bases.get(leaf, Base.NUMBER) for state in states}
         base = bases.pop() if len(bases) == 1 else Base.ANY
         if base is not Base.NUMBER:
-            merged.bases[leaf] = base
+            merged.set_base(leaf, base)
     first, *others = sorted(states, key=lambda state: len(state.known))
     for term in first.known:
         if term in merged.known or not terms.leaves(term) <= live or merged.base(term) is Base.ANY:
@@ -143,9 +144,9 @@ def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: 
             continue
         value = first.known[term]
         for other in others:
-            value = strided.join(value, other.value(term))
-        if not value.is_top:
-            merged.known[term] = value
+            if other.known.get(term) != value:
+                value = strided.join(value, other.value(term))
+        merged.set_known(term, value)
 
 
 def _completed(state: State, states: Sequence[State], live: set[Term]) -> State:
@@ -161,14 +162,11 @@ def _completed(state: State, states: Sequence[State], live: set[Term]) -> State:
     other = states[0] if states[1] is state else states[1]
     result = state.copy()
     for term in [term for term in result.known if not result.terms.leaves(term).isdisjoint(silent)]:
-        del result.known[term]
+        result.set_known(term, None)
     for leaf in silent:
-        result.bases.pop(leaf, None)
-        if leaf in other.bases:
-            result.bases[leaf] = other.bases[leaf]
+        result.set_base(leaf, other.bases.get(leaf, Base.NUMBER))
         if leaf in other.known:
-            result.known[leaf] = other.known[leaf]
-    result.forget_values()
+            result.set_known(leaf, other.known[leaf])
     return result
 
 
@@ -189,6 +187,35 @@ def _sure(state: State, term: Term) -> bool:
     return state.terms[term].opcode in TRUTHS and state.value(term).is_constant
 
 
+def resumed(entering: Sequence[State], place: LeafName, former: State, *, in_haste: bool) -> State:
+    """What holds at a loop's header where ``entering`` do, if what comes round is as it was in ``former``.
+
+    What was a leaf of the place is one again, with at least the values that it had; memory that was lost is not held.
+
+    Args:
+        entering: from outside, at least one.
+        place: the header's.
+        former: what the loop had come to, from what entered then.
+        in_haste: take nothing that ``former`` does not know.
+
+    *Soundness:* it covers ``entering``.
+    """
+    if in_haste:
+        return settled(former, join([former, *entering], place, former), place)
+    result = join(entering, place, former)
+    terms = result.terms
+    result.forget([at for at in result.locations if at.space != "register" and at not in former.locations])
+    held = set(result.locations.values())
+    for leaf in sorted({term for term in former.locations.values() if term in held and _is_of(terms, term, place)}):
+        if former.bases.get(leaf, Base.NUMBER) is not result.bases.get(leaf, Base.NUMBER):
+            result.set_base(leaf, Base.ANY)
+        before, now = former.known.get(leaf), result.known.get(leaf)
+        if now is not None:
+            lost = before is None or result.bases.get(leaf) is Base.ANY
+            result.set_known(leaf, None if lost or before is None else strided.join(before, now))
+    return result
+
+
 def widened(old: State, new: State, thresholds: Sequence[int]) -> State:
     """``new``, which covers ``old``, with values that still grow taken to the next threshold."""
     result = new.copy()
@@ -197,21 +224,83 @@ def widened(old: State, new: State, thresholds: Sequence[int]) -> State:
         value = strided.top(new.terms[term].bits) if before is None else before
         if before is not None or term in old.locations.values():
             grown = strided.widen(value, strided.join(value, new.known[term]), thresholds)
-            if grown.is_top:
-                del result.known[term]
-            else:
-                result.known[term] = grown
-    result.forget_values()
+            result.set_known(term, grown)
     return result
+
+
+def settled(old: State, new: State, place: LeafName) -> State:
+    """Above ``new``, and nothing that ``old`` does not say, so that a chain of them ends.
+
+    *Soundness:* what is said is said by ``new``, of the same terms or of a leaf of the place that stands for them. A
+    step of a chain drops a location, makes a leaf of one, forgets a known term, takes its value further by a widening
+    without thresholds, or no longer knows what a leaf is measured from; none of them is ever undone.
+    """
+    terms = new.terms
+    result = State(terms, big_endian=new.big_endian)
+    for location, term in new.locations.items():
+        before = old.locations.get(location)
+        if before == term or _is_of(terms, term, place):
+            result.set_location(location, term)
+        elif location.space == "register":
+            leaf = terms.leaf(("phi", place, location), 8 * location.size_bytes)
+            result.set_location(location, leaf)
+            result.set_base(leaf, Base.ANY)
+    live, before_leaves = spoken(result), spoken(old)
+    for leaf in live:
+        base = new.bases.get(leaf, Base.NUMBER) if leaf not in result.bases else Base.ANY
+        if leaf in before_leaves and base is not old.bases.get(leaf, Base.NUMBER):
+            base = Base.ANY
+        result.set_base(leaf, base)
+    former_leaves = set(old.locations.values())
+    for term, value in new.known.items():
+        if not terms.leaves(term) <= live or any(result.bases.get(leaf) is Base.ANY for leaf in terms.leaves(term)):
+            continue
+        before_value = old.known.get(term)
+        if before_value is not None:
+            result.set_known(term, strided.widen(before_value, strided.join(before_value, value), ()))
+        elif _is_of(terms, term, place) and term not in former_leaves:
+            result.set_known(term, value)
+    return result
+
+
+class HeaderStates(Lattice[State]):
+    """The domain of the states of one loop header, whose leaves of that place stand for whatever comes round.
+
+    *Soundness:* `covers` tells term by term, so what it does not know to be below may be all the same.
+    """
+
+    def __init__(self, place: LeafName) -> None:
+        self._place = place
+
+    def leq(self, one: State, other: State) -> bool:
+        """See `covers`."""
+        return covers(other, one)
+
+    def join(self, one: State, other: State) -> State:
+        """See `join`; ``one`` is what was known before."""
+        return join([one, other], self._place, one)
+
+    def widen(self, former: State, grown: State) -> State:
+        """The widening that ends every chain, see `settled`."""
+        return settled(former, self.join(former, grown), self._place)
 
 
 def covers(old: State, new: State) -> bool:
     """Whether everything that ``new`` stands for is in ``old``, as far as it can be told term by term."""
+    if old == new:
+        return True
     missing = new.locations.keys() - old.locations.keys()
     if old.locations.keys() - new.locations.keys() or any(location.space == "register" for location in missing):
         return False
     if any(new.locations[location] != term for location, term in old.locations.items()):
         return False
     if old.bases != new.bases:
-        return False
-    return all(strided.leq(new.value(term), value) for term, value in old.known.items())
+        mentioned = spoken(old).union(*(old.terms.leaves(term) for term in old.known))
+        for leaf in mentioned & (old.bases.keys() | new.bases.keys()):
+            if old.bases.get(leaf, Base.NUMBER) not in (new.bases.get(leaf, Base.NUMBER), Base.ANY):
+                return False
+    return all(
+        strided.leq(new.known.get(term, unknown), value) or strided.leq(new.value(term), value)
+        for term, value in old.known.items()
+        for unknown in (strided.top(value.bits),)
+    )

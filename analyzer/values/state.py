@@ -11,8 +11,9 @@ Locations that are not in the state hold anything, registers that were never wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
@@ -25,6 +26,12 @@ TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CAR
 _REFINEMENT_DEPTH = 4
 _REGISTERS = frozenset({"register", "unique"})
 _UNKNOWN_EXTENT = 1 << 31
+_MOST_REMEMBERED = 1 << 16
+
+# The same few questions are asked at each point of a function.
+_apply = lru_cache(_MOST_REMEMBERED)(strided.apply)
+_meet = lru_cache(_MOST_REMEMBERED)(strided.meet)
+_constrain = lru_cache(_MOST_REMEMBERED)(strided.constrain)
 
 
 class Base(IntEnum):
@@ -71,40 +78,112 @@ class LeafSteps(NamedTuple):
 
 
 class State:
-    """An abstract state over ``terms``; it changes in place, ``copy`` it first."""
+    """An abstract state over ``terms``. It changes by its own methods only; ``copy`` it first where it is shared.
 
-    __slots__ = ("_cache", "bases", "big_endian", "known", "locations", "terms")
+    Copies share what they hold until one of them changes (copy on write). What was evaluated is forgotten by the state
+    that it is no longer true of.
+    """
+
+    __slots__ = ("_base_cache", "_bases", "_cache", "_is_own", "_known", "_locations", "big_endian", "terms")
 
     def __init__(self, terms: Terms, *, big_endian: bool) -> None:
         self.terms = terms
         self.big_endian = big_endian
-        self.locations: dict[Location, Term] = {}
-        self.known: dict[Term, StridedInterval] = {}
-        self.bases: dict[Term, Base] = {}
+        self._locations: dict[Location, Term] = {}
+        self._known: dict[Term, StridedInterval] = {}
+        self._bases: dict[Term, Base] = {}
         self._cache: dict[Term, StridedInterval] = {}
+        self._base_cache: dict[Term, Base] = {}
+        self._is_own = True
+
+    @property
+    def locations(self) -> Mapping[Location, Term]:
+        """What locations hold."""
+        return self._locations
+
+    @property
+    def known(self) -> Mapping[Term, StridedInterval]:
+        """What is known of terms beside what follows from their operands."""
+        return self._known
+
+    @property
+    def bases(self) -> Mapping[Term, Base]:
+        """The leaves that are not numbers."""
+        return self._bases
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same in the same terms."""
+        if not isinstance(other, State):
+            return NotImplemented
+        return self is other or (
+            self._locations == other._locations and self._known == other._known and self._bases == other._bases
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     def copy(self) -> State:
         """An independent state with the same content."""
         other = State(self.terms, big_endian=self.big_endian)
-        other.locations = self.locations.copy()
-        other.known = self.known.copy()
-        other.bases = self.bases.copy()
-        other._cache = self._cache.copy()
+        other._locations, other._known, other._bases = self._locations, self._known, self._bases
+        other._cache, other._base_cache = self._cache, self._base_cache
+        self._is_own = other._is_own = False
         return other
 
-    def forget_values(self) -> None:
-        """What was evaluated is evaluated anew: ``known`` or ``bases`` have changed."""
-        self._cache.clear()
+    def _make_own(self) -> None:
+        if not self._is_own:
+            self._locations, self._known, self._bases = self._locations.copy(), self._known.copy(), self._bases.copy()
+            self._cache, self._base_cache = self._cache.copy(), self._base_cache.copy()
+            self._is_own = True
+
+    def set_location(self, location: Location, term: Term) -> None:
+        """``location`` holds ``term``; nothing that is held overlaps it in part."""
+        if not self._is_own:
+            self._make_own()
+        self._locations[location] = term
+
+    def set_known(self, term: Term, value: StridedInterval | None) -> None:
+        """``term`` is among ``value``; None where nothing is known of it."""
+        if value is not None and value.is_top:
+            value = None
+        if self._known.get(term) == value:
+            return
+        if not self._is_own:
+            self._make_own()
+        if value is None:
+            del self._known[term]
+        else:
+            self._known[term] = value
+        self._forget_values(term)
+
+    def set_base(self, leaf: Term, base: Base) -> None:
+        """``leaf`` is measured from ``base``."""
+        if self._bases.get(leaf, Base.NUMBER) is base:
+            return
+        self._make_own()
+        if base is Base.NUMBER:
+            del self._bases[leaf]
+        else:
+            self._bases[leaf] = base
+        self._forget_values(leaf)
+        for stale in [term for term in self._base_cache if leaf in self.terms.leaves(term)]:
+            del self._base_cache[stale]
+
+    def _forget_values(self, term: Term) -> None:
+        """What was evaluated of terms that ``term`` may be a part of is forgotten: a whole has a greater number."""
+        part, leaves = self.terms.leaves(term), self.terms.leaves
+        for stale in [whole for whole in self._cache if whole >= term and part <= leaves(whole)]:
+            del self._cache[stale]
 
     # ---------------------------------------------------------------------------------------------------- locations
 
     def read(self, location: Location) -> Term | None:
         """The term of ``location``; None where it is not known, which a register never is."""
-        term = self.locations.get(location)
+        term = self._locations.get(location)
         if term is not None:
             return term
-        for held, content in self.locations.items():
-            if held.overlaps(location):
+        space, low, high = location.space, location.offset, location.offset + location.size_bytes
+        for held, content in self._locations.items():
+            if held[0] == space and held[1] < high and low < held[1] + held[2]:
                 inside = held.offset <= location.offset and (
                     location.offset + location.size_bytes <= held.offset + held.size_bytes
                 )
@@ -124,28 +203,35 @@ class State:
 
         A register that is written in part is one whose content is not known, and no two registers in one.
         """
-        if location in self.locations:
-            self.locations[location] = term
+        if location in self._locations:
+            self.set_location(location, term)
             return
-        overlapping = [held for held in self.locations if held.overlaps(location)]
+        overlapping = self.overlapping(location)
         wider = next((held for held in overlapping if held.size_bytes > location.size_bytes), None)
         if wider is not None and location.space == "register":
-            self.locations[wider] = self.define(("part", wider), 8 * wider.size_bytes, base=Base.ANY)
+            self.set_location(wider, self.define(("part", wider), 8 * wider.size_bytes, base=Base.ANY))
             return
         self.forget(overlapping)
-        self.locations[location] = term
+        self.set_location(location, term)
 
-    def forget(self, locations: Iterable[Location]) -> None:
+    def overlapping(self, location: Location) -> list[Location]:
+        """The held locations that share a byte with ``location``."""
+        space, low, high = location.space, location.offset, location.offset + location.size_bytes
+        return [held for held in self._locations if held[0] == space and held[1] < high and low < held[1] + held[2]]
+
+    def forget(self, locations: Sequence[Location]) -> None:
         """Nothing is known of ``locations`` any more."""
+        if locations:
+            self._make_own()
         for location in locations:
-            del self.locations[location]
+            del self._locations[location]
 
     def forget_range(self, space: str, low: int, high: int) -> None:
         """A store may have changed bytes ``low`` to ``high`` of ``space``."""
         self.forget(
             [
                 held
-                for held in self.locations
+                for held in self._locations
                 if held.space == space and held.offset <= high and low < held.offset + held.size_bytes
             ]
         )
@@ -156,55 +242,60 @@ class State:
         """The leaf ``name``, newly defined: older uses of the name are renamed."""
         leaf = self.terms.leaf(name, bits)
         self._retire(leaf, name)
-        if value is not None and not value.is_top:
-            self.known[leaf] = value
-        if base is not Base.NUMBER:
-            self.bases[leaf] = base
+        if value is not None:
+            self.set_known(leaf, value)
+        self.set_base(leaf, base)
         return leaf
 
     def _retire(self, leaf: Term, name: LeafName) -> None:
         leaves = self.terms.leaves
         users: dict[Term, list[Location]] = {}
-        for location, term in self.locations.items():
+        for location, term in self._locations.items():
             if leaf in leaves(term):
                 users.setdefault(term, []).append(location)
         renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
             (term, self.value(term), self.base(term), locations) for term, locations in users.items()
         ]
-        for term in [term for term in self.known if leaf in leaves(term)]:
-            del self.known[term]
-        self.bases.pop(leaf, None)
-        self._cache.clear()
+        self._forget_leaf(leaf)
         for term, value, base, locations in renamed:
             old = self._unused(("was", *name, *locations[0]), self.terms[term].bits)
             for location in locations:
-                self.locations[location] = old
-            if not value.is_top:
-                self.known[old] = value
-            if base is not Base.NUMBER:
-                self.bases[old] = base
+                self.set_location(location, old)
+            self.set_known(old, value)
+            self.set_base(old, base)
+
+    def _forget_leaf(self, leaf: Term) -> None:
+        """Nothing is known of ``leaf`` any more, nor of what it is in."""
+        leaves = self.terms.leaves
+        for term in [term for term in self._known if leaf in leaves(term)]:
+            self.set_known(term, None)
+        self.set_base(leaf, Base.NUMBER)
 
     def _unused(self, name: LeafName, bits: int) -> Term:
         held: set[Term] = set()
-        for term in self.locations.values():
+        for term in self._locations.values():
             held |= self.terms.leaves(term)
         number = 0
         while (leaf := self.terms.leaf((*name, number), bits)) in held:
             number += 1
-        for term in [term for term in self.known if leaf in self.terms.leaves(term)]:
-            del self.known[term]
-        self.bases.pop(leaf, None)
+        self._forget_leaf(leaf)
         return leaf
 
     # ------------------------------------------------------------------------------------------------------- values
 
     def base(self, term: Term) -> Base:
         """What ``term`` is measured from."""
-        if self.bases.keys().isdisjoint(self.terms.leaves(term)):
+        found = self._base_cache.get(term)
+        if found is None:
+            found = self._base_cache[term] = self._find_base(term)
+        return found
+
+    def _find_base(self, term: Term) -> Base:
+        if self._bases.keys().isdisjoint(self.terms.leaves(term)):
             return Base.NUMBER
         node = self.terms[term]
         if node.opcode == "leaf":
-            return self.bases.get(term, Base.NUMBER)
+            return self._bases.get(term, Base.NUMBER)
         if node.opcode in TRUTHS or node.opcode == "const":
             return Base.NUMBER
         bases = [self.base(operand) for operand in self.terms.operands(term)]
@@ -230,7 +321,7 @@ class State:
 
     def _evaluate(self, term: Term) -> StridedInterval:
         node = self.terms[term]
-        known = self.known.get(term)
+        known = self._known.get(term)
         if node.opcode == "const":
             return strided.constant(node.bits, node.arguments[0])  # type: ignore[arg-type]
         if node.opcode == "leaf":
@@ -238,13 +329,13 @@ class State:
         operands = self.terms.operands(term)
         if node.opcode == "CHOICE":
             computed = self._chosen(term)
-            return computed if known is None else strided.meet(computed, known)
+            return computed if known is None else _meet(computed, known)
         bases = [self.base(operand) for operand in operands]
         if any(bases) and not (self._computable(node.opcode, bases) or self._is_low_part(term, bases)):
             computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)
         else:
-            computed = strided.apply(node.opcode, tuple(self.value(operand) for operand in operands), node.bits)
-        return computed if known is None else strided.meet(computed, known)
+            computed = _apply(node.opcode, tuple(self.value(operand) for operand in operands), node.bits)
+        return computed if known is None else _meet(computed, known)
 
     def _chosen(self, term: Term) -> StridedInterval:
         """The values of a choice: of each part, where its side of the condition can be."""
@@ -263,8 +354,8 @@ class State:
         opcode, operands = self.terms[condition].opcode, self.terms.operands(condition)
         value = self.value(part)
         if part in operands and opcode in RELATIONS and self._comparable(opcode, operands):
-            both = strided.constrain(opcode, self.value(operands[0]), self.value(operands[1]), holds)
-            value = strided.meet(value, both[operands.index(part)])
+            both = _constrain(opcode, self.value(operands[0]), self.value(operands[1]), holds)
+            value = _meet(value, both[operands.index(part)])
         return value
 
     def _is_low_part(self, term: Term, bases: Sequence[Base]) -> bool:
@@ -292,8 +383,8 @@ class State:
         for term, coefficient in coefficients:
             if self.base(term) is not Base.NUMBER:
                 return strided.top(bits)
-            part = strided.apply("INT_MULT", (self.value(term), strided.constant(bits, coefficient)), bits)
-            total = strided.apply("INT_ADD", (total, part), bits)
+            part = _apply("INT_MULT", (self.value(term), strided.constant(bits, coefficient)), bits)
+            total = _apply("INT_ADD", (total, part), bits)
         return total
 
     # --------------------------------------------------------------------------------------------------- conditions
@@ -303,7 +394,7 @@ class State:
         terms = self.terms
         node, operands = terms[condition], terms.operands(condition)
         wanted = strided.constant(node.bits, int(holds))
-        value = strided.meet(self.value(condition), wanted)
+        value = _meet(self.value(condition), wanted)
         if value.is_bottom:
             return False
         match node.opcode:
@@ -320,7 +411,7 @@ class State:
         if node.opcode in RELATIONS and self._comparable(node.opcode, operands):
             left, right = operands
             for term, refined in zip(
-                operands, strided.constrain(node.opcode, self.value(left), self.value(right), holds), strict=True
+                operands, _constrain(node.opcode, self.value(left), self.value(right), holds), strict=True
             ):
                 if not self._refine(term, refined, _REFINEMENT_DEPTH):
                     return False
@@ -338,7 +429,7 @@ class State:
         self._learn(choice, wanted)
         for part, other, side in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
             elsewhere = self.copy()
-            if not elsewhere.assume(condition, not side) or strided.meet(elsewhere.value(other), wanted).is_bottom:
+            if not elsewhere.assume(condition, not side) or _meet(elsewhere.value(other), wanted).is_bottom:
                 return self.assume(condition, side) and self.assume(part, holds)
         return True
 
@@ -350,7 +441,7 @@ class State:
 
     def learn(self, term: Term, value: StridedInterval) -> None:
         """``term`` is among ``value``, as was proved elsewhere."""
-        narrowed = strided.meet(self.value(term), value)
+        narrowed = _meet(self.value(term), value)
         if not narrowed.is_bottom:
             self._learn(term, narrowed)
 
@@ -396,13 +487,12 @@ class State:
 
     def _learn(self, term: Term, value: StridedInterval) -> None:
         if self.terms[term].opcode != "const":
-            self.known[term] = value
-            self._cache.clear()
+            self.set_known(term, value)
 
     def _refine(self, term: Term, value: StridedInterval, depth: int) -> bool:
         """Learn that ``term`` is among ``value``, and what follows for what it is made of."""
         before = self.value(term)
-        after = strided.meet(before, value)
+        after = _meet(before, value)
         if after.is_bottom:
             return False
         if after == before or self.terms[term].opcode == "const":
@@ -414,7 +504,7 @@ class State:
         constant = self.terms.value(operands[1]) if len(operands) == 2 else None
         match node.opcode:
             case "INT_ADD" if constant is not None:
-                shifted = strided.apply("INT_SUB", (after, strided.constant(node.bits, constant)), node.bits)
+                shifted = _apply("INT_SUB", (after, strided.constant(node.bits, constant)), node.bits)
                 return self._refine(operands[0], shifted, depth - 1)
             case "INT_ZEXT":
                 low, high = after.unsigned_range()
@@ -439,7 +529,7 @@ class State:
         for part, other, holds in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
             if (
                 self.base(part) is self.base(other)
-                and strided.meet(self._under(other, condition, holds=not holds), value).is_bottom
+                and _meet(self._under(other, condition, holds=not holds), value).is_bottom
             ):
                 return self.assume(condition, holds) and self._refine(part, value, depth - 1)
         return True

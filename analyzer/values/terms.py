@@ -141,9 +141,9 @@ class Terms:
         if max(self._depth[part] for part in (condition, one, other)) >= _MOST_CHOICE_DEPTH:
             return None
         if self._is_truth(one) and self._is_truth(other) and self._nodes[condition].bits == self._nodes[one].bits:
-            chosen = self._chosen_truth(condition, one, other)
-            if chosen is not None:
-                return chosen
+            truth = self._chosen_truth(condition, one, other)
+            if truth is not None:
+                return truth
         return self._plain("CHOICE", (condition, one, other), self._nodes[one].bits)
 
     def _chosen_truth(self, condition: Term, one: Term, other: Term) -> Term | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.cfg import is_return
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.lift import FLOAT_OPERATION, LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, operation, signed
 from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.state import Base, Location, State, is_defined_before, is_unknown
@@ -37,7 +37,8 @@ class Access:
     ``parts``: factor, term and value of each (`Terms.linear`), without the term of a choice where one of its parts is
     known to be in a range. An access that is not ``is_certain`` may also not take place where its instruction is
     executed. One that ``is_leaving`` takes place only where control then goes elsewhere than to the next instruction.
-    Where one ``has_stack_part``, a part of its address is an offset from the stack pointer at entry.
+    Where one ``has_stack_part``, a part of its address is an offset from the stack pointer at entry. ``skipped_bytes``
+    of an access that goes to several lines are in the lines before, see `symbolic_lines.Lines.pieces`.
     """
 
     instruction_address: int
@@ -51,6 +52,7 @@ class Access:
     is_certain: bool
     is_leaving: bool = False
     has_stack_part: bool = False
+    skipped_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -261,18 +263,42 @@ class _Run:
     def _user_operation(self, state: State, op: PcodeOp, index: int) -> None:
         if op.output is not None and op.user_op.endswith("Saturate"):
             self._compute(state, op, op.user_op, index)
+        elif self._is_float(op):
+            if op.output is not None:
+                self._write(state, op.output, self._unknown(state, op.output, index), index)
         elif op.user_op not in NO_EFFECT and op.user_op != "setISAMode":
             raise AnalysisError(
                 f"the effect of {op.user_op or 'an operation'} of the instruction at "
                 f"{self._memory.image.location(self._instruction.address)} is not known to the analysis: "
-                "system and floating-point instructions are not analysed."
+                "system instructions are not analysed."
             )
 
+    def _is_float(self, op: PcodeOp) -> bool:
+        """Whether ``op`` stands for arithmetic of floating-point registers, which writes nothing but its output.
+
+        SLEIGH gives some of VFP as operations of coprocessors 10 and 11, which VFP is, without the registers that they
+        write; those are floating-point registers, of which nothing is ever known. Transfers to core registers and to
+        memory have p-code of their own.
+        """
+        if op.user_op == "coprocessor_function":
+            return op.inputs[0].space == "const" and op.inputs[0].offset in {10, 11}
+        if op.output is not None and op.user_op.startswith("Vector"):
+            return True
+        return op.user_op == FLOAT_OPERATION
+
+    def _unknown(self, state: State, varnode: Varnode, index: int) -> Term:
+        """A value of which nothing is known, not even whether it is an address."""
+        key = (self._place, self._instruction.address, index, "unknown", varnode.space, varnode.offset)
+        return state.define(key, 8 * varnode.size_bytes, base=Base.ANY)
+
     def _compute(self, state: State, op: PcodeOp, name: str, index: int) -> None:
+        if name.startswith("FLOAT_") and op.output is not None:
+            self._write(state, op.output, self._unknown(state, op.output, index), index)
+            return
         if op.output is None or operation(name, tuple(v.size_bytes for v in op.inputs), op.output.size_bytes) is None:
             raise AnalysisError(
                 f"{name} of the instruction at {self._memory.image.location(self._instruction.address)} is not known "
-                "to the analysis: floating-point instructions are not analysed."
+                "to the analysis: system instructions are not analysed."
             )
         operands = tuple(self._read(state, varnode, index) for varnode in op.inputs)
         bits = 8 * op.output.size_bytes
@@ -297,19 +323,25 @@ class _Run:
             return self._terms.constant(varnode.offset, bits)
         if varnode.space == "ram":
             return self._load(state, self._terms.constant(varnode.offset, 32), varnode.size_bytes, index)
+        if self._is_float_register(varnode):
+            return self._unknown(state, varnode, index)
         location = Location(varnode.space, varnode.offset, varnode.size_bytes)
         term = state.read(location)
         if term is None:
             term = state.define((self._place, self._instruction.address, index, location), bits, base=Base.ANY)
-            if not any(held.overlaps(location) for held in state.locations):
-                state.locations[location] = term
+            if not state.overlapping(location):
+                state.set_location(location, term)
         return term
 
     def _write(self, state: State, varnode: Varnode, term: Term, index: int) -> None:
         if varnode.space == "ram":
             self._store(state, self._terms.constant(varnode.offset, 32), term, varnode.size_bytes, index)
-        else:
+        elif not self._is_float_register(varnode):
             state.write(Location(varnode.space, varnode.offset, varnode.size_bytes), term)
+
+    def _is_float_register(self, varnode: Varnode) -> bool:
+        """Whether it is part of the floating-point registers or their status, whose content is never known."""
+        return varnode.space == "register" and varnode.offset in self._lifter.float_bytes
 
     def _place_of(self, state: State, pointer: Term, size_bytes: int) -> Location | None:
         """The one location that ``pointer`` can mean."""
@@ -373,20 +405,20 @@ class _Run:
         told = self._memory.words.get(place.offset) if place and place.space == "static" and size_bytes == 4 else None
         if told is not None:
             leaf = state.define(name, bits, told)
-            if place is not None and not any(held.overlaps(place) for held in state.locations):
-                state.locations[place] = leaf
+            if place is not None and not state.overlapping(place):
+                state.set_location(place, leaf)
             return leaf
         value = self._table_value(state, pointer, size_bytes)
         if value is not None:
             # Read-only memory is a function of the address, and its content can be looked up for each of them.
             looked_up = self._terms.apply("TABLE", (pointer,), bits)
             if looked_up is not None:
-                state.known[looked_up] = value
+                state.set_known(looked_up, value)
                 return looked_up
         base = Base.ANY if state.base(pointer) is not Base.NUMBER or self._memory.stack_escapes else Base.NUMBER
         leaf = state.define(name, bits, value, Base.NUMBER if value is not None else base)
-        if place is not None and not any(held.overlaps(place) for held in state.locations):
-            state.locations[place] = leaf
+        if place is not None and not state.overlapping(place):
+            state.set_location(place, leaf)
         return leaf
 
     def _table_value(self, state: State, pointer: Term, size_bytes: int) -> StridedInterval | None:
@@ -404,8 +436,8 @@ class _Run:
         place = self._place_of(state, pointer, size_bytes)
         if place is not None:
             # Written as a whole and not through `write`: what is overlapped in part holds nothing known.
-            state.forget([held for held in state.locations if held.overlaps(place)])
-            state.locations[place] = value
+            state.forget(state.overlapping(place))
+            state.set_location(place, value)
             return
         if base is not Base.NUMBER:
             low, high = offset.signed_range() if base is Base.STACK else (-(1 << 31), (1 << 31) - 1)

@@ -49,6 +49,7 @@ void wp_cache_fill(struct wp_cache *cache, enum wp_initial content)
     cache->random_state = cache->config.seed * 2654435761u ^ 0x9E3779B9u;
     if (!cache->random_state)
         cache->random_state = 1;
+    cache->next_way = cache->config.seed % cache->config.ways;
     cache->counts = (struct wp_cache_counts){0};
 }
 
@@ -91,6 +92,15 @@ static void evict(struct wp_cache *cache, uint32_t stored)
         cache->counts.writebacks++;
 }
 
+static uint32_t victim(struct wp_cache *cache, const uint32_t *tree)
+{
+    switch (cache->config.replacement) {
+    case WP_PLRU: return plru_victim(tree, cache->config.ways);
+    case WP_ROUND_ROBIN: return cache->next_way;
+    default: return next_random(cache) % cache->config.ways;
+    }
+}
+
 static void fill(struct wp_cache *cache, uint32_t index, uint32_t stored)
 {
     const uint32_t ways = cache->config.ways;
@@ -105,11 +115,12 @@ static void fill(struct wp_cache *cache, uint32_t index, uint32_t stored)
     while (way < ways && set[way] != WP_LINE_INVALID)
         way++;
     if (way == ways)
-        way = cache->config.replacement == WP_PLRU ? plru_victim(tree, ways) : next_random(cache) % ways;
+        way = victim(cache, tree);
     evict(cache, set[way]);
     set[way] = stored;
     if (cache->config.replacement == WP_PLRU)
         plru_touch(tree, ways, way);
+    cache->next_way = (cache->next_way + 1) % ways;
 }
 
 static void hit(struct wp_cache *cache, uint32_t index, uint32_t way, uint32_t stored)

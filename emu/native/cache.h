@@ -4,7 +4,8 @@
  *
  * Modelling choices: invalid lines are filled before anything is evicted, lowest way first. A write hit in a
  * write-through cache, and a write miss that does not allocate, is one single write to memory. There is no write buffer
- * and no prefetch. The random policy draws from xorshift32, one draw per eviction, one generator per cache.
+ * and no prefetch. The random policy draws from xorshift32, one draw per eviction, one generator per cache. Round robin
+ * has one counter per cache, which moves on behind every fill (as MPC5566RM, 3.3.2.3) and starts at the seed.
  */
 #ifndef WP_CACHE_H
 #define WP_CACHE_H
@@ -12,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum wp_replacement { WP_LRU, WP_FIFO, WP_PLRU, WP_RANDOM };
+enum wp_replacement { WP_LRU, WP_FIFO, WP_PLRU, WP_RANDOM, WP_ROUND_ROBIN };
 enum wp_initial { WP_COLD, WP_DIRTY };
 
 struct wp_cache_config {
@@ -32,7 +33,7 @@ struct wp_cache_counts {
 struct wp_cache {
     struct wp_cache_config config;
     struct wp_cache_counts counts;
-    uint32_t line_shift, set_mask, random_state;
+    uint32_t line_shift, set_mask, random_state, next_way;
     uint32_t *lines;      /* sets * ways: line number, with WP_LINE_DIRTY */
     uint32_t *tree;       /* PLRU: a set's tree, bit n for node n, root 1; words of 32 nodes */
     uint32_t tree_words;

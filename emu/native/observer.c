@@ -17,6 +17,7 @@
  * The engine is not linked: its two functions that are needed come as pointers.
  */
 #include "cache.h"
+#include "claims.h"
 #include "loops.h"
 #include "sets.h"
 
@@ -38,7 +39,7 @@ enum { WP_LOAD = 1, WP_STORE = 2 };
 enum { WP_LSL, WP_LSR, WP_ASR, WP_ROR, WP_RRX };
 enum { WP_ALWAYS = 14 };
 enum { WP_PAGE_SHIFT = 12, WP_PAGES = 1 << 20 };
-enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE };
+enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE, WP_BUDGET_SPENT };
 
 struct wp_access {
     uint32_t displacement, align_mask;
@@ -104,6 +105,7 @@ struct wp_observer {
     struct wp_counts counts;
     struct wp_cache icache, dcache;
     struct wp_loops loops;
+    struct wp_claims claims;
     struct wp_sets sets;
     bool has_icache, has_dcache, stack_pointer_pending;
     uint32_t branch_behind, branch_cycles; /* a conditional branch that has just run: taken unless control goes on here */
@@ -114,22 +116,26 @@ struct wp_observer {
     int32_t result_register; /* the engine's id */
     struct wp_operation_counts operation_start;
     bool in_operation;
+    uint64_t budget, spent; /* instructions that all runs together may take, and took; budget 0: no limit */
     uint8_t *range_of_page; /* 1 + index of the range that holds some of a 4 KiB page, 0: none; no two share one */
 };
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 6; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 7; }
 
 static uint32_t page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
 
 WP_EXPORT void wp_observer_close(struct wp_observer *observer)
 {
+    if (!observer)
+        return;
     wp_cache_close(&observer->icache);
     wp_cache_close(&observer->dcache);
     free(observer->range_of_page);
     free(observer);
 }
 
-/* Caches may be NULL for a core without. Returns NULL when memory runs out. */
+/* Caches may be NULL for a core without; where the setup calls the cache unified, dcache is that cache. Returns NULL when
+ * memory runs out. */
 WP_EXPORT struct wp_observer *wp_observer_open(const struct wp_setup *setup, const struct wp_cache_config *icache,
                                                const struct wp_cache_config *dcache)
 {
@@ -162,6 +168,13 @@ WP_EXPORT void wp_observer_fill_caches(struct wp_observer *observer, uint32_t co
         wp_cache_fill(&observer->dcache, (enum wp_initial)content);
 }
 
+/* Seeds that the caches take when they are filled next. */
+WP_EXPORT void wp_observer_seed_caches(struct wp_observer *observer, uint32_t icache_seed, uint32_t dcache_seed)
+{
+    observer->icache.config.seed = icache_seed;
+    observer->dcache.config.seed = dcache_seed;
+}
+
 /* Forget all counts and marks; what the caches hold stays. */
 WP_EXPORT void wp_observer_restart(struct wp_observer *observer)
 {
@@ -171,7 +184,8 @@ WP_EXPORT void wp_observer_restart(struct wp_observer *observer)
     observer->icache.counts = observer->dcache.counts = (struct wp_cache_counts){0};
     observer->branch_behind = observer->branch_cycles = 0;
     observer->block_row = observer->block_behind = observer->fetched_row = 0;
-    observer->stack_pointer_pending = observer->in_operation = false;
+    observer->stack_pointer_pending = observer->in_operation = observer->claims.in_call = false;
+    observer->claims.active = NULL;
     observer->sets.operation = NULL;
     memset(setup->entered, 0, sizeof *setup->entered * rows);
     memset(setup->left, 0, sizeof *setup->left * rows);
@@ -204,6 +218,20 @@ WP_EXPORT void wp_observer_record_sets(struct wp_observer *observer, const struc
     observer->sets = (struct wp_sets){0};
     if (setup && observer->has_dcache)
         observer->sets.setup = *setup;
+}
+
+/* From now on hold each observed call against these claims; NULL: no more. What is violated is forgotten. */
+WP_EXPORT void wp_observer_hold_claims(struct wp_observer *observer, const struct wp_claim_setup *setup)
+{
+    observer->claims = (struct wp_claims){0};
+    if (setup)
+        observer->claims.setup = *setup;
+}
+
+/* The first claim that was violated; kind WP_HOLDS: none. */
+WP_EXPORT void wp_observer_broken_claim(const struct wp_observer *observer, struct wp_broken_claim *broken)
+{
+    *broken = observer->claims.broken;
 }
 
 static void stop(struct wp_observer *observer, uc_engine *engine, enum wp_stop why, uint32_t pc, uint32_t address)
@@ -247,7 +275,7 @@ static void fetch_rows(struct wp_observer *observer, struct wp_cache *cache, uin
 /* Unified cache: fetch what the block under way still waits for below a row. The counts of fetches are kept apart. */
 static void fetch_pending(struct wp_observer *observer, uint32_t behind)
 {
-    if (!observer->setup.unified_cache || observer->fetched_row >= behind)
+    if (!observer->setup.unified_cache || !observer->has_dcache || observer->fetched_row >= behind)
         return;
     const struct wp_cache_counts of_data = observer->dcache.counts;
     observer->dcache.counts = observer->icache.counts;
@@ -276,6 +304,37 @@ WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc)
     observer->block_row = observer->block_behind = observer->fetched_row = 0;
 }
 
+/* Cycles so far: of instructions, and of all that waited for memory. */
+static uint64_t cycles_so_far(const struct wp_observer *observer)
+{
+    const struct wp_claim_setup *const costs = &observer->claims.setup;
+    const struct wp_cache_counts *const fetches = &observer->icache.counts, *const data = &observer->dcache.counts;
+    const struct wp_counts *const counts = &observer->counts;
+    uint64_t cycles = counts->cycles + counts->region_cycles;
+    cycles += (fetches->read_misses + fetches->write_misses + fetches->writebacks) * costs->fetch_line_cycles;
+    if (!observer->has_dcache)
+        return cycles + (counts->loads + counts->stores - counts->region_accesses) * costs->single_cycles;
+    const uint64_t fills = data->read_misses + (costs->write_allocate ? data->write_misses : 0);
+    return cycles + (fills + data->writebacks) * costs->data_line_cycles + data->memory_writes * costs->single_cycles;
+}
+
+/* A block begins at a row, in the harness or not: so does a call there, or one ends, if claims are held against calls. */
+static void hold_call(struct wp_observer *observer, uc_engine *engine, uint32_t row, bool in_harness)
+{
+    struct wp_claims *const claims = &observer->claims;
+    if (claims->in_call == !in_harness)
+        return;
+    if (in_harness) {
+        wp_loops_end(&observer->loops, UINT32_MAX);
+        wp_claims_end(claims, &observer->loops, observer->counts.instructions, cycles_so_far(observer));
+    } else {
+        uint32_t stack_pointer = 0;
+        observer->setup.read_register(engine, observer->setup.stack_pointer, &stack_pointer);
+        wp_claims_begin(claims, &observer->loops, row, stack_pointer, observer->counts.instructions,
+                        cycles_so_far(observer));
+    }
+}
+
 /* The call has returned: had its last instruction been a conditional branch, that was taken. */
 WP_EXPORT void wp_observer_finish(struct wp_observer *observer)
 {
@@ -283,6 +342,8 @@ WP_EXPORT void wp_observer_finish(struct wp_observer *observer)
     fetch_pending(observer, observer->block_behind);
     observer->counts.cycles += observer->branch_cycles;
     observer->branch_cycles = 0;
+    if (observer->claims.in_call)
+        wp_claims_end(&observer->claims, &observer->loops, observer->counts.instructions, cycles_so_far(observer));
     observer->block_row = observer->block_behind = observer->fetched_row = 0;
 }
 
@@ -352,6 +413,21 @@ static void count_operation(struct wp_observer *observer, uc_engine *engine, uin
     }
 }
 
+/* Take the instructions of a block off the budget; false, and the engine is stopped, if there are not so many left. */
+static bool spend(struct wp_observer *observer, uc_engine *engine, uint32_t first, uint32_t behind)
+{
+    const struct wp_instruction *const table = observer->setup.instructions;
+    if (!observer->budget)
+        return true;
+    observer->spent += table[behind].instructions_before - table[first].instructions_before;
+    if (observer->spent <= observer->budget)
+        return true;
+    const uint32_t pc = observer->setup.code_base + 2 * first;
+    stop(observer, engine, WP_BUDGET_SPENT, pc, pc);
+    observer->setup.stop_engine(engine); /* inside an IT block it does not heed the first time */
+    return false;
+}
+
 /* Engine callback: a translation block is about to run. */
 WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t size_bytes, void *user)
 {
@@ -366,12 +442,18 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
         return;
     }
     const uint32_t first = offset / 2, behind = (offset + size_bytes) / 2;
+    if (!spend(observer, engine, first, behind))
+        return;
     const struct wp_instruction *const table = setup->instructions;
     if (observer->branch_cycles && observer->branch_behind != first)
         counts->cycles += observer->branch_cycles;
     fetch_pending(observer, observer->block_behind);
     if (observer->operation_capacity)
         count_operation(observer, engine, (uint32_t)address);
+    if (observer->claims.setup.entries) {
+        hold_call(observer, engine, first, (uint32_t)address - setup->harness_base < setup->harness_bytes);
+        wp_claims_block(&observer->claims, first, behind);
+    }
     counts->instructions += table[behind].instructions_before - table[first].instructions_before;
     counts->cycles += table[behind].cycles_before - table[first].cycles_before;
     const struct wp_instruction *const last = &table[behind - table[behind].previous_bytes / 2];
@@ -390,13 +472,21 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
     wp_loops_block(&observer->loops, first, behind);
 }
 
+/* Let the guest take no more than `instructions` from now on, in all runs together; 0: as many as it likes. */
+WP_EXPORT void wp_observer_limit(struct wp_observer *observer, uint64_t instructions)
+{
+    observer->budget = instructions;
+    observer->spent = 0;
+}
+
 /* Engine callback where nothing but loops is watched: a translation block is about to run. */
 WP_EXPORT void wp_observer_watch(uc_engine *engine, uint64_t address, uint32_t size_bytes, void *user)
 {
     struct wp_observer *const observer = user;
     const uint32_t offset = (uint32_t)address - observer->setup.code_base;
     const bool known = offset < observer->setup.code_bytes && size_bytes <= observer->setup.code_bytes - offset;
-    (void)engine;
+    if (known && !spend(observer, engine, offset / 2, (offset + size_bytes) / 2))
+        return;
     wp_loops_block(&observer->loops, known ? offset / 2 : 0, known ? (offset + size_bytes) / 2 : 0);
 }
 
@@ -478,6 +568,9 @@ static void access_data(struct wp_observer *observer, uc_engine *engine, uint32_
     }
     observer->counts.loads += !is_write;
     observer->counts.stores += is_write;
+    if (observer->claims.active)
+        wp_claims_access(&observer->claims, (pc - observer->setup.code_base) / 2,
+                         observer->range_of_page[page_of(address)] - 1u, pc, address, bytes, is_write);
     const struct wp_uncached *const uncached = uncached_at(&observer->setup, address);
     if (uncached) {
         observer->counts.region_accesses++;

@@ -63,7 +63,7 @@ def overview_section(subjects: Sequence[Subject]) -> Section:
     rows = []
     for subject in subjects:
         for answer in subject.answers:
-            bound, seen = answer.bound or {}, answer.observed or {}
+            bound, seen = answer.bound or {}, answer.witnessed or {}
             counts = [number(part.get(unit)) for unit in ("instructions", "cycles") for part in (bound, seen)]
             verdict = answer.document.get("verdict", "BOUNDED")
             rows.append((subject.title, answer.label, *counts, verdict))

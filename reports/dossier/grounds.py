@@ -11,7 +11,16 @@ from wcet_probe.reports.dossier.subject import Answer, Json, Subject, counted, l
 Numbers = Mapping[tuple[str, str], str]
 """The number of each assumption, by id and statement."""
 
-_FIRST = ("no-interference", "timing-model", "stack-separation", "alignment", "stack-alignment", "return-address")
+_FIRST = (
+    "no-interference",
+    "timing-model",
+    "no-translation-misses",
+    "stack-separation",
+    "alignment",
+    "stack-alignment",
+    "return-address",
+    "built-for-another-core",
+)
 _LOOPS_SHOWN = 30
 _ORIGINS = {"proved": "proved from the code", "fact": "by a flow fact", "pragma": "by a pragma in the source"}
 
@@ -30,17 +39,21 @@ def assumptions_section(subjects: Sequence[Subject], numbers: Numbers, data: Qua
     """Every assumption with its number and what rests on it, and by whom and how each is discharged."""
     concerned: dict[tuple[str, str], list[str]] = {one: [] for one in numbers}
     checks: dict[tuple[str, str], str] = {}
+    executions: dict[tuple[str, str], list[int | None]] = {}
     for subject in subjects:
         for answer in subject.proofs():
             for one in (answer.bound or {})["assumptions"]:
                 key = one["id"], one["statement"]
                 concerned[key].append(f"`{answer.entry}`" if len(subjects) == 1 else subject.title)
                 checks[key] = one["check"]
+                executions.setdefault(key, []).append(one.get("executions"))
     rows = tuple(
-        (numbers[key], key[0], key[1], ", ".join(unique(concerned[key])))
+        (numbers[key], key[0], key[1], ", ".join(unique(concerned[key])), _executions(executions[key]))
         for key in sorted(numbers, key=numbers.__getitem__)
     )
-    assumed = Table("Assumptions", ("No.", "Name", "What is assumed", "Bounds that rest on it"), rows, "llll")
+    assumed = Table(
+        "Assumptions", ("No.", "Name", "What is assumed", "Bounds that rest on it", "Checked in"), rows, "lllll"
+    )
     header = ("No.", "Discharged by", "How it is checked", "If it is false")
     discharged = Table("How the assumptions are discharged", header, tuple(_discharges(numbers, checks, data)), "llll")
     conditions = Table(
@@ -56,10 +69,16 @@ def assumptions_section(subjects: Sequence[Subject], numbers: Numbers, data: Qua
     )
     note = Paragraph(
         "“Not checked” means not checked by wcet-probe. “Every emulated run” are those of the scenarios with which the "
-        "result was made; “every cross-checked run” needs `--cross-check`.",
+        "result was made, their set-up included; the second engine repeats the witnesses that are not too long.",
         "note",
     )
     return Section("Assumptions and restrictions", "assumptions", (lead, assumed, discharged, note, conditions))
+
+
+def _executions(counts: Sequence[int | None]) -> str:
+    """In how many executions an assumption was checked, over all answers."""
+    found = [count for count in counts if count is not None]
+    return counted(sum(found), "execution") if found else "none"
 
 
 def _discharges(

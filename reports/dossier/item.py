@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
@@ -22,7 +23,7 @@ from wcet_probe.reports.dossier.subject import (
 from wcet_probe.sizes import format_size
 
 _FUNCTIONS_SHOWN = 40
-_CALLERS = "not checked: the caller's"
+_CALLERS = "no run can check it: it is the caller's"
 """How facts about arguments are checked."""
 
 
@@ -116,7 +117,7 @@ def _why_none(answer: Answer) -> str:
 
 
 def _claim_row(answer: Answer) -> tuple[str, ...]:
-    bound, seen = answer.bound or {}, answer.observed or {}
+    bound, seen = answer.bound or {}, answer.witnessed or {}
     counts = [part.get(unit) for unit in ("instructions", "cycles") for part in (bound, seen)]
     verdict = answer.document.get("verdict", "BOUNDED")
     scenario = answer.document.get("scenario")
@@ -168,6 +169,10 @@ def _target(document: Json, place: int) -> Section:
         failed = target["condition_failed"]
         rows.append(("(condition fails)", _cycles(failed), failed["basis"], _source(failed)))
         blocks.append(Table("Timing by instruction class", header, tuple(rows), "clll"))
+        if target.get("stalls"):
+            header = ("Wait between neighbours", "Cycles", "Basis", "Source and note")
+            waits = tuple((one["name"], str(one["cycles"]), one["basis"], _source(one)) for one in target["stalls"])
+            blocks.append(Table("Waits of an instruction for the result of one before it", header, waits, "lcll"))
         blocks.append(Paragraph("Choices of the model:"))
         blocks.append(Code("Modelling choices", "\n".join(f"- {text}" for text in target["modelling_choices"])))
     elif not memory:
@@ -193,11 +198,12 @@ def _core(target: Json) -> tuple[tuple[str, str], ...]:
 
 
 def _bases(target: Json, caches: Json) -> str:
-    parts = [*target["timing"].values(), target["condition_failed"], *filter(None, caches.values())]
-    parts += [one for _, one in _latencies(target["memory"])]
-    found = [one["basis"] for one in parts]
-    counts = [f"{found.count(basis)} {words}" for basis, words in _BASES.items() if basis in found]
-    return f"Of {len(found)} entries, {', '.join(counts)}."
+    bases = target.get("bases")
+    if bases is None:  # a result of an earlier version
+        parts = [*target["timing"].values(), target["condition_failed"], *filter(None, caches.values())]
+        bases = Counter(one["basis"] for one in [*parts, *(one for _, one in _latencies(target["memory"]))])
+    counts = [f"{bases[basis]} {words}" for basis, words in _BASES.items() if bases[basis]]
+    return f"Of {sum(bases.values())} numbers of the timing model, {', '.join(counts)}."
 
 
 def _latencies(memory: Json) -> Iterator[tuple[str, Json]]:
@@ -249,10 +255,11 @@ def _writes(cache: Json) -> str:
 def _cycles(timing: Json) -> str:
     extra = {
         "per_register_cycles": "for each register",
+        "literal_cycles": "if the address is relative to the program counter",
         "load_use_cycles": "if the next instruction uses the value",
         "taken_cycles": "if taken",
     }
-    parts = [str(timing["cycles"]), *(f"{timing[key]} {words}" for key, words in extra.items() if timing[key])]
+    parts = [str(timing["cycles"]), *(f"{timing[key]} {words}" for key, words in extra.items() if timing.get(key))]
     return " + ".join(parts)
 
 

@@ -98,7 +98,7 @@ def _counts(answer: Answer) -> Iterator[Block]:
         words = ", ".join(f"{_REGIONS.get(region, region)} {len(sets)}" for region, sets in sorted(touched.items()))
         rows.append(("Data cache sets touched, by region", words))
     rows.append(("Stack", f"{seen['stack_bytes']:,} bytes below the value at entry"))
-    checked = "equal counts in the second engine" if document.get("cross_check") else "not asked for (`--cross-check`)"
+    checked = "equal counts in the second engine" if document.get("cross_check") else "not by a second engine"
     rows.append(("Cross-check", checked))
     yield KeyValues(tuple(rows))
 
@@ -115,7 +115,7 @@ def _candidates(document: Json, *, full: bool) -> Iterator[Block]:
 
 def _gap(answer: Answer, *, full: bool) -> Iterator[Block]:
     document, slack = answer.document, answer.document.get("slack")
-    bound, seen = answer.bound, answer.observed
+    bound, seen = answer.bound, answer.witnessed
     if bound is None or seen is None or slack is None:
         yield Paragraph("There is no bound to compare with.")
         return
@@ -124,12 +124,11 @@ def _gap(answer: Answer, *, full: bool) -> Iterator[Block]:
         for unit in ("instructions", "cycles")
     ]
     yield Paragraph("; ".join(words).capitalize() + ".", "lead")
-    most = max((one["instructions"] for one in document["state"].get("candidates") or ()), default=0)
-    if most > seen["instructions"]:
-        ratio = f"{bound['instructions'] / most:.3f}"
+    witnesses = document.get("witnesses")
+    if witnesses and witnesses["instructions"]["variant"] != witnesses["cycles"]["variant"]:
         yield Paragraph(
-            f"The witness is the candidate with the most cycles. Another one took {most:,} instructions: of these the "
-            f"bound is {ratio} times."
+            "No one state is the dearest in both units: most cycles were counted in the one that is described above, "
+            f"most instructions in this one: {witnesses['instructions']['variant']}."
         )
     if document["scenario"] not in _LOOKS_FOR_WORST:
         yield Paragraph("This scenario does not look for the dearest call: its slack says nothing about the bound.")
@@ -234,7 +233,7 @@ def _side_by_side(answers: Sequence[Answer]) -> Table:
             *(
                 number((part or {}).get(unit))
                 for unit in ("instructions", "cycles")
-                for part in (answer.bound, answer.observed)
+                for part in (answer.bound, answer.witnessed)
             ),
         )
         for answer in answers

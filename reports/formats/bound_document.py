@@ -10,12 +10,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wcet_probe import __version__
+from wcet_probe.answer.fact_effects import FactEffects
 from wcet_probe.answer.gap import BlockGap
 from wcet_probe.certificate.verify import bound_digest
 from wcet_probe.model.proof import Bound, Formula, LoopBound, PathBlock
 from wcet_probe.model.report import Verdict
 from wcet_probe.reports.formats.listing import code_sections, graph_section, hex_address, image_section, reached
-from wcet_probe.reports.formats.records import Document, target_document
+from wcet_probe.reports.formats.records import Document, plain, record, target_document
 
 if TYPE_CHECKING:
     from wcet_probe.answer.firmware import FirmwareBound
@@ -33,14 +34,17 @@ class Observations:
         loop_maxima: most executions of a loop's header for one entry, by its address.
         flow_maxima: the largest sum of each flow claim.
         executions: of each instruction of the measured call, by address.
+        checked: in how many executions an assumption was checked, by its id; none that no run can check.
     """
 
     loop_maxima: Mapping[int, int]
     flow_maxima: tuple[int, ...]
     executions: Mapping[int, int]
+    checked: Mapping[str, int]
 
 
 _NO_MAXIMA: Mapping[int, int] = MappingProxyType({})
+_NONE_CHECKED: Mapping[str, int] = MappingProxyType({})
 
 
 def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
@@ -49,6 +53,7 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
     for loop in bound.loops:
         most[loop.address] = max(most[loop.address], loop.max)
     maxima = seen.loop_maxima if seen else _NO_MAXIMA
+    checked = seen.checked if seen else _NONE_CHECKED
     sums = seen.flow_maxima if seen else (None,) * len(bound.flow_claims)
     section: Document = {
         "entry": bound.entry,
@@ -56,7 +61,7 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
         "cycles": bound.cycles,
         "parameters": dict(bound.parameters),
         "blocks": bound.blocks,
-        "assumptions": [{"id": a.id, "statement": a.statement, "check": a.check} for a in bound.assumptions],
+        "assumptions": [{**record(one), "executions": checked.get(one.id)} for one in bound.assumptions],
         # Runs do not tell contexts apart: what was observed is that of the contexts with the largest bound.
         "loops": [
             {**_loop(loop), "observed_max": maxima.get(loop.address) if loop.max == most[loop.address] else None}
@@ -66,6 +71,7 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
             {"where": claim.where, "statement": claim.statement, "constant": claim.constant, "observed": found}
             for claim, found in zip(bound.flow_claims, sums, strict=True)
         ],
+        "idle_facts": [record(one) for one in bound.idle_facts],
         "graph": graph_section(bound.graph, seen.executions if seen else None),
         "worst_path": [_block(block, "cost_instructions") for block in bound.worst_path],
         "worst_path_cycles": [_block(block, "cost_cycles") for block in bound.worst_path_cycles],
@@ -104,6 +110,16 @@ def formula_section(formula: Formula) -> Document:
         "constant": str(formula.constant),
         "terms": [{"expression": text, "factor": str(factor)} for text, factor in formula.terms],
         "samples": [{formula.parameter: value, "instructions": bound} for value, bound in formula.samples],
+    }
+
+
+def effects_section(effects: FactEffects) -> Document:
+    """Bounds with all facts, with loop facts only, with none, and without each, null where there is none."""
+    return {
+        "all": plain(effects.all),
+        "loop_facts_only": plain(effects.loop_facts_only),
+        "no_facts": plain(effects.no_facts),
+        "facts": None if effects.facts is None else [record(one) for one in effects.facts],
     }
 
 

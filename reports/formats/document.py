@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import PurePath
 
@@ -15,10 +15,12 @@ from wcet_probe.answer.gap import Account, observed_executions
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.image import Image
 from wcet_probe.model.measurement import CacheCounts, Measurement, Run
-from wcet_probe.model.report import Report, Verdict
+from wcet_probe.model.report import Report, StateCheck, Verdict, Witness
+from wcet_probe.model.scenario import ScenarioPlan
 from wcet_probe.reports.formats.bound_document import (
     Observations,
     bound_section,
+    effects_section,
     formula_section,
     gap_section,
     tool_section,
@@ -60,24 +62,19 @@ def document(report: Report, account: Account | None = None) -> Document:
         "parameters": plain(report.allocator.values),
         "initial_cache": plain(report.initial_cache),
         "measured_operation": plain(report.plan.measured),
-        "state": {
-            "variant": report.plan.variant,
-            "description": report.plan.state,
-            "why": plain(report.plan.why),
-            "checks": plain(report.checks),
-            "candidates": plain(report.candidates),
-            "driver": report.plan.driver or None,
-            "driver_value": report.plan.driver_value,
-        },
+        "state": {**_state(report.plan, report.checks), "candidates": plain(report.candidates)},
         **hardware(report.target),
         "observed": _observed(report.measurement, report.image),
+        "witnesses": {unit: _witness(unit, witness) for unit, witness in report.witnesses.items()},
         "cross_check": plain(report.cross_check),
+        "no_cross_check": report.no_cross_check or None,
         "bound": bound_section(bound, _observations(report)) if bound else None,
         "no_bound": report.no_bound or None,
-        "slack": {unit: getattr(bound, unit) - getattr(seen, unit) for unit in ("instructions", "cycles")}
+        "slack": {unit: getattr(bound, unit) - witness.value(unit) for unit, witness in report.witnesses.items()}
         if bound
         else None,
-        "gap": gap_section(account.gaps, bound, seen.instructions) if bound and account else None,
+        "gap": gap_section(account.gaps, bound, account.observed_instructions) if bound and account else None,
+        "fact_effects": effects_section(account.effects) if account and account.effects else None,
         "formula": formula_section(account.formula) if account and account.formula else None,
         "verdict": plain(report.verdict),
     }
@@ -138,12 +135,40 @@ def _command(report: Report, account: Account | None) -> str:
     words += ["--initial-cache", question.initial_cache.value] if question.initial_cache else []
     words += ["--seed", str(question.seed)] if question.seed else []
     words += ["--cc", PurePath(question.compiler).name]
+    is_each = bool(account and account.effects and account.effects.facts is not None)
     switches = {
         "--no-bound": report.verdict is Verdict.OBSERVED,
-        "--why": account is not None,
-        "--cross-check": question.cross_check,
+        "--why": account is not None and not is_each,
+        "--fact-effects": is_each,
+        "--cross-check": question.cross_check is True,
+        "--no-cross-check": question.cross_check is False,
     }
     return shlex.join([*words, *(switch for switch, given in switches.items() if given), "--json"])
+
+
+def _state(plan: ScenarioPlan, checks: Sequence[StateCheck]) -> Document:
+    """The state that a plan led to."""
+    return {
+        "variant": plan.variant,
+        "description": plan.state,
+        "why": plain(plan.why),
+        "checks": plain(checks),
+        "driver": plan.driver or None,
+        "driver_value": plan.driver_value,
+    }
+
+
+def _witness(unit: str, witness: Witness) -> Document:
+    """The dearest known call in ``unit``, its costs in both, and its state."""
+    return {
+        "value": witness.value(unit),
+        "instructions": witness.measurement.instructions,
+        "cycles": witness.measurement.cycles,
+        **_state(witness.plan, witness.checks),
+        "initial_cache": plain(witness.initial_cache),
+        "measured_operation": plain(witness.plan.measured),
+        "cross_check": plain(witness.cross_check),
+    }
 
 
 def _manifest(allocator: Allocator) -> Document:
@@ -154,7 +179,7 @@ def _manifest(allocator: Allocator) -> Document:
 
 def _observations(report: Report) -> Observations:
     executions = observed_executions(report.measurement, report.instructions) if report.instructions else {}
-    return Observations(report.loop_maxima, report.flow_maxima, executions)
+    return Observations(report.loop_maxima, report.flow_maxima, executions, report.executions)
 
 
 def _observed(measurement: Measurement, image: Image) -> Document:

@@ -18,7 +18,8 @@ Document = dict[str, object]
 def target_document(target: Target) -> Document:
     """The document ``wcet-probe-target``: every number with its source and basis."""
     rest = {key: value for key, value in record(target).items() if key not in ("icache", "dcache")}
-    return {"format": "wcet-probe-target", "version": 1, **rest, **hardware(target)}
+    bases = {basis.value: number for basis, number in target.bases.items()}
+    return {"format": "wcet-probe-target", "version": 1, **rest, "bases": bases, **hardware(target)}
 
 
 def plain(value: object) -> object:

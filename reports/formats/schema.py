@@ -88,7 +88,11 @@ def _problem(error: fastjsonschema.JsonSchemaValueException) -> str:
         return f"{error.name}.{min(set(error.rule_definition) - error.value.keys())} is missing"
     if error.rule == "additionalProperties":
         return f"{error.name}.{min(error.value.keys() - error.definition['properties'].keys())} is no key of it"
-    return str(error.message)
+    message = str(error.message)
+    return message if len(message) <= _MOST_SHOWN else f"{message[:_MOST_SHOWN]}…"
+
+
+_MOST_SHOWN = 300
 
 
 @cache

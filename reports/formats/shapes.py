@@ -16,7 +16,7 @@ from wcet_probe.model.report import Candidate, CrossCheck, StateCheck, Verdict
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind
 from wcet_probe.model.target import CacheConfig, MemoryTiming, Target
 from wcet_probe.reports.formats.shapes_base import Address, LineNumber, Natural, Sha256, extends
-from wcet_probe.reports.formats.shapes_bound import BoundShape, FormulaShape, GapShape
+from wcet_probe.reports.formats.shapes_bound import BoundShape, FactEffectsShape, FormulaShape, GapShape
 
 # ---------------------------------------------------------------------------------------------------- hardware and code
 
@@ -35,12 +35,21 @@ class CachesShape(TypedDict):
     dcache: CacheShape | None
 
 
+class BasesShape(TypedDict):
+    """How many numbers of a target come from where; a row of a table and a cache count as one each."""
+
+    manual: Natural
+    measured: Natural
+    assumed: Natural
+
+
 @extends(Target, "icache", "dcache")
 class TargetDocument(TypedDict):
     """A core: every number with its source and basis."""
 
     format: Literal["wcet-probe-target"]
     version: Literal[1]
+    bases: BasesShape
     caches: CachesShape
 
 
@@ -118,7 +127,7 @@ class RequestShape(TypedDict):
     caches: list[str]
     initial_cache: InitialCache | None
     compiler: str
-    cross_check: bool
+    cross_check: bool | None
 
 
 # ---------------------------------------------------------------------------------------------------------- observation
@@ -134,6 +143,30 @@ class StateShape(TypedDict):
     candidates: list[Candidate]
     driver: str | None
     driver_value: int | None
+
+
+class WitnessShape(TypedDict):
+    """The dearest known call in a unit, with its costs in both units and its state."""
+
+    value: Natural
+    instructions: Natural
+    cycles: Natural
+    variant: str
+    description: str
+    why: list[str]
+    checks: list[StateCheck]
+    driver: str | None
+    driver_value: int | None
+    initial_cache: InitialCache
+    measured_operation: Operation
+    cross_check: CrossCheck | None
+
+
+class WitnessesShape(TypedDict):
+    """A witness for each unit."""
+
+    instructions: WitnessShape
+    cycles: WitnessShape
 
 
 @extends(CacheCounts)
@@ -204,11 +237,14 @@ class ResultDocument(TypedDict):
     caches: CachesShape
     memory: MemoryTiming
     observed: ObservedShape
+    witnesses: WitnessesShape
     cross_check: CrossCheck | None
+    no_cross_check: str | None
     bound: BoundShape | None
     no_bound: str | None
     slack: UnitsShape | None
     gap: GapShape | None
+    fact_effects: FactEffectsShape | None
     formula: FormulaShape | None
     verdict: Verdict
 
@@ -298,6 +334,27 @@ class SearchDocument(TypedDict):
     sequence: list[Operation]
 
 
+class AttackDocument(TypedDict):
+    """What came of changing the constructed states: the dearest one, as operations and the measured one."""
+
+    format: Literal["wcet-probe-attack"]
+    version: Literal[1]
+    allocator: str
+    target: str
+    operation: OperationKind
+    heap_bytes: Natural
+    seed: Natural
+    unit: Literal["instructions", "cycles"]
+    evaluations: Natural
+    constructed: Natural
+    found: Natural
+    bound: Natural | None
+    beaten: bool
+    origin: str
+    operations: list[Operation]
+    measured: Operation
+
+
 DOCUMENTS: tuple[type, ...] = (
     ResultDocument,
     ResultsDocument,
@@ -308,5 +365,6 @@ DOCUMENTS: tuple[type, ...] = (
     GrowthDocument,
     MatrixDocument,
     SearchDocument,
+    AttackDocument,
 )
 """Every document that has a schema."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
+from wcet_probe.answer.fact_effects import FactEffect, Units
 from wcet_probe.answer.gap import Cause
-from wcet_probe.model.proof import Assumption, LoopBound, PathBlock
+from wcet_probe.model.proof import Assumption, IdleFact, LoopBound, PathBlock
 from wcet_probe.reports.formats.shapes_base import Address, Fraction, Natural, Sha256, extends
 
 
@@ -20,6 +21,13 @@ class LoopShape(TypedDict):
     where: str | None
     because: str | None
     observed_max: Natural | None
+
+
+@extends(Assumption)
+class AssumptionShape(TypedDict):
+    """What the bound takes as given, and in how many executions it was checked; null where it was in none."""
+
+    executions: Natural | None
 
 
 class FlowClaimShape(TypedDict):
@@ -104,9 +112,10 @@ class BoundShape(TypedDict):
     cycles: Natural
     parameters: dict[str, int]
     blocks: Natural
-    assumptions: list[Assumption]
+    assumptions: list[AssumptionShape]
     loops: list[LoopShape]
     flow_claims: list[FlowClaimShape]
+    idle_facts: list[IdleFact]
     graph: GraphShape
     worst_path: list[PathBlockShape]
     worst_path_cycles: list[CyclesBlockShape]
@@ -134,6 +143,15 @@ class GapShape(TypedDict):
     instructions: int
     above_worst_path: int
     blocks: list[GapBlockShape]
+
+
+class FactEffectsShape(TypedDict):
+    """What the facts do to the bound."""
+
+    all: Units
+    loop_facts_only: Units | None
+    no_facts: Units | None
+    facts: list[FactEffect] | None
 
 
 class TermShape(TypedDict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wcet_probe.certificate.witnessed import witnessed
 from wcet_probe.reports.pictures.colours import BOUND, INK, MUTED, OBSERVED, PALE
 from wcet_probe.reports.pictures.documents import Document, count, flattened, told_apart
 from wcet_probe.reports.pictures.scales import Scale, counted, labelled, scale_for, ticks
@@ -81,7 +82,7 @@ def bound_against_observed(results: Sequence[Document], unit: str | None = None)
 
 def _rows(documents: Sequence[Document], labels: Sequence[str], unit: str) -> list[_Row]:
     rows = [
-        _Row(label, count(one.get("observed"), unit), count(one.get("bound"), unit))
+        _Row(label, count(witnessed(one), unit), count(one.get("bound"), unit))
         for one, label in zip(documents, labels, strict=True)
     ]
     return [row for row in rows if row.observed is not None or row.bound is not None]

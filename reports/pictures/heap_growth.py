@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wcet_probe.certificate.witnessed import witnessed
 from wcet_probe.reports.pictures.colours import DASHES, INK, MUTED, SERIES, SHAPES
 from wcet_probe.reports.pictures.documents import GROWTH, Document, count, flattened, told_apart
 from wcet_probe.reports.pictures.scales import Scale, counted, labelled, scale_for, ticks
@@ -102,8 +103,8 @@ def _lines(documents: Sequence[Document], labels: Sequence[str]) -> list[_Line]:
         samples = formula.get("samples") or () if formula.get("parameter") == "H" else ()
         for sample in samples:
             found.setdefault((label, True), {})[sample["H"]] = sample["instructions"]
-        for proved, section in ((True, "bound"), (False, "observed")):
-            value = count(one.get(section), "instructions")
+        for proved, section in ((True, one.get("bound")), (False, witnessed(one))):
+            value = count(section, "instructions")
             if heap and value is not None:
                 found.setdefault((label, proved), {})[heap] = value
     return [_Line(label, proved, tuple(sorted(points.items()))) for (label, proved), points in found.items()]

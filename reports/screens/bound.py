@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from wcet_probe.model.measurement import Measurement
-from wcet_probe.model.proof import Assumption, Bound, LoopBound, Origin
-from wcet_probe.model.report import Verdict
+from wcet_probe.model.proof import Assumption, Bound, IdleFact, LoopBound, Origin
+from wcet_probe.model.report import Verdict, Witness
+from wcet_probe.model.target import Basis, Target
 from wcet_probe.reports.screens.layout import cut, paragraph, table
 
 _LOOPS_SHOWN = 5
@@ -21,24 +21,29 @@ _HIGHEST_SCENARIOS = ("worst-alloc", "worst-free")
 _UNITS = ("instructions", "cycles")
 
 
-def both_sides(bound: Bound, measurement: Measurement, scenario: str, width: int) -> list[str]:
+def both_sides(bound: Bound, witnesses: Mapping[str, Witness], scenario: str, width: int) -> list[str]:
     """Bound, observation and slack, and what is to be known about the slack.
 
     Args:
         bound: what was proved.
-        measurement: what was observed.
+        witnesses: what was observed, by unit.
         scenario: of the observation; only the two that look for the dearest call make the slack a measure.
         width: of a line, in characters.
     """
     rows = []
     for unit in _UNITS:
-        proved, observed = getattr(bound, unit), getattr(measurement, unit)
+        proved, observed = getattr(bound, unit), witnesses[unit].value(unit)
         rows.append((unit, proved, observed, proved - observed, _slack(proved, observed)))
     lines = table(rows, ("", "bound", "observed", "slack", ""))
     if scenario not in _HIGHEST_SCENARIOS:
         note = f"{scenario} does not look for the dearest call of all, so the slack says nothing about the bound"
         lines += paragraph("", note, width, 1)
-    elif measurement.icache.present or measurement.dcache.present:
+        return lines
+    seen = witnesses["cycles"]
+    if witnesses["instructions"] != seen:
+        note = f"in different states; the one with most instructions is: {witnesses['instructions'].plan.variant}"
+        lines += paragraph("", note, width, 1)
+    if seen.measurement.icache.present or seen.measurement.dcache.present:
         lines += paragraph("", "the bound in cycles holds for any content of the caches at entry", width, 1)
     return lines
 
@@ -96,15 +101,48 @@ def origins(loops: Sequence[LoopBound]) -> str:
     return ", ".join(f"{found[origin]} {origin.value}" for origin in Origin if found[origin])
 
 
-def short_assumptions(assumptions: Sequence[Assumption], width: int) -> Iterator[str]:
-    """The assumptions, a line each while they are few, else by name."""
+def short_assumptions(
+    assumptions: Sequence[Assumption], width: int, executions: Mapping[str, int] | None = None
+) -> Iterator[str]:
+    """The assumptions, a line each while they are few, else by name.
+
+    Args:
+        assumptions: what is taken as given.
+        width: of a line, in characters.
+        executions: in how many an assumption was checked, by its id; None where nothing was run.
+    """
     by_id = {one.id: one.statement for one in assumptions}
     if len(by_id) <= _ASSUMPTIONS_SHOWN:
-        yield f"Assumptions ({len(by_id)})"
-        yield from (cut(line, width) for line in table(by_id.items()))
+        yield f"Assumptions ({len(by_id)}{_HOW_CHECKED if executions else ''})"
+        labels = {name: _with_count(name, name, executions) for name in by_id}
+        label_width = 3 + max(map(len, labels.values()))
+        for name, statement in by_id.items():
+            yield from paragraph(f"  {labels[name]}", statement, width, label_width)
     else:
-        yield f"Assumptions ({len(by_id)}; --why tells each)"
-        yield from paragraph(" ", ", ".join(_short_ids(by_id)), width, 1)
+        yield f"Assumptions ({len(by_id)}{_HOW_CHECKED if executions else ''}; --why tells each)"
+        names = zip(by_id, _short_ids(by_id), strict=True)
+        yield from paragraph(" ", ", ".join(_with_count(one, name, executions) for one, name in names), width, 1)
+
+
+def short_idle_facts(idle: Sequence[IdleFact]) -> Iterator[str]:
+    """How many facts have no effect; nothing where all have one."""
+    if idle:
+        yield f"Facts without effect: {len(idle)}; --why tells each"
+
+
+_HOW_CHECKED = "; x N: N times checked, others by no run"
+
+
+def _with_count(one: str, name: str, executions: Mapping[str, int] | None) -> str:
+    """The name of the assumption ``one``, and in how many executions it was checked."""
+    return name if not executions or one not in executions else f"{name} x {executions[one]:,}"
+
+
+def how_checked(assumption: Assumption, executions: Mapping[str, int] | None) -> str:
+    """In how many executions ``assumption`` was checked and how, or why no run can check it."""
+    if executions is None or assumption.id not in executions:
+        return assumption.check
+    return f"in {counted(executions[assumption.id], 'execution')}: {assumption.check}"
 
 
 def _short_ids(ids: Iterable[str]) -> Iterator[str]:
@@ -114,6 +152,13 @@ def _short_ids(ids: Iterable[str]) -> Iterator[str]:
         file, _, line = one.rpartition(":")
         yield f":{line}" if file and file == last else one
         last = file
+
+
+def timing_model(target: Target, width: int) -> Iterator[str]:
+    """Whose cycles the numbers are, and where those of the model come from."""
+    manual, measured, assumed = (target.bases[basis] for basis in (Basis.MANUAL, Basis.MEASURED, Basis.ASSUMED))
+    origins_of = f"{counted(manual, 'number')} from a manual, {measured:,} measured, {assumed:,} assumed"
+    yield from paragraph("Timing", f"cycles in the timing model of {target.name}: {origins_of}", width)
 
 
 def how_many_assumed(assumptions: Sequence[Assumption]) -> str:

@@ -12,10 +12,12 @@ from wcet_probe.reports.screens.terminal import render_table
 from wcet_probe.sizes import format_size
 
 if TYPE_CHECKING:
+    from wcet_probe.answer.adversary import Attack
     from wcet_probe.answer.growth import Growth
     from wcet_probe.answer.probe import ProbeRequest
     from wcet_probe.answer.search import SearchResult
     from wcet_probe.answer.sweep import Cell
+    from wcet_probe.model.scenario import Operation
 
 
 def render_growth(request: ProbeRequest, found: Growth, console: Console) -> None:
@@ -98,11 +100,7 @@ def render_search(result: SearchResult, console: Console) -> None:
     ]
     render_table((), rows, console)
     if result.beaten:
-        words = [
-            f"malloc({o.size_bytes})={o.slot}" if o.kind.value == "malloc" else f"free({o.slot})"
-            for o in result.sequence
-        ]
-        console.print("  " + " ".join(words), soft_wrap=True)
+        console.print("  " + " ".join(map(_operation_words, result.sequence)), soft_wrap=True)
 
 
 def search_document(result: SearchResult) -> Document:
@@ -123,3 +121,54 @@ def search_document(result: SearchResult) -> Document:
         "beaten": result.beaten,
         "sequence": [plain(operation) for operation in result.sequence],
     }
+
+
+def render_attack(result: Attack, console: Console) -> None:
+    """Print whether a changed state was dearer than the constructed ones, and what each was held against."""
+    request = result.request
+    verdict = "BEATEN: the scenario is not the worst" if result.beaten else "not beaten"
+    console.print(
+        f"{request.allocator.name} on {request.target.name}, {request.kind.value}, "
+        f"heap {format_size(request.heap_bytes)}: {verdict}",
+        soft_wrap=True,
+    )
+    rows = [
+        ("dearest constructed state", result.constructed, result.unit.value),
+        ("dearest state found", result.found, f"{result.unit.value}, made from: {result.origin}"),
+        ("states measured", result.evaluations, f"seed {request.seed}"),
+    ]
+    if result.bound is not None:
+        rows.append(("bound", result.bound, "which no state exceeded; no fact was contradicted"))
+    render_table((), rows, console)
+    if result.beaten:
+        words = map(_operation_words, (*result.state.operations, result.state.measured))
+        console.print("  " + " ".join(words), soft_wrap=True)
+
+
+def attack_document(result: Attack) -> Document:
+    """The document ``wcet-probe-attack``."""
+    request = result.request
+    return {
+        "format": "wcet-probe-attack",
+        "version": 1,
+        "allocator": request.allocator.name,
+        "target": request.target.name,
+        "operation": request.kind.value,
+        "heap_bytes": request.heap_bytes,
+        "seed": request.seed,
+        "unit": result.unit.value,
+        "evaluations": result.evaluations,
+        "constructed": result.constructed,
+        "found": result.found,
+        "bound": result.bound,
+        "beaten": result.beaten,
+        "origin": result.origin,
+        "operations": [plain(operation) for operation in result.state.operations],
+        "measured": plain(result.state.measured),
+    }
+
+
+def _operation_words(operation: Operation) -> str:
+    if operation.kind.value == "malloc":
+        return f"malloc({operation.size_bytes})={operation.slot}"
+    return f"free({operation.slot})"

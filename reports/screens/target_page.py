@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from wcet_probe.model.target import CacheConfig, MemoryRange, Sourced, Target, Timing, UncachedRegion
+from wcet_probe.model.target import CacheConfig, MemoryRange, Sourced, Stall, Target, Timing, UncachedRegion
 from wcet_probe.reports.screens.layout import paragraph, table
 from wcet_probe.reports.screens.terminal import Line, heading, items, page_width, print_lines
 from wcet_probe.sizes import format_size
@@ -36,8 +36,14 @@ def _target_page(target: Target, width: int) -> Iterator[Line]:
     yield heading("\nCycles of an instruction")
     yield from table(
         [_timing(name, timing, sources) for name, timing in timings.items()],
-        ("class", "each", "per\nregister", "load-\nuse", "branch\ntaken", "basis", "source"),
+        ("class", "each", "per\nregister", "literal", "load-\nuse", "branch\ntaken", "basis", "source"),
     )
+    if target.stalls:
+        yield heading("\nCycles that a dependent instruction waits")
+        yield from table(
+            [_stall(stall, sources) for stall in target.stalls],
+            ("what", "result", "needed", "cycles", "basis", "source"),
+        )
     yield heading("\nCaches")
     caches = [("instruction", target.icache), ("data", target.dcache)]
     yield from table(
@@ -60,7 +66,10 @@ def _target_page(target: Target, width: int) -> Iterator[Line]:
             ("region", "addresses", "access", "cycles", "basis", "source"),
         )
     yield from items("Modelling choices", (("-", choice) for choice in target.modelling_choices), width)
-    yield from items("Notes", ((name, timing.note) for name, timing in timings.items() if timing.note), width)
+    yield from items("Who waits for whom", ((stall.name, _who(stall, target)) for stall in target.stalls), width)
+    notes = [(name, timing.note) for name, timing in timings.items()]
+    notes += [(stall.name, stall.note) for stall in target.stalls]
+    yield from items("Notes", ((name, note) for name, note in notes if note), width)
     yield from items("Sources", ((f"[{number}]", text) for text, number in sources.items()), width)
 
 
@@ -76,6 +85,8 @@ def _identity(target: Target) -> Iterator[tuple[str, str]]:
     for name, place in (("code", places.code), ("static data", places.data), ("stack", places.stack)):
         yield name, _range(place)
     yield "heap", f"from {places.heap_address:#010x}"
+    if target.translation:
+        yield "translation", target.translation
 
 
 def _range(place: MemoryRange) -> str:
@@ -83,8 +94,22 @@ def _range(place: MemoryRange) -> str:
 
 
 def _timing(name: str, timing: Timing, sources: _Sources) -> tuple[object, ...]:
-    added = (timing.per_register_cycles, timing.load_use_cycles, timing.taken_cycles)
+    added = (timing.per_register_cycles, timing.literal_cycles, timing.load_use_cycles, timing.taken_cycles)
     return name, timing.cycles, *added, timing.basis.value, f"[{sources[timing.source]}]"
+
+
+def _stall(stall: Stall, sources: _Sources) -> tuple[object, ...]:
+    needed = {"any": "at all", "address": "for an address", "shift": "shifted"}[stall.need]
+    return stall.name, stall.result.value, needed, stall.cycles, stall.basis.value, f"[{sources[stall.source]}]"
+
+
+def _who(stall: Stall, target: Target) -> str:
+    """The classes that ``stall`` speaks of."""
+    producers, consumers = (
+        "any" if len(classes) == len(target.timing) else ", ".join(classes)
+        for classes in (stall.producers, stall.consumers)
+    )
+    return f"{consumers}; for the result of {producers}"
 
 
 def _cache(name: str, cache: CacheConfig | None, sources: _Sources) -> tuple[object, ...]:

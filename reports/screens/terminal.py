@@ -16,7 +16,14 @@ from wcet_probe.model.measurement import CacheCounts
 from wcet_probe.model.report import CrossCheck, Report, Verdict
 from wcet_probe.model.scenario import OperationKind
 from wcet_probe.model.target import Target
-from wcet_probe.reports.screens.bound import both_sides, how_many_assumed, short_assumptions, short_loops
+from wcet_probe.reports.screens.bound import (
+    both_sides,
+    how_many_assumed,
+    short_assumptions,
+    short_idle_facts,
+    short_loops,
+    timing_model,
+)
 from wcet_probe.reports.screens.layout import glyphs, paragraph, strip, strip_columns, table
 from wcet_probe.sizes import format_size
 
@@ -98,7 +105,8 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[Line]:
     yield from head(report, width)
     if report.bound:
         yield from short_loops(report.bound.loops, width)
-        yield from short_assumptions(report.bound.assumptions, width)
+        yield from short_assumptions(report.bound.assumptions, width, report.executions)
+        yield from short_idle_facts(report.bound.idle_facts)
     yield ""
     yield from paragraph("State", plan.state, width)
     for number, reason in enumerate(plan.why):
@@ -111,6 +119,8 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[Line]:
     yield from paragraph("Measured", _call(report), width)
     if report.cross_check:
         yield from paragraph("Repeated", _cross_check(report.cross_check, report.target), width)
+    elif report.no_cross_check:
+        yield from paragraph("Repeated", report.no_cross_check, width)
     yield ""
     yield heading("Counted")
     yield from table(_counted(report))
@@ -127,15 +137,17 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[Line]:
 
 def head(report: Report, width: int) -> Iterator[Line]:
     """The answer in a few lines: what, where, the verdict, and the bound beside the observation."""
-    counts, bound, cached = report.measurement, report.bound, _cached(report.target)
+    bound, cached = report.bound, _cached(report.target)
+    instructions, cycles = (witness.value(unit) for unit, witness in report.witnesses.items())
     entry = f", caches {report.initial_cache.value} at entry" if cached else ", no caches"
     where = f"{report.plan.scenario}, heap {format_size(report.heap_bytes)}{entry}"
     if bound is None:
-        yield heading(f"{_name(report)}: {counts.instructions:,} instructions, {counts.cycles:,} cycles")
+        yield heading(f"{_name(report)}: {instructions:,} instructions, {cycles:,} cycles")
         yield where
         yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}"
         if report.no_bound:
             yield from paragraph("", report.no_bound, width, 1)
+        yield from timing_model(report.target, width)
         return
     kind = report.plan.measured.kind.value
     most = f"{bound.instructions:,} instructions, {bound.cycles:,} cycles"
@@ -144,7 +156,8 @@ def head(report: Report, width: int) -> Iterator[Line]:
     assumed = how_many_assumed(bound.assumptions)
     yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}, under {assumed}."
     yield ""
-    yield from both_sides(bound, counts, report.plan.scenario, width)
+    yield from both_sides(bound, report.witnesses, report.plan.scenario, width)
+    yield from timing_model(report.target, width)
     yield ""
 
 
@@ -256,7 +269,7 @@ def _comparison(report: Report) -> tuple[object, ...]:
         report.allocator.name,
         report.target.name,
         format_size(report.heap_bytes),
-        counts.instructions,
+        report.witnesses["instructions"].measurement.instructions,
         counts.cycles,
         counts.icache.misses if counts.icache.present else "-",
         counts.dcache.misses if counts.dcache.present else "-",

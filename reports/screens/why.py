@@ -7,12 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 
+from wcet_probe.answer.fact_effects import FactEffects, Units
 from wcet_probe.answer.firmware import FirmwareBound
 from wcet_probe.answer.gap import Account, BlockGap, Cause
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Bound, Formula, LoopBound
 from wcet_probe.model.report import Report
-from wcet_probe.reports.screens.bound import counted, origins, short_assumptions, short_loops, verdict_lines
+from wcet_probe.reports.screens.bound import (
+    counted,
+    how_checked,
+    origins,
+    short_assumptions,
+    short_loops,
+    timing_model,
+    verdict_lines,
+)
 from wcet_probe.reports.screens.layout import cut, paragraph, table
 from wcet_probe.reports.screens.terminal import Line, head, heading, page_width, print_lines
 
@@ -27,11 +36,14 @@ def render_why(report: Report, bound: Bound, account: Account, console: Console)
     print_lines(console, [heading("Worst path beside the observed one, in instructions")])
     print_lines(console, listing(account.gaps, report.image, sources, width, observed=True))
     print_lines(console, ["", heading("Where bound and observation differ")])
-    print_lines(console, attribution(account.gaps, bound, report.measurement.instructions, width))
+    print_lines(console, attribution(account.gaps, bound, account.observed_instructions, width))
     if account.formula:
         print_lines(console, ["", heading("The bound over heap sizes, in instructions")])
         print_lines(console, _formula(account.formula, width))
-    print_lines(console, _grounds(bound, report.image, width))
+    if account.effects:
+        print_lines(console, ["", heading("What the facts do to the bound")])
+        print_lines(console, fact_effects(account.effects, width))
+    print_lines(console, _grounds(bound, report.image, width, report.executions))
 
 
 def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[BlockGap] | None = None) -> None:
@@ -41,6 +53,7 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
     print_lines(console, [heading(f"{bound.entry} on {found.target.name}: takes at most {most}")])
     print_lines(console, verdict_lines(bound, width))
     print_lines(console, [f"image sha256 {found.image.sha256}", ""])
+    print_lines(console, [*timing_model(found.target, width), ""])
     if gaps is None:
         print_lines(console, short_loops(bound.loops, width))
         print_lines(console, short_assumptions(bound.assumptions, width))
@@ -57,13 +70,14 @@ def _formula(formula: Formula, width: int) -> Iterator[str]:
     yield from paragraph("", held, width, 1)
 
 
-def _grounds(bound: Bound, image: Image, width: int) -> Iterator[Line]:
+def _grounds(bound: Bound, image: Image, width: int, executions: Mapping[str, int] | None = None) -> Iterator[Line]:
     yield ""
     yield heading("Loops")
     yield from all_loops(bound.loops, image, width)
     yield ""
     yield heading("Assumptions")
-    yield from all_assumptions(bound, width)
+    yield from all_assumptions(bound, width, executions)
+    yield from idle_facts(bound, width)
 
 
 def listing(
@@ -152,14 +166,40 @@ def all_loops(loops: Sequence[LoopBound], image: Image, width: int) -> Iterator[
             yield from _item("called at", ", ".join(map(image.location, loop.context)), width)
 
 
-def all_assumptions(bound: Bound, width: int) -> Iterator[str]:
-    """Every assumption, and how it is checked."""
+def fact_effects(effects: FactEffects, width: int) -> Iterator[str]:
+    """The bound with all facts, with loop facts only, with none, and without each as far as that was asked for."""
+
+    def row(title: str, found: Units | None) -> tuple[object, ...]:
+        return (title, found.instructions, found.cycles) if found else (title, "none", "none")
+
+    rows = [
+        row("all facts", effects.all),
+        row("loop facts only", effects.loop_facts_only),
+        row("no facts", effects.no_facts),
+        *(row(f"without the {one.kind} fact {one.where}", one.without) for one in effects.facts or ()),
+    ]
+    yield from (cut(line, width) for line in table(rows, ("proved with", "instructions", "cycles")))
+    if effects.facts is None:
+        yield "  the bound without each fact: --fact-effects"
+
+
+def idle_facts(bound: Bound, width: int) -> Iterator[Line]:
+    """Facts without effect, and why they have none; nothing where all have one."""
+    if bound.idle_facts:
+        yield ""
+        yield heading("Facts without effect")
+        for one in bound.idle_facts:
+            yield from paragraph("", f"{one.where}: {one.why}", width, 2)
+
+
+def all_assumptions(bound: Bound, width: int, executions: Mapping[str, int] | None = None) -> Iterator[str]:
+    """Every assumption, how it is checked, and in how many ``executions`` by its id; None where nothing was run."""
     for number, assumption in enumerate(bound.assumptions):
         if number:
             yield ""
         yield f"  {assumption.id}"
         yield from _item("", assumption.statement, width)
-        yield from _item("checked", assumption.check, width)
+        yield from _item("checked", how_checked(assumption, executions), width)
 
 
 def _item(label: str, text: str, width: int) -> Iterator[str]:

@@ -21,8 +21,8 @@ _LEAST_BLOCKS = 64
 _FREE_BIT = 1
 _WORD_BYTES = 4
 _HEADS_AT = 4 * _WORD_BYTES
-_ON, _BACK = 1, 2
-"""Words of a free block: its links."""
+_LINKS = 1, 2
+"""Words of a free block: on and back in its list."""
 _PIECE_BYTES = 1 << 12
 
 
@@ -265,18 +265,17 @@ class Snapshot:
             buddy_tag = self.word(buddy)
             if buddy_tag >> self.buddies.tag_shift != class_ or not buddy_tag & _FREE_BIT:
                 return neighbours
-            neighbours.append(sum(self._has_neighbour(buddy, link, gone) for link in (_ON, _BACK)))
+            neighbours.append(sum(self._has_neighbour(buddy, link, gone) for link in _LINKS))
             gone.add(self.base_address + buddy)
             tag = self.buddies.parent(tag, buddy_tag & ~_FREE_BIT)
             offset = min(offset, buddy)
 
     def _has_neighbour(self, offset: int, link: int, gone: set[int]) -> bool:
-        """Whether the list goes on from a block, over blocks that have left it. A link back is to the word ``_ON``."""
-        ahead = _WORD_BYTES * _ON if link == _BACK else 0
-        address = self.word(offset + _WORD_BYTES * link) - ahead
+        """Whether the list goes on from a block, over blocks that have left it."""
+        address = self.word(offset + _WORD_BYTES * link)
         while address in gone:
-            address = self.word(address - self.base_address + _WORD_BYTES * link) - ahead
-        return self.base_address <= address < self.base_address + self.bytes_
+            address = self.word(address - self.base_address + _WORD_BYTES * link)
+        return address != 0
 
 
 def walk(buddies: Buddies, guest: GuestHeap) -> tuple[Block, ...]:

@@ -9,6 +9,7 @@ be left for blocks that do not merge. How much is best depends on the target's c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import Block, InitialCache, Operation, OperationKind, ScenarioPlan
@@ -148,13 +149,15 @@ def _worst_failing(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan
 def _worst_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     plans = {}
     for drop, chained in _CHOICES:
-        for other_leaf in (False, True):
-            plan = _merge_plan(buddies, request, drop, chained=chained, other_leaf=other_leaf)
+        for other_leaf, apart in product((False, True), repeat=2):
+            plan = _merge_plan(buddies, request, drop, chained=chained, other_leaf=other_leaf, apart=apart)
             plans[plan.variant] = plan
     return tuple(plans.values())
 
 
-def _merge_plan(buddies: Buddies, request: HeapRequest, drop: int, *, chained: bool, other_leaf: bool) -> ScenarioPlan:
+def _merge_plan(
+    buddies: Buddies, request: HeapRequest, drop: int, *, chained: bool, other_leaf: bool, apart: bool
+) -> ScenarioPlan:
     """Merges up to the left descendant of the largest root that lies ``drop`` levels below it."""
     carving = Carving(buddies, request.heap_bytes)
     host, *regions = carving.roots
@@ -162,6 +165,9 @@ def _merge_plan(buddies: Buddies, request: HeapRequest, drop: int, *, chained: b
         host, sibling = carving.split(host)
         regions.append(sibling)
     chains, rest = carving.two_chains(regions) if chained else ([], [])
+    together = chains
+    chains = _apart(carving, chains, list(carving.roots[1:]), request.data_line_bytes) if apart else chains
+    moved = chains != together
     chains = _crowd(carving, chains, rest, way_bytes(request), request.data_line_bytes)
     spine = _host_spine(carving, host, other_leaf=other_leaf)
     behind, before = (*chains, None, None)[:2]
@@ -171,7 +177,7 @@ def _merge_plan(buddies: Buddies, request: HeapRequest, drop: int, *, chained: b
     leaf = "the other of the two leaves" if other_leaf else "the deepest leaf"
     return ScenarioPlan(
         scenario="worst-free",
-        variant=f"{leaf}, {count} merges, {sum(neighbours)} neighbours in lists",
+        variant=f"{leaf}, {count} merges, {sum(neighbours)} neighbours in lists{', least ones apart' if moved else ''}",
         trace=carving.trace(),
         measured=Operation(OperationKind.FREE, spine.leaf),
         initial_cache=InitialCache.DIRTY,
@@ -193,6 +199,25 @@ def _merge_plan(buddies: Buddies, request: HeapRequest, drop: int, *, chained: b
         driver=buddies.merges_form.format(drop=f" - {drop}" if drop else ""),
         driver_value=count,
     )
+
+
+def _apart(carving: Carving, chains: list[Spine], roots: list[Region], line: int | None) -> list[Spine]:
+    """The chains with blocks that share a line with others replaced by ``roots`` as small, as far as there are any.
+
+    The first block of a chain's region may be in the line of the buddy that is tested last, and not merged.
+    """
+    if line is None:
+        return chains
+    parts = [list(chain.parts) for chain in chains]
+    for class_ in range(max(map(len, parts), default=0)):
+        if carving.buddies.size(class_) >= line:
+            break
+        for own in parts:
+            whole = next((root for root in roots if root.class_ == class_), None)
+            if class_ < len(own) and whole:
+                roots.remove(whole)
+                own[class_] = whole.slot
+    return [Spine(chain.leaf, tuple(own)) for chain, own in zip(chains, parts, strict=True)]
 
 
 def _crowd(

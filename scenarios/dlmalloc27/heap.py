@@ -16,20 +16,24 @@ from wcet_probe.scenarios.families import GuestHeap
 
 _HEADER_BYTES = _ALIGNMENT_BYTES = 8
 OVERHEAD_BYTES = 4
-_LINKS = 8
-"""Offset of the links of a free chunk."""
+_TAG, _NEXT = 4, 8
+"""Offsets in a chunk. Behind the first link there is the other one."""
 _PREV_IN_USE = 1
-_FLAGS = 7
+_FLAGS = 3
 """What is no part of the size in a tag."""
+GRANULE_BYTES = 8
+"""Sizes are multiples of it."""
 MINIMUM_BYTES = 16
 """The least chunk."""
-LARGE_BYTES = 512
+LARGE_BYTES = 256
 """The least chunk of a large bin."""
 
 # Offsets in struct dlmalloc27_control, see the README of the allocator.
-_TOP, _BITMAP_END, _BIN_COUNT = 8, 36, 128
+_FAST, _FAST_COUNT, _TOP, _HEADS, _FIRST = 4, 10, 44, 52, 836
+_BIN_COUNT = 96
+_UNSORTED = 1
 
-_USED, _FREE, _FAST = range(3)
+_USED, _FREE, _DEFERRED = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +62,16 @@ def _read_heap(guest: GuestHeap) -> _Heap:
     top = guest.read_word(control + _TOP) - base
     sizes, kinds = _chain(words, top)
     fast = tuple(_fast_chunks(guest, words))
-    kinds.update(dict.fromkeys(fast, _FAST))
-    return _Heap(sizes, kinds, fast, _bins(guest, words), words[top // 4 + 1] & ~_FLAGS)
+    kinds.update(dict.fromkeys(fast, _DEFERRED))
+    return _Heap(sizes, kinds, fast, _bins(guest, words), words[(top + _TAG) // 4] & ~_FLAGS)
 
 
 def _byte_order(guest: GuestHeap) -> str:
-    """As the heads of the bins show it that are never used: they lead to themselves, at two different addresses."""
-    heads = [_heads(guest) + 8 * number for number in (0, _BIN_COUNT - 1)]
-    is_little = all(int.from_bytes(guest.read(head, 4), "little") == head for head in heads)
-    return "<" if is_little else ">"
-
-
-def _heads(guest: GuestHeap) -> int:
-    """The address of the heads of the bins, which are aligned to the granule."""
-    granule = guest.values["granule"]
-    return guest.symbols["dlmalloc27_control"] + -(-_BITMAP_END // granule) * granule
+    """As the words show it that hold where the arena starts and how long it is."""
+    control = guest.symbols["dlmalloc27_control"]
+    words = (guest.heap.base_address, guest.heap.size_bytes)
+    found = [int.from_bytes(guest.read(control + _FIRST + 4 * number, 4), "little") for number in range(2)]
+    return "<" if found == list(words) else ">"
 
 
 def _chain(words: Sequence[int], top: int) -> tuple[dict[int, int], dict[int, int]]:
@@ -80,39 +79,39 @@ def _chain(words: Sequence[int], top: int) -> tuple[dict[int, int], dict[int, in
     kinds: dict[int, int] = {}
     offset = 0
     while offset < top:
-        size = words[offset // 4 + 1] & ~_FLAGS
+        size = words[(offset + _TAG) // 4] & ~_FLAGS
         if not size:
             break
         sizes[offset] = size
-        kinds[offset] = _USED if words[(offset + size) // 4 + 1] & _PREV_IN_USE else _FREE
+        kinds[offset] = _USED if words[(offset + size + _TAG) // 4] & _PREV_IN_USE else _FREE
         offset += size
     return sizes, kinds
 
 
 def _fast_chunks(guest: GuestHeap, words: Sequence[int]) -> Iterator[int]:
-    base, fast_bins = guest.heap.base_address, _heads(guest) + 8 * _BIN_COUNT
-    for number in range((largest_fast(guest.values) - MINIMUM_BYTES) // _ALIGNMENT_BYTES + 1):
-        node = guest.read_word(fast_bins + 4 * number)
-        while node:
-            yield node - base - _LINKS
-            node = words[(node - base) // 4]
+    base, fast_bins = guest.heap.base_address, guest.symbols["dlmalloc27_control"] + _FAST
+    for number in range(_FAST_COUNT):
+        chunk = guest.read_word(fast_bins + 4 * number)
+        while chunk:
+            yield chunk - base
+            chunk = words[(chunk + _NEXT - base) // 4]
 
 
 def largest_fast(values: Mapping[str, int]) -> int:
     """The largest chunk that a fast bin takes, in a build with these parameters."""
-    return -(-(values["fast-request"] + OVERHEAD_BYTES) // values["granule"]) * values["granule"]
+    return -(-(values["fast-request"] + OVERHEAD_BYTES) // GRANULE_BYTES) * GRANULE_BYTES
 
 
 def _bins(guest: GuestHeap, words: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    base, heads = guest.heap.base_address, _heads(guest)
+    base, heads = guest.heap.base_address, guest.symbols["dlmalloc27_control"] + _HEADS
     found = {}
     for number in range(_BIN_COUNT):
-        head = heads + 8 * number
-        node = guest.read_word(head)
+        head = heads + 8 * number - _NEXT
+        chunk = guest.read_word(head + _NEXT)
         offsets = []
-        while node not in (head, 0):
-            offsets.append(node - base - _LINKS)
-            node = words[(node - base) // 4]
+        while chunk not in (head, 0):
+            offsets.append(chunk - base)
+            chunk = words[(chunk + _NEXT - base) // 4]
         if offsets:
             found[number] = tuple(offsets)
     return found
@@ -146,15 +145,11 @@ def _regions(heap: _Heap) -> tuple[dict[int, int], list[int]]:
 
 
 def bin_of(size: int) -> int:
-    """The bin of a size: eight bytes wide below 512, then in groups of half as many, eight times as wide."""
+    """The bin of a size: eight bytes wide below 256, then four to each power of two; the last one has no end."""
     if size < LARGE_BYTES:
-        return size // 8
-    start, group, count, width = LARGE_BYTES, 64, 32, 64
-    while count > 1:
-        if size < start + count * width:
-            return group + (size - start) // width
-        start, group, count, width = start + count * width, group + count, count // 2, width * 8
-    return group
+        return size // GRANULE_BYTES
+    power = size.bit_length() - 1
+    return min(_BIN_COUNT - 1, 4 * power + (size >> power - 2) % 4)
 
 
 def _nodes_passed(heap: _Heap, numbers: Mapping[int, int], regions: Sequence[int]) -> int:
@@ -184,7 +179,7 @@ def state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
     numbers, regions = _regions(heap)
     facts: dict[str, int | str] = {
         "chunks in fast bins": len(heap.fast),
-        "unsorted chunks": len(heap.bins.get(1, ())),
+        "unsorted chunks": len(heap.bins.get(_UNSORTED, ())),
         "used blocks": sum(kind == _USED for kind in heap.kinds.values()),
         "regions to merge": len(regions),
         "bytes of top": heap.top_bytes,

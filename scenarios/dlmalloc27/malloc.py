@@ -11,66 +11,95 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.dlmalloc27.heap import LARGE_BYTES, MINIMUM_BYTES, OVERHEAD_BYTES, largest_fast
+from wcet_probe.scenarios.dlmalloc27.heap import GRANULE_BYTES, LARGE_BYTES, MINIMUM_BYTES, OVERHEAD_BYTES, largest_fast
 from wcet_probe.scenarios.dlmalloc27.script import (
-    MANY_STATES_BYTES,
     MINIMUM_HEAP_BYTES,
     Order,
     Script,
     ordered,
     orders,
+    pad_bytes,
     script_for,
     too_small,
+    tries_all,
 )
 from wcet_probe.scenarios.families import HeapRequest
 
-_BIN_BYTES = 64
-"""Width of the first large bin."""
+SORTED_BYTES = tuple(range(312, LARGE_BYTES, -GRANULE_BYTES))
+"""The sizes of the first large bin but the least: one chunk of that suffices for the others not to be appended."""
+MARK_BYTES = MINIMUM_BYTES + GRANULE_BYTES
+"""Ends a region: its fast bin is emptied after that of the least chunks, so that its place there is the region's."""
+_SMALL_BYTES = 40
+"""A chunk that no fast bin in use here, no small bin and no rest of top serves."""
+_LARGE_BYTES, _SERVER_BYTES = 320, 344
+"""A chunk of the second large bin, and the least region there that serves it and is split."""
+_LEAST_SORTED_HEAP_BYTES = 2048
+"""In smaller heaps the fences of many regions cost more than sorting them does, by far."""
 
-_WHY_CONSOLIDATE = (
-    "Nothing else serves the request, so all fast bins are consolidated: each chunk is merged with its neighbours."
-)
+_WHY_CONSOLIDATE = "The request is large, or nothing else serves it: the fast bins are consolidated, chunk by chunk."
 _WHY_ALTERNATE = (
     "Every second chunk was left unsorted by an earlier consolidation: it is sorted into a small bin, then merged too."
 )
 _WHY_SORT = (
     "The merged chunks are then sorted into one large bin in descending order of size: each passes all larger ones.",
     "The first is the least of the bin's sizes: without it each would be the smallest and appended without a walk.",
-    "Seven sizes share the bin, so that few pairs are equal: two sizes would pass over a third less.",
+    "The seven other sizes share the heap, so that few pairs are equal: two sizes would pass almost a third less.",
     "It is the first large bin, whose chunks are smallest: the number of chunks counts squared.",
 )
+_WHY_STRADDLED = "Each merged chunk has its tag in one cache line and its links in the next: passing it loads both."
 _WHY_NO_SORT = "In a heap this small the fences of many regions would cost more than sorting them does."
-_PASSED = "nodes passed = sum of n_i * n_j over the sizes i < j of a large bin, about (H / {})^2"
-_ROOTS = {8: 853, 16: 969}
-"""Of the bytes for which sorting passes a node once more, about, by granule."""
+_PASSED = "nodes passed = sum of n_i * n_j over the sizes i < j of a large bin, about (H / 460)^2"
+_PASSED_STRADDLED = "nodes passed = sum of n_i * n_j over the sizes i < j of a large bin"
 _MERGED = "chunks merged = floor((H - 32) / 16)"
 
 
-def sorted_sizes(granule: int) -> tuple[int, ...]:
-    """The sizes of the first large bin but the least: one chunk of that suffices for the others not to be appended."""
-    return tuple(range(LARGE_BYTES + _BIN_BYTES - granule, LARGE_BYTES, -granule))
+def fence_bytes(size: int, straddled_bytes: int) -> int:
+    """The used chunk behind a region: the least one, or the least that starts the next region as far into a line.
+
+    Parameters:
+        size: of the region, in bytes.
+        straddled_bytes: size of the line, 0 for the least fence.
+    """
+    return MINIMUM_BYTES + (-(size + MINIMUM_BYTES) % straddled_bytes if straddled_bytes else 0)
 
 
-def region_counts(budget_bytes: int, granule: int) -> dict[int, int]:
+def region_counts(budget_bytes: int, straddled_bytes: int = 0) -> dict[int, int]:
     """How many fenced regions of each size make sorting pass most nodes: the sum of n_i * n_j over pairs of sizes.
 
     With c_i = size + fence and d sizes that sum is greatest for n_i = N * (1 - (d - 1) * c_i / sum(c)), where N follows
     from sum(n_i * c_i) = budget. What rounding down leaves is filled up one by one.
     """
-    costs = {size: size + MINIMUM_BYTES for size in sorted_sizes(granule)}
+    costs = {size: size + fence_bytes(size, straddled_bytes) for size in SORTED_BYTES}
     whole = sum(costs.values())
     others = len(costs) - 1
     scale = whole * whole - others * sum(cost * cost for cost in costs.values())
     counts = {size: max(0, budget_bytes * (whole - others * cost) // scale) for size, cost in costs.items()}
+    return _filled(counts, costs, budget_bytes)
+
+
+def _filled(counts: dict[int, int], costs: Mapping[int, int], budget_bytes: int) -> dict[int, int]:
+    """One more of some size as long as it fits, or one in place of another as long as more nodes are passed then."""
     left = budget_bytes - sum(counts[size] * cost for size, cost in costs.items())
-    while fitting := [size for size, cost in costs.items() if cost <= left]:
-        regions = sum(counts.values())
-        best = max(fitting, key=lambda size: (regions - counts[size]) / costs[size])
-        counts[best] += 1
-        left -= costs[best]
-    return counts
+    while True:
+        fitting = [size for size, cost in costs.items() if cost <= left]
+        swaps = [
+            (counts[taken] - counts[given], taken, given)
+            for taken, given in product(costs, repeat=2)
+            if counts[taken] > counts[given] + 1 and costs[given] - costs[taken] <= left
+        ]
+        if not fitting and not swaps:
+            return counts
+        if fitting:
+            given = min(fitting, key=lambda size: (counts[size], costs[size]))
+        else:
+            _, taken, given = max(swaps)
+            counts[taken] -= 1
+            left += costs[taken]
+        counts[given] += 1
+        left -= costs[given]
 
 
 def nodes_passed(counts: Iterable[int]) -> int:
@@ -82,12 +111,34 @@ def nodes_passed(counts: Iterable[int]) -> int:
 def nodes_passed_with_rest(counts: Mapping[int, int], rest_bytes: int, *, is_last: bool) -> int:
     """As ``nodes_passed``, if what is left of the heap merges into a chunk of ``rest_bytes``, first or last of all.
 
-    Only a chunk that is large is sorted among them: it passes the larger ones, or the smaller ones pass it.
+    Only a chunk of their bin is sorted among them: it passes the larger ones, or the smaller ones pass it.
     """
+    if not LARGE_BYTES < rest_bytes <= SORTED_BYTES[0]:
+        return nodes_passed(counts.values())
     between = range(LARGE_BYTES + 1, rest_bytes)
-    larger = sum(count for size, count in counts.items() if size > rest_bytes > LARGE_BYTES)
+    larger = sum(count for size, count in counts.items() if size > rest_bytes)
     smaller = sum(count for size, count in counts.items() if size in between)
     return nodes_passed(counts.values()) + (larger if is_last else smaller)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Which of the states is built.
+
+    Attributes:
+        order: in which order the chunks of a fast bin are merged.
+        is_sorted: many regions of the first large bin, in descending order behind one of its least size; else one.
+        straddled_bytes: where not 0, regions start so that their first two words end a cache line of so many bytes.
+        alternates: for a small request, where every second chunk is no fast chunk but a free one that malloc must sort
+            before it consolidates; else for a large one, which consolidates at once and sorts but once.
+        is_refused: nothing serves the request; else a region of another bin does.
+    """
+
+    order: Order
+    is_sorted: bool
+    straddled_bytes: int
+    alternates: bool
+    is_refused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,107 +160,117 @@ class _Deferred:
     passed: int
 
 
-def _deferred(request: HeapRequest, order: Order, *, sort: bool, alternate: bool) -> _Deferred:
-    """Regions of least chunks, fenced from each other, all of them freed.
-
-    Parameters:
-        request: for which heap.
-        sort: many regions of the first large bin, in descending order behind one of its least size; else one region.
-        order: in which order the chunks of a fast bin are merged.
-        alternate: every second chunk is no fast chunk but a free one that malloc must sort before it consolidates.
-    """
+def _deferred(request: HeapRequest, shape: _Shape) -> _Deferred:
+    """Regions of least chunks, fenced from each other, all of them freed."""
     script = script_for(request)
     # Two chunks at the heap's end. Merged before all others they are the exact fit that ends the sorting at once.
     pair_bytes = 2 * MINIMUM_BYTES
     reserve = pair_bytes + MINIMUM_BYTES
-    granule = request.allocator.values["granule"]
-    # Ends a region: its fast bin is emptied after that of the least chunks, so that its place there is the region's.
-    mark = MINIMUM_BYTES + granule
-    counts = dict.fromkeys(sorted_sizes(granule), 0)
-    regions: list[int] = []
-    if sort:
-        counts = region_counts(script.room_bytes - reserve - (LARGE_BYTES + MINIMUM_BYTES), granule)
-        regions = [LARGE_BYTES, *(size for size, count in counts.items() for _ in range(count))]
-    least: list[list[int]] = []
+    server_bytes = 0 if shape.alternates or shape.is_refused else _SERVER_BYTES
+    if shape.straddled_bytes:
+        script.cut(pad_bytes(shape.straddled_bytes))
+    counts = dict.fromkeys(SORTED_BYTES, 0)
+    sizes: list[int] = []
+    if shape.is_sorted:
+        least_bytes = LARGE_BYTES + fence_bytes(LARGE_BYTES, shape.straddled_bytes)
+        counts = region_counts(script.room_bytes - reserve - least_bytes - server_bytes, shape.straddled_bytes)
+        sizes = [LARGE_BYTES, *(size for size, count in counts.items() for _ in range(count))]
+    regions: list[list[int]] = []
     marks: list[int] = []
-    for size in regions:
-        marks_here = 1 if (size - mark) % MINIMUM_BYTES == 0 else 2
-        least.append([script.cut(MINIMUM_BYTES) for _ in range((size - marks_here * mark) // MINIMUM_BYTES)])
-        marks += [script.cut(mark) for _ in range(marks_here)]
-        script.cut(MINIMUM_BYTES)
+    for size in sizes:
+        marks_here = 1 if (size - MARK_BYTES) % MINIMUM_BYTES == 0 else 2
+        least = (size - marks_here * MARK_BYTES) // MINIMUM_BYTES
+        regions.append([script.cut(MINIMUM_BYTES) for _ in range(least)])
+        marks += [script.cut(MARK_BYTES) for _ in range(marks_here)]
+        script.cut(fence_bytes(size, shape.straddled_bytes))
     rest = [script.cut(MINIMUM_BYTES) for _ in range((script.room_bytes - reserve) // MINIMUM_BYTES)]
     pair = [script.cut(MINIMUM_BYTES), script.cut(MINIMUM_BYTES)]
     script.cut(MINIMUM_BYTES)
     rest_bytes = MINIMUM_BYTES * len(rest) + pair_bytes
     free: list[int] = []
-    if alternate:
-        # Each between two chunks of fast bins. Before a mark one more would fit: it adds instructions but saves misses.
-        last = None if order is Order.BY_ADDRESS else -1
-        free = [slot for region in least for slot in region[1:last:2]] + rest[1:-1:2]
-        script.free(list(reversed(ordered(free, order))))
+    if shape.alternates:
+        # Each chunk of a fast bin then stands between two of these, but for the first one perhaps and the last one.
+        # The one before the pair must stay used here, or the pair would merge with it.
+        free = [slot for region in regions for slot in region[(len(region) + 1) % 2 :: 2]] + rest[
+            len(rest) % 2 : -1 : 2
+        ]
+        script.free(list(reversed(ordered(free, shape.order))))
         script.free(pair)
         pair = [script.malloc(pair_bytes)]
         script.free(pair)
     else:
         rest += pair
     kept = set(free)
-    fast = [slot for region in (*least, rest) for slot in region if slot not in kept]
+    fast = [slot for region in (*regions, rest) for slot in region if slot not in kept]
     # Fast bins are last in, first out: what is to be merged first is freed last.
     script.free(list(reversed(marks)))
-    script.free(list(reversed(ordered(fast, order))))
+    script.free(list(reversed(ordered(fast, shape.order))))
     pair_is_fast = largest_fast(request.allocator.values) >= pair_bytes
     return _Deferred(
         script=script,
-        fast=len(fast) + len(marks) + (alternate and pair_is_fast),
-        unsorted=len(free) + (alternate and not pair_is_fast),
-        regions=len(regions) + 1,
-        passed=nodes_passed_with_rest(counts, rest_bytes, is_last=alternate and pair_is_fast),
+        fast=len(fast) + len(marks) + (shape.alternates and pair_is_fast),
+        unsorted=len(free) + (shape.alternates and not pair_is_fast),
+        regions=len(sizes) + 1,
+        passed=nodes_passed_with_rest(counts, rest_bytes, is_last=shape.alternates and pair_is_fast),
     )
 
 
-def _alloc_states(request: HeapRequest) -> Iterator[tuple[bool, Order]]:
-    """Which states are tried: whether many chunks are sorted, and in which order they are merged."""
+def _shapes(request: HeapRequest, *, is_refused: bool) -> Iterator[_Shape]:
+    """Which states are tried. What is dearest in instructions is not what misses most in a cache."""
     if request.heap_bytes < MINIMUM_HEAP_BYTES:
         raise too_small(request.heap_bytes)
-    for sort in (False, True):
-        for order in orders(request):
-            if (request.heap_bytes >= 4 * LARGE_BYTES) if sort else (request.heap_bytes <= MANY_STATES_BYTES):
-                yield sort, order
+    lines = (0, request.data_line_bytes) if request.data_line_bytes else (0,)
+    requests = (False,) if is_refused else (True, False)
+    for is_sorted, order, line, alternates in product((False, True), orders(request), lines, requests):
+        least_bytes = MINIMUM_HEAP_BYTES + 2 * line + (0 if alternates or is_refused else _SERVER_BYTES)
+        if is_sorted:
+            least_bytes = _LEAST_SORTED_HEAP_BYTES
+        # Where sorting is most of the cost: the dearest of these in instructions, and in cycles behind a cache.
+        is_extreme = is_sorted and (is_refused or alternates == (line == 0))
+        if request.heap_bytes >= least_bytes and (is_extreme or tries_all(request)):
+            yield _Shape(order, is_sorted, line, alternates, is_refused)
 
 
 def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """The states that are tried for an allocation that succeeds."""
-    return tuple(_alloc_plan(request, "worst-alloc", o, sort=s) for s, o in _alloc_states(request))
+    return tuple(_alloc_plan(request, "worst-alloc", shape) for shape in _shapes(request, is_refused=False))
 
 
 def worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """The same for one that is refused in the end."""
-    return tuple(_alloc_plan(request, "worst-failing-alloc", o, sort=s) for s, o in _alloc_states(request))
+    return tuple(_alloc_plan(request, "worst-failing-alloc", shape) for shape in _shapes(request, is_refused=True))
 
 
-def _alloc_plan(request: HeapRequest, scenario: str, order: Order, *, sort: bool) -> ScenarioPlan:
-    refused = scenario == "worst-failing-alloc"
-    state = _deferred(request, order, sort=sort, alternate=not refused)
-    granule = request.allocator.values["granule"]
-    # No fast bin in use here, no small bin and no rest of top that is less serves it.
-    need = 2 * MINIMUM_BYTES + granule
-    size = request.heap_bytes - MINIMUM_BYTES if refused else need - OVERHEAD_BYTES
-    what = f"{state.regions} regions" if sort else "one region"
+def _alloc_plan(request: HeapRequest, scenario: str, shape: _Shape) -> ScenarioPlan:
+    state = _deferred(request, shape)
+    if shape.is_refused:
+        size = request.heap_bytes - MINIMUM_BYTES
+    else:
+        size = (_SMALL_BYTES if shape.alternates else _LARGE_BYTES) - OVERHEAD_BYTES
+    what = f"{state.regions} regions" if shape.is_sorted else "one region"
     merged = state.fast + state.unsorted
+    passed = _PASSED_STRADDLED if shape.straddled_bytes else _PASSED
     return ScenarioPlan(
         scenario=scenario,
-        variant=f"{what}, merged {order.value}",
+        variant=", ".join(
+            (
+                f"malloc({size})",
+                f"{what} merged {shape.order.value}",
+                *(("across lines",) if shape.straddled_bytes else ()),
+            )
+        ),
         trace=state.script.trace(),
         measured=Operation(OperationKind.MALLOC, 0, size),
         initial_cache=InitialCache.DIRTY,
         state=(
             f"{state.fast} chunks in fast bins and {state.unsorted} unsorted ones, which merge into {what}; "
-            f"malloc({size}) merges and sorts them all" + (" and is refused" if refused else "")
+            f"malloc({size}) merges and sorts them all" + (" and is refused" if shape.is_refused else "")
         ),
         why=(
             _WHY_CONSOLIDATE,
             *((_WHY_ALTERNATE,) if state.unsorted else ()),
-            *(_WHY_SORT if sort else (_WHY_NO_SORT,)),
+            *(_WHY_SORT if shape.is_sorted else (_WHY_NO_SORT,)),
+            *((_WHY_STRADDLED,) if shape.straddled_bytes else ()),
             "C06 table 1 claims O(H/M); that is the state of paper-alloc.",
         ),
         prediction={
@@ -219,9 +280,9 @@ def _alloc_plan(request: HeapRequest, scenario: str, order: Order, *, sort: bool
             "unsorted chunks": state.unsorted,
             "bytes of top": state.script.heap_bytes - state.script.used_bytes,
         },
-        driver=_PASSED.format(_ROOTS[granule]) if sort else _MERGED,
-        driver_value=state.passed if sort else merged,
-        refused=refused,
+        driver=passed if shape.is_sorted else _MERGED,
+        driver_value=state.passed if shape.is_sorted else merged,
+        refused=shape.is_refused,
     )
 
 
@@ -240,7 +301,7 @@ def paper_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             initial_cache=InitialCache.DIRTY,
             state=f"{chunks} chunks of {MINIMUM_BYTES} bytes, all in one fast bin; malloc({size}) merges them into top",
             why=(
-                "A large request consolidates the fast bins: each chunk is merged with its neighbours.",
+                "A large request consolidates the fast bins: the last chunk merges with top, then the one before it.",
                 "C06 calls this the worst case; it is linear in the heap. worst-alloc is not.",
             ),
             prediction={"chunks in fast bins": chunks, "used blocks": 0, "nodes passed while sorting": 0},

@@ -8,14 +8,16 @@ from enum import Enum
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.scenario import Trace
-from wcet_probe.scenarios.dlmalloc27.heap import MINIMUM_BYTES, OVERHEAD_BYTES
+from wcet_probe.scenarios.dlmalloc27.heap import GRANULE_BYTES, MINIMUM_BYTES, OVERHEAD_BYTES
 from wcet_probe.scenarios.families import HeapRequest
 
+_HEADER_BYTES = 8
+"""A chunk's links start behind it."""
 _MOST_RUNS = 4096
 _LEAST_RUN = 16
 MINIMUM_HEAP_BYTES = 80
 """Below it no state of an allocation is built."""
-MANY_STATES_BYTES = 1 << 20
+_MANY_STATES_BYTES = 1 << 17
 """Largest heap in bytes for which all states are tried: beyond it sorting is most of the cost."""
 
 
@@ -76,8 +78,8 @@ class Script:
 
 
 def script_for(request: HeapRequest) -> Script:
-    """No operation yet; of the heap what is a multiple of the granule is used."""
-    return Script(request.heap_bytes - request.heap_bytes % request.allocator.values["granule"])
+    """No operation yet; of the heap what is a multiple of the alignment is used."""
+    return Script(request.heap_bytes - request.heap_bytes % GRANULE_BYTES)
 
 
 def too_small(heap_bytes: int) -> HeapTooSmallError:
@@ -130,6 +132,16 @@ def _in_sweeps(slots: Sequence[int]) -> list[int]:
     return found
 
 
+def tries_all(request: HeapRequest) -> bool:
+    """Whether the heap is small enough for all states to be tried."""
+    return request.heap_bytes <= _MANY_STATES_BYTES
+
+
+def pad_bytes(line_bytes: int) -> int:
+    """A used chunk at the arena's start: behind it one starts whose two first words end a cache line."""
+    return max(MINIMUM_BYTES + GRANULE_BYTES, line_bytes - _HEADER_BYTES)
+
+
 def orders(request: HeapRequest) -> tuple[Order, ...]:
     """Which orders are tried: in sweeps each merge moves a chunk in its list; others save misses or instructions."""
-    return tuple(Order) if request.heap_bytes <= MANY_STATES_BYTES else (Order.IN_SWEEPS,)
+    return tuple(Order) if tries_all(request) else (Order.IN_SWEEPS,)

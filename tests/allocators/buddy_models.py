@@ -73,7 +73,7 @@ def binary(heap_bytes: int, word: int, minimum: int = 16, alignment: int = 8) ->
 def fibonacci(heap_bytes: int, word: int, minimum: int = 16, alignment: int = 8, follow: int = 0) -> Buddies:
     scale = word // 4
     sizes = [minimum * scale] * 2
-    while len(sizes) < 32:
+    while len(sizes) < 36:
         sizes.append(sizes[-1] + sizes[-2])
     return Buddies(heap_bytes, alignment * scale, sizes, 2, follow_smaller=not follow)
 

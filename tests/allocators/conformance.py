@@ -57,6 +57,7 @@ class Subject:
         coalesces: whether a heap is one piece again when everything is freed, at the latest when a request needs it.
         model: the heap after init, of bytes of arena and bytes of a word; None without a model.
         too_large_bytes: a size of arena that init refuses.
+        serves_zero: whether a request of 0 bytes gets a block, which a model must predict then.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Subject:
     coalesces: bool = True
     model: Callable[[int, int], Model] | None = None
     too_large_bytes: int = 1 << 30
+    serves_zero: bool = False
 
     def allocator(self) -> Allocator:
         return load_allocator(self.name, self.values)
@@ -168,11 +170,15 @@ class Driver:
         for code in (INIT_AT_1, INIT_NULL):
             self._add(code, heap_bytes, None)
         self._add(FREE_NULL, 0, 0)
-        self._add(MALLOC, 0, NONE)
-        for less in (0, 1, 6, 7, 8, 15, 16, 1 << 20, 1 << 31):
-            self._add(MALLOC_HUGE, less, NONE)
         slots: list[int | None] = []
         live: list[int] = []
+        if self._subject.serves_zero:
+            assert model
+            slots.append(model.malloc(0))
+            live.append(0)
+        self._add(MALLOC, 0, NONE if not slots else slots[0])
+        for less in (0, 1, 6, 7, 8, 15, 16, 1 << 20, 1 << 31):
+            self._add(MALLOC_HUGE, less, NONE)
         most = 1 << 30 if model else heap_bytes // 512
         largest = heap_bytes // 2 if model else 64
         for _ in range(count):
@@ -336,7 +342,9 @@ class Conformance:
         client = self.client(host, HEAP)
         client.malloc(40)
         before = host.contents()
-        for size in (0, SIZE_MAX, SIZE_MAX - 1, *(SIZE_MAX + 1 - (1 << bits) for bits in range(3, 8 * WORD)), HEAP):
+        zero = () if self.subject.serves_zero else (0,)
+        huge = (SIZE_MAX, SIZE_MAX - 1, *(SIZE_MAX + 1 - (1 << bits) for bits in range(3, 8 * WORD)), HEAP)
+        for size in (*zero, *huge):
             assert client.malloc(size) is None, size
         host.free(None)
         assert host.contents() == before

@@ -1,13 +1,15 @@
 """dlmalloc27 as a specification: chunks in a list, bins as Python lists, nothing of the C's boundary tags and links.
 
-Predicts the offset that every malloc returns. ``word_bytes`` is 4 for the guests and 8 for a 64-bit host. Build
-parameters are in bytes of 32-bit targets, except the threshold.
+Predicts the offset that every malloc returns. ``word_bytes`` is 4 for the guests and 8 for a 64-bit host.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+
+LARGE = 256
+"""The least size of a large bin."""
 
 
 class State(Enum):
@@ -35,7 +37,6 @@ class Dlmalloc27:
     word_bytes: int
     fast_request: int = 64
     threshold: int = 131072
-    granule: int = 16
     chunks: list[Chunk] = field(default_factory=list)
     """In address order; the last one is top."""
     fast: dict[int, list[Chunk]] = field(default_factory=dict)
@@ -46,18 +47,17 @@ class Dlmalloc27:
     """By number; the last chunk of a small bin is the oldest, of a large bin the smallest."""
     remainder: int | None = None
     """Offset of what a small request split off last."""
+    is_untouched: bool = True
+    """Nothing was freed yet: requests are cut off top."""
 
     def __post_init__(self) -> None:
         self.alignment = 2 * self.word_bytes
         self.least = 2 * self.alignment
-        self.large = 64 * self.alignment
-        self.step = self.granule * self.word_bytes // 4
-        self.heap_bytes -= self.heap_bytes % self.step
         self.chunks = [Chunk(0, self.heap_bytes, State.FREE)]
 
     def malloc(self, size: int) -> int | None:
         """Offset of the payload that a request gets."""
-        if not 0 < size <= self.heap_bytes:
+        if size >= (1 << 8 * self.word_bytes) - 2 * self.least:
             return None
         need = self._round(size)
         chunk = self._serve(need)
@@ -69,29 +69,34 @@ class Dlmalloc27:
     def free(self, payload: int) -> None:
         """Into a fast bin, or merged at once."""
         chunk = next(c for c in self.chunks if c.offset + self.alignment == payload)
-        if chunk.size <= self._round(self.fast_request * self.word_bytes // 4):
+        self.is_untouched = False
+        if chunk.size <= self._round(self.fast_request):
             chunk.state = State.FAST
             self.fast.setdefault(chunk.size, []).append(chunk)
         elif self._release(chunk) >= self.threshold:
             self._consolidate()
 
     def bin_of(self, size: int) -> int:
-        """Number of the bin of a size."""
-        start = number = 0
-        for bins, width in ((64, 1), (32, 8), (16, 64), (8, 512), (4, 4096), (2, 32768)):
-            units = size // self.alignment
-            if units < start + bins * width:
-                return number + (units - start) // width
-            start, number = start + bins * width, number + bins
+        """Number of the bin of a size: by quarters of a power of two from 256 on, up to the 95th."""
+        if size < LARGE:
+            return size // 8
+        number, start, width = 32, LARGE, LARGE // 4
+        while size >= start + width and number < 95:
+            start += width
+            number += 1
+            if number % 4 == 0:
+                width *= 2
         return number
 
     def _round(self, size: int) -> int:
-        return max(self.least, -(-(size + self.word_bytes) // self.step) * self.step)
+        return max(self.least, -(-(size + self.word_bytes) // self.alignment) * self.alignment)
 
     def _serve(self, need: int) -> Chunk | None:
+        if self.is_untouched:
+            return self._cut_top(need)
         if self.fast.get(need):
             return self.fast[need].pop()
-        if need >= self.large:
+        if need >= LARGE:
             self._consolidate()
         elif self.bins.get(self.bin_of(need)):
             return self.bins[self.bin_of(need)].pop()
@@ -105,7 +110,7 @@ class Dlmalloc27:
     def _search(self, need: int) -> Chunk | None:
         while self.unsorted:
             chunk = self.unsorted[0]
-            splits = need < self.large and chunk.size >= need + self.least and chunk.offset == self.remainder
+            splits = need < LARGE and chunk.size > need + self.least and chunk.offset == self.remainder
             if chunk.size == need or (splits and len(self.unsorted) == 1):
                 self.unsorted.remove(chunk)
                 return self._cut(chunk, need)
@@ -115,6 +120,9 @@ class Dlmalloc27:
         if fitting:
             self.bins[self.bin_of(fitting[0].size)].remove(fitting[0])
             return self._cut(fitting[0], need)
+        return self._cut_top(need)
+
+    def _cut_top(self, need: int) -> Chunk | None:
         top = self.chunks[-1]
         if top.size < need + self.least:
             return None
@@ -125,7 +133,7 @@ class Dlmalloc27:
 
     def _sort(self, chunk: Chunk) -> None:
         chunks = self.bins.setdefault(self.bin_of(chunk.size), [])
-        if chunk.size < self.large:
+        if chunk.size < LARGE:
             chunks.insert(0, chunk)
         elif chunks and chunk.size <= chunks[-1].size:
             chunks.append(chunk)
@@ -138,7 +146,7 @@ class Dlmalloc27:
             chunk.size = need
             self.chunks.insert(self.chunks.index(chunk) + 1, rest)
             self.unsorted.append(rest)
-            if need < self.large:
+            if need < LARGE:
                 self.remainder = rest.offset
         return chunk
 

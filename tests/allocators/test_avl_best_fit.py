@@ -19,7 +19,7 @@ class Model:
     """Best fit, of several the lowest: a list of blocks in address order, without any tree."""
 
     def __init__(
-        self, heap_bytes: int, word_bytes: int, granule: int = 16, minimum: int = 16, threshold: int = 16
+        self, heap_bytes: int, word_bytes: int, granule: int = 8, minimum: int = 16, threshold: int = 16
     ) -> None:
         scale = word_bytes // 4
         self.unit, self.header, self.minimum = granule * scale, 2 * word_bytes, minimum * scale

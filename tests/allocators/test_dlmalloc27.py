@@ -14,14 +14,24 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.allocators import conformance
-from tests.allocators.conformance import FREE, HEAP, INIT, MALLOC, WORD, Client, Conformance, Driver, Host, Subject
+from tests.allocators.conformance import (
+    FREE,
+    HEAP,
+    INIT,
+    MALLOC,
+    NONE,
+    WORD,
+    Client,
+    Conformance,
+    Driver,
+    Host,
+    Subject,
+)
 from tests.allocators.dlmalloc27_model import Dlmalloc27
 
 THRESHOLD = 4096
 ALIGNMENT = 2 * WORD
-GRANULE = 4 * WORD
-"""Of the default build."""
-HUGE_HEAP = 8 << 20
+HUGE_HEAP = 32 << 20
 
 
 class DeferredClient(Client):
@@ -42,10 +52,12 @@ class DeferredClient(Client):
 
 
 class HugeDriver(Driver):
-    """With a heap at the end for what random operations do not reach."""
+    """With what random operations do not reach: a request before there is a heap, and a huge heap at the end."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        self.steps.insert(0, (MALLOC, 1))
+        self.expected.insert(0, NONE)
         if self._word < WORD:
             return
         assert self._subject.model
@@ -60,7 +72,7 @@ class HugeDriver(Driver):
 
         self._add(INIT, HUGE_HEAP, 0)
         # The last bin; a walk past two larger chunks of a bin, and one from its smallest to a larger chunk.
-        sizes, searched = (3 << 20, 1240, 1200, 1140, 1150), (2 << 20, 1210)
+        sizes, searched = (17 << 20, 1240, 1200, 1140, 1150), (16 << 20, 1210)
         for size in sizes:
             malloc(size)
             malloc(200)
@@ -71,14 +83,16 @@ class HugeDriver(Driver):
             malloc(size)
 
 
-def model(heap_bytes: int, word_bytes: int, granule: int = 16) -> Dlmalloc27:
-    return Dlmalloc27(heap_bytes, word_bytes, threshold=THRESHOLD, granule=granule)
+def model(heap_bytes: int, word_bytes: int) -> Dlmalloc27:
+    return Dlmalloc27(heap_bytes, word_bytes, threshold=THRESHOLD)
 
 
 class TestDlmalloc27(Conformance):
     """With a threshold that small heaps reach."""
 
-    subject: ClassVar[Subject] = Subject("dlmalloc27", {"consolidation-threshold": THRESHOLD}, model=model)
+    subject: ClassVar[Subject] = Subject(
+        "dlmalloc27", {"consolidation-threshold": THRESHOLD}, model=model, serves_zero=True
+    )
 
     @pytest.fixture(autouse=True)
     def _huge_driver(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,26 +105,17 @@ class TestDlmalloc27(Conformance):
         return DeferredClient(host, self.subject.model(heap_bytes, WORD))
 
 
-class TestDlmalloc27OfGranule8(TestDlmalloc27):
-    """With sizes that are any multiple of the alignment."""
-
-    subject: ClassVar[Subject] = Subject(
-        "dlmalloc27", {"consolidation-threshold": THRESHOLD, "granule": 8}, model=partial(model, granule=8)
-    )
-
-
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
     return Host(Subject("dlmalloc27"), tmp_path_factory.mktemp("dlmalloc27"))
 
 
-@pytest.mark.parametrize("granule", [8, 16])
-@pytest.mark.parametrize("values", [{"fast-request": 16, "bit-search": 1}, {"fast-request": 80}])
-def test_other_builds_do_what_the_specification_says(values: dict[str, int], granule: int, tmp_path: Path) -> None:
-    host = Host(Subject("dlmalloc27", values | {"granule": granule}), tmp_path)
+@pytest.mark.parametrize("values", [{"fast-request": 16}, {"fast-request": 80}])
+def test_other_builds_do_what_the_specification_says(values: dict[str, int], tmp_path: Path) -> None:
+    host = Host(Subject("dlmalloc27", values), tmp_path)
     draw = random.Random(7)
     assert host.init(HEAP) == 0
-    client = DeferredClient(host, Dlmalloc27(HEAP, WORD, fast_request=values["fast-request"], granule=granule))
+    client = DeferredClient(host, Dlmalloc27(HEAP, WORD, fast_request=values["fast-request"]))
     for _ in range(600):
         if client.live and draw.random() < 0.48:
             client.free(draw.choice(sorted(client.live)))
@@ -125,14 +130,29 @@ def test_before_init_malloc_fails(tmp_path: Path) -> None:
     assert host.malloc(1) is None
 
 
-def test_the_arena_starts_at_a_granule_and_what_is_beyond_the_last_one_is_left(host: Host) -> None:
-    assert host.init(HEAP + ALIGNMENT) == 0
+def test_what_was_not_freed_is_cut_off_top(host: Host) -> None:
+    assert host.init(HEAP) == 0
+    assert [host.malloc(size) for size in (0, 3 * WORD, 3 * WORD + 1)] == [2 * WORD, 6 * WORD, 10 * WORD]
     words = Words(host)
-    assert words[words.member("arena_bytes")] == HEAP
-    assert words[words[words.member("top")] + WORD] == HEAP | PREV_IN_USE
-    assert host.init_at(host.arena + ALIGNMENT, HEAP) != 0
-    assert words[words.member("first")] == host.arena
+    assert words[words.member("max_fast")] & FAST_FLAGS == 0
+    host.free(2 * WORD)
+    assert words[words.member("max_fast")] & FAST_FLAGS == FAST_FLAGS
+    assert host.malloc(1) == 2 * WORD
     assert host.check() == 0
+
+
+def test_of_equal_sizes_the_smallest_of_a_bin_stand_in_order_of_arrival(host: Host) -> None:
+    """A size without its flag is compared with one that has it: an equal one is not put before the last."""
+    host.init(HEAP)
+    blocks = []
+    for _ in range(3):
+        blocks.append(host.malloc(40 * ALIGNMENT - WORD))
+        host.malloc(1)
+    for block in blocks:
+        assert block is not None
+        host.free(block)
+    assert host.malloc(HEAP) is None
+    assert [host.malloc(40 * ALIGNMENT - WORD) for _ in blocks] == blocks[::-1]
 
 
 @pytest.mark.parametrize("threshold_reached", [False, True])
@@ -141,24 +161,31 @@ def test_free_consolidates_from_the_threshold_on(host: Host, threshold_reached: 
     words = Words(host)
     small = [host.malloc(1) for _ in range(10)]
     host.malloc(1)
-    large = host.malloc(131072 - WORD - (0 if threshold_reached else GRANULE))
+    large = host.malloc(131072 - WORD - (0 if threshold_reached else ALIGNMENT))
     host.malloc(1)
     for offset in small:
         host.free(offset)
-    assert words[words.member("has_fast")]
+    assert words[words.member("max_fast")] & FAST_CHUNKS
     host.free(large)
-    assert bool(words[words.member("has_fast")]) is not threshold_reached
+    assert bool(words[words.member("max_fast")] & FAST_CHUNKS) is not threshold_reached
     assert host.check() == 0
 
 
 # --------------------------------------------------------------------------------------------- the checker can fail
 
-CONTROL = {"first": 0, "arena_bytes": 1, "top": 2, "last_remainder": 3, "has_fast": 4}
-"""Members by index of the word."""
-BITMAP = 5 * WORD
-BINS = -(-(BITMAP + 16) // GRANULE) * GRANULE
-PREV_IN_USE, IS_FREE = 1, 2
-FLAGS = PREV_IN_USE | IS_FREE
+FAST_COUNT = 10 if WORD == 4 else 11
+HEADS = 3 + FAST_COUNT
+BITMAP = (HEADS + 2 * 96) * WORD
+"""Offset in bytes; members below by index of the word."""
+CONTROL = {
+    "max_fast": 0,
+    "top": 1 + FAST_COUNT,
+    "first": (BITMAP + 16) // WORD,
+    "arena_bytes": (BITMAP + 16) // WORD + 1,
+}
+PREV_IN_USE = FLAGS = 1
+FAST_CHUNKS, FAST_FLAGS = 2, 3
+SMALL_BIN, LARGE_BIN = 24, 40
 
 
 class Violation(IntEnum):
@@ -170,19 +197,18 @@ class Violation(IntEnum):
     BAD_SIZE_MINIMUM = 3
     BAD_CHAIN_END = 4
     BAD_ADJACENT_FREE = 5
-    BAD_FREE_FLAG = 6
-    BAD_PREV_TAG = 7
-    BAD_TOP = 8
-    BAD_LIST_ADDRESS = 9
-    BAD_LIST_SIZE = 10
-    BAD_LIST_IN_USE = 11
-    BAD_LIST_LINK = 12
-    BAD_LIST_ORDER = 13
-    BAD_BITMAP = 14
-    BAD_FAST_LENGTH = 15
-    BAD_HAS_FAST = 16
-    BAD_FREE_COUNT = 17
-    BAD_FREE_MEMBERS = 18
+    BAD_SIZE_BEFORE = 6
+    BAD_TOP = 7
+    BAD_LIST_ADDRESS = 8
+    BAD_LIST_SIZE = 9
+    BAD_LIST_IN_USE = 10
+    BAD_LIST_LINK = 11
+    BAD_LIST_ORDER = 12
+    BAD_BITMAP = 13
+    BAD_FAST_LENGTH = 14
+    BAD_FLAGS = 15
+    BAD_FREE_COUNT = 16
+    BAD_FREE_MEMBERS = 17
 
 
 class Words:
@@ -202,7 +228,12 @@ class Words:
         return self.control + WORD * CONTROL[name]
 
     def head(self, number: int) -> int:
-        return self.control + BINS + 2 * WORD * number
+        """What the neighbours of a head link to, as payloads are counted: where its links are."""
+        return self.control + (HEADS + 2 * number) * WORD
+
+    def link(self, address: int, payload: int) -> None:
+        """Makes the link there lead to the chunk of a payload, or to the head whose links are there."""
+        self[address] = payload - ALIGNMENT
 
     def marks(self, number: int) -> ctypes.c_uint32:
         """The word of the bitmap that has the mark of a bin."""
@@ -225,7 +256,7 @@ class Heap:
     after_small: int
     large: int
     larger: int
-    """Both in bin 65."""
+    """Both in one bin."""
     unsorted: int
     fast: int
     faster: int
@@ -237,9 +268,9 @@ def heap(host: Host) -> Heap:
     host.init(1 << 14)
     take = partial(_take, host)
     used = take(100)
-    small, after_small = take(30 * ALIGNMENT - WORD), take(100)
-    large, _ = take(74 * ALIGNMENT - WORD), take(100)
-    larger, _ = take(75 * ALIGNMENT - WORD), take(100)
+    small, after_small = take(8 * SMALL_BIN - WORD), take(100)
+    large, _ = take(1040 - WORD), take(100)
+    larger, _ = take(1152 - WORD), take(100)
     unsorted, _ = take(20 * ALIGNMENT - WORD), take(100)
     fast, faster = take(1), take(1)
     for block in (small, large, larger):
@@ -276,12 +307,12 @@ def first_forgotten(_: Heap, words: Words) -> None:
 
 @spoils(Violation.BAD_SIZE_ALIGNMENT)
 def unknown_flag_set(heap: Heap, words: Words) -> None:
-    words[heap.used - WORD] |= 4
+    words[heap.used - WORD] |= 2
 
 
 @spoils(Violation.BAD_SIZE_ALIGNMENT)
 def half_a_granule_more(heap: Heap, words: Words) -> None:
-    words[heap.used - WORD] += GRANULE // 2
+    words[heap.used - WORD] += ALIGNMENT // 2
 
 
 @spoils(Violation.BAD_SIZE_MINIMUM)
@@ -296,9 +327,8 @@ def chunk_beyond_top(heap: Heap, words: Words) -> None:
 
 @spoils(Violation.BAD_ADJACENT_FREE)
 def neighbours_free(heap: Heap, words: Words) -> None:
-    words[heap.used - WORD] |= IS_FREE
+    words[heap.small - 2 * WORD] = words[heap.used - WORD] & ~FLAGS
     words[heap.small - WORD] &= ~PREV_IN_USE
-    words[heap.small - 2 * WORD] = words[heap.used - WORD]
 
 
 @spoils(Violation.BAD_ADJACENT_FREE)
@@ -312,50 +342,23 @@ def top_follows_a_free_one(_: Heap, words: Words) -> None:
     before = words[words.member("first")]
     while before + (words[before + WORD] & ~FLAGS) != top:
         before += words[before + WORD] & ~FLAGS
-    words[before + WORD] |= IS_FREE
-    words[top] = words[before + WORD]
+    words[top] = words[before + WORD] & ~FLAGS
     words[top + WORD] &= ~PREV_IN_USE
 
 
-@spoils(Violation.BAD_FREE_FLAG)
-def used_chunk_says_it_is_free(heap: Heap, words: Words) -> None:
-    words[heap.used - WORD] |= IS_FREE
-
-
-@spoils(Violation.BAD_FREE_FLAG)
-def fast_chunk_says_it_is_free(heap: Heap, words: Words) -> None:
-    words[heap.faster - WORD] |= IS_FREE
-
-
-@spoils(Violation.BAD_FREE_FLAG)
-def free_chunk_says_it_is_used(heap: Heap, words: Words) -> None:
-    words[heap.small - WORD] &= ~IS_FREE
-    words[heap.after_small - 2 * WORD] &= ~IS_FREE
-
-
-@spoils(Violation.BAD_FREE_FLAG)
-def chunk_behind_a_free_one_says_that_is_used(heap: Heap, words: Words) -> None:
-    words[heap.after_small - WORD] |= PREV_IN_USE
-
-
-@spoils(Violation.BAD_FREE_FLAG)
-def top_says_it_is_free(_: Heap, words: Words) -> None:
-    words[words[words.member("top")] + WORD] |= IS_FREE
-
-
-@spoils(Violation.BAD_PREV_TAG)
-def prev_tag_zero(heap: Heap, words: Words) -> None:
+@spoils(Violation.BAD_SIZE_BEFORE)
+def size_before_zero(heap: Heap, words: Words) -> None:
     words[heap.after_small - 2 * WORD] = 0
 
 
-@spoils(Violation.BAD_PREV_TAG)
-def prev_tag_without_flags(heap: Heap, words: Words) -> None:
-    words[heap.after_small - 2 * WORD] &= ~FLAGS
+@spoils(Violation.BAD_SIZE_BEFORE)
+def size_before_with_flag(heap: Heap, words: Words) -> None:
+    words[heap.after_small - 2 * WORD] |= PREV_IN_USE
 
 
 @spoils(Violation.BAD_TOP)
 def top_too_short(_: Heap, words: Words) -> None:
-    words[words[words.member("top")] + WORD] -= GRANULE
+    words[words[words.member("top")] + WORD] -= ALIGNMENT
 
 
 @spoils(Violation.BAD_TOP)
@@ -367,22 +370,17 @@ def top_empty(_: Heap, words: Words) -> None:
 
 @spoils(Violation.BAD_LIST_ADDRESS)
 def list_leads_below_the_arena(_: Heap, words: Words) -> None:
-    words[words.head(30)] = words.arena - 64
+    words[words.head(SMALL_BIN)] = words.arena - 64
 
 
 @spoils(Violation.BAD_LIST_ADDRESS)
 def list_leads_above_the_arena(_: Heap, words: Words) -> None:
-    words[words.head(30)] = words.arena + (1 << 14)
+    words[words.head(SMALL_BIN)] = words.arena + (1 << 14)
 
 
 @spoils(Violation.BAD_LIST_ADDRESS)
 def list_leads_into_a_chunk(heap: Heap, words: Words) -> None:
-    words[words.head(30)] = heap.small + 8
-
-
-@spoils(Violation.BAD_LIST_ADDRESS)
-def list_leads_between_granules(heap: Heap, words: Words) -> None:
-    words[words.head(30)] = heap.small + ALIGNMENT
+    words.link(words.head(SMALL_BIN), heap.small + WORD)
 
 
 @spoils(Violation.BAD_LIST_ADDRESS)
@@ -392,72 +390,76 @@ def fast_bin_leads_out(heap: Heap, words: Words) -> None:
 
 @spoils(Violation.BAD_LIST_SIZE)
 def small_chunk_in_another_bin(heap: Heap, words: Words) -> None:
-    words[words.head(29)] = heap.small
+    words.link(words.head(SMALL_BIN - 1), heap.small)
 
 
 @spoils(Violation.BAD_LIST_SIZE)
-def large_chunk_in_another_bin(heap: Heap, words: Words) -> None:
-    words[words.head(64)] = heap.large
+def large_chunk_in_a_small_bin(heap: Heap, words: Words) -> None:
+    words.link(words.head(31), heap.large)
 
 
 @spoils(Violation.BAD_LIST_SIZE)
-def chunk_in_bin_127(heap: Heap, words: Words) -> None:
-    words[words.head(127)] = heap.large
+def large_chunk_in_the_bin_before(heap: Heap, words: Words) -> None:
+    words.link(words.head(LARGE_BIN - 1), heap.large)
+
+
+@spoils(Violation.BAD_LIST_SIZE)
+def large_chunk_in_the_bin_behind(heap: Heap, words: Words) -> None:
+    words.link(words.head(LARGE_BIN + 1), heap.large)
 
 
 @spoils(Violation.BAD_LIST_SIZE)
 def large_chunk_in_the_last_bin(heap: Heap, words: Words) -> None:
-    words[words.head(126)] = heap.large
+    words.link(words.head(95), heap.large)
 
 
 @spoils(Violation.BAD_LIST_SIZE)
 def fast_bin_holds_another_size(heap: Heap, words: Words) -> None:
-    words[heap.faster] = heap.used
+    words.link(heap.faster, heap.used)
 
 
 @spoils(Violation.BAD_LIST_IN_USE)
 def used_chunk_in_a_bin(heap: Heap, words: Words) -> None:
-    words[words.head(1)] = heap.used
+    words.link(words.head(1), heap.used)
 
 
 @spoils(Violation.BAD_LIST_IN_USE)
 def free_chunk_in_a_fast_bin(heap: Heap, words: Words) -> None:
-    words[heap.fast - WORD] |= IS_FREE
+    words[heap.faster - 2 * WORD] = words[heap.fast - WORD] & ~FLAGS
     words[heap.faster - WORD] &= ~PREV_IN_USE
-    words[heap.faster - 2 * WORD] = words[heap.fast - WORD]
 
 
 @spoils(Violation.BAD_LIST_LINK)
 def previous_link_wrong(heap: Heap, words: Words) -> None:
-    words[heap.large + WORD] = heap.large
+    words.link(heap.large + WORD, heap.large)
 
 
 @spoils(Violation.BAD_LIST_LINK)
 def list_has_a_cycle(heap: Heap, words: Words) -> None:
-    words[heap.large] = heap.larger
+    words.link(heap.large, heap.larger)
 
 
 @spoils(Violation.BAD_LIST_LINK)
 def head_does_not_lead_to_the_last(_: Heap, words: Words) -> None:
-    words[words.head(65) + WORD] = words.head(65)
+    words.link(words.head(LARGE_BIN) + WORD, words.head(LARGE_BIN))
 
 
 @spoils(Violation.BAD_LIST_ORDER)
 def large_chunks_change_places(heap: Heap, words: Words) -> None:
-    head = words.head(65)
+    head = words.head(LARGE_BIN)
     for node, behind in ((head, heap.large), (heap.large, heap.larger), (heap.larger, head)):
-        words[node] = behind
-        words[behind + WORD] = node
+        words.link(node, behind)
+        words.link(behind + WORD, node)
 
 
 @spoils(Violation.BAD_BITMAP)
 def mark_of_a_small_bin_cleared(_: Heap, words: Words) -> None:
-    words.clear_mark(30)
+    words.clear_mark(SMALL_BIN)
 
 
 @spoils(Violation.BAD_BITMAP)
 def mark_of_a_large_bin_cleared(_: Heap, words: Words) -> None:
-    words.clear_mark(65)
+    words.clear_mark(LARGE_BIN)
 
 
 @spoils(Violation.BAD_BITMAP)
@@ -470,29 +472,46 @@ def unsorted_bin_marked(_: Heap, words: Words) -> None:
     words.marks(1).value |= 2
 
 
+@spoils(Violation.BAD_BITMAP)
+def bin_behind_the_last_marked(_: Heap, words: Words) -> None:
+    words.marks(96).value |= 1
+
+
 @spoils(Violation.BAD_FAST_LENGTH)
 def fast_bin_has_a_cycle(heap: Heap, words: Words) -> None:
-    words[heap.fast] = heap.faster
+    words.link(heap.fast, heap.faster)
 
 
-@spoils(Violation.BAD_HAS_FAST)
+@spoils(Violation.BAD_FLAGS)
 def fast_chunks_forgotten(_: Heap, words: Words) -> None:
-    words[words.member("has_fast")] = 0
+    words[words.member("max_fast")] &= ~FAST_CHUNKS
+
+
+@spoils(Violation.BAD_FLAGS)
+def free_chunks_forgotten(_: Heap, words: Words) -> None:
+    words[words.member("max_fast")] &= ~1
+
+
+@spoils(Violation.BAD_FLAGS)
+def fast_bins_of_another_size(_: Heap, words: Words) -> None:
+    words[words.member("max_fast")] += ALIGNMENT
 
 
 @spoils(Violation.BAD_FREE_COUNT)
 def unsorted_chunks_forgotten(_: Heap, words: Words) -> None:
-    words[words.head(1)] = words[words.head(1) + WORD] = words.head(1)
+    words.link(words.head(1), words.head(1))
+    words.link(words.head(1) + WORD, words.head(1))
 
 
 @spoils(Violation.BAD_FREE_MEMBERS)
 def another_chunk_in_the_bin(heap: Heap, words: Words) -> None:
     """A chunk that looks free, forged in a used payload, takes a free one's place."""
     forged = heap.used + 2 * ALIGNMENT
-    words[forged - WORD] = 2 * ALIGNMENT | FLAGS
+    words[forged - WORD] = 2 * ALIGNMENT | PREV_IN_USE
     words[forged - WORD + 2 * ALIGNMENT] = 0
-    words[words.head(1)] = words[words.head(1) + WORD] = forged
-    words[forged] = words[forged + WORD] = words.head(1)
+    for head, node in ((words.head(1), forged), (forged, words.head(1))):
+        words.link(head, node)
+        words.link(head + WORD, node)
 
 
 @pytest.mark.parametrize(("violation", "spoil"), [pytest.param(v, f, id=name) for v, name, f in SPOILS])

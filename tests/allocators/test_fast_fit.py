@@ -85,7 +85,7 @@ class FastFit:
         word_bytes: int,
         *,
         alignment: int = 8,
-        granule: int = 16,
+        granule: int = 8,
         minimum: int = 16,
         threshold: int = 16,
     ) -> None:

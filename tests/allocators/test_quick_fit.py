@@ -56,7 +56,7 @@ class Model:
             del self.cut[page]
             self._release(page, 1)
         else:
-            free.insert(0, offset)
+            free.insert(free.index(mine[0]) + 1 if mine else 0, offset)
 
     def _offset(self, page: int) -> int:
         return self.start + (page - 1) * self.page
@@ -67,7 +67,9 @@ class Model:
             if page is None:
                 return None
             self.cut[page] = size
-            self.lists[size] = list(range(self._offset(page), self._offset(page) + self.page, size))
+            first, *others = range(self._offset(page), self._offset(page) + self.page, size)
+            self.lists[size] = others[::-1]
+            return first
         return self.lists[size].pop(0)
 
     def _after(self, run: int) -> int:
@@ -155,7 +157,7 @@ class Control(ctypes.Structure):
 
 
 class Pages:
-    """28 pages: the last is cut and has one used fragment, below it one is free, two are used, the rest is free."""
+    """28 pages: the last is cut and has one used fragment, below it one is free, two are used, one is cut in halves."""
 
     def __init__(self, host: Host) -> None:
         assert host.init(8192) == 0
@@ -164,10 +166,12 @@ class Pages:
         host.malloc(1)
         single = host.malloc(PAGE)
         host.malloc(2 * PAGE)
+        host.malloc(PAGE // 2)
         host.free(single)
         self.lower, self.upper, self.cut, self.single, self.used, self.used_end, self.rest, self.inside = (
             self.header(page) for page in (0, 29, 28, 27, 25, 26, 1, 10)
         )
+        self.other = self.header(24)
         self.list = self.control.lists[4]
         self.fragment = Link.from_address(self.list.next)
 
@@ -198,9 +202,24 @@ def replace_single(pages: Pages) -> None:
             ring.prev = ctypes.addressof(pages.inside)
 
 
-def unlink_fragment(pages: Pages) -> None:
-    second = Link.from_address(pages.fragment.next)
-    second.prev, pages.list.next = pages.fragment.prev, pages.fragment.next
+def unlink_last_fragment(pages: Pages) -> None:
+    last = Link.from_address(pages.list.prev)
+    Link.from_address(last.prev).next, pages.list.prev = last.next, last.prev
+
+
+def empty_list(pages: Pages) -> None:
+    pages.list.next = pages.list.prev = ctypes.addressof(pages.list)
+
+
+def part_the_row(pages: Pages) -> None:
+    """A fragment of another cut page comes to stand behind the first of the row."""
+    pages.other.kind, pages.other.count = pages.cut.kind, 1
+    alien = pages.control.first_page + PAGE * 23
+    pages.other.next = alien
+    second = pages.fragment.next
+    link = Link.from_address(alien)
+    link.prev, link.next = pages.list.next, second
+    pages.fragment.next = Link.from_address(second).prev = alien
 
 
 def set_(name: str, member: str, value: Callable[[Pages], int]) -> Callable[[Pages], None]:
@@ -231,7 +250,11 @@ SPOILS: list[tuple[int, str, Callable[[Pages], None]]] = [
     (11, "a fragment of no page", set_("fragment", "next", lambda p: p.control.headers)),
     (11, "a fragment of another page", set_("fragment", "next", lambda p: p.control.first_page)),
     (12, "a link back", set_("fragment", "prev", lambda _: 0)),
-    (13, "a fragment is missing", unlink_fragment),
+    (13, "another page between", part_the_row),
+    (13, "not the first", set_("cut", "next", lambda p: p.fragment.next)),
+    (13, "the row is too short", unlink_last_fragment),
+    (13, "no free fragment is counted", set_("cut", "count", lambda _: 0)),
+    (14, "no fragment is in the list", empty_list),
 ]
 
 

@@ -1,8 +1,9 @@
 """Caches as they are, tiny and exact, and all that they can do along the paths of tiny random graphs.
 
 A cache is a tuple of sets. A set is a tuple of lines: LRU and FIFO the newest first; tree-PLRU by ways, with subtrees
-swapped so that the tree always points to the first; random sorted. ``ALIEN`` is data that no access is to, any number
-of it; ``EMPTY`` an invalid way. What a policy leaves open is tried in all ways.
+swapped so that the tree always points to the first; random sorted, as well as round robin, whose counter other sets
+move. ``ALIEN`` is data that no access is to, any number of it; ``EMPTY`` an invalid way. What a policy leaves open is
+tried in all ways.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _fill(policy: Replacement, ways: int, content: Set, line: int) -> Iterator[S
             free = [way for way, other in enumerate(content) if other == EMPTY]
             for way in free or [0]:
                 yield _point_away((*content[:way], line, *content[way + 1 :]), way)
-        case Replacement.RANDOM:
+        case Replacement.RANDOM | Replacement.ROUND_ROBIN:
             for way in range(ways) if len(content) == ways else [ways]:
                 yield tuple(sorted((*content[:way], line, *content[way + 1 :])))
 
@@ -80,7 +81,7 @@ def contents(policy: Replacement, ways: int, lines: tuple[int, ...], *, is_cold:
         lengths = (0,) if is_cold else range(ways + 1)
         choices = (choice for length in lengths for choice in product((ALIEN, *lines), repeat=length))
     found = {choice for choice in choices if all(choice.count(line) <= 1 for line in lines)}
-    return tuple(sorted({tuple(sorted(c)) for c in found} if policy is Replacement.RANDOM else found))
+    return tuple(sorted({tuple(sorted(c)) for c in found} if policy.has_seed else found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,14 +261,14 @@ class View:
         state = State(self.terms, big_endian=True)
         for number, leaf in enumerate(self.leaves):
             location = Location("register", 4 * number, 4)
-            state.locations[location] = self.terms.constant(0, 32) if number in silent else leaf
+            state.set_location(location, self.terms.constant(0, 32) if number in silent else leaf)
             if edge in (sources := self.program.variables[number].sources):
                 source, constant = sources[edge]
                 held = self.terms.constant(0, 32) if source is None else self.leaves[source]
                 term = self.terms.apply("INT_ADD", (held, self.terms.constant(constant, 32)), 32)
-                state.locations[location] = self.terms.constant(0, 32) if term is None else term
+                state.set_location(location, self.terms.constant(0, 32) if term is None else term)
             if number not in silent and not self.program.variables[number].range.is_top:
-                state.known[leaf] = self.program.variables[number].range
+                state.set_known(leaf, self.program.variables[number].range)
         return state
 
     def _term(self, to: Address) -> Term:
@@ -338,7 +338,7 @@ def start(program: Program, random: Random, *, is_modified: bool = True) -> Situ
         else:  # full of the program's own lines
             kept = random.sample(own, min(len(own), config.ways))
             kept += [ALIEN] * (config.ways - len(kept))
-            sets.append(tuple(sorted(kept)) if config.replacement is Replacement.RANDOM else tuple(kept))
+            sets.append(tuple(sorted(kept)) if config.replacement.has_seed else tuple(kept))
     return Situation(
         [random.choice(one.choices) for one in program.variables], sets, set(lines) if is_modified else set()
     )

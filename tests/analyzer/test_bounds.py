@@ -97,10 +97,11 @@ def test_no_scenario_contradicts_the_proof(name, target):
         render(report, Console(file=io.StringIO()))
 
 
+@pytest.mark.parametrize("granule", [4, 8, 16, 32])
 @pytest.mark.parametrize("name", ["avl-best-fit", "fast-fit"])
-def test_no_build_contradicts_the_facts_about_its_pointers(name):
+def test_no_build_contradicts_the_facts_about_its_pointers(name, granule):
     request = ProbeRequest(
-        load_allocator(name, {"granule": 32}), load_target("mpc603e"), "worst-free", 2048, 0, None, PACKAGED,
+        load_allocator(name, {"granule": granule}), load_target("mpc603e"), "worst-free", 2048, 0, None, PACKAGED,
         prove=True, cross_check=True, cache_dir=images_dir(),
     )  # fmt: skip
     assert observe(request).verdict is Verdict.BOUNDED

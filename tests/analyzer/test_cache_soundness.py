@@ -15,7 +15,7 @@ import pytest
 from tests.analyzer.test_bounds import NAMES, accepted_heap, allocator, program, workload
 from tests.kernel_suite import KERNELS, SOURCES, Kernel
 from tests.kernel_suite import guest as kernel_guest
-from tests.random_programs import arguments, source
+from tests.random_programs import arguments, packed_source, source
 from tests.support import Guest, assembler, guest_of
 from wcet_probe.analyzer.bound import BoundRequest, Prepared, prepare, prove
 from wcet_probe.analyzer.dcache.misses import data_misses
@@ -33,7 +33,7 @@ from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Target
 
 TARGETS = ("mpc603e", "arm926ej-s")
-POLICIES = ("lru", "fifo", "plru", "random")
+POLICIES = ("lru", "fifo", "plru", "random", "round-robin", "round-robin")
 NOTHING_TOLD = PointerFacts(Pointers(), {})
 SLOW_CYCLES = 200
 FUNCTIONS = 8
@@ -53,7 +53,8 @@ def any_cache(draw: random.Random) -> str:
     """A tiny cache."""
     sets, ways, line = draw.choice((2, 2, 4, 8)), draw.choice((1, 2, 2, 4)), draw.choice((16, 16, 32))
     policy, write, allocate = draw.choice(POLICIES), draw.choice(("back", "through")), draw.choice(("yes", "no"))
-    return f"d:sets={sets},ways={ways},line={line},policy={policy},write={write},allocate={allocate}"
+    seed = draw.randrange(8)
+    return f"d:sets={sets},ways={ways},line={line},policy={policy},write={write},allocate={allocate},seed={seed}"
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,9 @@ def check(one: Analysed, spec: str, runs: Sequence[tuple[int, ...]], others: Seq
 # --------------------------------------------------------------------------------------------------- random programs
 
 
-def provable(seed: int, target: str) -> Iterator[Analysed]:
+def provable(seed: int, target: str, written: Callable[[int, int], str] = source) -> Iterator[Analysed]:
     """Those functions of a random file that have a bound."""
-    guest = guest_of(source(seed, FUNCTIONS), load_target(target), ".c")
+    guest = guest_of(written(seed, FUNCTIONS), load_target(target), ".c")
     for number in range(FUNCTIONS):
         try:
             one = analysed(guest, f"f{number}")
@@ -115,10 +116,10 @@ def provable(seed: int, target: str) -> Iterator[Analysed]:
             yield one
 
 
-def search(seed: int, target: str, caches: int, runs: int) -> int:
+def search(seed: int, target: str, caches: int, runs: int, written: Callable[[int, int], str] = source) -> int:
     """Runs of random functions with random caches, none above its bound."""
     draw, done = random.Random(f"caches {target} {seed}"), 0
-    found = list(provable(seed, target))
+    found = list(provable(seed, target, written))
     for one in found:
         others = [draw.choice(found).entry]
         for _ in range(caches):
@@ -136,6 +137,22 @@ def test_random_programs_stay_within_their_bounds(target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_many_random_programs_stay_within_their_bounds(target, seed):
     search(seed, target, 25, 4)
+
+
+UNALIGNED = ("mpc603e", "cortex-r5", "cortex-m7")
+"""Cores for which compilers read a word at any address by one instruction."""
+
+
+@pytest.mark.parametrize("target", UNALIGNED)
+def test_packed_programs_stay_within_their_bounds(target):
+    assert search(3, target, 3, 2, packed_source) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(300, 330))
+@pytest.mark.parametrize("target", UNALIGNED)
+def test_many_packed_programs_stay_within_their_bounds(target, seed):
+    search(seed, target, 25, 4, packed_source)
 
 
 _TO_THE_STACK = """

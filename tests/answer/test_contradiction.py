@@ -65,6 +65,11 @@ def test_registers_are_held_against_all_copies_of_a_block():
         attack(proof, argument)
 
 
+def claimed(allowed):
+    """As much of a bound as accesses are held against."""
+    return SimpleNamespace(entry="f", accesses=allowed, words=())
+
+
 FIRST, AGAIN, ELSEWHERE = 0x100, 0x104, 0x108
 """Instructions: of a first visit, of one again, and of a store of which no fact speaks."""
 
@@ -88,9 +93,7 @@ def test_visits_are_held_against_runs(accesses, holds):
     made = [DataAccess(step, at, to, 4, at == ELSEWHERE) for step, (at, to) in enumerate(accesses)]
     expected = nullcontext() if holds else pytest.raises(ContradictionError, match="against a fact about visits")
     with expected:
-        check_accesses(
-            SimpleNamespace(accesses=allowed), made, image, target, frames=MemoryRange(4096, 64), subject="a test"
-        )
+        check_accesses(claimed(allowed), made, image, target, frames=MemoryRange(4096, 64), subject="a test")
 
 
 @pytest.mark.parametrize(
@@ -111,9 +114,7 @@ def test_changes_of_line_are_counted_in_runs(accesses, holds):
     made = [DataAccess(step, at, to, 4, False) for step, (at, to) in enumerate(accesses)]
     expected = nullcontext() if holds else pytest.raises(ContradictionError, match="more than 2 accesses went")
     with expected:
-        check_accesses(
-            SimpleNamespace(accesses=allowed), made, image, target, frames=MemoryRange(4096, 64), subject="a test"
-        )
+        check_accesses(claimed(allowed), made, image, target, frames=MemoryRange(4096, 64), subject="a test")
 
 
 @pytest.mark.parametrize(("address", "holds"), [(0, True), (4096 + 28, True), (32, False)])
@@ -124,7 +125,7 @@ def test_sets_that_facts_tell_are_held_against_runs(address, holds):
     expected = nullcontext() if holds else pytest.raises(ContradictionError, match="in a set of the cache")
     with expected:
         check_accesses(
-            SimpleNamespace(accesses=(allowed,)),
+            claimed((allowed,)),
             [DataAccess(0, FIRST, address, 4, False)],
             image,
             target,

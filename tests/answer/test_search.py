@@ -112,12 +112,12 @@ def test_nothing_to_evaluate_is_refused(cache):
 
 
 def test_sequences_are_valid():
-    from wcet_probe.answer.search import _repaired
+    from wcet_probe.answer.search import repaired
 
     draw = random.Random(1)
     operations = [Operation(draw.choice(list(OperationKind)), draw.randrange(4), 8) for _ in range(500)]
     live = set()
-    for operation in _repaired(operations):
+    for operation in repaired(operations):
         if operation.kind is OperationKind.MALLOC:
             assert operation.slot not in live
             live.add(operation.slot)

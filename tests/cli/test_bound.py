@@ -128,7 +128,8 @@ def test_no_assumption_claims_a_check_where_nothing_is_run(run, firmware, with_h
     _, out, _ = run(*firmware.bound("length", "--facts", with_hash, "--param", "N=5", "--json"))
     assumptions = json.loads(out)["bound"]["assumptions"]
     assert [one["id"] for one in assumptions][-1].startswith("fact ")
-    assert all(one["check"].startswith("not checked") for one in assumptions)
+    assert all(one["check"].startswith(("not checked", "no run can check it")) for one in assumptions)
+    assert all(one["executions"] is None for one in assumptions)
 
 
 def test_json_is_the_same_each_time_and_names_no_folder(run, firmware):
@@ -211,11 +212,13 @@ def write(folder, document):
     return file
 
 
-def test_verify_prints_a_line_for_each_certificate(run, firmware, document, tmp_path):
-    code, out, err = run("verify", write(tmp_path, document), "--image", firmware.elf)
-    assert (code, err) == (0, "")
+def test_verify_prints_a_line_for_each_certificate(run, document, tmp_path):
+    code, out, err = run("verify", write(tmp_path, document))
+    assert (code, err) == (6, "")
     bound, image = document["bound"], document["image"]["sha256"][:16]
-    assert [line.split() for line in out.splitlines()[1:]] == [
+    *lines, last = out.splitlines()[1:]
+    assert last == "arithmetic only: the graph is the prover's word; give the binary with --image"
+    assert [line.split() for line in lines] == [
         ["fixed", "cortex-m4", str(bound["instructions"]), "instructions", image, "1", "0"],
         ["fixed", "cortex-m4", str(bound["cycles"]), "cycles", image, "1", "0"],
     ]
@@ -224,7 +227,49 @@ def test_verify_prints_a_line_for_each_certificate(run, firmware, document, tmp_
 def test_verify_takes_several_files(run, document, tmp_path):
     file = write(tmp_path, document)
     code, out, _ = run("verify", file, file)
-    assert (code, len(out.splitlines())) == (0, 5)
+    assert (code, len(out.splitlines())) == (6, 6)
+
+
+def test_verify_with_the_image_checks_everything(run, firmware, document, tmp_path):
+    code, out, err = run("verify", write(tmp_path, document), "--image", firmware.elf)
+    assert (code, err) == (0, "")
+    assert "not checked" not in out
+    assert re.search(r"^  graph +ok +covers the code of the image", out, re.MULTILINE)
+    assert re.search(r"^  loop bounds +ok +1 by counters", out, re.MULTILINE)
+    assert "taken on trust" in out
+
+
+def test_facts_that_a_bound_rests_on_must_be_given_and_the_same(run, firmware, tmp_path):
+    facts = firmware.elf.parent / "hashed.toml"
+    code, _, err = run(*firmware.bound("length", "--facts", firmware.facts, "--param", "N=5"))
+    digest = re.search(r'sha256 = "([0-9a-f]{64})"', err)[1]
+    facts.write_text(f'{FACT}sha256 = "{digest}"\n')
+    code, out, _ = run(*firmware.bound("length", "--facts", facts, "--param", "N=5", "--json"))
+    assert code == 0
+    document = json.loads(out)
+    file = write(tmp_path, document)
+    verify = ("verify", file, "--image", firmware.elf)
+    code, out, _ = run(*verify, "--facts", facts)
+    assert (code, out.count("not checked")) == (0, 0)
+    assert re.search(r"told loop bounds +ok +1 as their facts say", out)
+    code, _, err = run(*verify)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "no fact stands at hashed.toml:1" in err
+    for old, new in (('max = "N"', 'max = "N + 1"'), ("no more", "less"), ('"length"', '"marked"')):
+        changed = tmp_path / "hashed.toml"
+        changed.write_text(facts.read_text().replace(old, new))
+        code, _, err = run(*verify, "--facts", changed)
+        assert (code, err.count("\n")) == ((1, 1) if new != '"marked"' else (6, 0)), (old, err)
+
+
+def test_a_pragma_is_looked_up_in_its_source(run, firmware, tmp_path):
+    code, out, _ = run(*firmware.bound("marked", "--json"))
+    assert code == 0
+    verify = ("verify", write(tmp_path, json.loads(out)), "--image", firmware.elf)
+    assert run(*verify)[0] == 0
+    code, _, err = run(*verify, "--source", tmp_path)
+    assert code == 1
+    assert "the source of the pragma at guest.c:" in err
 
 
 def _numbers(value, path=()):
@@ -254,15 +299,19 @@ def test_a_changed_certificate_or_image_is_refused(run, document, tmp_path):
     code, _, err = run("verify", write(tmp_path, document))
     assert (code, err.count("\n")) == (1, 1)
     document["bound"]["certificates"][0] = text
-    assert run("verify", write(tmp_path, document))[0] == 0
+    assert run("verify", write(tmp_path, document))[0] == 6
     document["image"]["sha256"] = "0" * 64
     assert run("verify", write(tmp_path, document))[0] == 1
 
 
-def test_verify_against_another_image(run, document, tmp_path):
+def test_verify_against_another_image(run, firmware, document, tmp_path):
+    other = tmp_path / "other.elf"
+    other.write_bytes(firmware.elf.read_bytes() + b"\0")
+    code, _, err = run("verify", write(tmp_path, document), "--image", other)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "it is about another image than the given one" in err
     code, _, err = run("verify", write(tmp_path, document), "--image", __file__)
-    assert code == 1
-    assert "it is about another image, of sha256 " in err
+    assert (code, err.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize(

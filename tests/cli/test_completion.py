@@ -12,7 +12,7 @@ from wcet_probe.cli.app import main
 from wcet_probe.scenarios import scenario_names
 
 PROGRAM = Path(sys.executable).with_name("wcet-probe")
-HEAVY = ("rich", "unicorn", "capstone", "networkx", "highspy", "numpy", "pypcode", "elftools", "jinja2", "typst")
+HEAVY = ("rich", "unicorn", "capstone", "highspy", "numpy", "pypcode", "elftools", "jinja2", "typst")
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ int endless(int *p)
     return n;
 }
 """
-HEAVY = ("click", "rich", "unicorn", "capstone", "networkx", "highspy", "numpy", "pypcode", "elftools")
+HEAVY = ("click", "rich", "unicorn", "capstone", "highspy", "numpy", "pypcode", "elftools")
 FIRMWARE = 'image="build/fw.elf", entry="f"'
 
 

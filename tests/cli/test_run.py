@@ -18,7 +18,7 @@ def test_defaults(world, monkeypatch):
     (request,) = world.requests
     assert (request.allocator.name, request.target.name, request.scenario) == ("toyfit", "toy-plain", "worst-alloc")
     assert (request.heap_bytes, request.compiler, request.seed) == (4 << 20, "zig", 0)
-    assert (request.initial_cache, request.cross_check, request.prove) == (None, False, True)
+    assert (request.initial_cache, request.cross_check, request.prove) == (None, None, True)
 
 
 def test_every_option_reaches_the_probe(world):

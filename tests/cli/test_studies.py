@@ -59,7 +59,7 @@ def test_json_is_one_document_and_the_same_each_time(run, command):
     [
         (("growth", "tslf"), "unknown allocator 'tslf': did you mean 'tlsf'?"),
         (("growth", "tlsf", "--heap", "16K"), "1 heap sizes show no growth; give at least 3 with --heap."),
-        (("growth", "tlsf", "--preset", "p02"), "tlsf has no presets; choose values with --param."),
+        (("growth", "tlsf", "--preset", "p02"), "unknown preset of tlsf 'p02': known are: c06, h11, l11, m06."),
         (("search", "tlsf", "--operation", "fre"), "unknown operation 'fre': did you mean 'free'?"),
         (("search", "tlsf", "--evaluations", "0"), "0 evaluations search nothing; give at least 1."),
         (("matrix", "--target", "cortex-m44"), "unknown target 'cortex-m44': did you mean 'cortex-m4'?"),

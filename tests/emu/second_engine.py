@@ -14,10 +14,10 @@ from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.emu.cache import Caches as PlainCaches
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
-from wcet_probe.model.instruction import Control, Instruction
+from wcet_probe.model.instruction import Control, Instruction, InstructionCost
 from wcet_probe.model.measurement import CacheCounts, Measurement
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import Isa, Target
+from wcet_probe.model.target import Isa, Need, Result, Target
 
 STEP_LIMIT = 100_000
 ALWAYS = 14
@@ -137,12 +137,15 @@ def traced_call(machine: Machine, isa: Isa, function: str, arguments: tuple[int,
     return seen
 
 
-def cycles_of(guest: Guest, path: tuple[int, ...], seen: list[tuple[int, int]]) -> int:
-    """Cycles by the timing table: each instruction of the path as executed or skipped, each branch as taken or not."""
+Step = tuple[Instruction, InstructionCost, bool, bool]
+"""An instruction of a path with its cost; whether it executes (or is skipped), and whether it is a branch taken."""
+
+
+def steps_of(guest: Guest, path: tuple[int, ...], seen: list[tuple[int, int]]) -> Iterator[Step]:
+    """The instructions of ``path``, with what the engine announced of them."""
     by_address = {i.address: (i, c) for i, c in zip(guest.instructions, guest.costs, strict=True)}
     announced = iter([*seen, (None, 0)])
     address_at, flags = next(announced)
-    cycles = 0
     for address, following in zip(path, (*path[1:], RETURN_ADDRESS), strict=True):
         instruction, cost = by_address[address]
         is_announced = address_at == address
@@ -150,11 +153,48 @@ def cycles_of(guest: Guest, path: tuple[int, ...], seen: list[tuple[int, int]]) 
         if is_announced:
             address_at, flags = next(announced)
         assert executes or is_predicated(instruction)
-        cycles += cost.executed_cycles if executes else cost.skipped_cycles
-        if instruction.control is Control.CONDITIONAL_BRANCH and following != address + instruction.size_bytes:
-            cycles += cost.taken_cycles
+        conditional = instruction.control is Control.CONDITIONAL_BRANCH
+        yield instruction, cost, executes, conditional and following != address + instruction.size_bytes
     assert address_at is None
-    return cycles
+
+
+def cycles_of(guest: Guest, path: tuple[int, ...], seen: list[tuple[int, int]]) -> int:
+    """Cycles by the timing table: each instruction of the path as executed or skipped, each branch as taken or not."""
+    return sum(
+        (cost.executed_cycles if executes else cost.skipped_cycles) + cost.taken_cycles * taken
+        for _, cost, executes, taken in steps_of(guest, path, seen)
+    )
+
+
+def pipeline_cycles(guest: Guest, path: tuple[int, ...], seen: list[tuple[int, int]]) -> int:
+    """Cycles of a core that issues in order by the timing table; each instruction waits until its operands are there.
+
+    Written from what the target's file says of a row and of a rule: no code is shared with what is charged.
+    """
+    target, now = guest.target, 0
+    ready: dict[tuple[str, tuple[str, ...], Need], int] = {}
+    everyone = tuple(target.timing)
+    for one, _, executes, taken in steps_of(guest, path, seen):
+        parts = {name for access in one.accesses for name in (access.base, access.index)}
+        needs = {Need.ANY: one.reads, Need.ADDRESS: parts, Need.SHIFT: one.shifted}
+        due = (when for (name, who, need), when in ready.items() if one.timing_class in who and name in needs[need])
+        row = target.timing[one.timing_class]
+        cycles = row.cycles + row.per_register_cycles * one.registers + row.literal_cycles * one.literal
+        now = max(now, *due, 0) + (cycles if executes else target.condition_failed.cycles) + row.taken_cycles * taken
+        if executes:
+            ready = {key: when for key, when in ready.items() if key[0] not in one.writes and when > now}
+            bases = {access.base for access in one.accesses} & one.writes - one.loaded
+            results = {Result.WRITTEN: one.writes, Result.LOADED: one.loaded, Result.BASE: bases}
+            late = [(name, everyone, Need.ANY, row.load_use_cycles) for name in one.loaded]
+            late += [
+                (name, rule.consumers, rule.need, rule.cycles)
+                for rule in target.stalls
+                if one.timing_class in rule.producers
+                for name in results[rule.result]
+            ]
+            for name, who, need, wait in late:
+                ready[name, who, need] = max(now + wait, ready.get((name, who, need), 0))
+    return now
 
 
 def is_predicated(instruction: Instruction) -> bool:

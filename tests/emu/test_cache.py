@@ -123,6 +123,9 @@ TEXTBOOK = [
     (Replacement.PLRU, 4, "abcd" + "efg" + "d", ".......d"),
     # Two ways: tree-PLRU is LRU.
     (Replacement.PLRU, 2, "abacab", "..a.a."),
+    # Round robin, one set: no hit renews, as with FIFO.
+    (Replacement.ROUND_ROBIN, 4, "abcdaea", "....a.."),
+    (Replacement.ROUND_ROBIN, 3, "abcdabeabcde", "......" + ".ab..e"),
     # One way: every policy is the same.
     *((policy, 1, "aabba", ".a.b.") for policy in Replacement),
 ]
@@ -165,6 +168,21 @@ WRITES = [
     # A write miss without allocation evicts nothing.
     ("AB", True, False, InitialCache.DIRTY, 0, 2),
 ]
+
+
+@pytest.mark.parametrize("replay", [native_replay, plain_replay])
+@pytest.mark.parametrize(
+    ("seed", "text", "expected"),
+    [(0, "abcdefbd", "......b."), (2, "abcdefbd", "......b."), (1, "abcdefdb", "......d.")],
+)
+def test_one_counter_of_a_round_robin_serves_all_sets(replay, seed, text, expected):
+    """Lines a, c, e are in set 0, b, d, f in set 1, of two ways: e moves the counter, and f evicts from the other way.
+
+    With a counter per set f would evict b, the older one.
+    """
+    config = cache_config(2, 2, 16, Replacement.ROUND_ROBIN, seed=seed)
+    outcome = replay(config, InitialCache.COLD, letters(text))
+    assert "".join(one if hit else "." for one, hit in zip(text, outcome.hits, strict=True)) == expected
 
 
 @pytest.mark.parametrize("replay", [native_replay, plain_replay])

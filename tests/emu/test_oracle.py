@@ -16,6 +16,7 @@ from tests.emu.second_engine import (
     counts_of,
     cycles_of,
     interpret,
+    pipeline_cycles,
     traced_call,
 )
 from tests.support import TARGETS, Guest, assembler, cache_config, guest_of, guest_on, images_dir, tlsf, tlsf_guest
@@ -69,6 +70,7 @@ def test_hand_written_functions(target, case, caches):
         measurement, second = assert_agree(cached, machine, case.function, arguments, COLD)
         seen = traced_call(traced, cached.target.isa, case.function, arguments)
         assert measurement.instruction_cycles == cycles_of(cached, second.path, seen)
+        assert measurement.instruction_cycles >= pipeline_cycles(cached, second.path, seen)
 
 
 IT_BLOCKS = "itete eq\nldreq r2, [r1]\nstrne.w r2, [r1]\nstreq r2, [r1, #4]\nldrne.w r3, [r1, #4]\n"

@@ -15,9 +15,19 @@ from tests.emu.test_cache import configs
 from tests.emu.test_oracle import CONTENT, KNOWN
 from tests.support import TARGETS, Guest, assembler, cache_config, guest_of, guest_on, tlsf_guest
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.errors import EmulationError
+from wcet_probe.emu import native
+from wcet_probe.errors import EmulationError, UsageError
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import Basis, CacheConfig, MemoryRange, Replacement, Sourced, Target, UncachedRegion
+from wcet_probe.model.target import (
+    Basis,
+    CacheConfig,
+    MemoryRange,
+    Replacement,
+    Sourced,
+    Target,
+    UncachedRegion,
+    without_caches,
+)
 
 COLD, DIRTY = InitialCache.COLD, InitialCache.DIRTY
 HEAP_BYTES = 4096
@@ -121,6 +131,34 @@ def test_an_uncached_region_of_a_core_without_caches():
     extent = MemoryRange(bare.memory_map.heap_address, 256)
     counts = measured("lwz 5, 0(4)\nlwz 5, 256(4)\nblr", with_region(bare, extent, 2, 2))
     assert counts.stall_cycles == 2 + bare.memory.single_cycles
+
+
+def test_a_unified_cache_that_is_none_is_refused():
+    """Of a core with one cache for both, fetches used to go to a cache that was never opened."""
+    core = load_target("e200z6")
+    assert core.unified_cache
+    for changed in ({"icache": None, "dcache": None}, {"icache": None}, {"dcache": ONE_LINE}):
+        with pytest.raises(UsageError, match="one cache for instructions and data"):
+            replace(core, **changed)
+
+
+def test_a_core_whose_unified_cache_is_taken_away_has_none():
+    counts = measured("lwz 5, 0(4)\nblr", without_caches(unified(POWERPC, ONE_LINE)))
+    assert counts.stall_cycles == POWERPC.memory.single_cycles
+    assert not counts.icache.present
+    assert not counts.dcache.present
+
+
+def test_the_native_core_has_no_fetch_for_a_cache_that_was_not_opened():
+    bare = without_caches(POWERPC)
+    object.__setattr__(bare, "unified_cache", True)
+    counts = measured("lwz 5, 0(4)\nblr", bare)
+    assert counts.instructions == 2
+    assert (counts.icache.misses, counts.dcache.misses) == (0, 0)
+
+
+def test_the_native_core_closes_what_was_not_opened():
+    native.load().wp_observer_close(None)
 
 
 @pytest.mark.parametrize("name", UNIFIED)

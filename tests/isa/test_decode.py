@@ -54,7 +54,7 @@ ARM_CASES = [
     ("ldr r0, [r1]", "load_word", load("r1")),
     ("ldr r0, [r1, #-4]!", "load_word", load("r1", -4)),
     ("ldr r0, [r1], #4", "load_word", load("r1")),
-    ("ldrb r0, [r1, -r2]", "load_narrow", load("r1", 0, 1, index="r2", subtract_index=True)),
+    ("ldrb r0, [r1, -r2]", "load_narrow_scaled", load("r1", 0, 1, index="r2", subtract_index=True)),
     ("ldr r0, [r1, r2, lsl #2]", "load_word_scaled", load("r1", index="r2", shift_bits=2)),
     ("ldr r0, [r1, r2, lsr #32]", "load_word_scaled", load("r1", index="r2", shift=Shift.LSR, shift_bits=32)),
     (
@@ -65,7 +65,7 @@ ARM_CASES = [
     ("strb r0, [r1, r2, rrx]", "store_scaled", store("r1", 0, 1, index="r2", shift=Shift.RRX, shift_bits=1)),
     ("str r0, [r1], r2, lsl #2", "store_scaled", store("r1")),
     ("ldrsb r0, [r1, #3]", "load_narrow", load("r1", 3, 1)),
-    ("strh r0, [r1, -r2]", "store", store("r1", 0, 2, index="r2", subtract_index=True)),
+    ("strh r0, [r1, -r2]", "store_scaled", store("r1", 0, 2, index="r2", subtract_index=True)),
     ("ldrd r0, r1, [r2, #8]", "load_double", load("r2", 8, 4, 2)),
     ("strd r0, r1, [r2], #-8", "store_double", store("r2", 0, 4, 2)),
     ("ldmia r0, {r1, r2, r3}", "load_multiple", load("r0", 0, 4, 3)),
@@ -290,14 +290,14 @@ def test_registers_read_written_and_loaded():
     ("isa", "word", "reason"),
     [
         (Isa.ARM, 0xE7F000F0, "timing class unknown|no instruction known|undefined"),
-        (Isa.ARM, 0xED900A00, "timing class unknown"),  # vldr
+        (Isa.ARM, 0xED900900, "timing class unknown"),  # vldr of 16 bits
         (Isa.ARM, 0xED901E00, "timing class unknown"),  # ldc
         (Isa.ARM, 0xE8D00006, "user registers"),  # ldm r0, {r1, r2}^
         (Isa.ARM, 0xE1B0F00E, "return from an exception"),  # movs pc, lr
         (Isa.ARM, 0xFA000000, "change of the instruction set"),  # blx label
         (Isa.ARM, 0xE791000F, "address unpredictable"),  # ldr r0, [r1, pc]
         (Isa.ARM, 0xE8900000, "no instruction known|memory access unknown"),  # ldm r0, {}
-        (Isa.POWERPC, 0xC0230008, "timing class unknown"),  # lfs
+        (Isa.POWERPC, 0xFC00002C, "no instruction known|timing class unknown"),  # fsqrt
         (Isa.POWERPC, 0x7C64042A, "no instruction known"),  # lswx
         (Isa.POWERPC, 0x7C0020AC, "effect on the caches"),  # dcbf
         (Isa.POWERPC, 0x4182000D, "conditional call"),  # beql

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.results import result as real_result
 from wcet_probe.cli import main
 from wcet_probe.reports.pictures import (
     bound_against_observed,
@@ -438,7 +439,7 @@ def test_a_replay_ends_with_the_measured_operation(run):
     ],
 )
 def test_bad_input_is_one_sentence(run, tmp_path, arguments, sentence):
-    (tmp_path / "a.json").write_text(json.dumps(result(gap=None)), "utf-8")
+    (tmp_path / "a.json").write_text(json.dumps(real_result("tlsf", heap_bytes=8192)), "utf-8")
     (tmp_path / "text").write_text("no", "utf-8")
     (tmp_path / "cache").mkdir()
     (tmp_path / "list.json").write_text("[1]", "utf-8")

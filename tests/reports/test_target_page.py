@@ -30,14 +30,21 @@ def test_every_number_is_there_with_basis_and_source(name):
     regions = [number for region in memory.regions for number in (region.read_cycles, region.write_cycles)]
     caches = [cache for cache in (target.icache, target.dcache) if cache]
     numbers = [*target.timing.values(), target.condition_failed, *caches, *regions]
+    numbers += target.stalls
     numbers += [memory.beat_bytes, memory.first_beat_cycles, memory.next_beat_cycles]
     for number in numbers:
         assert words(number.source) in told
     for timing_class, timing in target.timing.items():
         row = next(line.split() for line in text.splitlines() if line.split()[:1] == [timing_class])
-        counts = (timing.cycles, timing.per_register_cycles, timing.load_use_cycles, timing.taken_cycles)
-        assert row[1:6] == [*map(str, counts), timing.basis.value]
+        added = (timing.literal_cycles, timing.load_use_cycles, timing.taken_cycles)
+        counts = (timing.cycles, timing.per_register_cycles, *added)
+        assert row[1:7] == [*map(str, counts), timing.basis.value]
         assert words(timing.note) in told
+    for stall in target.stalls:
+        assert words(f"{stall.name} {stall.result.value}") in told
+        assert words(stall.note) in told
+    assert sum(target.bases.values()) == len(numbers) - (len(caches) == 2 and target.unified_cache)
+    assert words(target.translation) in told
     for choice in target.modelling_choices:
         assert words(choice) in told
     for region in memory.regions:

@@ -82,7 +82,7 @@ def test_any_heap_can_hold_the_states(name, values, heap_bytes):
 
 
 def test_the_largest_heap():
-    assert report("buddy-fibonacci", "mpc603e", "worst-free", 16 * 3524577).checks  # F(33) blocks are too many
+    assert report("buddy-fibonacci", "mpc603e", "worst-free", 16 * 3524578).checks  # F(33) blocks, one root
 
 
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB, 4 * MIB])
@@ -148,12 +148,12 @@ def test_no_random_workload_meets_a_worse_state(name, values, target):
 
 
 def test_what_the_call_comes_back_to_is_evicted(monkeypatch):
-    """Two lines of the stack, the control structure's first and the freed block are fetched a second time."""
+    """Two lines of the stack and the freed block are fetched a second time."""
     crowded = report("buddy-fibonacci", "mpc603e", "worst-free", 4 * MIB)
     monkeypatch.setattr(buddy_scenarios, "_CROWDED", ())
     plain = report.__wrapped__("buddy-fibonacci", "mpc603e", "worst-free", 4 * MIB)
     assert crowded.measurement.instructions == plain.measurement.instructions
-    assert crowded.measurement.dcache.misses >= plain.measurement.dcache.misses + 4
+    assert crowded.measurement.dcache.misses >= plain.measurement.dcache.misses + 3
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,12 +16,12 @@ from wcet_probe.errors import UsageError
 from wcet_probe.model.report import Report
 from wcet_probe.scenarios.dlmalloc27.dlmalloc27 import FAMILY
 from wcet_probe.scenarios.dlmalloc27.heap import bin_of
-from wcet_probe.scenarios.dlmalloc27.malloc import nodes_passed, region_counts, sorted_sizes
+from wcet_probe.scenarios.dlmalloc27.malloc import SORTED_BYTES, fence_bytes, nodes_passed, region_counts
 from wcet_probe.scenarios.dlmalloc27.script import Order, ordered
 from wcet_probe.scenarios.families import HeapRequest
 
 KIB = 1 << 10
-GRANULES = (8, 16)
+LINES = (0, 16, 32, 64)
 
 
 @cache
@@ -64,33 +64,34 @@ def test_no_operation_of_a_random_workload_costs_as_much(target: str) -> None:
         assert most <= instructions(scenario, target, heap)
 
 
-def test_four_mebibytes_sort_as_predicted() -> None:
-    report = observed("worst-alloc", "cortex-m4", 4 << 20)
-    passed = 18_712_055
-    counts = region_counts((4 << 20) - 16 - 48 - 528, 16)
-    # What is left over merges into one more large chunk.
-    assert 0 < passed - nodes_passed(counts.values()) < sum(counts.values())
-    assert report.plan.driver_value == passed
-    # Four instructions pass a node, two of them loads. The rest is linear in the heap, as in smaller ones.
-    assert report.measurement.loads - 2 * passed == pytest.approx(7.7 * (4 << 20) / 16, rel=0.05)
-    assert report.measurement.instructions - 4 * passed == pytest.approx(40.2 * (4 << 20) / 16, rel=0.05)
-
-
-def test_worst_alloc_grows_with_the_square_of_the_heap() -> None:
+def test_sorting_is_as_predicted_and_the_rest_linear() -> None:
+    """Four instructions pass a node, two of them loads."""
     passed = {}
-    for heap in (128 * KIB, 256 * KIB):
+    for heap in (256 * KIB, 1024 * KIB):
         report = observed("worst-alloc", "cortex-m4", heap)
         assert report.plan.driver_value is not None
         passed[heap] = report.plan.driver_value
-        assert passed[heap] == pytest.approx((heap / 969) ** 2, rel=0.03)
-        assert report.measurement.instructions - 4 * passed[heap] == pytest.approx(40.2 * heap / 16, rel=0.05)
-    assert passed[256 * KIB] / passed[128 * KIB] == pytest.approx(4, rel=0.04)
+        assert passed[heap] == pytest.approx((heap / 460) ** 2, rel=0.03)
+        assert report.measurement.loads - 2 * passed[heap] == pytest.approx(7.25 * heap / 16, rel=0.02)
+        assert report.measurement.instructions - 4 * passed[heap] == pytest.approx(33.8 * heap / 16, rel=0.02)
+    assert passed[1024 * KIB] / passed[256 * KIB] == pytest.approx(16, rel=0.04)
 
 
 def test_paper_alloc_is_linear() -> None:
+    """As 2.7.2 itself: 17 instructions for each chunk that merges with top."""
     costs = {heap: instructions("paper-alloc", "cortex-m4", heap) for heap in (4 * KIB, 64 * KIB, 128 * KIB)}
     for low, high in pairwise(costs):
-        assert costs[high] - costs[low] == pytest.approx(37 * (high - low) // 16, abs=80)
+        assert costs[high] - costs[low] == pytest.approx(17 * (high - low) // 16, abs=20)
+
+
+def test_chunks_across_lines_miss_twice() -> None:
+    """Of a large heap behind a cache the state is another one than that which executes most."""
+    report = observed("worst-alloc", "mpc603e", 256 * KIB)
+    assert report.plan.variant.endswith("across lines")
+    most = max(report.candidates, key=lambda candidate: candidate.instructions)
+    assert not most.variant.endswith("across lines")
+    assert report.measurement.instructions < most.instructions
+    assert report.measurement.cycles > 1.5 * most.cycles
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -99,10 +100,11 @@ def test_free_is_not_constant(target: str) -> None:
     reports = [observed("worst-free", target, heap) for heap in (64 * KIB, 160 * KIB, 256 * KIB)]
     costs = [report.measurement.instructions for report in reports]
     chunks = [report.plan.driver_value for report in reports]
-    assert chunks == [None, (160 * KIB - 131104) // 16, (256 * KIB - 131104) // 16]
-    assert costs[0] < 130
-    assert costs[2] - costs[1] > 33 * (96 * KIB // 16)
-    assert instructions("paper-free", target, 64 * KIB) == instructions("paper-free", target, 4 * KIB) < 130
+    unused = 24 if load_target(target).dcache else 0
+    assert chunks == [None, (160 * KIB - 131104 - unused) // 16, (256 * KIB - 131104 - unused) // 16]
+    assert costs[0] < 70
+    assert costs[2] - costs[1] > 30 * (96 * KIB // 16)
+    assert instructions("paper-free", target, 64 * KIB) == instructions("paper-free", target, 4 * KIB) < 70
 
 
 def test_a_small_threshold_shows_it_in_a_small_heap() -> None:
@@ -110,25 +112,35 @@ def test_a_small_threshold_shows_it_in_a_small_heap() -> None:
     assert report.plan.driver_value == (8 * KIB - 4096 - 32) // 16
 
 
-@pytest.mark.parametrize("granule", GRANULES)
-def test_no_other_division_of_the_heap_passes_more(granule: int) -> None:
+@pytest.mark.parametrize("line", LINES)
+def test_no_other_division_of_the_heap_passes_more(line: int) -> None:
     """Against all neighbouring divisions, and the two sizes of the usual example."""
     budget = 32 * KIB
-    counts = region_counts(budget, granule)
+    counts = region_counts(budget, line)
+    costs = {size: size + fence_bytes(size, line) for size in SORTED_BYTES}
     most = nodes_passed(counts.values())
-    for taken, given in product(sorted_sizes(granule), repeat=2):
+    for taken, given in product(SORTED_BYTES, repeat=2):
         other = dict(counts)
         other[taken] -= 1
         other[given] += 1
-        if min(other.values()) >= 0 and sum((size + 16) * count for size, count in other.items()) <= budget:
-            assert nodes_passed(other.values()) <= most + len(counts)
-    half = budget // (528 + granule + 16 + 528)
-    assert most > 1.2 * half * half
+        if min(other.values()) >= 0 and sum(costs[size] * count for size, count in other.items()) <= budget:
+            assert nodes_passed(other.values()) <= most
+    half = budget // (costs[264] + costs[272])
+    assert most > (1.05 if line == 64 else 1.3) * half * half
 
 
-@pytest.mark.parametrize("granule", GRANULES)
-def test_the_states_of_other_granules_are_reached(granule: int) -> None:
-    allocator = load_allocator("dlmalloc27", {"granule": granule, "fast-request": 16, "consolidation-threshold": 4096})
+@pytest.mark.parametrize("line", LINES)
+def test_fences_keep_the_place_in_a_line(line: int) -> None:
+    for size in SORTED_BYTES:
+        fence = fence_bytes(size, line)
+        assert fence >= 16
+        assert fence % 8 == 0
+        assert (size + fence) % (line or 8) == 0
+        assert fence == 16 or fence < 16 + line
+
+
+def test_the_states_of_other_builds_are_reached() -> None:
+    allocator = load_allocator("dlmalloc27", {"fast-request": 16, "consolidation-threshold": 4096})
     for scenario in ("worst-alloc", "worst-free", "worst-failing-alloc"):
         report = observe(
             ProbeRequest(allocator, load_target("mpc603e"), scenario, 16 * KIB, 0, None, PACKAGED, False, images_dir())
@@ -162,9 +174,9 @@ def test_in_sweeps_a_chunk_grows_whose_neighbours_in_the_list_were_not_near() ->
 
 
 def test_bins() -> None:
-    starts = {16: 2, 504: 63, 512: 64, 568: 64, 576: 65, 2560: 96, 10752: 112, 43520: 120, 174592: 124, 698880: 126}
+    starts = {16: 2, 248: 31, 256: 32, 312: 32, 320: 33, 512: 36, 1 << 20: 80, 8 << 20: 92, 14 << 20: 95, 1 << 27: 95}
     assert {size: bin_of(size) for size in starts} == starts
-    assert [bin_of(start - 8) for start in (512, 2560, 10752, 43520, 174592, 698880)] == [63, 95, 111, 119, 123, 125]
+    assert [bin_of(start - 8) for start in (256, 320, 512, 1 << 20, 14 << 20)] == [31, 32, 35, 79, 94]
 
 
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-failing-alloc"])

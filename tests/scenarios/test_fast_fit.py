@@ -47,6 +47,7 @@ def test_the_state_is_reached_and_proved(target: str, scenario: str, heap_bytes:
         (("minimum-block", 32),),
         (("split-threshold", 64),),
         (("granule", 4), ("split-threshold", 24)),
+        (("granule", 16),),
         (("granule", 32),),
     ],
 )
@@ -62,7 +63,7 @@ def test_the_driver_is_the_closed_form(heap_bytes: int) -> None:
     assert dict(free.plan.prediction)["free blocks"] == n
     if heap_bytes < MIB:  # five candidates of as many blocks
         assert report("cortex-m4", "worst-alloc", heap_bytes).plan.driver_value == n
-    n = max(n for n in range(2000) if 8 * n * n + 24 * n <= heap_bytes)
+    n = max(n for n in range(2000) if 4 * n * n + 28 * n - 8 <= heap_bytes)
     assert report("cortex-m4", "paper-alloc", heap_bytes).plan.driver_value == n
     assert report("cortex-m4", "paper-free", heap_bytes).plan.driver_value == 2 * n - 2
 

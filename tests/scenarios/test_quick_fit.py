@@ -81,7 +81,7 @@ def test_cutting_and_emptying_a_page_cost_the_same_in_any_heap(target: str) -> N
     for scenario in ("paper-alloc", "paper-free", "worst-free"):
         small, large = (report(target, scenario, heap_bytes) for heap_bytes in (64 * KIB, 256 * KIB))
         assert instructions(small) == instructions(large)
-    assert report(target, "paper-alloc", 64 * KIB).plan.driver_value == 512
+    assert report(target, "paper-alloc", 64 * KIB).plan.driver_value == 511
     assert report(target, "worst-free", 64 * KIB).plan.driver_value == 511
 
 
@@ -98,14 +98,22 @@ def test_searching_is_exactly_linear_with_the_runs(target: str) -> None:
 def test_at_four_mebibytes_cutting_needs_more_instructions_than_searching() -> None:
     """P02 section 3.1.1 says so; on a core without caches cycles agree."""
     found = report("cortex-m4", "worst-alloc", 4 * MIB)
-    assert found.plan.driver_value == 512
+    assert found.plan.driver_value == 511
     assert instructions(found) > max(searching(found)) > 3000
 
 
-def test_links_to_other_pages_cost_cycles_where_there_is_a_cache() -> None:
+def test_fragments_of_other_pages_at_both_ends_cost_cycles_where_there_is_a_cache() -> None:
     found, paper = (report("mpc603e", scenario, 64 * KIB) for scenario in ("worst-free", "paper-free"))
-    assert found.plan.prediction["links to other pages"] == 1022
-    assert found.measurement.cycles > 2 * paper.measurement.cycles
+    assert found.plan.prediction["links to other pages"] == 2
+    assert found.measurement.cycles > paper.measurement.cycles
+
+
+def test_the_costs_of_cutting_and_emptying_are_as_far_apart_as_p02_measured() -> None:
+    """Without caches, as there: 481,267 cycles to 207,609 (tables 2 and 3), which is what P02 2.4 is read by."""
+    cut, empty = (
+        report("cortex-m4", scenario, 64 * KIB).measurement.cycles for scenario in ("paper-alloc", "paper-free")
+    )
+    assert 2 < cut / empty < 3
 
 
 @pytest.mark.parametrize("target_name", TARGETS)
@@ -133,7 +141,7 @@ def test_no_random_workload_meets_worse(target_name: str) -> None:
 def test_best_is_below_worst(target: str) -> None:
     for operation in ("alloc", "free"):
         worst, best = (report(target, f"{kind}-{operation}", 64 * KIB).measurement for kind in ("worst", "best"))
-        assert best.instructions * 50 < worst.instructions
+        assert best.instructions * 30 < worst.instructions
         assert best.cycles < worst.cycles
 
 

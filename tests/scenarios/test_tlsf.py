@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support import CHOICES, DEFAULTS, TARGETS, images_dir, tlsf, tlsf_guest, trace_of
 from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.errors import StateError, UsageError
+from wcet_probe.errors import BuildError, StateError, UsageError
 from wcet_probe.model.report import Report
 from wcet_probe.model.scenario import OperationKind, ScenarioPlan
 from wcet_probe.model.target import Target
@@ -294,3 +294,19 @@ def test_a_plan_frees_each_block_at_most_once_and_only_live_ones(scenario):
             assert plan.measured.kind is OperationKind.MALLOC or plan.measured.slot in live
             assert plan.state
             assert plan.why
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "best-alloc", "random"])
+@pytest.mark.parametrize(
+    "values", [{"small-limit": 128}, {"tells-previous": 1}, {"sl-bits": 4, "small-limit": 128, "tells-previous": 1}]
+)
+def test_every_layout_and_limit_reaches_its_states(target, scenario, values):
+    found = observe(request(load_target(target), scenario, 64 * KIB, tlsf(DEFAULTS | values)))
+    assert found.checks
+    assert found.measurement.result or found.plan.measured.kind is OperationKind.FREE
+
+
+def test_a_first_row_of_wider_classes_than_sizes_is_refused():
+    with pytest.raises(BuildError, match="a size of the first row has a class of its own"):
+        observe(request(load_target("cortex-m4"), "worst-alloc", 64 * KIB, tlsf({"sl-bits": 4, "small-limit": 256})))

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from wcet_probe.analyzer.pcode.interpreter import DataAccess
 from wcet_probe.errors import ContradictionError
+from wcet_probe.model.access_claims import AccessClaim, AddressRange, access_claims
+from wcet_probe.model.held_calls import BrokenClaim, ClaimKind
 from wcet_probe.model.image import Image
 from wcet_probe.model.measurement import Measurement
-from wcet_probe.model.proof import AccessRange, Bound, LoopClaim, RegisterRange
-from wcet_probe.model.target import MemoryRange, Target
+from wcet_probe.model.proof import Bound, LoopClaim, RegisterRange
+from wcet_probe.model.target import CacheConfig, MemoryRange, Target
 from wcet_probe.model.watched_loop import LoopCount
 
 Executions = Callable[[Sequence[int]], Sequence[int]]
@@ -102,51 +105,186 @@ def check_accesses(
     Raises:
         ContradictionError: an access is elsewhere.
     """
-    visited: set[int] = set()
-    changes: Counter[tuple[str, int]] = Counter()
-    before: int | None = None
-    line_bytes, sets = (target.dcache.line_bytes, target.dcache.sets) if target.dcache else (1, 1)
-    allowed: dict[tuple[int, bool], list[AccessRange]] = {}
-    for access in bound.accesses:
-        allowed.setdefault((access.address, access.is_store), []).append(access)
-    checks: Mapping[str, Callable[[DataAccess, Sequence[AccessRange]], bool]] = {
-        "outside of what the value analysis allows there": lambda one, ranges: any(
-            _contains(each, one.address, frames.end_address) for each in ranges
-        ),
-        "in a set of the cache that is excluded there": lambda one, ranges: any(
-            each.sets is None or one.address // line_bytes % sets in each.sets for each in ranges
-        ),
-        "in the call's own stack, against the assumption stack-separation": lambda one, ranges: (
-            not one.is_store or one.address not in frames or any(each.base != "number" for each in ranges)
-        ),
-        "across a cache line, against the assumption alignment": lambda one, _: not _crosses(one, target),
-        "in a line that was not loaded from on a first visit, or was stored to since, against a fact about visits": (
-            lambda one, ranges: one.address // line_bytes in visited or any(each.visit != "again" for each in ranges)
-        ),
-    }
+    state = _Lines(target.dcache)
+    claims = access_claims(bound.accesses)
     for one in accesses:
-        ranges = allowed.get((one.instruction_address, one.is_store), [])
-        for reason, holds in checks.items():
-            if not holds(one, ranges):
-                what = "store" if one.is_store else "load"
-                raise _contradiction(
-                    f"the {what} at {image.location(one.instruction_address)} accessed {one.address:#010x} in "
-                    f"{subject}, {reason}"
-                )
-        line = one.address // line_bytes
-        counted = {each.line_changes for each in ranges if each.line_changes is not None and line != before}
-        changes.update(counted)
-        exceeded = next((told for told in counted if changes[told] > told[1]), None)
-        if exceeded is not None:
-            raise _contradiction(
-                f"more than {exceeded[1]} accesses went to another line than the access before in {subject}, the last "
-                f"one at {image.location(one.instruction_address)}, against the fact {exceeded[0]}"
+        claim = claims.get((one.instruction_address, one.is_store))
+        found = _violated(bound, claim, one, state, frames)
+        if found is not None:
+            kind, fact, limit, value = found
+            broken = BrokenClaim(
+                kind, bound.entry, fact, "", limit, value, one.instruction_address, one.address, one.is_store
             )
-        before = (one.address + one.size_bytes - 1) // line_bytes
-        if one.is_store:
-            visited -= {one.address // line_bytes, (one.address + one.size_bytes - 1) // line_bytes}
-        if any(each.visit == "first" for each in ranges):
-            visited.add(one.address // line_bytes)
+            raise refusal(broken, image, subject)
+
+
+class _Lines:
+    """What a call did to lines of the data cache so far, as far as facts speak of it."""
+
+    def __init__(self, cache: CacheConfig | None) -> None:
+        self.cache = cache
+        self.visited: set[int] = set()
+        self.changes: Counter[str] = Counter()
+        self.counted: dict[str, set[int]] = {}
+        self.before: int | None = None
+
+
+_Violated = tuple[ClaimKind, str, int, int]
+"""What was claimed, by which fact, and of a number what was claimed and what was found."""
+
+
+def _violated(
+    bound: Bound, claim: AccessClaim | None, one: DataAccess, state: _Lines, frames: MemoryRange
+) -> _Violated | None:
+    """What of the claims on an access does not hold, if anything; ``state`` is brought behind the access."""
+    if claim is None or not any(each.contains(one.address, frames.end_address) for each in claim.ranges):
+        return ClaimKind.ADDRESS, ", ".join(sorted(claim.facts if claim else ())), 0, one.address
+    if one.is_store and not claim.may_be_frame and one.address in frames:
+        return ClaimKind.FRAME, "", 0, one.address
+    word = next((word for word in bound.words if word.address == one.address and not one.is_store), None)
+    if word is not None and one.value is not None and not word.low <= one.value <= word.high:
+        return ClaimKind.WORD, word.where, word.high, one.value
+    return _violated_line(claim, one, state, state.cache) if state.cache else None
+
+
+def _violated_line(claim: AccessClaim, one: DataAccess, state: _Lines, cache: CacheConfig) -> _Violated | None:
+    facts = ", ".join(sorted(claim.facts))
+    line, last = one.address // cache.line_bytes, (one.address + one.size_bytes - 1) // cache.line_bytes
+    allowed = range(cache.sets) if claim.sets is None else claim.sets
+    strayed = [each % cache.sets for each in range(line, last + 1) if each % cache.sets not in allowed]
+    if strayed:
+        return ClaimKind.SET, facts, 0, strayed[0]
+    if line != last and one.size_bytes <= cache.line_bytes and not claim.may_cross:
+        return ClaimKind.CROSSES, "", 0, one.size_bytes
+    if claim.is_only_again and line not in state.visited:
+        return ClaimKind.VISIT, facts, 0, line
+    exceeded = _exceeded(claim, line, last, state, cache)
+    state.before = last
+    if one.is_store:
+        state.visited -= {line, last}
+    if claim.is_first_visit:
+        state.visited.add(line)
+    return exceeded
+
+
+def _exceeded(claim: AccessClaim, line: int, last: int, state: _Lines, cache: CacheConfig) -> _Violated | None:
+    """What is counted, after an access to the lines from ``line`` to ``last``, and more than a fact says."""
+    if claim.line_changes and line != state.before:
+        fact, most = claim.line_changes
+        state.changes[fact] += 1
+        if state.changes[fact] > most:
+            return ClaimKind.CHANGES, fact, most, state.changes[fact]
+    if claim.lines:
+        fact, most, most_of_set = claim.lines
+        counted = state.counted.setdefault(fact, set())
+        counted.update(range(line, last + 1))
+        if len(counted) > most:
+            return ClaimKind.LINES, fact, most, len(counted)
+        fullest = max(Counter(each % cache.sets for each in counted).values())
+        if fullest > most_of_set:
+            return ClaimKind.LINES_OF_SET, fact, most_of_set, fullest
+    return None
+
+
+_ACCESSED: Mapping[ClaimKind, str] = {
+    ClaimKind.ADDRESS: "outside of what the value analysis allows there",
+    ClaimKind.SET: "in a set of the cache that is excluded there",
+    ClaimKind.FRAME: "in the call's own stack, against the assumption stack-separation",
+    ClaimKind.CROSSES: "across a cache line, against the proof or its assumption alignment",
+    ClaimKind.VISIT: (
+        "in a line that was not loaded from on a first visit, or was stored to since, against a fact about visits"
+    ),
+}
+
+
+def refusal(broken: BrokenClaim, image: Image, subject: str) -> ContradictionError:
+    """The sentence for a claim that a call violated in what ``subject`` says was run."""
+    where = image.location(broken.instruction_address) if broken.instruction_address else ""
+    match broken.kind:
+        case ClaimKind.INSTRUCTIONS | ClaimKind.CYCLES:
+            return _contradiction(
+                f"{broken.entry} took {broken.value:,} {broken.kind} in {subject}, and at most {broken.limit:,} were "
+                "proved"
+            )
+        case ClaimKind.FLOW:
+            return _contradiction(
+                f"the flow fact {broken.fact} is false in {subject}: {broken.statement}; the sum was "
+                f"{broken.value:,}, and at most {broken.limit:,} is claimed"
+            )
+        case ClaimKind.CHANGES:
+            return _contradiction(
+                f"more than {broken.limit} accesses went to another line than the access before in {subject}, the last "
+                f"one at {where}, against the fact {broken.fact}"
+            )
+        case ClaimKind.LINES | ClaimKind.LINES_OF_SET:
+            place = " in one cache set" if broken.kind is ClaimKind.LINES_OF_SET else ""
+            return _contradiction(
+                f"more than {broken.limit} lines{place} were accessed in one call of {broken.entry} in {subject}, the "
+                f"last one at {where}, against the fact {broken.fact}"
+            )
+        case ClaimKind.WORD:
+            return _contradiction(
+                f"the word at {broken.address:#010x} was {broken.value} where it was loaded at {where} in {subject}, "
+                f"against the fact {broken.fact}"
+            )
+        case kind:
+            what, rests = "store" if broken.is_store else "load", f"; the fact {broken.fact} speaks of it"
+            return _contradiction(
+                f"the {what} at {where} accessed {broken.address:#010x} in {subject}, {_ACCESSED[kind]}"
+                f"{rests if broken.fact else ''}"
+            )
+
+
+_INSTRUCTION_BYTES = (2, 4)
+
+
+def check_path(bound: Bound, path: Sequence[int], image: Image, subject: str) -> int:
+    """Control must have gone along the edges of the graph that was analysed, and each function back to its caller.
+
+    Parameters:
+        bound: what was proved.
+        path: addresses of the executed instructions, in order.
+        image: what was run.
+        subject: what was run, in words.
+
+    Returns:
+        how many returns to a caller there were, that of the entry not counted.
+
+    Raises:
+        ContradictionError: it has not.
+    """
+    ends = {block.address: block.end_address for block in bound.graph.blocks}
+    kinds: dict[tuple[int, int], set[str]] = {}
+    for edge in bound.graph.edges:
+        kinds.setdefault((edge.source, edge.target), set()).add(edge.kind)
+    block, callers, returns = path[0], [], 0
+    for before, address in pairwise(path):
+        if address not in ends or (block < address < ends[block] and before < address):
+            if not block <= address < ends[block]:
+                raise _astray(image, before, address, subject)
+            continue
+        kind = kinds.get((block, address), set())
+        if not kind or ends[block] - before not in _INSTRUCTION_BYTES:
+            raise _astray(image, before, address, subject)
+        if "call" in kind:
+            callers.append(block)
+        elif "return" in kind:
+            caller = callers.pop() if callers else None
+            if caller is None or ends[caller] != address:
+                raise _contradiction(
+                    f"a function did not return to its caller but to {image.location(address)} in {subject}, against "
+                    "the assumption return-address"
+                )
+            returns += 1
+        block = address
+    return returns
+
+
+def _astray(image: Image, before: int, address: int, subject: str) -> ContradictionError:
+    return _contradiction(
+        f"control went from {image.location(before)} to {image.location(address)} in {subject}, where the analysed "
+        "graph has no edge"
+    )
 
 
 def register_check(
@@ -167,7 +305,7 @@ def register_check(
             if len(ranges) < points[address]:
                 continue  # at some point it may be anything
             value = read(register)
-            if not any(_contains(each, value, stack_pointer) for each in ranges):
+            if not any(_range(each).contains(value, stack_pointer) for each in ranges):
                 raise _contradiction(
                     f"{register} was {value:#x} at {image.location(address)} in {subject}, outside of what the value "
                     "analysis allows there"
@@ -176,18 +314,8 @@ def register_check(
     return visit
 
 
-def _contains(allowed: AccessRange | RegisterRange, address: int, stack_pointer: int) -> bool:
-    offset = address - allowed.low - (stack_pointer if allowed.base == "stack" else 0) & 0xFFFFFFFF
-    if not allowed.stride:
-        return offset == 0
-    return offset % allowed.stride == 0 and offset // allowed.stride <= allowed.steps
-
-
-def _crosses(access: DataAccess, target: Target) -> bool:
-    cache = target.dcache
-    if cache is None or access.size_bytes > cache.line_bytes:
-        return False
-    return access.address // cache.line_bytes != (access.address + access.size_bytes - 1) // cache.line_bytes
+def _range(told: RegisterRange) -> AddressRange:
+    return AddressRange(told.low, told.stride, told.steps, told.base == "stack")
 
 
 def _contradiction(what: str) -> ContradictionError:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
-from wcet_probe.answer.contradiction import check_accesses, register_check
+from wcet_probe.answer.contradiction import check_accesses, check_path, register_check
+from wcet_probe.answer.victims import seeded
 from wcet_probe.build.image import require_symbol
 from wcet_probe.build.program import Program
 from wcet_probe.emu.cache import Caches
@@ -59,7 +60,7 @@ def cross_check(
     )
     icache = dcache = None
     if call.initial_cache is not InitialCache.WARM:
-        caches = Caches.of(target, call.initial_cache)
+        caches = Caches.of(seeded(target, measurement.victims), call.initial_cache)
         accesses = ((one.step, one.address, one.size_bytes, one.is_store) for one in second.accesses)
         caches.run(second.path, lambda at: lifter.lift(at).size_bytes, accesses)
         icache, dcache = caches.icache, caches.dcache
@@ -89,5 +90,7 @@ def cross_check(
         raise ContradictionError(message)
     if bound is not None:
         frames = MemoryRange(pointer - measurement.stack_bytes, measurement.stack_bytes)
+        returns = check_path(bound, second.path, image, subject)
         check_accesses(bound, second.accesses, image, target, frames=frames, subject=subject)
+        check = replace(check, returns=returns)
     return check

@@ -9,14 +9,16 @@ from pathlib import Path
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import merged_facts
-from wcet_probe.build.image import read_image
+from wcet_probe.build.core_fit import check_fit
+from wcet_probe.build.image import build_attributes, read_image
 from wcet_probe.build.sources import find_sources
+from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.errors import UsageError
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
-from wcet_probe.model.proof import Bound
+from wcet_probe.model.proof import Assumption, Bound
 from wcet_probe.model.target import Target
 
 
@@ -70,6 +72,8 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
         raise UsageError(
             f"{request.elf.name} is {order}-endian, {target.name} is not; choose a target of its byte order."
         )
+    targets = [load_target(name) for name in target_names()]
+    assumed = check_fit(request.elf.name, build_attributes(elf), target, targets)
     instructions = with_timing_problems(decode(image), target)
     sources = find_sources(elf, request.source_dirs)
     bound = prove(
@@ -85,13 +89,19 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
         ),
         progress,
     )
+    if assumed:
+        other_core = Assumption("built-for-another-core", assumed, "not checked: the integrator's")
+        bound = replace(bound, assumptions=(*bound.assumptions, other_core))
     return FirmwareBound(target, image, instructions, sources, _without_runs(bound))
+
+
+_NO_RUN = "no run can check it"
 
 
 def _without_runs(bound: Bound) -> Bound:
     """``bound``, whose assumptions are held against no run, as there is none."""
     assumptions = tuple(
-        one if one.check.startswith("not checked") else replace(one, check="not checked: nothing is run")
+        one if one.check.startswith(_NO_RUN) else replace(one, check="not checked: nothing is run")
         for one in bound.assumptions
     )
     return replace(bound, assumptions=assumptions)

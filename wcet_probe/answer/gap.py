@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from wcet_probe.answer.fact_effects import FactEffects
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.measurement import Measurement
@@ -46,10 +47,19 @@ class BlockGap:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the long account of a bound tells beside the bound: the gap to the observation, and a formula, if any."""
+    """What the long account of a bound tells beside the bound.
+
+    Attributes:
+        gaps: blocks of the worst path and of the dearest call in instructions.
+        observed_instructions: of that call.
+        formula: of the bound, if there is one.
+        effects: of the facts on the bound, if they were asked for.
+    """
 
     gaps: tuple[BlockGap, ...]
+    observed_instructions: int
     formula: Formula | None = None
+    effects: FactEffects | None = None
 
 
 def block_gaps(

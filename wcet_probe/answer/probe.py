@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops
+from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops, refusal
 from wcet_probe.answer.cross_check import Call, cross_check
+from wcet_probe.answer.held import Held, checked_executions, merged
 from wcet_probe.answer.proving import prove_operation
+from wcet_probe.answer.victims import MOST_INSTRUCTIONS, MOST_TRIED, extreme_victims, tried_of_each, victim_choices
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, StateError, UsageError, unknown_name
 from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.held_calls import HeldCalls
 from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound, LoopClaim
-from wcet_probe.model.report import Candidate, CrossCheck, Question, Report, StateCheck, Verdict
+from wcet_probe.model.report import Candidate, Question, Report, StateCheck, Verdict, Witness
 from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
-from wcet_probe.model.target import Target
+from wcet_probe.model.target import Target, Victims
 from wcet_probe.model.watched_loop import LoopCount
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of, header_words
@@ -35,7 +40,7 @@ class ProbeRequest:
         seed: seed of a random scenario.
         initial_cache: content of the caches, or None for the scenario's own.
         compiler: ``zig`` (the packaged Clang) or a command such as ``clang-19`` or ``arm-none-eabi-gcc``.
-        cross_check: whether the p-code interpreter repeats the measured call.
+        cross_check: whether the p-code interpreter repeats the measured call; None: if it is not too long.
         cache_dir: where images are kept.
         prove: whether a bound is proved as well, and every run held against it.
         cache_options: texts of the options that changed the target's caches, for the record.
@@ -48,7 +53,7 @@ class ProbeRequest:
     seed: int
     initial_cache: InitialCache | None
     compiler: str
-    cross_check: bool
+    cross_check: bool | None
     cache_dir: Path
     prove: bool = False
     cache_options: tuple[str, ...] = ()
@@ -56,23 +61,33 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """What all candidates of a request share; ``bounds`` by role, as far as there are any."""
+    """What all candidates of a request share; ``bounds`` by role, as far as there are any.
+
+    The guest may take ``most_instructions`` for a candidate; 0: as many as it likes.
+    """
 
     request: ProbeRequest
     family: Family
     program: Program
     bounds: Mapping[str, Bound]
+    most_instructions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
+    """What one candidate state showed; ``call`` is kept where the second engine is to repeat it."""
+
     plan: ScenarioPlan
     initial_cache: InitialCache
     checks: tuple[StateCheck, ...]
     measurement: Measurement
-    cross_check: CrossCheck | None
+    call: Call | None
     loop_maxima: Mapping[int, int]
-    flow_sums: tuple[int, ...]
+    held: Held
+
+
+_REPEATED_INSTRUCTIONS = 200_000
+"""The second engine repeats calls of so many instructions without being asked to: it takes a second or two."""
 
 
 def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: None) -> Report:
@@ -95,34 +110,78 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
     bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress)
     bench = _Bench(request, chosen, program, bounds)
-    outcomes = []
+    extreme, most_tried = extreme_of(request.scenario), tried_of_each(len(plans))
+    outcomes: list[_Outcome] = []
+    kept: set[int] = set()
     for number, plan in enumerate(plans, 1):
         progress(f"state {number} of {len(plans)}: {plan.variant}")
-        outcomes.append(_run(bench, plan, cross_checked=False))
-    extreme = _extreme(outcomes, extreme_of(request.scenario))
-    if request.cross_check:
-        progress("repeating the measured call in the p-code interpreter")
-        extreme = _run(bench, extreme.plan, cross_checked=True)
+        outcomes.append(_run(bench, plan, most_tried=most_tried))
+        kept = {_extreme(outcomes, extreme, unit) for unit in _UNITS}
+        outcomes = [one if index in kept else replace(one, call=None) for index, one in enumerate(outcomes)]
+    place = _extreme(outcomes, extreme, "cycles")
+    if most_tried < MOST_TRIED and outcomes[place].measurement.victims.tried == most_tried:
+        progress("repeating the measured call with more victims")
+        outcomes[place] = _run(bench, outcomes[place].plan)
+    witnesses = {index: _witness(bench, outcomes[index], progress) for index in sorted(kept)}
+    dearest = {unit: _extreme(outcomes, extreme, unit) for unit in _UNITS}
+    seen, other = outcomes[dearest["cycles"]], dearest["instructions"]
+    bound = bounds.get(seen.plan.measured.kind)
+    held = merged(outcome.held for outcome in outcomes)
     return Report(
         allocator=request.allocator,
         target=request.target,
-        plan=extreme.plan,
+        plan=seen.plan,
         heap_bytes=request.heap_bytes,
-        initial_cache=extreme.initial_cache,
+        initial_cache=seen.initial_cache,
         image=program.image,
         candidates=tuple(Candidate(o.plan.variant, o.measurement.instructions, o.measurement.cycles) for o in outcomes),
-        checks=extreme.checks,
-        measurement=extreme.measurement,
-        cross_check=extreme.cross_check,
-        bound=bounds.get(extreme.plan.measured.kind),
+        checks=seen.checks,
+        measurement=seen.measurement,
+        cross_check=witnesses[dearest["cycles"]].cross_check,
+        bound=bound,
         no_bound=no_bound,
-        verdict=_verdict(request, no_bound, bounds.get(extreme.plan.measured.kind)),
+        verdict=_verdict(request, no_bound, bound),
         question=Question(
             request.seed, request.cache_options, request.initial_cache, request.compiler, request.cross_check
         ),
         instructions=program.instructions,
         loop_maxima=_greatest(outcome.loop_maxima for outcome in outcomes),
-        flow_maxima=tuple(max(sums) for sums in zip(*(outcome.flow_sums for outcome in outcomes), strict=True)),
+        flow_maxima=held.calls.flow_maxima if bound else (),
+        no_cross_check=_no_cross_check(request, witnesses.values()),
+        executions=checked_executions(bound, held, list(witnesses.values())) if bound else {},
+        in_instructions=None if other == dearest["cycles"] else witnesses[other],
+    )
+
+
+_UNITS = ("instructions", "cycles")
+
+
+def _witness(bench: _Bench, outcome: _Outcome, progress: Callable[[str], None]) -> Witness:
+    """A witness, its call repeated by the second engine where that is wanted."""
+    second, plan = None, outcome.plan
+    if outcome.call is not None and _is_repeated(bench.request, outcome.measurement):
+        progress("repeating the measured call in the p-code interpreter")
+        bound = bench.bounds.get(plan.measured.kind)
+        second = cross_check(bench.program, bound, outcome.call, outcome.measurement, _subject(plan))
+    return Witness(plan, outcome.initial_cache, outcome.checks, outcome.measurement, second)
+
+
+def _is_repeated(request: ProbeRequest, measurement: Measurement) -> bool:
+    if request.cross_check is None:
+        return measurement.instructions <= _REPEATED_INSTRUCTIONS
+    return request.cross_check
+
+
+def _no_cross_check(request: ProbeRequest, witnesses: Iterable[Witness]) -> str:
+    """Why a call was not repeated."""
+    missing = [witness.measurement.instructions for witness in witnesses if witness.cross_check is None]
+    if not missing:
+        return ""
+    if request.cross_check is False:
+        return "not by a second engine: --no-cross-check"
+    return (
+        f"not by a second engine: {max(missing):,} instructions are more than {_REPEATED_INSTRUCTIONS:,}; "
+        "--cross-check repeats them"
     )
 
 
@@ -174,17 +233,25 @@ def _check_heap(request: ProbeRequest) -> None:
         raise UsageError(message)
 
 
-def _extreme(outcomes: list[_Outcome], extreme: Extreme) -> _Outcome:
-    """The first of the outcomes with the most, or the fewest, cycles; instructions decide between equal ones."""
+def _extreme(outcomes: Sequence[_Outcome], extreme: Extreme, unit: str) -> int:
+    """Index of the first outcome with the most, or the fewest, of ``unit``; between equal ones the other decides."""
+    other = next(each for each in _UNITS if each != unit)
 
-    def cost(outcome: _Outcome) -> tuple[int, int]:
-        return outcome.measurement.cycles, outcome.measurement.instructions
+    def cost(index: int) -> tuple[int, int]:
+        found = outcomes[index].measurement
+        return getattr(found, unit), getattr(found, other)
 
-    return min(outcomes, key=cost) if extreme is Extreme.FEWEST_CYCLES else max(outcomes, key=cost)
+    numbers = range(len(outcomes))
+    return min(numbers, key=cost) if extreme is Extreme.FEWEST_CYCLES else max(numbers, key=cost)
 
 
-def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool) -> _Outcome:
-    """Set up, prove the state, measure, and prove that the heap is still sound."""
+def _run(
+    bench: _Bench, plan: ScenarioPlan, *, victims: Victims | None = None, most_tried: int = MOST_TRIED
+) -> _Outcome:
+    """Set up, prove the state, measure, and prove that the heap is still sound.
+
+    The call is measured with ``victims``, or with those of ``most_tried`` that make it the extreme one.
+    """
     request = bench.request
     initial = request.initial_cache or plan.initial_cache
     with _machine(bench) as machine:
@@ -203,26 +270,82 @@ def _run(bench: _Bench, plan: ScenarioPlan, *, cross_checked: bool) -> _Outcome:
         _check_invariants(bench, machine, "before the measured operation")
         function = request.allocator.entry_points[plan.measured.kind]
         arguments = _arguments(plan, machine)
-        memory = machine.memory.snapshot() if cross_checked else {}
-        call = Call(function, machine.entry_registers(arguments), memory, initial)
+        call = None
+        if request.cross_check is not False:
+            call = Call(function, machine.entry_registers(arguments), machine.memory.snapshot(), initial)
+        if victims is None:
+            victims = _victims(bench, machine, plan, arguments, most_tried)
         machine.restart_loop_counts()
-        measurement = machine.measure(function, arguments, initial, lambda: header_words(bench.family.walk(guest)))
-        flow_sums = _hold_against_bound(bench, machine, plan, measurement)
+        metadata = partial(_headers, bench, guest)
+        measurement = machine.measure(function, arguments, initial, metadata, victims)
+        _hold_against_bound(bench, machine, plan, measurement)
         loop_maxima = _loop_maxima(bench, plan, set_up, machine.loop_counts())
         if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:
             what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
             message = f"the measured allocation of {plan.scenario} was {what}."
             raise StateError(message)
         _check_invariants(bench, machine, "after the measured operation")
-    bound = bench.bounds.get(plan.measured.kind)
-    second = cross_check(bench.program, bound, call, measurement, _subject(plan)) if cross_checked else None
-    return _Outcome(plan, initial, checks, measurement, second, loop_maxima, flow_sums)
+        held = _held(bench, plan, machine, [*set_up, *machine.loop_counts()])
+    return _Outcome(plan, initial, checks, measurement, call, loop_maxima, held)
+
+
+def _held(bench: _Bench, plan: ScenarioPlan, machine: Machine, loops: Sequence[LoopCount]) -> Held:
+    """What the calls of the measured operation's function were held against, in set-up and measurement."""
+    calls = dict(zip(bench.bounds, machine.held_calls(), strict=True)).get(plan.measured.kind, HeldCalls())
+    entries: Counter[str] = Counter()
+    for count in loops:
+        entries[count.name] += count.entries
+    return Held(calls, entries, heap_checks=2)
+
+
+def _headers(bench: _Bench, guest: GuestHeap) -> Iterable[int]:
+    return header_words(bench.family.walk(guest))
+
+
+def _victims(
+    bench: _Bench, machine: Machine, plan: ScenarioPlan, arguments: tuple[int, ...], most_tried: int = MOST_TRIED
+) -> Victims:
+    """The choice of victims with which the measured call is the extreme one; none of those tried may exceed the bound.
+
+    What the set-up left in the caches was evicted by the target's own seeds, which the call goes on with.
+
+    Raises:
+        ContradictionError: a run is above the bound.
+    """
+    request, kind = bench.request, plan.measured.kind
+    initial = request.initial_cache or plan.initial_cache
+    choices = victim_choices(request.target)[:most_tried]
+    if len(choices) == 1 or initial is InitialCache.WARM:
+        return replace(choices[0], tried=1)
+    before, executed, found = machine.memory.snapshot(), 0, dict[Victims, Measurement]()
+    for choice in choices:
+        one = found[choice] = machine.measure(request.allocator.entry_points[kind], arguments, initial, victims=choice)
+        machine.memory.restore(before)
+        executed += one.instructions
+        if kind in bench.bounds:
+            check_counts(bench.bounds[kind], one, _subject(plan))
+        if executed >= MOST_INSTRUCTIONS:
+            break
+    is_fewest = extreme_of(plan.scenario) is Extreme.FEWEST_CYCLES
+    return extreme_victims(request.target, found, is_fewest=is_fewest)
 
 
 def replay(
-    program: Program, plan: ScenarioPlan, heap_bytes: int, initial_cache: InitialCache
+    program: Program,
+    plan: ScenarioPlan,
+    heap_bytes: int,
+    initial_cache: InitialCache,
+    victims: Victims | None,
+    *,
+    most_tried: int = MOST_TRIED,
+    most_instructions: int = 0,
 ) -> tuple[Measurement, tuple[StateCheck, ...]]:
-    """Measure the operation of ``plan`` again, on ``program`` as it is: nothing is built and nothing proved.
+    """Measure the operation of ``plan`` again, on ``program`` as it is, with the same ``victims``.
+
+    Without ``victims`` those of ``most_tried`` are taken that make the call the extreme one, as ``observe`` does.
+    Nothing is built and nothing proved.
+
+    The guest may take ``most_instructions`` in all, set-up and checks included; 0: as many as it likes.
 
     Returns:
         the measurement, and the predicted state beside the one that was found.
@@ -242,7 +365,8 @@ def replay(
         cache_dir=Path(),
     )
     _check_heap(request)
-    outcome = _run(_Bench(request, family(program.allocator.name), program, {}), plan, cross_checked=False)
+    bench = _Bench(request, family(program.allocator.name), program, {}, most_instructions)
+    outcome = _run(bench, plan, victims=victims, most_tried=most_tried)
     return outcome.measurement, outcome.checks
 
 
@@ -267,7 +391,8 @@ def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measure
         if plan.measured.kind is OperationKind.FREE and not arguments[0]:
             return None, refused, "the block to be freed was refused"
         function = request.allocator.entry_points[plan.measured.kind]
-        measurement = machine.measure(function, arguments, initial)
+        victims = _victims(bench, machine, plan, arguments)
+        measurement = machine.measure(function, arguments, initial, victims=victims)
         _check_invariants(bench, machine, "after the measured operation")
     served = plan.measured.kind is OperationKind.FREE or measurement.result
     return measurement, refused, "" if served else "the measured allocation was refused"
@@ -277,7 +402,16 @@ def _machine(bench: _Bench) -> Machine:
     program = bench.program
     watched = [claim.loop for claim in _claims(bench)]
     heap_bytes = bench.request.heap_bytes
-    return Machine(program.image, program.target, program.instructions, program.costs, heap_bytes, watched=watched)
+    return Machine(
+        program.image,
+        program.target,
+        program.instructions,
+        program.costs,
+        heap_bytes,
+        watched=watched,
+        bounds=tuple(bench.bounds.values()),
+        most_instructions=bench.most_instructions,
+    )
 
 
 def _claims(bench: _Bench) -> list[LoopClaim]:
@@ -312,22 +446,21 @@ def _loop_maxima(
     )
 
 
-def _hold_against_bound(
-    bench: _Bench, machine: Machine, plan: ScenarioPlan, measurement: Measurement
-) -> tuple[int, ...]:
-    """The measured call against all that is proved or claimed of it; the sums that the flow claims are about.
+def _hold_against_bound(bench: _Bench, machine: Machine, plan: ScenarioPlan, measurement: Measurement) -> None:
+    """The measured call against all that is proved or claimed of it.
 
     Raises:
         ContradictionError: it does not hold.
     """
     bound = bench.bounds.get(plan.measured.kind)
     if bound is None:
-        return ()
+        return
     subject = _subject(plan)
-    check_counts(bound, measurement, subject)
     counts = machine.loop_counts()
     check_loops(bound.loop_claims, counts, bench.program.image, subject)
-    return check_flows(bound, counts, machine.executions, subject)
+    check_flows(bound, counts, machine.executions, subject)
+    _check_claims(bench, machine, subject)
+    check_counts(bound, measurement, subject)
 
 
 def _subject(plan: ScenarioPlan) -> str:
@@ -343,7 +476,20 @@ def _set_up(bench: _Bench, machine: Machine, plan: ScenarioPlan, initial: Initia
         message = f"{request.allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap."
         raise UsageError(message)
     machine.restart_loop_counts()
-    return (machine.replay_observed if initial is InitialCache.WARM else machine.replay)(plan.trace)
+    refused = (machine.replay_observed if initial is InitialCache.WARM or bench.bounds else machine.replay)(plan.trace)
+    _check_claims(bench, machine, f"the set-up of {plan.scenario}")
+    return refused
+
+
+def _check_claims(bench: _Bench, machine: Machine, subject: str) -> None:
+    """No call that was observed may have violated what is claimed of all calls.
+
+    Raises:
+        ContradictionError: one has.
+    """
+    broken = machine.broken_claim()
+    if broken is not None:
+        raise refusal(broken, bench.program.image, subject)
 
 
 def _guest_heap(bench: _Bench, machine: Machine) -> GuestHeap:

@@ -8,7 +8,7 @@ that the scenario is not the worst; a search that does not is evidence, never a 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,7 +31,8 @@ _OPERATIONS_PER_LINE = 10
 _HEAD = ("allocator", "parameters", "target", "heap", "evaluations", "seed", "instructions")
 """What a saved case says before its operations, a line each."""
 
-_SCENARIO = {OperationKind.MALLOC: "worst-alloc", OperationKind.FREE: "worst-free"}
+SCENARIO = {OperationKind.MALLOC: "worst-alloc", OperationKind.FREE: "worst-free"}
+"""The scenario whose states are compared with, by operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +227,7 @@ def constructed_instructions(request: SearchRequest) -> int:
         ProbeRequest(
             allocator=request.allocator,
             target=request.target,
-            scenario=_SCENARIO[request.kind],
+            scenario=SCENARIO[request.kind],
             heap_bytes=request.heap_bytes,
             seed=request.seed,
             initial_cache=None,
@@ -263,7 +264,7 @@ def _as_trace(sequence: tuple[Operation, ...]) -> Trace:
 
 def _random_sequence(draw: random.Random, request: SearchRequest) -> tuple[Operation, ...]:
     sizes = [_size(draw, request.heap_bytes) for _ in range(draw.randrange(1, 6))]
-    return tuple(_repaired(_operation(draw, sizes, request) for _ in range(_SEQUENCE_OPERATIONS)))
+    return tuple(repaired(_operation(draw, sizes, request) for _ in range(_SEQUENCE_OPERATIONS)))
 
 
 def _operation(draw: random.Random, sizes: list[int], request: SearchRequest) -> Operation:
@@ -296,10 +297,10 @@ def _mutated(draw: random.Random, sequence: tuple[Operation, ...], request: Sear
             case _:
                 old, new = draw.choice(sizes), _size(draw, request.heap_bytes)
                 operations = [replace(o, size_bytes=new) if o.size_bytes == old else o for o in operations]
-    return tuple(_repaired(operations[: 2 * _SEQUENCE_OPERATIONS])) or sequence
+    return tuple(repaired(operations[: 2 * _SEQUENCE_OPERATIONS])) or sequence
 
 
-def _repaired(operations: Iterator[Operation] | list[Operation]) -> Iterator[Operation]:
+def repaired(operations: Iterable[Operation]) -> Iterator[Operation]:
     """A valid sequence: a slot is freed only while it holds a block, and allocated only while it does not."""
     live: set[int] = set()
     for operation in operations:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wcet_probe.answer.growth import Growth, Sample, growth
 from wcet_probe.answer.probe import ProbeRequest, measure_in_state, observe
 from wcet_probe.errors import UsageError
-from wcet_probe.model.measurement import Measurement
-from wcet_probe.model.scenario import OperationKind, ScenarioPlan
+from wcet_probe.model.report import Witness
+from wcet_probe.model.scenario import OperationKind
 
 DEFAULT_HEAPS_BYTES = tuple(1 << bits for bits in (14, 15, 16, 17, 18, 19, 20, 21, 22))
 """Heaps of a growth study: 16 KiB to 4 MiB, each twice the one before."""
@@ -24,8 +24,9 @@ class Cell:
     Attributes:
         allocator: who was measured.
         state_of: for whom the state was built.
-        instructions, cycles: of the measured operation; None where it could not be made.
-        refused: allocations of the set-up that this allocator refused.
+        instructions, cycles: of the measured operation, each in the state that is dearest in it; None where it could
+            not be made.
+        refused: allocations of the set-up that this allocator refused; of two set-ups the most.
         note: why there is no number, or empty.
     """
 
@@ -66,27 +67,28 @@ def matrix(requests: Sequence[ProbeRequest], progress: Callable[[str], None] = l
     Raises:
         WcetProbeError: an allocator fails in its own state; elsewhere a failure is a note in the cell.
     """
-    plans: list[ScenarioPlan] = []
-    own: dict[str, Measurement] = {}
+    states: list[Mapping[str, Witness]] = []
     for request in requests:
         progress(f"the worst state of {request.allocator.name}")
-        report = observe(request)
-        plans.append(report.plan)
-        own[request.allocator.name] = report.measurement
+        states.append(observe(request).witnesses)
     cells = []
     for request in requests:
-        for other, plan in zip(requests, plans, strict=True):
+        for other, witnesses in zip(requests, states, strict=True):
             name, state_of = request.allocator.name, other.allocator.name
             if name == state_of:
-                cells.append(Cell(name, name, own[name].instructions, own[name].cycles, 0))
+                found = {unit: witness.value(unit) for unit, witness in witnesses.items()}
+                cells.append(Cell(name, name, found["instructions"], found["cycles"], 0))
                 continue
             progress(f"{name} in the state of {state_of}")
-            cells.append(_cell(request, state_of, plan))
+            cells.append(_cell(request, state_of, witnesses))
     return tuple(cells)
 
 
-def _cell(request: ProbeRequest, state_of: str, plan: ScenarioPlan) -> Cell:
-    measurement, refused, note = measure_in_state(request, plan)
-    if measurement is None:
-        return Cell(request.allocator.name, state_of, None, None, refused, note)
-    return Cell(request.allocator.name, state_of, measurement.instructions, measurement.cycles, refused, note)
+def _cell(request: ProbeRequest, state_of: str, witnesses: Mapping[str, Witness]) -> Cell:
+    """Instructions in the state that is dearest in instructions, cycles in the one that is dearest in cycles."""
+    name, one, other = request.allocator.name, witnesses["instructions"].plan, witnesses["cycles"].plan
+    slower, refused, note = measure_in_state(request, other)
+    longer, also_refused, reason = (slower, refused, note) if one == other else measure_in_state(request, one)
+    if slower is None or longer is None:
+        return Cell(name, state_of, None, None, refused, note or reason)
+    return Cell(name, state_of, longer.instructions, slower.cycles, max(refused, also_refused), note or reason)

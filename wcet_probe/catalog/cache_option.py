@@ -3,7 +3,8 @@
 Grammar::
 
     SPEC     = [ ("i" | "d" | "both" | "u") ":" ] ( "none" | SETTING { "," SETTING } )
-    SETTING  = "size=" SIZE | "sets=" N | "ways=" N | "line=" SIZE | "policy=" ("lru" | "fifo" | "plru" | "random")
+    SETTING  = "size=" SIZE | "sets=" N | "ways=" N | "line=" SIZE
+             | "policy=" ("lru" | "fifo" | "plru" | "random" | "round-robin")
              | "write=" ("back" | "through") | "allocate=" ("yes" | "no") | "seed=" N
 
 Without prefix both caches are meant. Geometry: size = sets x ways x line. Three of the four fix the fourth; where fewer
@@ -21,7 +22,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wcet_probe.errors import UsageError, unknown_name
-from wcet_probe.model.target import Basis, CacheConfig, Replacement, Target
+from wcet_probe.model.target import Basis, CacheConfig, Replacement, Target, without_caches
 from wcet_probe.sizes import format_size, parse_size
 
 _CACHES = {"i": ("icache",), "d": ("dcache",), "both": ("icache", "dcache"), "u": ("dcache",)}
@@ -70,7 +71,7 @@ def _with_unified(target: Target, which: str, spec: str, text: str) -> Target:
         message = f"{target.name} has one cache for both: say u: instead of {which}: in --cache {text}."
         raise UsageError(message)
     if spec == "none":
-        return replace(target, icache=None, dcache=None, unified_cache=False)
+        return without_caches(target)
     cache = _refined(target, "dcache", _settings(spec), text)
     return replace(target, icache=cache, dcache=cache, unified_cache=True)
 

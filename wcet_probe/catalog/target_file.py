@@ -5,20 +5,26 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.model.target import (
+    Architecture,
     Basis,
     CacheConfig,
+    Fpu,
     Isa,
     MemoryMap,
     MemoryRange,
     MemoryTiming,
+    Need,
     Replacement,
+    Result,
     Sourced,
+    Stall,
     Target,
     Timing,
     UncachedRegion,
@@ -49,6 +55,7 @@ def parse_target(name: str, text: str) -> Target:
     table = _Table(file, "", document)
     icache, dcache = _caches(table, document)
     memory_map = _memory_map(table.table("memory_map"))
+    timing = table.table("timing").each(lambda timing, timing_class: _timing(timing.table(timing_class)))
     target = Target(
         name=name,
         title=table.text("title"),
@@ -59,7 +66,7 @@ def parse_target(name: str, text: str) -> Target:
         compiler_flags=table.table("compiler_flags").each(lambda flags, family: flags.texts(family)),
         gcc_prefix=table.text("gcc_prefix"),
         linker_emulation=table.text("linker_emulation"),
-        timing=table.table("timing").each(lambda timing, timing_class: _timing(timing.table(timing_class))),
+        timing=timing,
         condition_failed=_timing(table.table("condition_failed")),
         icache=icache,
         dcache=dcache,
@@ -67,6 +74,10 @@ def parse_target(name: str, text: str) -> Target:
         memory_map=memory_map,
         modelling_choices=table.texts("modelling_choices"),
         unified_cache="cache" in document,
+        stalls=tuple(_stall(stall, timing) for stall in table.tables("stalls")),
+        architecture=table.choice("architecture", Architecture),
+        fpu=table.choice("fpu", Fpu, Fpu.NONE),
+        translation=table.text("translation", default=""),
     )
     table.finish("icache", "dcache", "cache")
     return target
@@ -130,9 +141,9 @@ class _Table:
             raise self.error(key, f"cannot be {number}; give a power of two, such as {1 << number.bit_length()}")
         return number
 
-    def choice(self, key: str, names: type[_Name]) -> _Name:
+    def choice(self, key: str, names: type[_Name], default: _Name | None = None) -> _Name:
         """One of ``names``."""
-        text = self.text(key)
+        text = self.text(key, default)
         if text not in list(names):
             raise self.error(key, str(unknown_name("value", text, (name.value for name in names))))
         return names(text)
@@ -178,9 +189,38 @@ def _timing(table: _Table) -> Timing:
         basis=table.choice("basis", Basis),
         source=table.text("source"),
         note=table.text("note", default=""),
+        literal_cycles=table.number("literal_cycles", default=0),
     )
     table.finish()
     return timing
+
+
+def _stall(table: _Table, timing: Mapping[str, Timing]) -> Stall:
+    """A rule for two neighbours; a pattern of timing classes must fit one that can be charged."""
+    stall = Stall(
+        name=table.text("name"),
+        producers=_classes(table, "producers", timing),
+        consumers=_classes(table, "consumers", timing),
+        result=table.choice("result", Result),
+        need=table.choice("need", Need),
+        cycles=table.number("cycles", 1),
+        basis=table.choice("basis", Basis),
+        source=table.text("source"),
+        note=table.text("note", default=""),
+    )
+    table.finish()
+    return stall
+
+
+def _classes(table: _Table, key: str, timing: Mapping[str, Timing]) -> tuple[str, ...]:
+    """The timing classes that an array of names and of patterns with ``*`` stands for."""
+    found: set[str] = set()
+    for pattern in table.texts(key):
+        fitting = {timing_class for timing_class in timing if fnmatchcase(timing_class, pattern)}
+        if not fitting:
+            raise table.error(key, str(unknown_name("timing class", pattern, timing)))
+        found |= fitting
+    return tuple(sorted(found))
 
 
 def _caches(table: _Table, document: Mapping[str, Any]) -> tuple[CacheConfig | None, CacheConfig | None]:
@@ -197,7 +237,7 @@ def _caches(table: _Table, document: Mapping[str, Any]) -> tuple[CacheConfig | N
 
 
 def _cache(table: _Table, *, data: bool) -> CacheConfig:
-    """A cache; only the data cache has write policies, only ``random`` replacement has a seed."""
+    """A cache; only the data cache has write policies, only ``random`` and ``round-robin`` have a seed."""
     replacement = table.choice("replacement", Replacement)
     plru = replacement is Replacement.PLRU
     cache = CacheConfig(
@@ -207,7 +247,7 @@ def _cache(table: _Table, *, data: bool) -> CacheConfig:
         replacement=replacement,
         write_back=data and table.truth("write_back"),
         write_allocate=data and table.truth("write_allocate"),
-        seed=table.number("seed") if replacement is Replacement.RANDOM else 0,
+        seed=table.number("seed") if replacement.has_seed else 0,
         basis=table.choice("basis", Basis),
         source=table.text("source"),
     )

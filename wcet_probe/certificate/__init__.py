@@ -1,1 +1,5 @@
-"""The checker of certificates: exact arithmetic, without solver and without analyzer."""
+# SPDX-License-Identifier: 0BSD
+"""The checker: does a certificate prove its bound about a binary, whoever wrote it.
+
+It imports nothing of the analyzer, the emulator, the lifter or the solver; what it takes on trust is `trusted.TRUSTED`.
+"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: 0BSD
 """The part of the checker that computes loop bounds again: standard library only, nothing of the analyzer.
 
 What a derivation says is told in `wcet_probe/analyzer/certificate.py`.
@@ -12,18 +13,15 @@ from collections.abc import Callable, Mapping
 from math import isqrt
 from typing import Any
 
+from wcet_probe.certificate.records import demand
 from wcet_probe.errors import VerificationError
+
+__all__ = ["check_derivations", "demand", "derivation", "value_of"]
 
 Json = Mapping[str, Any]
 
 _COUNTER = ("initial_low", "initial_high", "step", "limit_low", "limit_high", "comparison")
 _DECLARED = ("expression", "parameters")
-
-
-def demand(condition: object, reason: str) -> None:
-    """Raise VerificationError with the reason unless the condition holds."""
-    if not condition:
-        raise VerificationError(f"not verified: {reason}.")
 
 
 def derivation(line: str) -> Json:
@@ -92,12 +90,32 @@ def _comparisons(loop: Json) -> int:
 
 def _declared(loop: Json) -> int:
     """The value of the expression, and for a loop bound the offset."""
-    parameters = loop["parameters"] or {}
+    return value_of(loop["expression"], loop["parameters"] or {}) + int(loop["offset"])
+
+
+_LONGEST_EXPRESSION = 1000
+_LARGEST_VALUE = 1 << 128
+
+
+def value_of(expression: object, parameters: Mapping[str, int]) -> int:
+    """The value of an expression of facts.
+
+    Raises:
+        VerificationError: it is none, or has no value.
+    """
+    shown = str(expression)[:80]
+    demand(isinstance(expression, str) and len(expression) <= _LONGEST_EXPRESSION, f"{shown!r} is no expression")
     try:
-        value = _evaluate(ast.parse(loop["expression"], mode="eval").body, parameters)
-    except (TypeError, ValueError, SyntaxError, ArithmeticError, RecursionError, KeyError) as error:
-        raise VerificationError(f"not verified: the expression of loop {loop['loop']} has no value.") from error
-    return value + int(loop["offset"])
+        value = _evaluate(ast.parse(str(expression), mode="eval").body, parameters)
+    except (TypeError, ValueError, SyntaxError, ArithmeticError, RecursionError, KeyError, MemoryError) as error:
+        raise VerificationError(f"not verified: the expression {shown!r} has no value.") from error
+    return value
+
+
+def _bounded(value: int) -> int:
+    if abs(value) > _LARGEST_VALUE:
+        raise ArithmeticError
+    return value
 
 
 _OPERATORS: dict[type, Callable[[int, int], int]] = {
@@ -138,7 +156,7 @@ def _evaluate(node: ast.expr, parameters: Mapping[str, int]) -> int:
         case ast.Name(id=name) if type(parameters[name]) is int:
             return parameters[name]
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_evaluate(left, parameters), _evaluate(right, parameters))
+            return _bounded(_OPERATORS[type(op)](_evaluate(left, parameters), _evaluate(right, parameters)))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluate(operand, parameters)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:

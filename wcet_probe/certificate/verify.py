@@ -1,13 +1,13 @@
-"""The independent checker of bounds: exact arithmetic, standard library only, nothing of the analyzer or of a solver.
+# SPDX-License-Identifier: 0BSD
+"""The arithmetic of certificates: exact, standard library only, nothing of the analyzer or of a solver.
 
 From the text of a certificate (its records: `wcet_probe/analyzer/certificate.py`) it builds the linear program of the
 flow graph again: what flows into a node flows out of it, and loop bounds limit back edges. If the dual vector is
 feasible, its value bounds every solution (weak duality), so also every path through the graph. It also computes the
 loop bounds again from what was found or declared about the loops.
 
-What is taken as given: that the graph and its costs are those of the image, that the invariants hold, that counters
-start, step and end as the derivations say, that declared flow facts hold, and the constraints without a derivation
-(`CheckedBound.given`).
+Here the graph is the prover's word, and so are invariants, counters and constraints (`CheckedBound.given`).
+`wcet_probe.certificate.check` holds them against the binary.
 """
 
 from __future__ import annotations
@@ -21,33 +21,10 @@ from hashlib import sha256
 from math import floor
 
 from wcet_probe.certificate.loops import Json, check_derivations, demand, derivation
+from wcet_probe.certificate.records import ONCE, invariants_of, read_records
+from wcet_probe.certificate.shapes import LoopShapes
+from wcet_probe.certificate.witnessed import UNITS, witnessed
 from wcet_probe.errors import VerificationError
-
-_NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|]+)"
-_RECORDS = {
-    kind: re.compile(f"{kind} {pattern}")
-    for kind, pattern in {
-        "wcet-probe": "(certificate) 1",
-        "image": "([0-9a-f]{64})",
-        "entry-function": _NAME,
-        "target": _NAME,
-        "unit": "(instructions|cycles)",
-        "bound": _INTEGER,
-        "optimum": "(none|0|-?[1-9][0-9]*)",
-        "node": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)) {_INTEGER}",
-        "entry": _NAME,
-        "exit": f"{_NAME} {_INTEGER}",
-        "edge": f"{_NAME} {_NAME} {_NAME} {_INTEGER}",
-        "event": f"{_NAME} {_NATURAL}",
-        "loop": rf"{_NAME} {_NATURAL}((?: [^\s|]+)+) \|((?: [^\s|]+)+)",
-        "constraint": rf"{_NAME} (<=|=) {_INTEGER}((?: -?[1-9][0-9]* [^\s|]+)*)",
-        "dual": rf"{_NAME} (-?[1-9][0-9]*(?:/[1-9][0-9]*)?)",
-        "count": f"{_NAME} ([1-9][0-9]*)",
-        "derivation": r"(\{.*\})",
-        "invariant": f"{_NAME} {_NAME} (number|stack|any) {_NATURAL} {_NATURAL} {_NATURAL}",
-    }.items()
-}
-_ONCE = ("wcet-probe", "image", "entry-function", "target", "unit", "bound", "optimum", "entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +62,8 @@ def check_certificate(text: str) -> CheckedBound:
     Raises:
         VerificationError: it does not; one sentence says why.
     """
-    records = _records(text)
-    head = {kind: records[kind][0][0] for kind in _ONCE}
+    records = read_records(text)
+    head = {kind: records[kind][0][0] for kind in ONCE}
     costs = {name: int(cost) for name, _, cost in records["node"]}
     ends = {"enter": ("", head["entry"]), **{f"leave:{name}": (name, "") for name, _ in records["exit"]}}
     ends |= {name: (source, target) for name, source, target, _ in records["edge"]}
@@ -106,8 +83,9 @@ def check_certificate(text: str) -> CheckedBound:
         flows[target][name] = flows[target].get(name, 0) + 1
         flows[source][name] = flows[source].get(name, 0) - 1
     limits |= {f"flow:{node}": _Limit(flows[node], 0, equal=True) for node in costs}
+    shapes = LoopShapes(ends, costs)
     for name, most, entering, back in records["loop"]:
-        _check_shape(name, ends, entering.split(), back.split())
+        shapes.check(name, entering.split(), back.split())
         factors = dict.fromkeys(entering.split(), -int(most)) | dict.fromkeys(back.split(), 1)
         limits[f"loop:{name}"] = _Limit(factors, 0, equal=False)
     for name, relation, constant, terms in records["constraint"]:
@@ -123,9 +101,7 @@ def check_certificate(text: str) -> CheckedBound:
     value = sum(limits[name].constant * multiplier for name, multiplier in dual.items())
     demand(floor(value) == int(head["bound"]), f"the bound is {floor(value)}, not {head['bound']}")
     _check_counts(gain, limits, {name: int(count) for name, count in records["count"]}, head["optimum"])
-    for node, place, _, low, stride, steps in records["invariant"]:
-        demand(node in costs, f"an invariant of {place} is about no node")
-        demand(int(low) < 1 << 32 and int(stride) * int(steps) < 1 << 32, f"the values of {place} at {node} are none")
+    invariants_of(records)
     loops = tuple(derivation(line) for (line,) in records["derivation"])
     bounds = {f"loop:{name}": int(most) for name, most, _, _ in records["loop"]}
     check_derivations(loops, bounds, {name: int(constant) for name, _, constant, _ in records["constraint"]})
@@ -180,52 +156,23 @@ def verify_result(document: Json) -> list[CheckedBound]:
 def verify_slack(document: Json) -> None:
     """Check that the distance between bound and observation is what a result says, and not negative.
 
+    Observed is the dearest known call in each unit; the one in cycles must be the call that the result is about.
+
     Raises:
         VerificationError: it is not, or a number is missing.
     """
-    for unit in ("instructions", "cycles"):
+    for unit in UNITS:
         try:
-            bound, observed, slack = (document[key][unit] for key in ("bound", "observed", "slack"))
-            right = slack == bound - observed >= 0
+            bound, slack, seen = document["bound"][unit], document["slack"][unit], (witnessed(document) or {})[unit]
+            right = slack == bound - seen >= 0
         except (KeyError, TypeError):
             right = False
         demand(right, f"the slack in {unit} is not bound minus observation")
-
-
-def _records(text: str) -> dict[str, list[tuple[str, ...]]]:
-    """The fields of each line by the kind of record; each line has the one form that it can have."""
-    records: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _RECORDS}
-    lines = text.split("\n")
-    demand(lines.pop() == "" and len(lines) > 1, "the certificate is cut off")
-    for number, line in enumerate(lines, 1):
-        kind = line.split(" ", 1)[0]
-        match = _RECORDS[kind].fullmatch(line) if kind in _RECORDS else None
-        if match is None:
-            raise VerificationError(f"not verified: line {number} of the certificate is no record: {line[:80]!r}.")
-        records[kind].append(match.groups())
-    demand(all(len(records[kind]) == 1 for kind in _ONCE), "a record of the head is missing or there twice")
-    for kind in ("node", "exit", "dual", "count"):
-        names = [fields[0] for fields in records[kind]]
-        demand(len(set(names)) == len(names), f"two records of kind {kind} have one name")
-    return records
-
-
-def _check_shape(name: str, ends: Mapping[str, tuple[str, str]], entering: list[str], back: list[str]) -> None:
-    """The edges are all those into one header; the back edges come from nodes that are reached through it only."""
-    header = ends.get(back[0], ("", ""))[1]
-    arriving = sorted(edge for edge, (_, target) in ends.items() if target == header)
-    demand(header and sorted(entering + back) == arriving, f"the edges of loop {name} are not those into its header")
-    leading: dict[str, list[str]] = {}
-    for source, target in ends.values():
-        leading.setdefault(source, []).append(target)
-    outside, waiting = {header}, [ends["enter"][1]]
-    while waiting:
-        node = waiting.pop()
-        if node not in outside:
-            outside.add(node)
-            waiting += leading.get(node, [])
-    inner = {ends[edge][0] for edge in back} - {header}
-    demand("enter" not in back and not inner & outside, f"a back edge of loop {name} enters it")
+    for unit, witness in (document.get("witnesses") or {}).items():
+        demand(witness.get("value") == witness.get(unit), f"the witness in {unit} has two values")
+    if document.get("witnesses"):
+        same = all(document["witnesses"]["cycles"].get(unit) == document["observed"].get(unit) for unit in UNITS)
+        demand(same, "the witness in cycles is not the observed call")
 
 
 def _check_dual(gain: Mapping[str, int], limits: Mapping[str, _Limit], dual: Mapping[str, Fraction]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from typing import Any
 
+from wcet_probe.certificate.witnessed import witnessed
 from wcet_probe.ci.baseline import baseline_entry, subject
 
 Document = Mapping[str, Any]
@@ -163,8 +164,12 @@ def _moves(old: Document, new: Document) -> Iterator[Move]:
 
 
 def _number(document: Document, quantity: str, unit: str) -> int | None:
-    section = document if "subject" in document else document.get(quantity)
+    section = document if "subject" in document else _section(document, quantity)
     return section.get(unit) if section else None
+
+
+def _section(document: Document, quantity: str) -> Mapping[str, Any] | None:
+    return witnessed(document) if quantity == "observed" else document.get(quantity)
 
 
 def _bound(document: Document) -> Document:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from wcet_probe.certificate.witnessed import witnessed
 from wcet_probe.ci.baseline import BaselineEntry, facts_hash, target_hash
 from wcet_probe.ci.budgets import Budget
 from wcet_probe.errors import ExitCode, UsageError
@@ -183,10 +184,12 @@ def located(outcome: Outcome, paths: Mapping[str, str]) -> Outcome:
 def counts(document: Mapping[str, Any], key: str) -> Counts | None:
     """The counts under ``key`` of a result document, ``bound`` or ``observed``; None where there are none.
 
+    Observed is the dearest known call, in each unit.
+
     Raises:
         UsageError: they are not whole numbers.
     """
-    section = document.get(key)
+    section = witnessed(document) if key == "observed" else document.get(key)
     if section is None:
         return None
     instructions, cycles = ((section.get(unit) if isinstance(section, Mapping) else None) for unit in UNITS)

@@ -13,6 +13,7 @@ from wcet_probe.ci.baseline import FORMAT, baseline_entries
 from wcet_probe.errors import UsageError
 
 _RESULTS = ("wcet-probe-result", "wcet-probe-bound")
+_MOST_SHOWN = 200
 
 
 def read_documents(file: Path, *, baselines: bool = False) -> list[dict[str, Any]]:
@@ -49,8 +50,9 @@ def refusing_damage() -> Iterator[None]:
     """
     try:
         yield
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        raise UsageError(f"a given document is damaged ({error!r}); give what --json printed, unchanged.") from error
+    except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as error:
+        shown = repr(error)[:_MOST_SHOWN]
+        raise UsageError(f"a given document is damaged ({shown}); give what --json printed, unchanged.") from error
 
 
 def _is_result(document: object) -> bool:

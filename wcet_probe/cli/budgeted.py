@@ -111,7 +111,7 @@ def _prove_allocator(budget: Budget, call: AllocatorCall, config: Config, tell: 
         seed=0,
         initial_cache=None,
         compiler=config.cc or _COMPILER,
-        cross_check=False,
+        cross_check=None,
         cache_dir=cache_dir(config),
         prove=True,
         cache_options=budget.caches,

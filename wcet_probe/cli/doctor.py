@@ -28,7 +28,6 @@ _LIBRARIES = {
     "capstone": "capstone",
     "click": "click",
     "highspy": "highspy",
-    "networkx": "networkx",
     "platformdirs": "platformdirs",
     "pyelftools": "elftools",
     "pypcode": "pypcode",

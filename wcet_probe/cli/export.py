@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from wcet_probe.ci.result_files import refusing_damage
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.output_files import write_whole
 from wcet_probe.reports.formats.profiles import FORMATS, PATHS, profile
@@ -45,7 +46,8 @@ def export(*, file: Path, name: str, path: str | None, output: Path | None) -> N
     document = _result(file)
     validate(document)
     chosen = path or ("observed" if "observed" in document else "worst")
-    text = FORMATS[name](profile(document, chosen))
+    with refusing_damage():
+        text = FORMATS[name](profile(document, chosen))
     if output is None:
         click.echo(text.encode(), nl=False)
     else:

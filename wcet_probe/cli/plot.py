@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from wcet_probe.ci.result_files import refusing_damage
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
 
 Document = dict[str, Any]
@@ -72,7 +73,9 @@ def plot(*, files: tuple[Path, ...], name: str, function: str | None, output: Pa
         raise unknown_name("kind of picture", name, kinds)
     if function and name != "control-flow-graph":
         raise UsageError("--function goes with --kind control-flow-graph; leave it out.")
-    svg = _drawn(kinds[name], [_document(file) for file in files], function)
+    documents = [_document(file) for file in files]
+    with refusing_damage():
+        svg = _drawn(kinds[name], documents, function)
     if svg is None:
         shown = f"{function} is none of its functions, or " if function else ""
         raise UsageError(f"nothing to draw: {shown}{name} needs {kinds[name].needs}.")
@@ -115,5 +118,9 @@ def _document(file: Path) -> Document:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{file} is no JSON; give it what --json printed.") from error
     if isinstance(document, dict) and document.get("format") in _READABLE and document.get("version") == 1:
+        from wcet_probe.reports.formats.schema import FORMATS, validate
+
+        if document["format"] in FORMATS:
+            validate(document)
         return document
     raise UsageError(f"{file} is no document that can be drawn; give it what a run, growth or replay --json printed.")

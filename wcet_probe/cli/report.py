@@ -56,7 +56,7 @@ Exit codes, of several results the largest: 0 written, 1 failure or a
 )
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as in a run; repeatable.")
 @click.option("--cc", "compiler", metavar="COMMAND", help="zig, the packaged one, or e.g. clang-19.  [default: zig]")
-@click.option("--cross-check", is_flag=True, help="Repeat each call in a second, independent engine.")
+@click.option("--cross-check/--no-cross-check", default=None, help="Repeat calls in a second engine, however long.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
 @click.pass_context
@@ -107,7 +107,7 @@ def _refuse_mixture(ctx: click.Context, items: Sequence[str], files: Sequence[Pa
         option.opts[0]
         for option in ctx.command.params
         if option.name in ("targets", "heaps", "scenarios", "caches", "compiler", "cross_check")
-        and ctx.params.get(option.name)
+        and ctx.params.get(option.name) not in {None, ()}
     ]
     if given:
         raise UsageError(f"{given[0]} belongs to a run, and saved results are not run again; leave it out.")

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.cli.run import DEFAULT_COMPILER
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
+from wcet_probe.model.target import without_caches
 
 REPRODUCE_EPILOG = """\b
 Examples:
@@ -70,7 +70,7 @@ def reproduce(
     config = load_config(Path.cwd())
     core = configured_target(target, config)
     if not caches:
-        core = replace(core, icache=None, dcache=None)
+        core = without_caches(core)
     console = None if as_json else streams.result_console()
     exhibits = []
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):

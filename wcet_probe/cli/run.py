@@ -43,7 +43,7 @@ Caches: --cache [i:|d:|both:]KEY=VALUE[,KEY=VALUE...] or --cache [i:|d:]none
   size=16KiB sets=128 ways=4 line=32  size = sets x ways x line: three fix the
                    fourth; of what is not given, the target's line, then ways,
                    then size are kept. A new cache needs size, ways and line.
-  policy=lru|fifo|plru|random  seed=N
+  policy=lru|fifo|plru|random|round-robin  seed=N
   write=back|through  allocate=yes|no  (data cache only)
 
 \b
@@ -103,7 +103,10 @@ def parameter_value(text: str) -> tuple[str, int]:
 @click.option("--cc", "compiler", metavar="COMMAND", help="zig, the packaged one, or e.g. clang-19.  [default: zig]")
 @click.option("--no-bound", is_flag=True, help="Observe only; prove no upper bound.")
 @click.option("--why", is_flag=True, help="The worst path, the gap to the observed one, all assumptions.")
-@click.option("--cross-check", is_flag=True, help="Repeat the call in a second, independent engine.")
+@click.option("--fact-effects", is_flag=True, help="As --why, and the bound without each fact.")
+@click.option(
+    "--cross-check/--no-cross-check", default=None, help="Repeat the call in a second engine, however long it is."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
@@ -122,7 +125,8 @@ def run(
     compiler: str | None,
     no_bound: bool,
     why: bool,
-    cross_check: bool,
+    fact_effects: bool,
+    cross_check: bool | None,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -131,8 +135,8 @@ def run(
 
     Several targets or heaps give one answer for each combination, in one table.
     """
-    if why and no_bound:
-        raise UsageError("--why explains a bound; leave --no-bound out.")
+    if (why or fact_effects) and no_bound:
+        raise UsageError(f"{'--why' if why else '--fact-effects'} explains a bound; leave --no-bound out.")
     from wcet_probe.answer import probe
     from wcet_probe.catalog.lookup import load_allocator
 
@@ -162,7 +166,8 @@ def run(
             parts = (done, len(asked)) if len(asked) > 1 else (0, 0)
             told = partial(_tell_about, tell, request, parts)
             reports.append(probe.observe(request, told))
-            accounts.append(long_account(request, reports[-1], told) if why else None)
+            is_long = why or fact_effects
+            accounts.append(long_account(request, reports[-1], told, each_fact=fact_effects) if is_long else None)
     _print(reports, accounts, as_json=as_json)
     return max(EXIT_CODES[report.verdict] for report in reports)
 
@@ -171,22 +176,32 @@ def _tell_about(tell: Progress, request: ProbeRequest, parts: tuple[int, int], t
     tell(f"{request.allocator.name} on {request.target.name}, heap {format_size(request.heap_bytes)}: {text}", *parts)
 
 
-def long_account(request: ProbeRequest, report: Report, tell: Callable[[str], None]) -> Account | None:
-    """Where the slack comes from, and the bound as a formula, as --why tells; None without a bound."""
+def long_account(
+    request: ProbeRequest, report: Report, tell: Callable[[str], None], *, each_fact: bool = False
+) -> Account | None:
+    """Where the slack comes from, what the facts do, and the bound as a formula, as --why tells; None without a bound.
+
+    With ``each_fact`` the bound without each fact, too.
+    """
+    from wcet_probe.answer.fact_effects import Units, fact_effects
     from wcet_probe.answer.gap import Account, block_gaps
-    from wcet_probe.answer.proving import operation_formula
+    from wcet_probe.answer.proving import operation_formula, operation_request
     from wcet_probe.build.program import load_program
 
     if report.bound is None:
         return None
     program = load_program(report.allocator, report.target, request.compiler, request.cache_dir)
-    gaps = block_gaps(report.bound, report.measurement, report.image, program.instructions)
+    seen = report.witnesses["instructions"].measurement
+    gaps = block_gaps(report.bound, seen, report.image, program.instructions)
     tell("proving bounds of other heap sizes")
     try:
         formula = operation_formula(program, report.plan.measured.kind, report.heap_bytes)
     except (AnalysisError, UsageError):
         formula = None  # what holds for this heap need not be provable for smaller ones
-    return Account(gaps, formula)
+    asked = operation_request(program, report.plan.measured.kind, report.heap_bytes)
+    proved = Units(report.bound.instructions, report.bound.cycles)
+    effects = fact_effects(asked, proved, each=each_fact, progress=tell)
+    return Account(gaps, seen.instructions, formula, effects)
 
 
 def _print(reports: Sequence[Report], accounts: Sequence[Account | None], *, as_json: bool) -> None:

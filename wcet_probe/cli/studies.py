@@ -22,6 +22,9 @@ from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
     from wcet_probe.answer.probe import ProbeRequest
+    from wcet_probe.answer.search import SearchRequest
+
+_STARTS = ("random", "constructed")
 
 _COMMON = (
     click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]", shell_complete=completion.targets),
@@ -111,6 +114,16 @@ def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: 
 @click.option("--operation", default="malloc", show_default=True, metavar="malloc|free", help="What becomes dear.")
 @click.option("--heap", "heap_bytes", type=parse_size, default="4KiB", show_default=True, metavar="SIZE")
 @click.option("--evaluations", default=2000, show_default=True, metavar="N", help="Sequences to run.")
+@click.option(
+    "--start",
+    default="random",
+    show_default=True,
+    metavar="random|constructed",
+    help="From random sequences, or from the constructed worst states, each run held against bound and facts.",
+)
+@click.option(
+    "--unit", metavar="instructions|cycles", help="What is compared, from constructed states.  [default: instructions]"
+)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of the search.")
 @click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the best sequence to FILE."
@@ -123,6 +136,8 @@ def search(
     heap_bytes: int,
     evaluations: int,
     seed: int,
+    start: str,
+    unit: str | None,
     save: Path | None,
     **common: Any,  # noqa: ANN401
 ) -> int:
@@ -148,6 +163,12 @@ def search(
         compiler=asked.compiler,
         cache_dir=asked.cache_dir,
     )
+    if start not in _STARTS:
+        raise unknown_name("start", start, _STARTS)
+    if start == "constructed":
+        return _attack(request, unit, common, save)
+    if unit not in (None, "instructions"):
+        raise UsageError(f"a search from random sequences compares instructions; for {unit} add --start constructed.")
     with _progress(common) as tell:
         result = look(request, tell)
     if save:
@@ -156,6 +177,24 @@ def search(
         streams.print_json(search_document(result))
     else:
         render_search(result, streams.result_console())
+    return ExitCode.CONTRADICTION if result.beaten else ExitCode.OK
+
+
+def _attack(request: SearchRequest, unit: str | None, common: dict[str, Any], save: Path | None) -> int:
+    from wcet_probe.answer.adversary import Unit, attack
+    from wcet_probe.reports.screens.studies import attack_document, render_attack
+
+    units = {one.value: one for one in Unit}
+    if (unit or "instructions") not in units:
+        raise unknown_name("unit", unit or "", units)
+    if save:
+        raise UsageError("--save keeps what was found from random sequences; leave it out with --start constructed.")
+    with _progress(common) as tell:
+        result = attack(request, units[unit or "instructions"], progress=tell)
+    if common["as_json"]:
+        streams.print_json(attack_document(result))
+    else:
+        render_attack(result, streams.result_console())
     return ExitCode.CONTRADICTION if result.beaten else ExitCode.OK
 
 

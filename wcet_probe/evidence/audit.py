@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from zipfile import Path as ZipPath
 from zipfile import ZipFile
 
+from wcet_probe.answer.probe import replay
+from wcet_probe.answer.victims import tried_of_each
 from wcet_probe.build.image import read_image
 from wcet_probe.build.program import Program, program_of
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.catalog.target_file import parse_target
+from wcet_probe.certificate.check import Finding, check_bound
 from wcet_probe.certificate.loops import demand
 from wcet_probe.certificate.verify import verify_result, verify_slack
 from wcet_probe.errors import ContradictionError, VerificationError, WcetProbeError
+from wcet_probe.evidence.checking import allocator_binary, answer_findings, scenario_plans
 from wcet_probe.evidence.container import Pack, parse_json, read_pack
 from wcet_probe.evidence.packing import RESULTS, SBOM, image_member, text_members, witness_member
 from wcet_probe.evidence.recorded import Recorded, recorded_results
@@ -32,7 +36,10 @@ from wcet_probe.reports.formats.listing import code_sections, hex_address, image
 from wcet_probe.reports.formats.schema import validate
 from wcet_probe.sizes import format_size
 
-OK, FAILED = "ok", "FAILED"
+OK, FAILED, OPEN = "ok", "FAILED", "not checked"
+
+MOST_INSTRUCTIONS = 1_000_000_000
+"""Instructions that the replay of one witness may take."""
 
 _MALFORMED = (
     ArithmeticError,
@@ -63,6 +70,7 @@ def audit(
     *,
     digest: str | None = None,
     replayed: bool = True,
+    most_instructions: int = MOST_INSTRUCTIONS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Check]:
     """Audit the pack whose bytes are ``data``, one check after the other.
@@ -72,6 +80,7 @@ def audit(
         digest: the pack's digest as it was told by whoever made it, or None: a pack that was changed and written
             again as a whole is another pack, and only its digest tells them apart.
         replayed: whether the witnesses are replayed.
+        most_instructions: that the replay of one witness, or of one candidate, may take.
         progress: is told in words what is being done.
 
     Raises:
@@ -89,11 +98,11 @@ def audit(
     yield _checked("files", "the pack", lambda: _files(pack, root, found))
     yield _checked("bill of materials", SBOM, lambda: _bill(pack, found))
     for result in found:
-        yield from _result(pack, root, result, replayed=replayed, progress=progress)
+        yield from _result(pack, root, result, most_instructions if replayed else 0, progress)
 
 
 def _result(
-    pack: Pack, root: ZipPath, result: Recorded, *, replayed: bool, progress: Callable[[str], None]
+    pack: Pack, root: ZipPath, result: Recorded, most_instructions: int, progress: Callable[[str], None]
 ) -> Iterator[Check]:
     name, programs = result.name, list[Program]()
     subject = f"{name}: {result.scenario}, heap {format_size(result.heap_bytes)}"
@@ -101,11 +110,39 @@ def _result(
     yield (proof := _checked("certificates", name, lambda: _certificates(result)))
     if programs:
         yield _checked("code", name, lambda: _code(programs[0], result))
-    if programs and replayed and not proof.error:
+    if programs and most_instructions and not proof.error:
         progress(f"replaying {subject}")
-        yield _checked("replay", subject, lambda: _replay(pack, programs[0], result))
+        yield (again := _checked("replay", subject, lambda: _replay(pack, programs[0], result, most_instructions)))
+        if not again.error:
+            progress(f"replaying the other candidates of {subject}")
+            yield _checked("other candidates", name, lambda: _candidates(programs[0], result, most_instructions))
     else:
-        yield Check("replay", subject, "not run")
+        yield Check("replay", subject, f"{OPEN}: it was not run")
+    if programs and not proof.error:
+        yield from _bound(programs[0], result)
+
+
+def _bound(program: Program, result: Recorded) -> Iterator[Check]:
+    """What the checker finds of the bound, and what the result says besides."""
+    found: list[Check] = []
+
+    def look() -> str:
+        document, checked = result.document, None
+        if document["bound"] is not None:
+            checked = check_bound(document, allocator_binary(program, result.heap_bytes))
+            found.extend(_rows(result.name, checked.findings))
+        found.extend(_rows(result.name, answer_findings(result, program.allocator, program.target, checked)))
+        return OK
+
+    proof = _checked("bound", result.name, look)
+    yield from found
+    if proof.error:
+        yield proof
+
+
+def _rows(name: str, findings: Iterable[Finding]) -> Iterator[Check]:
+    for one in findings:
+        yield Check(one.check, name, f"{OK}, {one.found}" if one.verdict == OK else f"{OPEN}: {one.found}")
 
 
 def _checked(check: str, subject: str, look: Callable[[], str]) -> Check:
@@ -123,7 +160,7 @@ def _checked(check: str, subject: str, look: Callable[[], str]) -> Check:
 
 def _digest(pack: Pack, digest: str | None) -> str:
     if digest is None:
-        return f"{pack.digest}, not compared: give --digest"
+        return f"{OPEN}: it is {pack.digest}, compare it or give --digest"
     demand(digest.lower() == pack.digest, f"it is another one, its digest is {pack.digest}")
     return f"{OK}, {pack.digest}"
 
@@ -131,8 +168,8 @@ def _digest(pack: Pack, digest: str | None) -> str:
 def _schema(pack: Pack, name: str, found: list[Recorded]) -> str:
     """The results of the document ``name``, which are added to those ``found``, are as their format says."""
     content = pack.members[name]
-    results = recorded_results(name.removeprefix(f"{RESULTS}/").removesuffix(".json"), content)
     validate(parse_json(content))
+    results = recorded_results(name.removeprefix(f"{RESULTS}/").removesuffix(".json"), content)
     names = {result.name for result in found}
     demand(not names & {result.name for result in results}, f"two results have the name of one in {name}")
     found += results
@@ -206,7 +243,7 @@ def _certificates(result: Recorded) -> str:
     demand((bound is None) == (document["verdict"] != "BOUNDED"), "a bound and the verdict do not fit each other")
     if bound is None:
         demand(document["slack"] is None, "there is a slack without a bound")
-        return f"none: {document['no_bound'] or 'no bound was asked for'}"
+        return f"{OK}, none: {document['no_bound'] or 'no bound was asked for'}"
     proved = verify_result(document)
     entry = document["allocator_manifest"]["entry_points"][document["measured_operation"]["kind"]]
     demand(all(one.entry_function == entry for one in proved), f"the bound is not about {entry}, which was measured")
@@ -215,9 +252,30 @@ def _certificates(result: Recorded) -> str:
     return f"{OK}, at most {', '.join(f'{one.bound} {one.unit}' for one in proved)}"
 
 
-def _replay(pack: Pack, program: Program, result: Recorded) -> str:
+def _candidates(program: Program, result: Recorded, most_instructions: int) -> str:
+    """The other candidate states of the scenario are measured again, and cost what the result says."""
+    told = {one["variant"]: one for one in result.document["state"]["candidates"]}
+    every = scenario_plans(result, program.allocator, program.target)
+    most_tried = tried_of_each(len(every))
+    plans = [one for one in every if one.variant != result.variant]
+    for plan in plans:
+        seen, _ = replay(
+            program,
+            plan,
+            result.heap_bytes,
+            result.initial_cache,
+            None,
+            most_tried=most_tried,
+            most_instructions=most_instructions * most_tried,
+        )
+        counts = {"variant": plan.variant, "instructions": seen.instructions, "cycles": seen.cycles}
+        demand(told[plan.variant] == counts, f"the candidate {plan.variant!r} costs something else")
+    return f"{OK}, {_count(len(plans), 'other candidate')} measured again"
+
+
+def _replay(pack: Pack, program: Program, result: Recorded, most_instructions: int) -> str:
     plan = plan_of(parse_json(pack.members[witness_member(result)]), result)
-    seen = replay_witness(program, plan, result)
+    seen = replay_witness(program, plan, result, most_instructions)
     return f"{OK}, {seen.instructions} instructions, {seen.cycles} cycles again"
 
 

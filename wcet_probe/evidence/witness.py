@@ -22,7 +22,7 @@ from wcet_probe.model.image import Image
 from wcet_probe.model.measurement import CacheCounts, Measurement, Run
 from wcet_probe.model.report import StateCheck
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.model.target import Target
+from wcet_probe.model.target import Target, Victims
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import HeapRequest
 
@@ -102,15 +102,25 @@ def plan_of(document: Json, result: Recorded) -> ScenarioPlan:
     return plan
 
 
-def replay_witness(program: Program, plan: ScenarioPlan, result: Recorded) -> Measurement:
+def replay_witness(program: Program, plan: ScenarioPlan, result: Recorded, most_instructions: int = 0) -> Measurement:
     """Run ``plan`` on ``program`` and compare all that is counted with what ``result`` says.
+
+    The guest may take ``most_instructions``, set-up included; 0: as many as it likes.
 
     Raises:
         ContradictionError: something differs, or the state is not reached; the message names what.
         UsageError: this version has no scenarios of the allocator, or the target no room for the heap.
     """
     try:
-        measurement, checks = replay(program, plan, result.heap_bytes, result.initial_cache)
+        victims = _victims(result)
+        measurement, checks = replay(
+            program,
+            plan,
+            result.heap_bytes,
+            result.initial_cache,
+            victims,
+            most_instructions=most_instructions,
+        )
     except (StateError, EmulationError, DecodeError) as error:
         raise ContradictionError(f"the replay of the witness fails: {error}") from error
     found = {**observed(measurement, program.image), "checks": [_check(check) for check in checks]}
@@ -138,6 +148,7 @@ def observed(measurement: Measurement, image: Image) -> Json:
         "touched_bytes_by_region": dict(measurement.touched_bytes_by_region),
         "runs": [_run(run, image) for run in measurement.runs],
         "path": list(measurement.path),
+        "victims": {field.name: getattr(measurement.victims, field.name) for field in fields(Victims)},
     }
     plain_names = {field.name for field in fields(measurement)} - {"touched_instruction_sets", "touched_data_sets"}
     return {name: getattr(measurement, name) for name in sorted(plain_names - special.keys())} | special
@@ -179,6 +190,14 @@ def _values(name: str, parts: Iterable[Sequence[int]]) -> tuple[int, ...]:
 
 def _operation(operation: Operation) -> Json:
     return {"kind": operation.kind.value, **{key: getattr(operation, key) for key in _OPERATION_KEYS}}
+
+
+def _victims(result: Recorded) -> Victims:
+    said = result.document["observed"].get("victims", {})
+    values = [said.get(field.name) for field in fields(Victims)]
+    if values[-1] is None or not all(one is None or (type(one) is int and 0 <= one < _WORD) for one in values):
+        raise VerificationError(f"{result.name} does not say which victims the witness has; make the result again.")
+    return Victims(*values)
 
 
 def _check(check: StateCheck) -> Json:

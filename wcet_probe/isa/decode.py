@@ -148,6 +148,7 @@ def _record(engine: _Capstone, found: _Capstone, isa: Isa, order: _Order) -> Rec
         immediate=immediates[-1] & 0xFFFFFFFF if immediates else None,
         reads=frozenset(_names(engine, reads)),
         writes=frozenset(_names(engine, writes)),
+        shifted=frozenset(_names(engine, [r for o in found.operands if o.shift.type for r in _registers(o)])),
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from wcet_probe.isa.arm_accesses import arm_accesses, thumb_accesses
 from wcet_probe.isa.decode_record import Record
+from wcet_probe.isa.decode_vfp import TIMING_CLASSES as FLOAT_CLASSES
+from wcet_probe.isa.decode_vfp import Float, interpret_float
 from wcet_probe.model.instruction import Access, Control, Instruction
 from wcet_probe.model.target import Isa
 
@@ -59,6 +61,7 @@ _NAMES = {
     "coprocessor": "cdp cdp2 mcr mcr2 mcrr mcrr2 mrc mrc2 mrrc mrrc2",
 }
 _CLASS_OF = {name: timing_class for timing_class, names in _NAMES.items() for name in names.split()}
+_SHIFTS = frozenset({"asr", "lsl", "lsr", "ror", "rrx", "rev", "rev16", "revsh", "rbit", "sbfx", "ubfx"})
 _HINTS = ("nop", "yield", "wfe", "wfi", "sev")
 _COMPARES = frozenset({"cmn", "cmp", "teq", "tst"})
 _UPDATES_DESTINATION = frozenset({"movt", "bfc", "bfi", "smlal", "umlal", "umaal", "smlalbb", "smlalbt", "smlaltb",
@@ -80,12 +83,14 @@ _WITHOUT_RESULT = frozenset({"branch_indirect", "call", "compare_branch", "statu
                              "store_multiple", "store_one_multiple"})  # fmt: skip
 _SCALABLE = frozenset({"load_word", "load_narrow", "load_pc", "store"})
 _MEMORY = ("load", "store", "swap", "table")
-TIMING_CLASSES = frozenset(_NAMES).union(_VARIANTS)
+TIMING_CLASSES = frozenset(_NAMES).union(_VARIANTS, FLOAT_CLASSES)
 """All timing classes of ARM and Thumb-2."""
 
 
 def interpret(record: Record) -> Instruction:
     """The meaning of ``record``; what it cannot tell is in the instruction's ``problem``."""
+    if found := interpret_float(record):
+        return _float(record, found)
     accesses = thumb_accesses(record) if record.isa is Isa.THUMB else arm_accesses(record)
     condition = _condition(record)
     timing_class = _timing_class(record, condition, accesses)
@@ -106,7 +111,27 @@ def interpret(record: Record) -> Instruction:
         reads=_reads(record, timing_class, accesses),
         writes=record.writes | loaded | _written_base(record, accesses),
         loaded=loaded,
+        shifted=_reads(record, timing_class, ()) if record.name in _SHIFTS else record.shifted,
+        literal=timing_class.startswith("load") and any(access.base is None for access in accesses),
         problem=f"{record.address:#010x}: {record.text}: not supported: {reason}" if reason else None,
+    )
+
+
+def _float(record: Record, found: Float) -> Instruction:
+    """The floating-point instruction ``found``."""
+    bases = {access.base for access in found.accesses}
+    return Instruction(
+        address=record.address,
+        size_bytes=record.size_bytes,
+        text=record.text,
+        timing_class=found.timing_class,
+        registers=found.words,
+        condition=_ALWAYS if record.isa is Isa.THUMB else _condition(record),
+        accesses=found.accesses,
+        reads=found.reads,
+        writes=found.writes,
+        loaded=found.writes - bases if found.timing_class.startswith("float_load") else frozenset(),
+        literal=any(access.base is None for access in found.accesses),
     )
 
 
@@ -140,6 +165,7 @@ def _timing_class(record: Record, condition: int, accesses: tuple[Access, ...]) 
         case "load_word" if record.operands[0] == _PC:
             timing_class = "load_pc"
     scaled = timing_class in _SCALABLE and _a32(record, 0b011) and record.bits(11, 5) != 0
+    scaled |= timing_class in _SCALABLE and any(access.subtract_index for access in accesses)
     return f"{timing_class}_scaled" if scaled else timing_class
 
 

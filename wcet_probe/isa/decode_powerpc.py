@@ -20,7 +20,7 @@ class _Plain(NamedTuple):
     """An instruction without memory access.
 
     ``reads`` and ``writes`` name fields of the encoding: ``d`` bits 6-10, ``a`` 11-15 (``0``: the same, but r0 reads
-    as zero), ``b`` 16-20.
+    as zero), ``b`` 16-20; in capitals floating-point registers, ``C`` bits 21-25.
     """
 
     timing_class: str
@@ -35,6 +35,14 @@ class _Memory(NamedTuple):
     kind: AccessKind
     bytes_each: int
     update: bool = False
+    data: str = "r"
+
+
+def _float_memory(code: int) -> _Memory:
+    """Loads and stores of a floating-point register: bit 2 store, bit 1 double, bit 0 with update."""
+    name, kind = ("float_store", _STORE) if code & 4 else ("float_load", _LOAD)
+    size = 8 if code & 2 else 4
+    return _Memory(f"{name}{'_double' if size == 8 else ''}", kind, size, update=bool(code & 1), data="f")
 
 
 _PRIMARY: dict[int, _Plain | _Memory] = {
@@ -68,6 +76,7 @@ _PRIMARY: dict[int, _Plain | _Memory] = {
     45: _Memory("store", _STORE, 2, update=True),
     46: _Memory("load_multiple", _LOAD, 4),
     47: _Memory("store_multiple", _STORE, 4),
+    **{48 + code: _float_memory(code) for code in range(8)},
 }
 _SUBTRACT_ADD = {8: "ab", 10: "ab", 40: "ab", 104: "a", 136: "ab", 138: "ab", 200: "a", 202: "a", 232: "a", 234: "a",
                  266: "ab"}  # fmt: skip
@@ -117,10 +126,38 @@ _EXTENDED: dict[int, _Plain | _Memory] = {
     597: _Memory("load_string", _LOAD, 1),
     725: _Memory("store_string", _STORE, 1),
     1014: _Memory("cache_zero", _STORE, _LINE_BYTES),
+    **{535 + 32 * code: _float_memory(code) for code in range(8)},
+    983: _Memory("float_store", _STORE, 4, data="f"),
 }
+_FLOAT_FIVE_BITS = {
+    **dict.fromkeys((20, 21), _Plain("float_add", "AB", "D")),
+    25: _Plain("float_multiply", "AC", "D"),
+    18: _Plain("float_divide", "AB", "D"),
+    **dict.fromkeys(range(28, 32), _Plain("float_multiply_add", "ACB", "D")),
+}
+_FLOAT_SINGLE = {**_FLOAT_FIVE_BITS, 24: _Plain("float_estimate", "B", "D")}
+"""Primary opcode 59, by bits 26-30."""
+_FLOAT_DOUBLE = {
+    **{code: row._replace(timing_class=f"{row.timing_class}_double") for code, row in _FLOAT_FIVE_BITS.items()},
+    23: _Plain("float_move", "ABC", "D"),
+    26: _Plain("float_estimate", "B", "D"),
+}
+"""Primary opcode 63, by bits 26-30."""
+_FLOAT = {
+    **dict.fromkeys((0, 32), _Plain("float_compare", "AB")),
+    **dict.fromkeys((12, 14, 15), _Plain("float_convert", "B", "D")),
+    **dict.fromkeys((40, 72, 136, 264), _Plain("float_move", "B", "D")),
+    583: _Plain("float_status", "", "D"),
+    711: _Plain("float_status", "B"),
+    **dict.fromkeys((38, 64, 70, 134), _Plain("float_status")),
+}
+"""Primary opcode 63, by bits 21-30."""
 _CONDITION_LOGICAL = frozenset({33, 129, 193, 225, 257, 289, 417, 449})
 _SPECIAL = {8: "lr", 9: "ctr"}
-TIMING_CLASSES = frozenset(row.timing_class for row in (*_PRIMARY.values(), *_EXTENDED.values())).union(
+_ALWAYS_RECORDS = frozenset({13, 28, 29})  # addic., andi., andis.
+_MAY_RECORD = frozenset({20, 21, 23, 31})
+_ROWS = (*_PRIMARY.values(), *_EXTENDED.values(), *_FLOAT_SINGLE.values(), *_FLOAT_DOUBLE.values(), *_FLOAT.values())
+TIMING_CLASSES = frozenset(row.timing_class for row in _ROWS).union(
     ("branch", "branch_conditional", "branch_indirect", "call", "condition_logical", "instruction_synchronize")
 )
 """All timing classes of PowerPC."""
@@ -134,6 +171,9 @@ def interpret(record: Record) -> Instruction:
     row: _Plain | _Memory | None = _EXTENDED.get(extended) if primary == 31 else _PRIMARY.get(primary)
     if primary == 19:
         row = _system_19(extended)
+    elif primary in {59, 63}:
+        short = _FLOAT_SINGLE if primary == 59 else _FLOAT_DOUBLE
+        row = short.get(record.bits(5, 1)) or (_FLOAT.get(extended) if primary == 63 else None)
     if isinstance(row, _Memory):
         return _memory(record, row)
     if row is None:
@@ -144,6 +184,8 @@ def interpret(record: Record) -> Instruction:
         reads |= {special}
     if special and row.timing_class == "move_to_special":
         writes |= {special}
+    condition_reads, condition_writes = _condition_fields(record, row.timing_class)
+    reads, writes = reads | condition_reads, writes | condition_writes
     problem = None
     if row.timing_class == "cache_management":
         problem = f"{_where(record)}: not supported: its effect on the caches is not modelled"
@@ -155,6 +197,35 @@ def _system_19(extended: int) -> _Plain | None:
     if extended in _CONDITION_LOGICAL or extended == 0:
         return _Plain("condition_logical")
     return {50: _Plain("system"), 150: _Plain("instruction_synchronize")}.get(extended)
+
+
+def _condition_fields(record: Record, timing_class: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The fields of the condition register that the instruction reads and writes."""
+    primary = record.bits(31, 26)
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    if timing_class == "compare":
+        writes = _field(record.bits(25, 23))
+    elif timing_class == "condition_logical" and record.bits(10, 1) == 0:
+        reads, writes = _field(record.bits(20, 18)), _field(record.bits(25, 23))
+    elif timing_class == "condition_logical":
+        reads = _field(record.bits(20, 18)) | _field(record.bits(15, 13))
+        writes = _field(record.bits(25, 23))
+    elif timing_class == "move_from_condition":
+        reads = frozenset().union(*map(_field, range(8)))
+    elif timing_class == "move_to_condition":
+        writes = frozenset().union(*(_field(field) for field in range(8) if record.bit(19 - field)))
+    elif timing_class == "float_compare" or (timing_class == "float_status" and record.bits(10, 1) == 64):
+        writes = _field(record.bits(25, 23))
+    elif timing_class.startswith("float") and primary in {59, 63}:
+        writes = _field(1) if record.bit(0) else frozenset()
+    elif primary in _ALWAYS_RECORDS or (primary in _MAY_RECORD and record.bit(0)):
+        writes = _field(0)
+    return reads, writes
+
+
+def _field(number: int) -> frozenset[str]:
+    return frozenset({f"cr{number}"})
 
 
 def _branch(record: Record, primary: int, extended: int) -> Instruction:
@@ -174,12 +245,14 @@ def _branch(record: Record, primary: int, extended: int) -> Instruction:
         timing_class = "branch" if primary != 19 else "branch_indirect"
     counts = primary != 18 and not record.bit(23)
     register = {16: "lr", 528: "ctr"}[extended] if primary == 19 else ""
+    tests = primary != 18 and not record.bit(25)
     return _instruction(
         record,
         timing_class,
         control=control,
         branch_target=target,
-        reads=frozenset({register} - {""} | ({"ctr"} if counts else set())),
+        reads=frozenset({register} - {""} | ({"ctr"} if counts else set()))
+        | (_field(record.bits(20, 18)) if tests else frozenset()),
         writes=frozenset(({"lr"} if link else set()) | ({"ctr"} if counts else set())),
         problem=f"{_where(record)}: not supported: conditional call" if link and not always else None,
     )
@@ -202,7 +275,7 @@ def _memory(record: Record, row: _Memory) -> Instruction:
     align_mask = 0x100000000 - _LINE_BYTES if zero_line else 0xFFFFFFFF
     access = Access(row.kind, base, displacement, row.bytes_each, count, index, align_mask=align_mask)
     first = record.bits(25, 21)
-    data = frozenset() if zero_line else frozenset(f"r{(first + i) % 32}" for i in range(registers))
+    data = frozenset() if zero_line else frozenset(f"{row.data}{(first + i) % 32}" for i in range(registers))
     address = frozenset(name for name in (base, index) if name)
     loads = row.kind is _LOAD
     return _instruction(
@@ -211,15 +284,21 @@ def _memory(record: Record, row: _Memory) -> Instruction:
         registers=registers if "multiple" in row.timing_class or "string" in row.timing_class else 0,
         accesses=(access,),
         reads=address if loads else address | data,
-        writes=(data if loads else frozenset()) | (frozenset({base}) if row.update and base else frozenset()),
+        writes=(data if loads else frozenset())
+        | (frozenset({base}) if row.update and base else frozenset())
+        | (_field(0) if row.timing_class == "store_conditional" else frozenset()),
         loaded=data if loads else frozenset(),
     )
 
 
 def _fields(record: Record, fields: str) -> frozenset[str]:
     """Registers named by the letters of ``fields``."""
-    low = {"d": 21, "a": 16, "0": 16, "b": 11}
-    return frozenset(record.register(low[f], 5) for f in fields if f != "0" or record.bits(20, 16))
+    low = {"d": 21, "a": 16, "0": 16, "b": 11, "c": 6}
+    return frozenset(
+        f"{'f' if letter.isupper() else 'r'}{record.bits(low[letter.lower()] + 4, low[letter.lower()])}"
+        for letter in fields
+        if letter != "0" or record.bits(20, 16)
+    )
 
 
 def _where(record: Record) -> str:

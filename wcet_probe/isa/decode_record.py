@@ -22,6 +22,7 @@ class Record:
         operands: registers in the order of the operands, those of addresses and shifts included.
         immediate: the last immediate operand; of a branch its absolute target.
         reads, writes: registers by canonical name, as far as the disassembler knows.
+        shifted: registers of an operand that is shifted, the one that says how far included.
     """
 
     isa: Isa
@@ -35,6 +36,7 @@ class Record:
     immediate: int | None = None
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
+    shifted: frozenset[str] = frozenset()
 
     def bits(self, high: int, low: int) -> int:
         """Bits ``high`` down to ``low`` of the encoding; bit 0 is the least significant."""

@@ -1,5 +1,8 @@
 """Charging instructions by a target's timing table. One table, two readers: observer and analyzer ask here.
 
+An instruction costs its row's cycles and, if it is executed, the longest wait of one that follows it for its result
+(:mod:`wcet_probe.isa.stalls`): the same number wherever control goes.
+
 Charging is lazy about instructions that cannot be charged, for they may never be executed:
 :func:`with_timing_problems` marks them once per image, :func:`costs` gives a marked instruction no cycles, and who
 meets one executed (or reachable) raises an error with its ``problem``.
@@ -9,23 +12,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import zip_longest
 
 from wcet_probe.errors import DecodeError
+from wcet_probe.isa.stalls import waits_behind
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.target import Target
 
 _UNCHARGED = InstructionCost(0, 0, 0)
 
 
-def cost(instruction: Instruction, following: Instruction | None, target: Target) -> InstructionCost:
-    """Cycles of ``instruction`` on ``target``, memory stalls apart.
+def costs(instructions: Sequence[Instruction], target: Target) -> tuple[InstructionCost, ...]:
+    """The cost of each of ``instructions``, memory stalls apart; zero cycles for one that has a problem.
 
     Parameters:
-        instruction: the instruction.
-        following: the next instruction in address order, or None; a load-use stall is charged where it starts right
-            behind ``instruction`` and reads what that loads, whether or not control then goes there.
+        instructions: the whole code, in address order.
         target: the core with its timing table.
+
+    Raises:
+        DecodeError: an instruction without problem has no row in the timing table; mark them with
+            :func:`with_timing_problems` first.
+    """
+    waits = waits_behind(instructions, target)
+    return tuple(
+        _UNCHARGED
+        if one.problem
+        else InstructionCost(
+            executed_cycles(one, target) + wait,
+            target.condition_failed.cycles,
+            target.timing[one.timing_class].taken_cycles,
+        )
+        for one, wait in zip(instructions, waits, strict=True)
+    )
+
+
+def executed_cycles(instruction: Instruction, target: Target) -> int:
+    """Cycles of ``instruction`` when it is executed, whatever its neighbours are.
 
     Raises:
         DecodeError: the instruction has a problem, or the table has no row for its timing class.
@@ -34,21 +55,8 @@ def cost(instruction: Instruction, following: Instruction | None, target: Target
     if problem:
         raise DecodeError(problem)
     timing = target.timing[instruction.timing_class]
-    executed = timing.cycles + timing.per_register_cycles * instruction.registers
-    if following and following.address == instruction.address + instruction.size_bytes:
-        executed += timing.load_use_cycles if following.reads & instruction.loaded else 0
-    return InstructionCost(executed, target.condition_failed.cycles, timing.taken_cycles)
-
-
-def costs(instructions: Sequence[Instruction], target: Target) -> tuple[InstructionCost, ...]:
-    """The cost of each of ``instructions``, which are in address order; zero cycles for one that has a problem.
-
-    Raises:
-        DecodeError: an instruction without problem has no row in the timing table; mark them with
-            :func:`with_timing_problems` first.
-    """
-    pairs = zip_longest(instructions, instructions[1:])
-    return tuple(_UNCHARGED if one.problem else cost(one, following, target) for one, following in pairs)
+    literal = timing.literal_cycles if instruction.literal else 0
+    return timing.cycles + timing.per_register_cycles * instruction.registers + literal
 
 
 def with_timing_problems(instructions: Sequence[Instruction], target: Target) -> tuple[Instruction, ...]:

@@ -47,6 +47,30 @@ class LineTable:
 
 
 @dataclass(frozen=True, slots=True)
+class BuildAttributes:
+    """What an ELF file says of the core that it is built for.
+
+    Attributes:
+        core: name of the core, or empty.
+        architecture: as :class:`~wcet_probe.model.target.Architecture` names it, or what the file has; empty if the
+            file does not say.
+        fpu: what its floating-point instructions ask for, in words; empty if it has none.
+        fpu_level: generation of the VFP architecture that is asked for; 0: none.
+        fpu_double: whether instructions of double precision are among them.
+        fpu_wide: whether it asks for 32 double registers, not 16.
+        variable_length: whether it has VLE code (PowerPC).
+    """
+
+    core: str = ""
+    architecture: str = ""
+    fpu: str = ""
+    fpu_level: int = 0
+    fpu_double: bool = False
+    fpu_wide: bool = False
+    variable_length: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Image:
     """A linked ELF: the identity of all that follows.
 
@@ -84,9 +108,13 @@ class Image:
         function = self.functions[row]
         return function if address < function.address + max(1, function.size_bytes) else None
 
+    def place(self, address: int) -> str:
+        """``function+0x12``; falls back to the address."""
+        function = self.function_at(address)
+        return f"{function.name}+{address - function.address:#x}" if function else f"{address:#010x}"
+
     def location(self, address: int) -> str:
         """``function+0x12 (file.c:34)`` for messages and listings; falls back to the address."""
-        function = self.function_at(address)
-        where = f"{function.name}+{address - function.address:#x}" if function else f"{address:#010x}"
+        where = self.place(address)
         line = self.lines.find(address)
         return f"{where} ({line[0]}:{line[1]})" if line else where

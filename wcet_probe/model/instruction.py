@@ -71,8 +71,11 @@ class Instruction:
         control: what it does to the flow of control.
         branch_target: target of a direct branch or call.
         accesses: data accesses, in order.
-        reads, writes: registers by canonical name (``r0`` … ``r15``; ``sp`` is ``r13`` on ARM and ``r1`` on PowerPC).
+        reads, writes: registers by canonical name (``r0`` … ``r15``; ``sp`` is ``r13`` on ARM and ``r1`` on PowerPC),
+            on PowerPC with ``lr``, ``ctr`` and the fields ``cr0`` … ``cr7`` of the condition register.
         loaded: registers that receive loaded data.
+        shifted: registers that are shifted, or whose bits are reversed or extracted, and those that say how far (ARM).
+        literal: whether its data lie at an address that is relative to the program counter (ARM).
         problem: why it cannot be charged or followed, or None. Executing such an instruction is an error.
     """
 
@@ -89,6 +92,8 @@ class Instruction:
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
     loaded: frozenset[str] = frozenset()
+    shifted: frozenset[str] = frozenset()
+    literal: bool = False
     problem: str | None = None
 
 
@@ -96,7 +101,7 @@ class Instruction:
 class InstructionCost:
     """Cycles of one instruction at one address under a target's timing table, cache and memory stalls apart.
 
-    ``executed_cycles`` includes the load-use stall with the next instruction in address order; ``skipped_cycles`` is
+    ``executed_cycles`` includes the longest wait of an instruction behind it for its result; ``skipped_cycles`` is
     charged instead when the condition fails; ``taken_cycles`` is added when a conditional branch is taken.
     """
 

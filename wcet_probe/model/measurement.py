@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from wcet_probe.model.target import OWN_VICTIMS, Victims
+
 
 @dataclass(frozen=True, slots=True)
 class CacheCounts:
@@ -62,6 +64,7 @@ class Measurement:
         path: the executed path, as indices into ``runs``, in order.
         path_complete: False where ``path`` was cut at its limit; counts are never cut.
         result: the call's return value.
+        victims: what replacement evicted, where that is no function of the accesses alone.
     """
 
     instructions: int
@@ -81,3 +84,4 @@ class Measurement:
     path: tuple[int, ...]
     path_complete: bool
     result: int
+    victims: Victims = OWN_VICTIMS

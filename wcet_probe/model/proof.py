@@ -82,6 +82,14 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True)
+class IdleFact:
+    """The fact at ``where`` speaks of the analysed code and has no effect on the bound; ``why`` says so in words."""
+
+    where: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class LoopClaim:
     """A loop and the most executions of its header for each entry, whatever the context: to be held against runs."""
 
@@ -175,6 +183,10 @@ class AccessRange:
             stored to it since, as a flow fact says; or empty.
         line_changes: a flow fact, and how many of the accesses that it speaks of may be to another line than the data
             access before, in the call; or None.
+        is_one_line: whether it is to one cache line, as is proved, or assumed and told.
+        lines: a flow fact, how many different lines the accesses that it speaks of may be to in the call, and how many
+            of them may be in one cache set; or None.
+        fact: the flow fact about pointers that any of this rests on; or empty.
     """
 
     address: int
@@ -189,6 +201,19 @@ class AccessRange:
     sets: frozenset[int] | None = None
     visit: str = ""
     line_changes: tuple[str, int] | None = None
+    is_one_line: bool = True
+    lines: tuple[str, int, int] | None = None
+    fact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WordClaim:
+    """The word at ``address`` is from ``low`` to ``high`` whenever it is loaded, as the fact at ``where`` says."""
+
+    where: str
+    address: int
+    low: int
+    high: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +265,14 @@ class Bound:
         worst_path: blocks of the worst path in instructions, in order of the code.
         points: address and context of each block that can be reached.
         accesses, registers: invariants of the data accesses, and of the registers at the entry of blocks.
-        loop_claims, flow_claims: what every emulated run is held against.
+        loop_claims, flow_claims: what every emulated run is held against, calls of a set-up included.
         certificates: canonical texts, of the instructions and of the cycles, that `wcet_probe.certificate` checks.
         worst_path_cycles: as ``worst_path``, of the worst path in cycles; leaving a block is in its cost.
         unattributed_cycles: of the worst path in cycles, misses, single writes and write-backs that are limited over
             several blocks, so in no block's cost; None where there is no worst path.
         graph: what can be executed, with the counts of the worst path in instructions.
+        words: what facts say of words in memory, for runs.
+        idle_facts: facts about the analysed code that have no effect.
         by_type: the loops with no other bound than the width of a type, on which the numbers rest.
     """
 
@@ -266,4 +293,6 @@ class Bound:
     worst_path_cycles: tuple[PathBlock, ...] = field(default=(), repr=False)
     graph: FlowGraph = field(default=FlowGraph(), repr=False)
     unattributed_cycles: int | None = None
+    words: tuple[WordClaim, ...] = field(default=(), repr=False)
+    idle_facts: tuple[IdleFact, ...] = ()
     by_type: tuple[TypeBound, ...] = ()

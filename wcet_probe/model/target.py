@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from wcet_probe.errors import UsageError
 
 
 class Isa(StrEnum):
@@ -13,6 +15,41 @@ class Isa(StrEnum):
     ARM = "arm"
     THUMB = "thumb"
     POWERPC = "powerpc"
+
+
+class Architecture(StrEnum):
+    """Architecture of a core, and what an ELF file is built for."""
+
+    V4 = "v4"
+    V4T = "v4T"
+    V5T = "v5T"
+    V5TE = "v5TE"
+    V5TEJ = "v5TEJ"
+    V6 = "v6"
+    V6KZ = "v6KZ"
+    V6T2 = "v6T2"
+    V6K = "v6K"
+    V7 = "v7"
+    V7_A = "v7-A"
+    V7_R = "v7-R"
+    V6_M = "v6-M"
+    V6S_M = "v6S-M"
+    V7_M = "v7-M"
+    V7E_M = "v7E-M"
+    V8_M_BASE = "v8-M.base"
+    V8_M_MAIN = "v8-M.main"
+    POWERPC = "PowerPC"
+    POWERPC_BOOK_E = "PowerPC Book E"
+
+
+class Fpu(StrEnum):
+    """Floating-point unit of a core."""
+
+    NONE = "none"
+    VFPV3_D16 = "VFPv3-D16"
+    VFPV4_SP_D16 = "VFPv4-SP-D16"
+    FPV5_D16 = "FPv5-D16"
+    POWERPC = "PowerPC"
 
 
 class Basis(StrEnum):
@@ -24,12 +61,21 @@ class Basis(StrEnum):
 
 
 class Replacement(StrEnum):
-    """Cache replacement policy."""
+    """Cache replacement policy.
+
+    ``fifo`` is a round robin with a counter for each set, ``round-robin`` one with a counter for the whole cache.
+    """
 
     LRU = "lru"
     FIFO = "fifo"
     PLRU = "plru"
     RANDOM = "random"
+    ROUND_ROBIN = "round-robin"
+
+    @property
+    def has_seed(self) -> bool:
+        """Whether the victims are not a function of the accesses alone: they depend on a seed, or a counter's start."""
+        return self in {Replacement.RANDOM, Replacement.ROUND_ROBIN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +90,54 @@ class Sourced:
     source: str
 
 
+class Result(StrEnum):
+    """Which registers of an instruction another one may have to wait for."""
+
+    WRITTEN = "written"
+    LOADED = "loaded"
+    BASE = "base"
+
+
+class Need(StrEnum):
+    """What an instruction needs a register for."""
+
+    ANY = "any"
+    ADDRESS = "address"
+    SHIFT = "shift"
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """How long a dependent instruction waits for another one: an interlock between neighbours.
+
+    An instruction of ``consumers`` that has ``need`` of a register that an instruction of ``producers`` gives as
+    ``result`` starts at the earliest ``cycles`` later than that one has ended. What is executed between the two takes
+    its own cycles off the wait.
+
+    Attributes:
+        name: what it is.
+        producers, consumers: timing classes.
+        result: ``written``: registers that the producer writes; ``loaded``: from memory; ``base``: the base of an
+            access that it updates.
+        need: ``any``: the consumer reads the register; ``address``: for the address of an access; ``shift``: to shift
+            it or by it.
+        cycles: cycles that the consumer waits if it follows immediately.
+        basis: where the number comes from.
+        source: manual, table, page.
+        note: how the manual's words became this rule.
+    """
+
+    name: str
+    producers: tuple[str, ...]
+    consumers: tuple[str, ...]
+    result: Result
+    need: Need
+    cycles: int
+    basis: Basis
+    source: str
+    note: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Cycles of one instruction class.
@@ -51,7 +145,9 @@ class Timing:
     Attributes:
         cycles: cycles of one executed instruction of the class.
         per_register_cycles: added for each register of a load/store-multiple's list.
-        load_use_cycles: added when the next instruction in address order reads a register that this one loads.
+        load_use_cycles: cycles that an instruction waits if it follows immediately and reads a register that this one
+            loads; what is executed between the two takes its own cycles off the wait.
+        literal_cycles: added when the address is relative to the program counter.
         taken_cycles: added when a conditional branch is taken.
         basis: where the numbers come from.
         source: manual, table, page.
@@ -65,6 +161,7 @@ class Timing:
     basis: Basis
     source: str
     note: str = ""
+    literal_cycles: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +175,7 @@ class CacheConfig:
         replacement: which line of a full set is evicted.
         write_back: True for write-back, False for write-through (data cache only).
         write_allocate: whether a write miss fills the line (data cache only).
-        seed: seed of the ``random`` replacement.
+        seed: of the ``random`` replacement; of ``round-robin`` the way where the counter stands first, modulo the ways.
         basis: where geometry and policies come from.
         source: manual, table, page.
     """
@@ -97,6 +194,25 @@ class CacheConfig:
     def size_bytes(self) -> int:
         """Capacity in bytes."""
         return self.sets * self.ways * self.line_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """With which victims a call was observed, where replacement leaves them open.
+
+    Attributes:
+        icache_seed, dcache_seed: in place of ``CacheConfig.seed``; None where the policy has none, or there is no such
+            cache. A unified cache has that of the data.
+        tried: how many choices were run before, of which this is the extreme one.
+    """
+
+    icache_seed: int | None = None
+    dcache_seed: int | None = None
+    tried: int = 1
+
+
+OWN_VICTIMS = Victims()
+"""Those of the target's own seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +313,39 @@ class Target:
     modelling_choices: tuple[str, ...]
     unified_cache: bool = False
     """Whether ``icache`` and ``dcache`` are one and the same cache, which fetches and data accesses share."""
+    stalls: tuple[Stall, ...] = ()
+    """Waits of an instruction for another one just before it, beside those of ``Timing.load_use_cycles``."""
+    architecture: Architecture | None = None
+    """What ELF files are held against; None where nothing is said."""
+    fpu: Fpu = Fpu.NONE
+    translation: str = ""
+    """What must hold so that no access waits for the translation of its address; empty where there is none."""
+
+    def __post_init__(self) -> None:
+        """Refuse a unified cache that is none.
+
+        Raises:
+            UsageError: the target says that its cache is unified and has none, or two.
+        """
+        if self.unified_cache and (self.dcache is None or self.icache != self.dcache):
+            message = (
+                f"{self.name} is said to have one cache for instructions and data, and that is not both its caches; "
+                "give it in [cache], or leave it out with --cache u:none."
+            )
+            raise UsageError(message)
+
+    @property
+    def bases(self) -> Mapping[Basis, int]:
+        """How many of the target's numbers come from where; a row of a table and a cache count as one each."""
+        caches = {id(cache): cache for cache in (self.icache, self.dcache) if cache}.values()
+        memory, regions = self.memory, self.memory.regions
+        numbers: list[Timing | Stall | CacheConfig | Sourced] = [*self.timing.values(), *self.stalls, *caches]
+        numbers += [self.condition_failed, memory.beat_bytes, memory.first_beat_cycles, memory.next_beat_cycles]
+        numbers += [number for region in regions for number in (region.read_cycles, region.write_cycles)]
+        found = [number.basis for number in numbers]
+        return {basis: found.count(basis) for basis in Basis}
+
+
+def without_caches(target: Target) -> Target:
+    """``target`` as a core whose fetches and data accesses no cache serves."""
+    return replace(target, icache=None, dcache=None, unified_cache=False)

@@ -37,7 +37,7 @@ def cost(program: Program, *, rounds: int = 10) -> int:
     return bound_of(program.view.data, SimpleNamespace(points=Counter({0: 1, 1: rounds, 2: 1}), taken=edges))
 
 
-@pytest.mark.parametrize("policy", ["lru", "fifo", "plru", "random"])
+@pytest.mark.parametrize("policy", ["lru", "fifo", "plru", "random", "round-robin"])
 def test_a_line_that_nothing_evicts_misses_once_in_all(policy):
     assert cost(program_of((), (step(0), step(0, 4)), (), policy=policy)) == FILL
     assert cost(program_of((), (step(0), step(0, 4)), (), policy=policy, loads=0)) == FILL

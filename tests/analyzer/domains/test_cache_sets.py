@@ -133,7 +133,7 @@ def test_effective_ways_are_those_of_the_literature():
     assert [of("plru", ways).must for ways in (1, 2, 4, 8, 16)] == [1, 2, 3, 4, 5]
     assert of("plru", 2).may == 2
     assert of("plru", 4).may is None
-    assert of("random", 4) == EffectiveWays(1, None)
+    assert of("random", 4) == of("round-robin", 4) == EffectiveWays(1, None)
     for policy in Replacement:
         assert of(policy, 1) == EffectiveWays(1, 1)
 

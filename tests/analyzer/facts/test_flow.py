@@ -87,12 +87,12 @@ sha256 = "CLEAR"
 """
 
 
-def proved(target_name: str, flow: str = "", entry: str = "twice") -> Bound:
+def proved(target_name: str, flow: str = "", entry: str = "twice", more: str = "") -> Bound:
     target = load_target(target_name)
     image = image_of(SOURCE, target, ".c")
     instructions = decode(image)
     index = index_sources({"guest.c": SOURCE})
-    text = LOOPS + (f'\n[[flow]]\nbecause = "it is so"\n{flow}\n' if flow else "")
+    text = LOOPS + (f'\n[[flow]]\nbecause = "it is so"\n{flow}\n' if flow else "") + more
     for name, mark in (("walk", "HASH"), ("twice", "TWICE"), ("mark", "MARK"), ("clear", "CLEAR")):
         text = text.replace(mark, index.function(name).sha256)
     facts = parse_facts("facts.toml", text)
@@ -170,6 +170,20 @@ def test_a_point_that_has_become_several_blocks_is_left_out_only_if_the_fact_say
     bound = proved("cortex-m4", flow + "\noptional = true")
     assert bound.flow_claims == ()
     assert bound.instructions == proved("cortex-m4").instructions
+    (idle,) = bound.idle_facts
+    assert idle.why == "a point of it has become several blocks"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_covers_no_whole_block_has_no_effect_and_is_told(target):
+    """Of the line is only a part of the first block."""
+    line = SOURCE.splitlines().index("    struct node *node = root;") + 1
+    fact = f'\n[[infeasible]]\nfunction = "walk"\nline = {line}\nbecause = "it is so"\nsha256 = "HASH"\n'
+    bound = proved(target, more=fact)
+    (idle,) = bound.idle_facts
+    assert f"no whole block is of line {line} of walk alone" in idle.why
+    assert idle.where not in {one.id.removeprefix("fact ") for one in bound.assumptions}
+    assert (bound.instructions, bound.cycles) == (proved(target).instructions, proved(target).cycles)
 
 
 @pytest.mark.parametrize(("target", "is_counted"), [("cortex-m4", False), ("arm926ej-s", False), ("mpc603e", True)])

@@ -15,10 +15,9 @@ EXPECTED = {
     "avl-best-fit": {"release": ["release:descent", "release:grow"], "take": ["descend:descent", "shrunk:shrink"]},
     "dlmalloc27": {
         "dlmalloc27_init": [f"dlmalloc27_init:{number}" for number in range(3)],
-        "release_all": ["release_all:chunks", "release_all:lists"],
-        "search": ["bin_of:groups"] * 3
-        + ["filled_bin_from:marked", "from_own_bin:smaller", "marked_bin_from:words"]
-        + ["sort_unsorted:unsorted", "sorted_place:larger"],
+        "consolidate": ["consolidate:chunks", "consolidate:lists"],
+        "dlmalloc27_malloc": [f"from_larger_bin:{name}" for name in ("marked", "unmarked", "words")]
+        + ["dlmalloc27_malloc:attempts", "from_own_bin:smaller", "sort_unsorted:unsorted", "sorted_place:larger"],
     },
     "btree-best-fit": {
         "btree_best_fit_malloc": ["find:fit", "find:fit", "insert:place", "replace_by_successor:successor"],

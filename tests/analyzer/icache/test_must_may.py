@@ -131,7 +131,7 @@ def test_a_row_of_four_lines_and_the_first_two_again(policy, ways, expected):
     assert classes(chain(*(read(line) for line in (0, 1, 2, 3, 0, 1))), policy, ways) == expected
 
 
-@pytest.mark.parametrize("policy", ["lru", "fifo", "plru", "random"])
+@pytest.mark.parametrize("policy", ["lru", "fifo", "plru", "random", "round-robin"])
 def test_an_empty_cache_misses_what_was_never_touched(policy):
     assert classes(chain(read(0), read(1), read(1)), policy, 4, is_cold=True) == [MISS, MISS, HIT]
 

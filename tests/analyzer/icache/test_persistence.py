@@ -82,7 +82,9 @@ def test_the_loop_that_refutes_the_persistence_of_1997():
     assert set(groups(loop((), (read(0),), (read(1),), (read(2),)), "lru", 3)) == {(0,), (1,), (2,)}
 
 
-@pytest.mark.parametrize(("policy", "ways", "most"), [("lru", 4, 4), ("fifo", 4, 4), ("plru", 4, 3), ("random", 4, 1)])
+@pytest.mark.parametrize(
+    ("policy", "ways", "most"), [("lru", 4, 4), ("fifo", 4, 4), ("plru", 4, 3), ("random", 4, 1), ("round-robin", 4, 1)]
+)
 def test_as_many_lines_as_the_policy_keeps(policy, ways, most):
     def row(count: int):
         return groups(loop((), *((read(line),) for line in range(count))), policy, ways)

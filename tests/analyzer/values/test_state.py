@@ -11,7 +11,7 @@ import pytest
 
 from tests.analyzer.values.test_terms import CORNERS, evaluated
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.values.joins import _gate, covers, join, spoken, widened
+from wcet_probe.analyzer.values.joins import _gate, covers, join, resumed, settled, spoken, widened
 from wcet_probe.analyzer.values.state import Base, Location, State
 from wcet_probe.analyzer.values.terms import Terms
 
@@ -155,7 +155,22 @@ class Walk:
             grown = widened(sides[0][0], merged, (0, 5, 100))
             self.check(grown, together)
             assert covers(merged, merged)
+            entering = [state for state, _ in sides]
+            for in_haste in (False, True):
+                again = resumed(entering, place, merged, in_haste=in_haste)
+                self.check(again, self.renamed(again, place, together))
+            last = settled(sides[0][0], merged, place)
+            self.check(last, self.renamed(last, place, together))
         return merged, together
+
+    def renamed(self, state, place, concretes):
+        """The same, with what the leaves of ``place`` stand for in ``state``."""
+        found = [one.copy() for one in concretes]
+        for one in found:
+            for location, term in state.locations.items():
+                if self.terms[term].opcode == "leaf" and self.terms[term].arguments[:2] == ("phi", place):
+                    one.leaves[term] = one.cells[location]
+        return found
 
     def run(self, state, concretes, depth, steps):
         for _ in range(steps):
@@ -194,7 +209,7 @@ def test_a_register_that_was_never_written_is_not_silent():
     register = REGISTERS[0]
     entry = terms.leaf(("in", register), 32)
     restored, untouched = State(terms, big_endian=False), State(terms, big_endian=False)
-    restored.locations[register] = entry
+    restored.set_location(register, entry)
     restored.learn(entry, strided.between(32, 10, 20))
     untouched.learn(entry, strided.constant(32, 3))
     for states in ([restored, untouched], [untouched, restored]):
@@ -211,10 +226,9 @@ def test_a_choice_speaks_of_no_older_value_of_its_own_place():
     states = []
     for holds in (True, False):
         state = State(terms, big_endian=False)
-        state.locations[kept] = terms.constant(1 if holds else 2, 32)
-        state.locations[other] = (
-            terms.apply("INT_ADD", (older, terms.constant(1, 32)), 32) if holds else terms.constant(9, 32)
-        )
+        state.set_location(kept, terms.constant(1 if holds else 2, 32))
+        term = terms.apply("INT_ADD", (older, terms.constant(1, 32)), 32) if holds else terms.constant(9, 32)
+        state.set_location(other, term)
         assert state.assume(condition, holds)
         states.append(state)
     merged = join(states, (7,), gated=True)

@@ -47,8 +47,8 @@ class Sample:
             if self.draw.random() < 0.5:
                 word = int.from_bytes(data[POINTER - STACK + offset :][:4], "big" if lifter.big_endian else "little")
                 leaf = self.terms.leaf(("slot", offset), 32)
-                self.state.known[leaf] = self.around(word, 32)
-                self.state.locations[Location("stack", offset, 4)] = leaf
+                self.state.set_known(leaf, self.around(word, 32))
+                self.state.set_location(Location("stack", offset, 4), leaf)
 
     def register(self, name):
         varnode, draw = self.lifter.registers[name], self.draw
@@ -64,11 +64,11 @@ class Sample:
             value = draw.choice((0, 1, 2, 7))
         if name == self.stack_register:
             value = POINTER
-            self.state.bases[leaf] = Base.STACK
-            self.state.known[leaf] = strided.constant(bits, 0)
+            self.state.set_base(leaf, Base.STACK)
+            self.state.set_known(leaf, strided.constant(bits, 0))
         elif draw.random() < 0.6:
-            self.state.known[leaf] = self.around(value, bits)
-        self.state.locations[location] = leaf
+            self.state.set_known(leaf, self.around(value, bits))
+        self.state.set_location(location, leaf)
         self.machine.write_register(name, value)
 
     def around(self, value, bits):

@@ -1,0 +1,74 @@
+"""The invariants of the value analysis as results have them: of data accesses, and of registers where blocks begin.
+
+*Soundness:* they are those of the fixpoint; runs are held against them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.state import Base
+from wcet_probe.model.proof import AccessRange, IdleFact, RegisterRange
+from wcet_probe.model.target import Isa
+
+
+def access_ranges(values: Values, lines: Lines | None) -> Iterable[AccessRange]:
+    """Where each access may go; ``lines`` tell what facts and the cache add, if there is one.
+
+    *Soundness:* as said of `access_places`.
+    """
+    places = lines.places if lines else None
+    for index in sorted(values.states):
+        point = values.graph.points[index]
+        cut = lines.pieces[index] if lines else [(access,) for access in values.accesses[index]]
+        for access, pieces in zip(values.accesses[index], cut, strict=True):
+            offset = places.observable(access) if places else access.offset
+            yield AccessRange(
+                address=access.instruction_address,
+                context=point.context,
+                is_store=access.is_store,
+                base=access.base.name.lower(),
+                low=offset.low,
+                stride=offset.stride,
+                steps=offset.steps,
+                size_bytes=access.size_bytes,
+                place=places.place_of(access) if places else "any",
+                sets=places.sets_of(access) if places else None,
+                visit=places.visit_of(access) or "" if places else "",
+                line_changes=places.line_changes_of(access) if places else None,
+                is_one_line=len(pieces) == 1,
+                lines=places.lines_of(access) if places else None,
+                fact=places.fact_of(access) if places else "",
+            )
+
+
+def register_ranges(values: Values, isa: Isa) -> Iterable[RegisterRange]:
+    """What is known of the general registers where blocks begin; nothing where that is nothing.
+
+    *Soundness:* as said of the module.
+    """
+    count = 32 if isa is Isa.POWERPC else 15
+    places = {f"r{number}": values.registers[f"r{number}"] for number in range(count)}
+    for index in sorted(values.states):
+        point, state = values.graph.points[index], values.states[index]
+        for name, location in places.items():
+            term = state.read(location)
+            if term is None or state.base(term) is Base.ANY or state.value(term).is_top:
+                continue
+            value = state.value(term)
+            base = state.base(term).name.lower()
+            place = point.block.address, point.context, name, base
+            yield RegisterRange(*place, value.low, value.stride, value.steps)
+
+
+def idle_facts(accesses: Iterable[AccessRange], lines: Lines | None) -> tuple[IdleFact, ...]:
+    """Facts about pointers that speak of some of ``accesses``, and on which nothing that is said of any of them rests.
+
+    *Soundness:* none is claimed; it is for people to look at.
+    """
+    every = list(accesses) if lines else []
+    told = dict.fromkeys(lines.places.pointers.of(each.address).where for each in every) if lines else {}
+    used = {"", *(each.fact for each in every)}
+    return tuple(IdleFact(where, "the values tell as much of its accesses") for where in told if where not in used)

@@ -1,0 +1,228 @@
+"""What a certificate says of registers and of the stack: what the checker finds again by executing each block once.
+
+The value analysis knows more than the checker can follow: relations between values. So the invariants of a certificate
+are found by the checker's own transfer function (`wcet_probe.certificate`), in a fixpoint over the graph of the flow
+problem: joins, at the targets of back edges widened to constants of the code, then rounds that narrow.
+
+*Soundness:* none is claimed. The checker tests the result, and lists what it could not show (`excluded`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wcet_probe.analyzer.ipet.flow_system import FlowProblem
+from wcet_probe.certificate.coverage import Code, edges_of, run_block
+from wcet_probe.certificate.machine import Machine, Place, State, joined
+from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, within
+from wcet_probe.certificate.records import Edge, Graph, invariant_lines
+from wcet_probe.errors import VerificationError
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction
+
+_ROUNDS_BEFORE_WIDENING = 40
+_ROUNDS_WITH_THRESHOLDS = 120
+_NARROWING_ROUNDS = 3
+
+Values = dict[Place, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkable:
+    """Invariants by node, and ways out of nodes that the checker cannot exclude and the graph does not have."""
+
+    invariants: Mapping[str, Values]
+    excluded: Mapping[str, Sequence[int | None]]
+    rules: frozenset[str] = field(default_factory=frozenset)
+
+    def lines(self) -> Iterable[str]:
+        """The records of the certificate."""
+        for node, values in self.invariants.items():
+            yield from invariant_lines(node, values)
+        for node, addresses in self.excluded.items():
+            yield from (f"excluded {node} {'leave' if one is None else f'{one:#x}'}" for one in addresses)
+
+
+def checkable(
+    problem: FlowProblem, image: Image, instructions: Sequence[Instruction], arguments: Mapping[Place, Value]
+) -> Checkable:
+    """What the checker can follow of ``problem``.
+
+    Args:
+        problem: the flow problem.
+        image: the binary.
+        instructions: its code.
+        arguments: what facts say of registers at entry.
+
+    *Soundness:* none is claimed.
+    """
+    code = Code(image, {one.address: one for one in instructions})
+    graph = _graph(problem)
+    found = Checkable({}, {})
+    for escapes in (False, True):
+        search = _Search(code, graph, Machine(image, escapes))
+        try:
+            found = search.run(arguments)
+        except VerificationError:
+            return Checkable({node: {} for node in graph.nodes}, {})
+        if search.machine.found_escape <= escapes:
+            break
+    return found
+
+
+def _graph(problem: FlowProblem) -> Graph:
+    nodes = {node.name: (node.address, node.cost) for node in problem.nodes}
+    edges = tuple(Edge(edge.name, edge.source, edge.target, edge.extra_cost) for edge in problem.edges)
+    leading: dict[str, list[Edge]] = {name: [] for name in nodes}
+    for edge in edges:
+        leading[edge.source].append(edge)
+    exits = {name: problem.exit_costs.get(name, 0) for name in problem.exits}
+    return Graph(problem.entry_function, nodes, problem.entry, edges, exits, leading, {})
+
+
+class _Search:
+    """A fixpoint over the graph."""
+
+    def __init__(self, code: Code, graph: Graph, machine: Machine) -> None:
+        self._code, self._graph, self.machine = code, graph, machine
+        self._order = _reverse_postorder(graph)
+        self._place_of = {node: number for number, node in enumerate(self._order)}
+        self._headers = {e.target for e in graph.edges if self._place_of[e.target] <= self._place_of[e.source]}
+        self._thresholds = _thresholds(code, graph)
+        self._excluded: dict[str, dict[int | None, None]] = {}
+
+    def run(self, arguments: Mapping[Place, Value]) -> Checkable:
+        entry = self._code.isa.entry_state()
+        entry.values |= arguments
+        states = self._ascend(entry)
+        for _ in range(_NARROWING_ROUNDS):
+            new = self._flow(states, entry)
+            if new == states or not self._covers(states, new):
+                break
+            states = new
+        self._excluded.clear()
+        after = self._flow(states, entry)
+        if not self._covers(states, after):
+            raise VerificationError("the narrowed values do not hold.")
+        names = {node: states.get(node, {}) for node in self._graph.nodes}
+        return Checkable(names, {node: tuple(found) for node, found in self._excluded.items()})
+
+    def _ascend(self, entry: State) -> dict[str, Values]:
+        states = {self._graph.entry: dict(entry.values)}
+        visits: dict[str, int] = {}
+        waiting = {self._graph.entry}
+        while waiting:
+            node = min(waiting, key=self._place_of.__getitem__)
+            waiting.discard(node)
+            for target, state in self._out(node, states[node]):
+                old = states.get(target)
+                new = _joined(old, state)
+                if new == old:
+                    continue
+                if old is not None and target in self._headers:
+                    visits[target] = visits.get(target, 0) + 1
+                    if visits[target] > _ROUNDS_BEFORE_WIDENING:
+                        with_thresholds = visits[target] <= _ROUNDS_WITH_THRESHOLDS
+                        new = self._widened(old, new, self._thresholds if with_thresholds else ())
+                states[target] = new
+                waiting.add(target)
+        return states
+
+    def _flow(self, states: Mapping[str, Values], entry: State) -> dict[str, Values]:
+        """What arrives at each node from all sides at once."""
+        new = {self._graph.entry: dict(entry.values)}
+        for node in self._order:
+            if node in states:
+                for target, state in self._out(node, states[node]):
+                    new[target] = _joined(new.get(target), state)
+        return new
+
+    def _out(self, node: str, values: Values) -> list[tuple[str, State]]:
+        block = run_block(self._code, self.machine, self._graph, node, State(dict(values)))
+        found = []
+        for outcome in block.outcomes:
+            if outcome.is_assumed:
+                found += [(edge.target, outcome.state) for edge in self._graph.leading[node]]
+            elif outcome.address is None:
+                if node not in self._graph.exits:
+                    self._excluded.setdefault(node, {})[None] = None
+            else:
+                edges = edges_of(self._graph, node, outcome)
+                found += [(edge.target, outcome.state) for edge in edges]
+                if not edges:
+                    self._excluded.setdefault(node, {})[outcome.address] = None
+        return found
+
+    @staticmethod
+    def _covers(states: Mapping[str, Values], new: Mapping[str, Values]) -> bool:
+        return all(
+            node in states and all(within(_read(values, place), value) for place, value in states[node].items())
+            and all(within(value, _read(states[node], place)) for place, value in values.items())
+            for node, values in new.items()
+        )  # fmt: skip
+
+    @staticmethod
+    def _widened(old: Values, new: Values, thresholds: Sequence[int]) -> Values:
+        result: Values = {}
+        for place, value in new.items():
+            before = _read(old, place)
+            if value == before:
+                result[place] = value
+            elif value.base != "number" or before.base != "number":
+                if isinstance(place, str):
+                    result[place] = ANY if value.may_be_stack or before.may_be_stack else TOP
+            else:
+                low = (
+                    value.low if value.low >= before.low else max((t for t in thresholds if t <= value.low), default=0)
+                )
+                most = WORD - 1
+                high = value.high if value.high <= before.high else min(
+                    (t for t in thresholds if t >= value.high), default=most
+                )  # fmt: skip
+                stride = value.stride or 1
+                low += (value.low - low) % stride
+                result[place] = number(low, max(high, low), stride)
+        return result
+
+
+def _read(values: Mapping[Place, Value], place: Place) -> Value:
+    return values.get(place, TOP if isinstance(place, str) else ANY)
+
+
+def _joined(old: Values | None, state: State) -> Values:
+    if old is None:
+        return dict(state.values)
+    return joined(State(old), state).values
+
+
+def _reverse_postorder(graph: Graph) -> list[str]:
+    seen, order = {graph.entry}, []
+    stack = [(graph.entry, iter(graph.leading[graph.entry]))]
+    while stack:
+        node, edges = stack[-1]
+        for edge in edges:
+            if edge.target not in seen:
+                seen.add(edge.target)
+                stack.append((edge.target, iter(graph.leading[edge.target])))
+                break
+        else:
+            order.append(node)
+            stack.pop()
+    return order[::-1] + [node for node in graph.nodes if node not in seen]
+
+
+def _thresholds(code: Code, graph: Graph) -> tuple[int, ...]:
+    """Numbers in the texts of the instructions: where values that grow are likely to stop."""
+    found = {0, WORD // 2 - 1, WORD - 1}
+    functions = {address for address, _ in graph.nodes.values()}
+    low, high = min(functions), max(functions) + 4096
+    for address, instruction in code.instructions.items():
+        if low <= address <= high:
+            for word in instruction.text.replace("#", " ").replace(",", " ").replace("]", " ").split():
+                try:
+                    constant = int(word, 0) % WORD
+                except ValueError:
+                    continue
+                found.update(((constant - 1) % WORD, constant, (constant + 1) % WORD))
+    return tuple(sorted(found))

@@ -1,0 +1,102 @@
+"""The long part of the search for dearer states: slices of it, and the tally of what they found.
+
+Run with ``python -m bench.adversary --slice 3/8 [--evaluations N] [ALLOCATOR ...]``: the combinations of allocator,
+operation, heap and unit are dealt out to the slices, each is attacked, held against bound and facts, and its line in
+``tests/search_tally.csv`` follows: evaluations add up, the most that was found stays while the constructed cost does.
+A contradiction ends the run with exit code 5.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from platformdirs import user_cache_dir
+
+from wcet_probe.answer.adversary import Attack, Unit, attack
+from wcet_probe.answer.search import SearchRequest
+from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
+from wcet_probe.errors import UsageError, WcetProbeError
+from wcet_probe.model.scenario import OperationKind
+
+TALLY = Path(__file__).parents[1] / "tests" / "search_tally.csv"
+HEAPS = (5000, 5008, 64 << 10, (1 << 20) + 16)
+UNITS = ((Unit.INSTRUCTIONS, "cortex-m4"), (Unit.CYCLES, "arm926ej-s"), (Unit.CYCLES, "mpc603e"))
+HEAD = ("allocator", "operation", "heap", "unit", "target", "evaluations", "constructed", "found")
+
+Key = tuple[str, str, str, str, str]
+
+
+def combinations(names: list[str]) -> Iterator[Key]:
+    """All that is attacked, as the first columns of the tally."""
+    for name in names:
+        for kind in OperationKind:
+            for heap in HEAPS:
+                for unit, target in UNITS:
+                    yield name, kind.value, str(heap), unit.value, target
+
+
+def read_tally() -> dict[Key, tuple[int, int, int]]:
+    """Evaluations, constructed cost and the most that was found, by combination."""
+    if not TALLY.exists():
+        return {}
+    with TALLY.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    return {(a, b, c, d, e): (int(f), int(g), int(h)) for a, b, c, d, e, f, g, h in rows}
+
+
+def write_tally(tally: dict[Key, tuple[int, int, int]]) -> None:
+    """The tally, in order of its columns."""
+    with TALLY.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(HEAD)
+        for key in sorted(tally, key=lambda key: (*key[:2], int(key[2]), *key[3:])):
+            writer.writerow((*key, *tally[key]))
+
+
+def attacked(key: Key, evaluations: int, seed: int, *, prove: bool) -> Attack:
+    """Attack one combination."""
+    name, operation, heap, unit, target = key
+    cache_dir = Path(user_cache_dir("wcet-probe"))
+    kind = OperationKind(operation)
+    request = SearchRequest(
+        load_allocator(name), load_target(target), kind, int(heap), evaluations, seed, "zig", cache_dir
+    )
+    return attack(request, Unit(unit), prove=prove)
+
+
+def main() -> int:
+    """Attack a slice and update the tally."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--slice", default="1/1", help="which of how many, such as 3/8")
+    parser.add_argument("--evaluations", type=int, default=500)
+    parser.add_argument("--heap", type=int, action="append", choices=HEAPS, help="of these heaps only")
+    parser.add_argument("--no-bound", action="store_true", help="hold no run against a bound, which saves its proof")
+    parser.add_argument("allocators", nargs="*", default=allocator_names())
+    options = parser.parse_args()
+    number, _, count = options.slice.partition("/")
+    heaps = {str(heap) for heap in options.heap or HEAPS}
+    chosen = [key for key in combinations(options.allocators) if key[2] in heaps]
+    for key in chosen[int(number) - 1 :: int(count)]:
+        tally = read_tally()
+        before, constructed, most = tally.get(key, (0, 0, 0))
+        try:
+            found = attacked(key, options.evaluations, before, prove=not options.no_bound)
+        except UsageError as error:  # a heap that is too small for the states, or no multiple of the alignment
+            print(*key, error, flush=True)
+            continue
+        except WcetProbeError as error:
+            print(*key, error, file=sys.stderr)
+            return error.exit_code
+        kept = max(most, found.found) if found.constructed == constructed else found.found
+        run = found.evaluations + (before if found.constructed == constructed else 0)
+        write_tally(read_tally() | {key: (run, found.constructed, kept)})
+        print(*key, found.constructed, kept, "beaten" if kept > found.constructed else "", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""The one law suite of all abstract domains: an order, joins above both, widening that ends, monotone operations.
+
+A domain is a class below `Lattice`. One that no case here is about fails `test_each_domain_is_in_the_suite`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.analyzer.dcache.test_younger_sets import _known as stays
+from tests.analyzer.dcache.test_younger_sets import _states as cache_states
+from wcet_probe import analyzer
+from wcet_probe.analyzer.dcache import allocated_before as filled_lines
+from wcet_probe.analyzer.dcache import younger_sets as relational_cache
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.cache_sets import EffectiveWays, SetAccess, SetState, SetStates, access
+from wcet_probe.analyzer.domains.lattice import Dual, Joined, Lattice, Subsets, Truths
+from wcet_probe.analyzer.domains.strided import Intervals
+from wcet_probe.analyzer.icache import persistence
+from wcet_probe.analyzer.values import congruences as residues
+from wcet_probe.analyzer.values.joins import HeaderStates
+from wcet_probe.analyzer.values.state import Base, Location, State
+from wcet_probe.analyzer.values.terms import Terms
+
+PLACE = (7,)
+TERMS = Terms()
+LOCATIONS = (*(Location("register", 4 * n, 4) for n in range(3)), Location("stack", -4, 4), Location("static", 64, 4))
+LEAVES = {at: TERMS.leaf(("phi", PLACE, at), 32) for at in LOCATIONS}
+SUM = TERMS.apply("INT_ADD", (LEAVES[LOCATIONS[0]], LEAVES[LOCATIONS[1]]), 32)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A domain with some of its elements; ``is_exact`` where joins are least and equals are one element."""
+
+    name: str
+    lattice: Lattice
+    elements: st.SearchStrategy
+    is_exact: bool = True
+    longest_chain: int = 40
+    monotone: Callable | None = None
+    operands: st.SearchStrategy = st.none()  # noqa: RUF009  a strategy is a value
+
+
+@st.composite
+def intervals(draw, bits=8):
+    every = (1 << bits) - 1
+    low, stride = draw(st.integers(0, every)), draw(st.integers(0, every))
+    return strided.between(bits, low, low + draw(st.integers(-1, every)), max(stride, 1))
+
+
+@st.composite
+def set_states(draw):
+    others = draw(st.integers(0, 3))
+    youngest = {line: age for line in range(4) if (age := draw(st.integers(0, 3))) < others}
+    oldest = {
+        line: draw(st.integers(youngest.get(line, others), 2))
+        for line in range(4)
+        if draw(st.booleans())
+        if youngest.get(line, others) <= 2
+    }
+    return SetState(oldest, youngest, others)
+
+
+@st.composite
+def header_states(draw):
+    state = State(TERMS, big_endian=False)
+    for at, leaf in LEAVES.items():
+        if at.space == "register" or draw(st.booleans()):
+            state.set_location(at, leaf)
+            state.set_base(leaf, draw(st.sampled_from((Base.NUMBER, Base.NUMBER, Base.STACK, Base.ANY))))
+            if state.bases.get(leaf) is not Base.ANY and draw(st.booleans()):
+                state.set_known(leaf, draw(intervals(32)))
+    return state
+
+
+@st.composite
+def ages(draw):
+    lines = draw(st.lists(st.integers(0, 3), unique=True, max_size=4))
+    return {line: draw(st.just(persistence._GONE) | st.tuples(st.integers(0, 3), st.integers(0, 15))) for line in lines}
+
+
+@st.composite
+def congruences(draw):
+    modulus = 1 << draw(st.integers(0, 5))
+    return residues.Residue(modulus, draw(st.integers(0, modulus - 1)))
+
+
+SET_ACCESSES = st.builds(
+    SetAccess,
+    st.just(0),
+    st.none() | st.lists(st.integers(0, 3), min_size=1, max_size=2, unique=True).map(tuple),
+    is_certain=st.booleans(),
+    fills=st.booleans(),
+)
+SUBSETS = Subsets(frozenset(range(5)))
+SOME = st.frozensets(st.integers(0, 4))
+CASES = (
+    Case("truths", Truths(), st.booleans()),
+    Case("truths on all ways", Dual(Truths()), st.booleans()),
+    Case("subsets", SUBSETS, SOME),
+    Case("subsets on all ways", Dual(SUBSETS), SOME),
+    Case("strided intervals", Intervals(8), intervals(), is_exact=False, longest_chain=60),
+    Case("strided intervals of words", Intervals(32), intervals(32), is_exact=False, longest_chain=120),
+    Case("states of a header", HeaderStates(PLACE), header_states(), is_exact=False, longest_chain=400),
+    Case(
+        "states of a cache set",
+        SetStates(),
+        set_states(),
+        monotone=lambda state, part: access(state, part, EffectiveWays(3, 3)),
+        operands=SET_ACCESSES,
+    ),
+    Case("conditional ages", Joined(persistence._join), ages()),
+    Case("lines by name", Joined(relational_cache.join), cache_states),
+    Case("lines by name in a stay", Joined(relational_cache.united), stays),
+    Case("lines surely filled", Joined(filled_lines._both), st.dictionaries(st.integers(0, 3), st.booleans())),
+    Case("congruences", Joined(residues.joined), congruences()),
+)
+ALL = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def test_each_domain_is_in_the_suite():
+    for module in pkgutil.walk_packages(analyzer.__path__, f"{analyzer.__name__}."):
+        importlib.import_module(module.name)
+    found, waiting = set(), [Lattice]
+    while waiting:
+        below = [one for one in waiting.pop().__subclasses__() if one.__module__.startswith("wcet_probe.")]
+        found.update(below)
+        waiting += below
+    concrete = {one for one in found if not getattr(one, "_is_protocol", False)}
+    assert concrete == {type(case.lattice) for case in CASES}
+
+
+@ALL
+@given(data=st.data())
+def test_order(case, data):
+    leq, join = case.lattice.leq, case.lattice.join
+    a, b, c = (data.draw(case.elements) for _ in range(3))
+    assert leq(a, a)
+    for one, two, three in ((a, b, c), (a, join(a, b), join(join(a, b), c))):
+        assert not (leq(one, two) and leq(two, three)) or leq(one, three)
+    if case.is_exact and leq(a, b) and leq(b, a):
+        assert a == b
+    for end, is_below in ((case.lattice.bottom(), leq), (case.lattice.top(), lambda x, y: leq(y, x))):
+        assert end is None or is_below(end, a)
+
+
+@ALL
+@given(data=st.data())
+def test_joins_are_above_both_and_where_claimed_the_least(case, data):
+    leq, join = case.lattice.leq, case.lattice.join
+    a, b, c = (data.draw(case.elements) for _ in range(3))
+    both = join(a, b)
+    assert leq(a, both)
+    assert leq(b, both)
+    assert leq(join(a, a), a)
+    if case.is_exact:
+        assert both == join(b, a)
+        assert join(both, c) == join(a, join(b, c))
+        assert leq(both, c) == (leq(a, c) and leq(b, c))
+
+
+@ALL
+@settings(max_examples=30)
+@given(data=st.data())
+def test_widening_is_above_both_and_ends(case, data):
+    elements = data.draw(st.lists(case.elements, min_size=2, max_size=12))
+    former, steps = elements[0], 0
+    for number in range(2000):
+        grown = case.lattice.join(former, elements[number % len(elements)])
+        wide = case.lattice.widen(former, grown)
+        assert case.lattice.leq(former, wide)
+        assert case.lattice.leq(grown, wide)
+        if not case.lattice.leq(wide, former):
+            steps += 1
+            former = wide
+        elif number > len(elements):
+            break
+    assert steps <= case.longest_chain
+
+
+@ALL
+@given(data=st.data())
+def test_operations_are_monotone_where_claimed(case, data):
+    if case.monotone is None:
+        return
+    a, b, operand = data.draw(case.elements), data.draw(case.elements), data.draw(case.operands)
+    above = case.lattice.join(a, b)
+    assert case.lattice.leq(case.monotone(a, operand), case.monotone(above, operand))
+
+
+@given(st.lists(header_states(), min_size=2, max_size=4))
+def test_a_settled_header_says_nothing_new(states):
+    """What a chain of settled states may still say shrinks: locations, known terms, leaves with a base."""
+    domain = HeaderStates(PLACE)
+    former = states[0]
+    for state in states[1:]:
+        wide = domain.widen(former, state)
+        assert wide.locations.keys() <= former.locations.keys()
+        assert wide.known.keys() <= former.known.keys()
+        former = wide

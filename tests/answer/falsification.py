@@ -1,0 +1,209 @@
+"""Slightly false versions of every number in the facts of an allocator, and whether a run reports them.
+
+A number is made false by a program: a limit one less, a multiple twice as large, one set fewer. The claims that the
+false fact comes to replace those of the true bound, and states on small heaps are run against them. A false number that
+no run reports survives, with a reason in `survivors.toml`.
+
+``python -m tests.answer.falsification TALLY.json [ALLOCATOR…]`` runs what the tally does not have yet, and keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from tests.support import images_dir
+from wcet_probe.analyzer.bound import BoundRequest, Prepared, prepare, prove
+from wcet_probe.analyzer.dcache.invariants import access_ranges
+from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
+from wcet_probe.analyzer.facts.binding import parameter_values
+from wcet_probe.analyzer.facts.expressions import Expression, parse
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims
+from wcet_probe.answer import probe
+from wcet_probe.answer.proving import allocator_facts, operation_request
+from wcet_probe.build.program import Program, load_program
+from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
+from wcet_probe.errors import AnalysisError, ContradictionError, StateError, UsageError
+from wcet_probe.model.proof import Bound
+from wcet_probe.scenarios import family
+
+TARGET = "mpc603e"
+HEAPS_BYTES = (5_008, 1 << 14, 1 << 16)
+SEEDS = range(3)
+ROLES = ("malloc", "free")
+
+_KEYS: Mapping[str, Mapping[str, str]] = {
+    "loops": {"maximum": "({}) - 1", "total": "({}) - 1"},
+    "flows": {"maximum": "({}) - 1"},
+    "pointers": {
+        "multiple_of": "2 * ({})",
+        "remainder": "({} + ({multiple_of}) // 2) % ({multiple_of})",
+        "first_set": "({}) + 1",
+        "sets": "({}) - 1",
+        "lines": "({}) - 1",
+        "lines_per_set": "({}) - 1",
+        "line_changes": "({}) - 1",
+        "visit_line_bytes": "2 * ({})",
+    },
+    "words": {"minimum": "({}) + 1", "maximum": "({}) - 1"},
+    "arguments": {},
+    "recursions": {},
+}
+"""What makes a number of a fact false, by kind and key."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a fact: its kind, position among the facts of the kind, what it is about, its key, and a term."""
+
+    kind: str
+    position: int
+    subject: str
+    key: str
+    term: int = -1
+
+    def __str__(self) -> str:
+        """How a case is named in tallies and in the table of survivors."""
+        return f"{self.kind.removesuffix('s')} {self.subject}: {self.key}{f' {self.term}' if self.term >= 0 else ''}"
+
+
+def _subject(kind: str, fact: Any) -> str:
+    if kind == "pointers":
+        return next(iter(fact.functions), "elsewhere")
+    if kind == "words":
+        return f"{fact.symbol} + {fact.offset}"
+    if kind == "flows":
+        return f"{fact.place.function}, {' + '.join(f'{term.kind} {term.place.name}' for term in fact.terms)}"
+    return f"{fact.place.function}:{fact.place.name}"
+
+
+def numbers(facts: Facts) -> Iterator[Number]:
+    """All numbers of ``facts``, the weights of sums included."""
+    subjects = Counter[tuple[str, str]]()
+    for kind, keys in _KEYS.items():
+        for position, fact in enumerate(getattr(facts, kind)):
+            subject = _subject(kind, fact)
+            subjects[kind, subject] += 1
+            if subjects[kind, subject] > 1:
+                subject += f" #{subjects[kind, subject]}"
+            for key in keys:
+                if getattr(fact, key) is not None:
+                    yield Number(kind, position, subject, key)
+            for term in range(len(fact.terms)) if kind == "flows" else ():
+                yield Number(kind, position, subject, "weight", term)
+
+
+def falsified(facts: Facts, number: Number) -> Facts:
+    """``facts`` with ``number`` made false."""
+    found = list(getattr(facts, number.kind))
+    fact = found[number.position]
+    if number.key == "weight":
+        terms = list(fact.terms)
+        terms[number.term] = replace(terms[number.term], weight=parse(f"({terms[number.term].weight}) + 1"))
+        found[number.position] = replace(fact, terms=tuple(terms))
+    else:
+        old: Expression = getattr(fact, number.key)
+        other = {"multiple_of": str(fact.multiple_of)} if number.kind == "pointers" else {}
+        false = parse(_KEYS[number.kind][number.key].format(old, **other))
+        found[number.position] = replace(fact, **{number.key: false})
+    return replace(facts, **{number.kind: tuple(found)})
+
+
+@cache
+def _program(name: str) -> Program:
+    return load_program(load_allocator(name), load_target(TARGET), "zig", images_dir())
+
+
+@cache
+def _true(name: str, role: str, heap_bytes: int) -> tuple[BoundRequest, Prepared, Bound]:
+    request = operation_request(_program(name), role, heap_bytes)
+    prepared = prepare(request)
+    with patch("wcet_probe.analyzer.bound.prepare", return_value=prepared):
+        return request, prepared, prove(request)
+
+
+def false_bound(name: str, role: str, heap_bytes: int, number: Number) -> Bound:
+    """The true bound, with the claims of facts of which ``number`` is false.
+
+    Raises:
+        UsageError: the false fact is refused.
+    """
+    request, prepared, bound = _true(name, role, heap_bytes)
+    facts = falsified(request.facts, number)
+    changed = replace(request, facts=facts)
+    parameters = parameter_values(facts, request.parameters)
+    if number.kind == "pointers":
+        cache_config = request.target.dcache
+        told = pointer_facts(facts, prepared.index, prepared.analysed, parameters, cache_config.line_bytes)
+        lines = Lines(prepared.values, cache_config, told)
+        return replace(bound, accesses=tuple(found for _, found in access_ranges(prepared.values, lines)))
+    if number.kind == "words":
+        return replace(bound, words=word_claims(facts, request.image, parameters))
+    stage = replace(prepared, request=changed).bounded(request.parameters)
+    return replace(bound, loop_claims=stage.loops.claims, flow_claims=(*stage.loops.flow_claims, *stage.told.claims))
+
+
+def _claims(bound: Bound) -> tuple[object, ...]:
+    return bound.accesses, bound.words, bound.loop_claims, bound.flow_claims
+
+
+def verdict(name: str, number: Number) -> str:
+    """``reported by …``, or ``survived``; ``refused: …`` where the false fact is; ``idle`` where it claims the same."""
+    is_idle, allocator = True, load_allocator(name)
+    builders = family(name).builders
+    runs = [(scenario, 0) for scenario in builders if scenario.startswith("worst")]
+    runs += [("random", seed) for seed in SEEDS if "random" in builders]
+    for heap_bytes in HEAPS_BYTES:
+        try:
+            bounds = {role: false_bound(name, role, heap_bytes, number) for role in ROLES}
+        except UsageError as error:
+            return f"refused: {str(error).partition(': ')[2][:80]}"
+        except AnalysisError:
+            continue
+        if all(_claims(bounds[role]) == _claims(_true(name, role, heap_bytes)[2]) for role in ROLES):
+            continue
+        is_idle = False
+        for scenario, seed in runs:
+            request = probe.ProbeRequest(
+                allocator, load_target(TARGET), scenario, heap_bytes, seed, None, "zig",
+                cross_check=False, cache_dir=images_dir(), prove=True,
+            )  # fmt: skip
+            try:
+                with patch.object(probe, "prove_operation", side_effect=lambda _, role, __: bounds[role]):  # noqa: B023
+                    probe.observe(request)
+            except ContradictionError:
+                return f"reported by {scenario}{f' {seed}' if seed else ''}, {heap_bytes} bytes"
+            except (UsageError, StateError):
+                continue
+    return "idle" if is_idle else "survived"
+
+
+def cases(names: tuple[str, ...] = ()) -> Iterator[tuple[str, Number]]:
+    """Every number of every allocator's facts, or of those named."""
+    for name in names or allocator_names():
+        for number in numbers(allocator_facts(load_allocator(name))):
+            yield name, number
+
+
+def main(tally: Path, *names: str) -> None:
+    """Run what ``tally`` does not have; what is done is kept after each number."""
+    done: dict[str, str] = json.loads(tally.read_text("utf-8")) if tally.is_file() else {}
+    for name, number in cases(names):
+        key = f"{name}: {number}"
+        if key not in done:
+            done[key] = verdict(name, number)
+            tally.write_text(json.dumps(done, indent=1, sort_keys=True) + "\n", "utf-8")
+        sys.stdout.write(f"{key}: {done[key]}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,0 +1,73 @@
+"""A number of a fact that is made slightly false is reported by a run, or survives for a reason that is told."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.answer.falsification import Number, cases, falsified, verdict
+from wcet_probe.answer.proving import allocator_facts
+from wcet_probe.catalog.lookup import allocator_names, load_allocator
+
+SURVIVORS = Path(__file__).with_name("survivors.toml")
+CASES = {f"{name}: {number}": (name, number) for name, number in cases()}
+SAMPLE = ("first-fit", "half-fit", "kingsley", "tlsf")
+"""Allocators whose numbers are tried in the ordinary run."""
+
+
+@cache
+def survivors() -> dict[str, dict[str, str]]:
+    """What survives and why, by the case."""
+    return tomllib.loads(SURVIVORS.read_text("utf-8"))
+
+
+QUICK = [case for case, (name, _) in CASES.items() if name in SAMPLE and case not in survivors()]
+LONG = [case for case in CASES if case not in QUICK]
+
+
+def check(case: str) -> None:
+    found, known = verdict(*CASES[case]), survivors().get(case)
+    if known is None:
+        assert found.startswith(("reported", "refused")), f"{case}: {found}"
+    else:
+        assert found.partition(":")[0] == known["verdict"]
+
+
+def test_every_number_has_a_name_of_its_own():
+    assert len(CASES) == sum(1 for _ in cases())
+    assert {name for name, _ in CASES.values()} == set(allocator_names())
+
+
+def test_survivors_are_numbers_that_there_are_and_each_has_a_reason():
+    for case, entry in survivors().items():
+        assert case in CASES
+        assert entry.keys() == {"verdict", "reason"}
+        assert entry["verdict"] in {"survived", "idle"}
+        assert len(entry["reason"].split()) > 5
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.startswith(("tlsf", "dlmalloc27"))])
+def test_one_number_is_made_false_and_nothing_else(case):
+    name, number = CASES[case]
+    facts = allocator_facts(load_allocator(name))
+    changed = falsified(facts, number)
+    for kind in ("loops", "flows", "pointers", "words", "lemmas", "infeasible"):
+        before, after = getattr(facts, kind), getattr(changed, kind)
+        assert [n for n, (a, b) in enumerate(zip(before, after, strict=True)) if a != b] == (
+            [number.position] if kind == number.kind else []
+        )
+    assert isinstance(number, Number)
+
+
+@pytest.mark.parametrize("case", QUICK)
+def test_a_false_number_is_reported(case):
+    check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", LONG)
+def test_a_false_number_of_any_allocator_is_reported(case):
+    check(case)

@@ -1,0 +1,56 @@
+"""Presets: each paper's for each allocator that it studies, and each reaches its worst states below a proved bound."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import images_dir
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.build.toolchain import PACKAGED
+from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
+from wcet_probe.model.report import Verdict
+
+STUDIED = {
+    "p02": ("first-fit", "best-fit", "btree-best-fit", "fast-fit", "quick-fit", "buddy-binary", "buddy-fibonacci"),
+    "c06": ("first-fit", "best-fit", "buddy-binary", "avl-best-fit", "half-fit", "tlsf"),
+    "m06": ("first-fit", "best-fit", "buddy-binary", "half-fit", "tlsf"),
+    "l11": (
+        *("budgeted", "kingsley", "dlmalloc28", "tlsf"),
+        *("djgpp-cached", "djgpp-carve", "djgpp-quarters", "djgpp-sbrk", "djgpp-tags"),
+    ),
+    "h11": ("cama", "dlmalloc28", "tlsf"),
+}
+"""What each paper studies, dlmalloc 2.7.2 of C06 and M06 apart."""
+
+VARIANTS = {"aligned": ("fast-fit", "avl-best-fit")}
+"""Redesigns of no paper."""
+
+SINGLE = [(preset, name) for preset, names in (STUDIED | VARIANTS).items() for name in names if name != "budgeted"]
+
+
+@pytest.mark.parametrize("preset", STUDIED)
+def test_a_paper_has_a_preset_of_what_it_studies(preset):
+    names = {name if name != "budgeted" else "budgeted:tlsf" for name in STUDIED[preset]}
+    assert names <= set(allocator_names())
+    assert all(preset in load_allocator(name).presets for name in names)
+
+
+@pytest.mark.parametrize("operation", ["alloc", "free"])
+@pytest.mark.parametrize(("preset", "name"), SINGLE)
+def test_a_preset_has_its_worst_states_and_a_bound(preset, name, operation):
+    report = observe(
+        ProbeRequest(
+            load_allocator(name, {}, preset), load_target("cortex-m4"), f"worst-{operation}", 16_384, 0, None, PACKAGED,
+            prove=True, cross_check=False, cache_dir=images_dir(),
+        )
+    )  # fmt: skip
+    assert report.checks
+    assert report.verdict is Verdict.BOUNDED, report.no_bound
+    assert report.measurement.instructions <= report.bound.instructions
+    assert report.measurement.cycles <= report.bound.cycles
+
+
+@pytest.mark.parametrize("name", VARIANTS["aligned"])
+def test_the_default_is_not_the_variant(name):
+    assert load_allocator(name).values["granule"] == 8
+    assert load_allocator(name, {}, "aligned").values["granule"] == 16

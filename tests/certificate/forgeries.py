@@ -1,0 +1,100 @@
+"""Certificates taken apart, changed and solved again, so that only their content is false."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import defaultdict
+from dataclasses import replace
+
+from wcet_probe.analyzer.ipet.certificate import LoopDerivation, certificate
+from wcet_probe.analyzer.ipet.flow_system import (
+    Constraint,
+    FlowEdge,
+    FlowEvent,
+    FlowLoop,
+    FlowNode,
+    FlowProblem,
+    flow_system,
+    solve,
+)
+from wcet_probe.certificate.verify import bound_digest
+
+
+def sealed(document):
+    """``document`` with the digest of its bound made right."""
+    document["bound"]["digest"] = bound_digest(document["bound"])
+    return document
+
+
+def problem_of(text):
+    """Flow problem, derivations and records of invariants of a certificate."""
+    rows = defaultdict(list)
+    for line in text.split("\n"):
+        kind, _, rest = line.partition(" ")
+        rows[kind].append(rest)
+    fields = {kind: [row.split(" ") for row in found] for kind, found in rows.items()}
+    loops = []
+    for row in rows["loop"]:
+        before, after = row.split(" | ")
+        name, most, *entering = before.split(" ")
+        loops.append(FlowLoop(name, tuple(entering), tuple(after.split(" ")), int(most)))
+    constraints = [
+        Constraint(w[0], {w[i + 1]: int(w[i]) for i in range(3, len(w), 2)}, w[1], int(w[2]))
+        for w in fields.get("constraint", [])
+    ]
+    problem = FlowProblem(
+        image_sha256=rows["image"][0],
+        entry_function=rows["entry-function"][0],
+        target=rows["target"][0],
+        unit=rows["unit"][0],
+        nodes=tuple(FlowNode(w[0], int(w[1], 16), int(w[2])) for w in fields["node"]),
+        edges=tuple(FlowEdge(w[0], w[1], w[2], int(w[3])) for w in fields.get("edge", [])),
+        entry=rows["entry"][0],
+        exits=tuple(w[0] for w in fields["exit"]),
+        loops=tuple(loops),
+        events=tuple(FlowEvent(w[0], int(w[1])) for w in fields.get("event", [])),
+        exit_costs={w[0]: int(w[1]) for w in fields["exit"]},
+        constraints=tuple(constraints),
+    )
+    derivations = [LoopDerivation(**json.loads(row)) for row in rows["derivation"]]
+    followed = [line for line in text.split("\n") if line.startswith(("invariant ", "excluded "))]
+    return problem, derivations, followed
+
+
+def solved_again(document, change):
+    """``document`` with ``change`` of each flow problem, its derivations and its invariants, solved and sealed."""
+    document = copy.deepcopy(document)
+    bound, texts = document["bound"], []
+    for text in bound["certificates"]:
+        problem, derivations, followed = change(*problem_of(text))
+        solution = solve(flow_system(problem))
+        texts.append(certificate(problem, solution, derivations, followed))
+        bound[problem.unit] = solution.certified
+        if "slack" in document:
+            document["slack"][problem.unit] = solution.certified - document["observed"][problem.unit]
+    bound["certificates"] = texts
+    return sealed(document)
+
+
+def without_edges(problem, names):
+    """``problem`` without some edges, and without what speaks of them."""
+    names = set(names)
+    loops = tuple(
+        replace(
+            loop,
+            entry_edges=tuple(one for one in loop.entry_edges if one not in names),
+            back_edges=tuple(one for one in loop.back_edges if one not in names),
+        )
+        for loop in problem.loops
+    )
+    constraints = tuple(
+        replace(one, coefficients={k: v for k, v in one.coefficients.items() if k not in names})
+        for one in problem.constraints
+    )
+    return replace(
+        problem,
+        edges=tuple(edge for edge in problem.edges if edge.name not in names),
+        loops=tuple(loop for loop in loops if loop.back_edges),
+        constraints=constraints,
+    )

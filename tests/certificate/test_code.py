@@ -1,0 +1,52 @@
+"""Code that the checker must follow: calls, saved registers of either file, tables, counters on the stack."""
+
+import json
+
+import pytest
+
+from tests.support import TARGETS, guest_of
+from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.check import Binary, check_bound
+from wcet_probe.certificate.told import Told
+from wcet_probe.reports.formats.bound_document import bound_section
+
+CODE = {
+    "calls": "int g(int a) { return a * 3; }\nint f(int a) { return g(a) + g(a + 1); }",
+    "saved registers": """
+        __attribute__((noinline)) int g(int *p, int n) { return p[n & 3] + n; }
+        int f(int n) { int a[4] = {1, 2, 3, n}; int s = 0; for (int i = 0; i < 9; i++) s += g(a, i); return s; }
+    """,
+    "a table": """
+        int f(int n) { switch (n) { case 0: return 7; case 1: return 9; case 2: return n * 5; case 3: return 1;
+        case 4: return n ^ 77; case 5: return n << 3; case 6: return 12; default: return 0; } }
+    """,
+    "a counter on the stack": """
+        int f(void) { volatile int k; int s = 0; for (k = 0; k < 10; k++) s += 2; return s; }
+    """,
+    "nested loops": """
+        unsigned g[64];
+        unsigned f(void) { unsigned s = 0; for (int i = 0; i < 8; i++) for (int j = 0; j < 8; j++) s += g[8 * i + j];
+        return s; }
+    """,
+    "bits": "int f(unsigned n) { int k = 0; n &= 0xFFF; while (n) { k += n & 1; n >>= 1; } return k; }",
+}
+
+
+NOT_SEEN = {("bits", "arm926ej-s"), ("bits", "mpc603e")}
+"""There the old value is compared behind the shift: that the new one is not 0 takes a relation."""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", CODE)
+def test_instructions_are_checked_in_full(name, target):
+    on = guest_of(CODE[name], load_target(target), ".c")
+    bound = prove(BoundRequest(on.image, on.target, on.instructions, on.costs, "f", Facts(), {}, {}))
+    section = json.loads(json.dumps(bound_section(bound)))
+    document = {"image": {"sha256": on.image.sha256}, "target": target, "bound": section}
+    found = check_bound(document, Binary(on.image, on.instructions, on.costs, on.target, Told(), {})).findings
+    open_ones = {one.check for one in found if one.verdict != "ok"}
+    assert open_ones - {"costs in cycles", "limits of misses in cycles"} == (
+        {"loop bounds"} if (name, target) in NOT_SEEN else set()
+    )

@@ -1,0 +1,122 @@
+"""The checker's transfer functions against the p-code interpreter: each concrete step lies in the abstract step."""
+
+import random
+from contextlib import suppress
+
+import pytest
+
+from tests import random_programs
+from tests.kernel_suite import KERNELS, guest, prepare
+from tests.support import TARGETS, guest_of
+from wcet_probe.analyzer.pcode.interpreter import interpret_call
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate import arm, powerpc
+from wcet_probe.certificate.machine import Machine, State
+from wcet_probe.certificate.numbers import WORD, Value, number
+from wcet_probe.emu.machine import RETURN_ADDRESS
+from wcet_probe.errors import EmulationError
+from wcet_probe.model.target import Isa
+
+MOST_STEPS = 400
+LONGEST_CHAIN = 12
+LINK = RETURN_ADDRESS
+
+
+def steps_of(on, name, memory, registers):
+    """Address and registers before each step of a call, as far as it goes."""
+    names = powerpc.REGISTERS if on.target.isa is Isa.POWERPC else arm.REGISTERS
+    seen = []
+
+    def visit(address, read):
+        seen.append((address, {register: read(register) for register in names}))
+
+    with suppress(EmulationError):
+        interpret_call(
+            Lifter(on.target.pcode_language, on.target.isa, code_reader(on.image.segments)),
+            memory,
+            registers,
+            entry_address=on.address(name),
+            return_address=RETURN_ADDRESS,
+            step_limit=MOST_STEPS,
+            visit=visit,
+        )
+    return seen
+
+
+def around(draw, word):
+    """A number, or a strided interval around it."""
+    if draw.random() < 0.4:
+        return number(word)
+    stride = draw.choice((1, 1, 2, 4, 8, 3))
+    low = word - stride * min(draw.choice((0, 1, 5, 100, 1 << 20)), word // stride)
+    high = word + stride * min(draw.choice((0, 1, 5, 100, 1 << 20)), (WORD - 1 - word) // stride)
+    return number(low, high, stride)
+
+
+def holds(value, word, pointer, link):
+    """Whether ``word`` is one of ``value``."""
+    if value.base == "any":
+        return True
+    base = {"number": 0, "stack": pointer, "link": link}[value.base]
+    offset = (word - base) % WORD
+    return any(one in value.words() for one in (offset, offset - WORD))
+
+
+def check_chains(on, steps, draw):
+    """Follow chains of steps from states around what the registers held; returns how many steps were followed."""
+    isa = powerpc if on.target.isa is Isa.POWERPC else arm
+    code = {one.address: one for one in on.instructions}
+    pointer_name = isa.SP
+    pointer = steps[0][1][pointer_name]
+    followed, index = 0, 0
+    while index + 1 < len(steps):
+        address, registers = steps[index]
+        machine_ = Machine(on.image, escapes=True)
+        state = State({register: around(draw, word) for register, word in registers.items()})
+        state.values[pointer_name] = Value(
+            "stack", *[(registers[pointer_name] - pointer + WORD // 2) % WORD - WORD // 2] * 2, 0
+        )
+        for _ in range(draw.randrange(1, LONGEST_CHAIN)):
+            if index + 1 == len(steps):
+                break
+            address, _ = steps[index]
+            after, real = steps[index + 1]
+            instruction = code[address]
+            outcomes = isa.execute(machine_, instruction, state)
+            here = [one for one in outcomes if one.address == after or one.is_assumed]
+            assert here, f"{instruction.text} at {address:#x} goes to {after:#x}"
+            fitting = [
+                one for one in here if all(holds(one.state.read(r), word, pointer, LINK) for r, word in real.items())
+            ]
+            told = {r: (hex(word), here[0].state.read(r)) for r, word in real.items() if r in instruction.writes}
+            assert fitting, (f"{instruction.text} at {address:#x}", told)
+            state = fitting[0].state
+            index += 1
+            followed += 1
+    return followed
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_steps_of_kernels_lie_in_the_abstract_steps(kernel, target):
+    on, draw = guest(target), random.Random(f"{kernel.name} {target}")
+    with on.machine() as running:
+        prepare(running, kernel, target, "worst")
+        memory, registers = running.memory.snapshot(), running.entry_registers(kernel.worst)
+    assert check_chains(on, steps_of(on, kernel.name, memory, registers), draw) > 10
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(2))
+def test_steps_of_random_programs_lie_in_the_abstract_steps(seed, target):
+    on, draw = guest_of(random_programs.source(seed, 12), load_target(target), ".c"), random.Random(seed)
+    followed = 0
+    for function in range(12):
+        for _ in range(2):
+            arguments = random_programs.arguments(draw)
+            with on.machine() as running:
+                memory, registers = running.memory.snapshot(), running.entry_registers(arguments)
+            steps = steps_of(on, f"f{function}", memory, registers)
+            followed += check_chains(on, steps, draw)
+    assert followed > 500

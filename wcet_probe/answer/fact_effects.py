@@ -1,0 +1,93 @@
+"""What facts do to a bound: the bound with all of them, with loop facts only, with none, and without each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.errors import AnalysisError
+
+_KINDS = ("loops", "arguments", "recursions", "calls", "infeasible", "flows", "pointers", "words")
+"""Kinds of facts that a bound may rest on; a lemma is a reason for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """A bound in both units."""
+
+    instructions: int
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class FactEffect:
+    """One fact, and the bound that is proved without it; None where none can be proved.
+
+    Attributes:
+        where: file and line of the fact.
+        kind: the table that it stands in, such as ``loop``.
+        without: the bound without it.
+    """
+
+    where: str
+    kind: str
+    without: Units | None
+
+
+@dataclass(frozen=True, slots=True)
+class FactEffects:
+    """Bounds with all facts, with loop facts only and with none, None where none can be proved.
+
+    ``facts`` has the effect of each fact, or is None where that was not asked for.
+    """
+
+    all: Units
+    loop_facts_only: Units | None
+    no_facts: Units | None
+    facts: tuple[FactEffect, ...] | None = None
+
+
+def fact_effects(
+    request: BoundRequest, proved: Units, *, each: bool, progress: Callable[[str], None] = lambda _: None
+) -> FactEffects:
+    """What the facts of ``request`` do to its bound.
+
+    Parameters:
+        request: what was proved, with all facts.
+        proved: its bound.
+        each: whether the bound without each fact is proved too, which takes a proof for each.
+        progress: is told in words what is being done.
+
+    Raises:
+        UsageError: a fact is wrong.
+    """
+    facts = request.facts
+    progress("proving the bound with loop facts only")
+    loops = _proved(request, Facts(file=facts.file, loops=facts.loops, parameters=facts.parameters))
+    progress("proving the bound without facts")
+    none = _proved(request, Facts(file=facts.file, parameters=facts.parameters))
+    return FactEffects(proved, loops, none, tuple(_effects(request, progress)) if each else None)
+
+
+def _effects(request: BoundRequest, progress: Callable[[str], None]) -> Iterator[FactEffect]:
+    known = {field.name for field in fields(Facts)}
+    for kind in _KINDS:
+        assert kind in known  # noqa: S101  (a kind that was renamed would be left out in silence)
+        all_of_kind = getattr(request.facts, kind)
+        for number, fact in enumerate(all_of_kind):
+            progress(f"proving the bound without the fact {fact.where}")
+            others = (*all_of_kind[:number], *all_of_kind[number + 1 :])
+            changed: dict[str, Any] = {kind: others}
+            without = _proved(request, replace(request.facts, **changed))
+            yield FactEffect(fact.where, kind if kind in {"infeasible", "calls"} else kind[:-1], without)
+
+
+def _proved(request: BoundRequest, facts: Facts) -> Units | None:
+    try:
+        bound = prove(replace(request, facts=facts))
+    except AnalysisError:
+        return None
+    return Units(bound.instructions, bound.cycles)

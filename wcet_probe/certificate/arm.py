@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: 0BSD
+"""What ARM and Thumb-2 instructions do, read from the disassembler's text: the checker's own small transfer function.
+
+What is not known here leaves nothing known of the registers that it writes and of the memory that it may write to
+(`Machine.havoc`). Flags are followed where they come from a comparison, a subtraction, or a result that was tested.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from wcet_probe.certificate import numbers
+from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume, joined
+from wcet_probe.certificate.numbers import ANY, LINK, TOP, WORD, Value, constant
+from wcet_probe.model.instruction import AccessKind, Control, Instruction
+from wcet_probe.model.target import Isa
+
+SP, LR, PC = "r13", "r14", "r15"
+REGISTERS = tuple(f"r{number}" for number in range(15))
+_ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": SP, "lr": LR, "pc": PC}
+_CONDITIONS = {
+    "eq": ("==", False), "ne": ("!=", False), "hs": (">=", False), "cs": (">=", False), "lo": ("<", False),
+    "cc": ("<", False), "hi": (">", False), "ls": ("<=", False), "ge": (">=", True), "lt": ("<", True),
+    "gt": (">", True), "le": ("<=", True), "mi": ("<", True), "pl": (">=", True), "vs": None, "vc": None,
+}  # fmt: skip
+_SIGNS = {"mi", "pl"}
+_SHIFTS: Mapping[str, Callable[[Value, Value], Value]] = {
+    "lsl": numbers.shift_left,
+    "lsr": numbers.shift_right,
+    "asr": numbers.shift_right_signed,
+}
+_BINARY: Mapping[str, Callable[[Value, Value], Value]] = {
+    "add": numbers.add,
+    "addw": numbers.add,
+    "sub": numbers.subtract,
+    "subw": numbers.subtract,
+    "rsb": lambda a, b: numbers.subtract(b, a),
+    "and": numbers.conjunction,
+    "orr": numbers.disjunction,
+    "eor": numbers.exclusive,
+    "bic": lambda a, b: numbers.conjunction(a, numbers.complement(b)),
+    "orn": lambda a, b: numbers.disjunction(a, numbers.complement(b)),
+    "mul": numbers.multiply,
+    "udiv": numbers.divide,
+    **_SHIFTS,
+}
+_UNARY: Mapping[str, Callable[[Value], Value]] = {
+    "mov": lambda a: a,
+    "movw": lambda a: a,
+    "mvn": numbers.complement,
+    "uxtb": lambda a: numbers.extended(a, 8, is_signed=False),
+    "uxth": lambda a: numbers.extended(a, 16, is_signed=False),
+    "sxtb": lambda a: numbers.extended(a, 8, is_signed=True),
+    "sxth": lambda a: numbers.extended(a, 16, is_signed=True),
+    "clz": numbers.leading_zeros,
+}
+_OTHERS = {"movt", "adr", "ubfx", "bfi", "bfc", "cmp", "cmn", "tst", "it", "nop", "b", "bl", "bx", "blx", "cbz", "cbnz"}
+_FLAGLESS = {"str", "strb", "strh", "strd", "push", "stm", "stmdb", "stmib", "stmda", "ldr", "ldrb", "ldrh", "ldrsb",
+             "ldrsh", "ldrd", "pop", "ldm", "ldmdb", "ldmib", "ldmda", "tbb", "tbh"}  # fmt: skip
+_KNOWN = {*_BINARY, *_UNARY, *_OTHERS, *_FLAGLESS}
+_WITH_FLAGS = {*_BINARY, *_UNARY} - {"addw", "subw", "movw", "clz", "udiv", "uxtb", "uxth", "sxtb", "sxth"}
+_SPLIT = re.compile(r",\s*(?![^\[{]*[\]}])")
+
+
+def entry_state() -> State:
+    """What is known where the analysed function is entered."""
+    return State({SP: Value("stack", 0, 0, 0), LR: LINK})
+
+
+def mnemonic(instruction: Instruction) -> tuple[str, bool, str | None]:
+    """The name without condition and width, whether it sets the flags, and its condition."""
+    name = instruction.text.split(" ", 1)[0].removesuffix(".w").removesuffix(".n")
+    predicated = instruction.in_it_block or (instruction.condition != 14 and instruction.control is not Control.NEXT)
+    predicated |= instruction.condition != 14
+    if name == "it" or re.fullmatch("it[te]{0,3}", name):
+        return "it", False, None
+    condition = None
+    is_conditional = predicated or instruction.control is Control.CONDITIONAL_BRANCH
+    if is_conditional and (name not in {"bl", "b", "blx", "bx"} or predicated) and name[-2:] in _CONDITIONS:
+        name, condition = name[:-2], name[-2:]
+    if predicated and condition is None:
+        return name, False, "?"
+    if name not in _KNOWN and name.endswith("s") and name[:-1] in _WITH_FLAGS:
+        return name[:-1], True, condition
+    return name, False, condition
+
+
+def execute(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
+    """Execute ``instruction``, which changes ``state``: the ways on, of which the last may fall through."""
+    name, sets_flags, condition = mnemonic(instruction)
+    following = instruction.address + instruction.size_bytes
+    if name in {"cbz", "cbnz"}:
+        return _compare_and_branch(instruction, name, state, following)
+    if condition is None:
+        return _executed(machine, instruction, name, state, following, sets_flags=sets_flags)
+    taken, skipped = _assumed(state, condition, holds=True), _assumed(state, condition, holds=False)
+    ways = []
+    if taken is not None:
+        ways = _executed(machine, instruction, name, taken, following, sets_flags=sets_flags)
+    falling = [way.state for way in ways if way.way == "fall"] + ([skipped] if skipped is not None else [])
+    leaving = [way for way in ways if way.way != "fall"]
+    if falling:
+        both = falling[0] if len(falling) == 1 else joined(*falling)
+        leaving.append(Outcome("fall", following, both))
+    return leaving
+
+
+def _assumed(state: State, condition: str, *, holds: bool) -> State | None:
+    meaning = _CONDITIONS.get(condition)
+    told = state.flags.get("nzcv")
+    if meaning is None or told is None or (condition in _SIGNS and not told.is_result):
+        return state.copy()
+    relation, is_signed = meaning
+    if told.is_result and condition not in {"eq", "ne", *_SIGNS}:
+        return state.copy()
+    found = assume(state, "nzcv", relation, is_signed=is_signed, holds=holds)
+    return state.copy() if found is state else found
+
+
+def _compare_and_branch(instruction: Instruction, name: str, state: State, following: int) -> list[Outcome]:
+    register = _register(_operands(instruction)[0])
+    state.flags["zero"] = Comparison(state.name(register), state.read(register), None, constant(0))
+    ways = []
+    for way, address, is_zero in (
+        ("jump", instruction.branch_target, name == "cbz"),
+        ("fall", following, name != "cbz"),
+    ):
+        found = assume(state, "zero", "==", is_signed=False, holds=is_zero)
+        if found is not None:
+            found = found.copy()
+            found.flags.pop("zero", None)
+            ways.append(Outcome(way, address, found))
+    return ways
+
+
+def _executed(
+    machine: Machine, instruction: Instruction, name: str, state: State, following: int, *, sets_flags: bool
+) -> list[Outcome]:
+    """As `execute`, its condition being fulfilled."""
+    match instruction.control:
+        case Control.CALL if instruction.branch_target is not None:
+            state.write(LR, constant(following | (machine.image.isa is Isa.THUMB)), machine.fresh())
+            return [Outcome("call", instruction.branch_target, state)]
+        case Control.BRANCH | Control.CONDITIONAL_BRANCH if instruction.branch_target is not None:
+            return [Outcome("jump", instruction.branch_target, state)]
+        case Control.NEXT:
+            _compute(machine, instruction, name, state, sets_flags=sets_flags)
+            return [Outcome("fall", following, state)]
+    return _indirect(machine, instruction, name, state, following)
+
+
+def _indirect(machine: Machine, instruction: Instruction, name: str, state: State, following: int) -> list[Outcome]:
+    """A jump to where a register, or a word of memory, says."""
+    thumb = machine.image.isa is Isa.THUMB
+    operands = _operands(instruction)
+    if name in {"tbb", "tbh"}:
+        return _table(machine, instruction, state, way="jump", halfwords_from=instruction.address + 4)
+    if name in {"bx", "blx"}:
+        target = _read(state, _register(operands[0]), instruction, thumb=thumb)
+    elif name == "mov":
+        target = _second_operand(state, operands[1:], instruction, thumb=thumb)[0]
+    elif name == "add" and not thumb:
+        values = [_read(state, _register(operands[1]), instruction, thumb=thumb)]
+        target = numbers.add(values[0], _second_operand(state, operands[2:], instruction, thumb=thumb)[0])
+    elif name == "ldr" and _is_table(instruction):
+        return _table(machine, instruction, state, way="jump")
+    elif name in {"pop", "ldr", "ldm", "ldmdb", "ldmib", "ldmda"}:
+        target = _loads(machine, instruction, name, state)[PC][0]
+        _compute(machine, instruction, name, state, sets_flags=False)
+        state.drop(PC)
+    else:
+        target = ANY
+    way = "call" if name == "blx" else "jump" if name == "add" or _is_table(instruction) else "return"
+    if name == "blx":
+        state.write(LR, constant(following | thumb), machine.fresh())
+    if target.base == "link" and target == LINK:
+        return [Outcome("return", None, state)]
+    found = machine.targets(target, WORD - 2)
+    if found is None:
+        return [Outcome(way, None, state, is_assumed=True)]
+    return [Outcome(way, address, state.copy()) for address in found]
+
+
+def _is_table(instruction: Instruction) -> bool:
+    return any(access.index is not None for access in instruction.accesses)
+
+
+def _table(
+    machine: Machine, instruction: Instruction, state: State, *, way: str, halfwords_from: int | None = None
+) -> list[Outcome]:
+    """A jump by a table in read-only memory: of addresses, or of distances in halfwords from an address."""
+    (access,) = instruction.accesses
+    found = machine.table(machine.address_of(access, state), access.bytes_each)
+    if found is None:
+        return [Outcome(way, None, state, is_assumed=True)]
+    targets = [entry & ~1 if halfwords_from is None else halfwords_from + 2 * entry for entry in found]
+    return [Outcome(way, address, state.copy()) for address in dict.fromkeys(targets)]
+
+
+def _compute(machine: Machine, instruction: Instruction, name: str, state: State, *, sets_flags: bool) -> None:
+    thumb = machine.image.isa is Isa.THUMB
+    operands = _operands(instruction)
+    if name in {"it", "nop"}:
+        return
+    if name in _FLAGLESS and instruction.accesses:
+        _access(machine, instruction, name, state)
+        return
+    if name in {"vpush", "vpop"} and len(instruction.accesses) == 1:
+        (access,) = instruction.accesses
+        size, pointer = constant(access.count * access.bytes_each), state.read(SP)
+        machine.havoc(instruction, state)
+        moved = numbers.subtract(pointer, size) if name == "vpush" else numbers.add(pointer, size)
+        state.write(SP, moved, machine.fresh())
+        return
+    try:
+        known = _result(state, name, operands, instruction, thumb=thumb)
+    except (ValueError, KeyError, IndexError):
+        known = None
+    if name in {"cmp", "cmn", "tst"} and known is not None:
+        state.flags["nzcv"] = known[2]
+        return
+    if known is None or len(instruction.writes - {PC}) != 1:
+        machine.havoc(instruction, state)
+        return
+    value, old_name, flags = known
+    (destination,) = instruction.writes - {PC}
+    state.write(destination, value, machine.fresh() if old_name is None else old_name)
+    if sets_flags:
+        if not flags.is_result:
+            flags = replace(flags, difference=state.name(destination))
+        else:
+            flags = Comparison(state.name(destination), value, None, constant(0), is_result=True)
+        state.flags["nzcv"] = flags
+
+
+_NO_FLAGS = Comparison(None, TOP, None, constant(0), None, is_result=True)
+
+
+def _result(
+    state: State, name: str, operands: list[str], instruction: Instruction, *, thumb: bool
+) -> tuple[Value, object, Comparison] | None:
+    """The value that an instruction computes, its name if another place holds it, and what flags would tell."""
+    if name in {"cmp", "cmn", "tst"}:
+        return TOP, None, _compared(state, name, operands, instruction, thumb=thumb)
+    if name in _UNARY:
+        value, told = _second_operand(state, operands[1:], instruction, thumb=thumb)
+        return _UNARY[name](value), told if name == "mov" else None, _NO_FLAGS
+    if name in _BINARY:
+        if len(operands) == 2 or (len(operands) == 3 and operands[2].split(" ")[0] in {*_SHIFTS, "ror", "rrx"}):
+            operands = [operands[0], *operands]
+        left = _register(operands[1])
+        a = _read(state, left, instruction, thumb=thumb)
+        b, right_name = _second_operand(state, operands[2:], instruction, thumb=thumb)
+        if name == "sub":
+            return numbers.subtract(a, b), None, Comparison(state.name(left), a, right_name, b)
+        return _BINARY[name](a, b), None, _NO_FLAGS
+    numeric = [_immediate(one) for one in operands if one.startswith("#")]
+    old = state.read(_register(operands[0]))
+    match name:
+        case "movt":
+            low = numbers.conjunction(old, constant(0xFFFF))
+            return numbers.disjunction(low, constant(numeric[0] << 16)), None, _NO_FLAGS
+        case "adr":
+            pc = instruction.address + (4 if thumb else 8)
+            return constant((pc & ~3) + numeric[0]), None, _NO_FLAGS
+        case "ubfx":
+            value = numbers.shift_right(state.read(_register(operands[1])), constant(numeric[0]))
+            return numbers.conjunction(value, constant((1 << numeric[1]) - 1)), None, _NO_FLAGS
+        case "bfi":
+            mask = (1 << numeric[1]) - 1
+            field = numbers.conjunction(state.read(_register(operands[1])), constant(mask))
+            field = numbers.shift_left(field, constant(numeric[0]))
+            rest = numbers.conjunction(old, constant(~(mask << numeric[0])))
+            return numbers.disjunction(rest, field), None, _NO_FLAGS
+        case "bfc":
+            mask = (1 << numeric[1]) - 1 << numeric[0]
+            return numbers.conjunction(old, constant(~mask)), None, _NO_FLAGS
+    return None
+
+
+def _compared(state: State, name: str, operands: list[str], instruction: Instruction, *, thumb: bool) -> Comparison:
+    left = _register(operands[0])
+    a = _read(state, left, instruction, thumb=thumb)
+    b, right = _second_operand(state, operands[1:], instruction, thumb=thumb)
+    if name == "cmp":
+        return Comparison(state.name(left), a, right, b)
+    result = numbers.conjunction(a, b) if name == "tst" else numbers.add(a, b)
+    is_same = name == "tst" and right == state.name(left)
+    told = (state.name(left), a) if is_same else (None, result)
+    return Comparison(*told, None, constant(0), is_result=True)
+
+
+def _second_operand(
+    state: State, operands: list[str], instruction: Instruction, *, thumb: bool
+) -> tuple[Value, object]:
+    """An immediate, or a register, shifted or not; with its name, if it is no more than a register."""
+    if operands[0].startswith("#"):
+        if len(operands) != 1:
+            raise ValueError(operands)
+        return constant(_immediate(operands[0])), None
+    register = _register(operands[0])
+    value = _read(state, register, instruction, thumb=thumb)
+    if len(operands) == 1:
+        return value, state.name(register)
+    shift, amount = operands[1].split(" ") if " " in operands[1] else (operands[1], "#1")
+    bits = constant(_immediate(amount)) if amount.startswith("#") else TOP
+    if shift in _SHIFTS:
+        return _SHIFTS[shift](value, bits), None
+    return ANY if value.may_be_stack else TOP, None
+
+
+def _read(state: State, register: str, instruction: Instruction, *, thumb: bool) -> Value:
+    if register != PC:
+        return state.read(register)
+    return TOP if thumb else constant(instruction.address + 8)
+
+
+# ------------------------------------------------------------------------------------------------------------- accesses
+
+
+def _access(machine: Machine, instruction: Instruction, name: str, state: State) -> None:
+    """Loads and stores of registers, and what they make of the register that the address is in."""
+    if instruction.accesses[0].kind is AccessKind.LOAD:
+        found = _loads(machine, instruction, name, state)
+        _write_back(machine, instruction, name, state)
+        for register, (value, told) in found.items():
+            if register != PC:
+                state.write(register, value, told)
+        unknown = instruction.writes - found.keys() - _moved(instruction, name)
+    else:
+        for address, size_bytes, register in _transfers(machine, instruction, state):
+            value = state.read(register)
+            machine.store(address, size_bytes, value, state.name(register), state)
+        _write_back(machine, instruction, name, state)
+        unknown = instruction.writes - _moved(instruction, name)
+    for register in unknown - {PC}:
+        state.write(register, ANY, machine.fresh())
+
+
+def _loads(machine: Machine, instruction: Instruction, name: str, state: State) -> dict[str, tuple[Value, object]]:
+    found = {}
+    for address, size_bytes, register in _transfers(machine, instruction, state):
+        value, told = machine.load(address, size_bytes, state)
+        if name.startswith("ldrs"):
+            value = numbers.extended(value, 8 * size_bytes, is_signed=True)
+        found[register] = value, told
+    return found
+
+
+def _transfers(machine: Machine, instruction: Instruction, state: State) -> list[tuple[Value, int, str]]:
+    """Address, size and register of each access."""
+    (access,) = instruction.accesses
+    operands = _operands(instruction)
+    braced = next((one for one in operands if one.startswith("{")), None)
+    if braced is not None:
+        registers = sorted((_register(one) for one in _SPLIT.split(braced.strip("{}"))), key=lambda one: int(one[1:]))
+    else:
+        registers = [_register(one) for one in operands[: access.count]]
+    addresses = [machine.address_of(access, state, each) for each in range(access.count)]
+    return [(*pair, register) for pair, register in zip(
+        ((address, access.bytes_each) for address in addresses), registers, strict=True
+    )]  # fmt: skip
+
+
+def _moved(instruction: Instruction, name: str) -> frozenset[str]:
+    """The registers that an address is written back to."""
+    if name in {"push", "pop"}:
+        return frozenset({SP})
+    base = instruction.accesses[0].base
+    operands = _operands(instruction)
+    is_post = operands[-1][0] != "[" and any(one.startswith("[") for one in operands)
+    return frozenset({base} if base and ("!" in instruction.text or is_post) else set())
+
+
+def _write_back(machine: Machine, instruction: Instruction, name: str, state: State) -> None:
+    (access,) = instruction.accesses
+    for register in _moved(instruction, name):
+        operands = _operands(instruction)
+        old = state.read(register)
+        size = access.count * access.bytes_each
+        if name in {"push", "stmdb", "stmda", "ldmdb", "ldmda"}:
+            new = numbers.subtract(old, constant(size))
+        elif name in {"pop", "stm", "stmib", "ldm", "ldmib"}:
+            new = numbers.add(old, constant(size))
+        elif "!" in instruction.text:
+            new = machine.address_of(access, state)
+        elif operands[-1].startswith("#"):
+            new = numbers.add(old, constant(_immediate(operands[-1])))
+        else:
+            new = ANY if old.may_be_stack else TOP
+        state.write(register, new, machine.fresh())
+
+
+# ----------------------------------------------------------------------------------------------------------------- text
+
+
+def _operands(instruction: Instruction) -> list[str]:
+    _, _, text = instruction.text.partition(" ")
+    return _SPLIT.split(text.strip()) if text else []
+
+
+def _register(text: str) -> str:
+    name = text.rstrip("!")
+    name = _ALIASES.get(name, name)
+    if not re.fullmatch("r(1[0-5]|[0-9])", name):
+        raise ValueError(text)
+    return name
+
+
+def _immediate(text: str) -> int:
+    return int(text.removeprefix("#"), 0)

@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: 0BSD
+"""The whole check of a bound about a binary: what is found to hold, what is not checked, or the first thing that fails.
+
+The rules stand in `docs/explanation/certificates.md`. A certificate of anybody may be given: every line of the answer
+is *ok*, or says *not checked*, and nothing is taken for checked that was only said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
+from wcet_probe.certificate.counters import most_executions
+from wcet_probe.certificate.coverage import Code, Coverage, cover
+from wcet_probe.certificate.loops import Json, value_of
+from wcet_probe.certificate.machine import Place
+from wcet_probe.certificate.numbers import Value, number
+from wcet_probe.certificate.pairs import Pairs
+from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
+from wcet_probe.certificate.shown import check_shown
+from wcet_probe.certificate.sums import Sums
+from wcet_probe.certificate.told import Extent, Fact, Told, loop_behind, loop_extent, parameters_of
+from wcet_probe.certificate.verify import CheckedBound, verify_result
+from wcet_probe.certificate.walk import arriving_edges
+from wcet_probe.errors import VerificationError
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction, InstructionCost
+from wcet_probe.model.target import Isa, Target
+
+OK, OPEN = "ok", "not checked"
+_ALWAYS = ("no-interference", "timing-model")
+_FACT_CONSTRAINT = re.compile(r"(fact|flow|infeasible):")
+_KINDS_OF_CONSTRAINTS = re.compile(
+    r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|total:.+|never:.+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the answer: what was looked at, ``ok`` or ``not checked``, and what was found."""
+
+    check: str
+    verdict: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """What a bound is held against, and what is trusted of it.
+
+    Attributes:
+        image: the binary.
+        instructions: its code, decoded again.
+        costs: of each instruction, by the target's table.
+        target: the core.
+        told: the facts, as their files say.
+        parameters: those of the run that facts speak of; None where nobody but the result tells them.
+    """
+
+    image: Image
+    instructions: Sequence[Instruction]
+    costs: Sequence[InstructionCost]
+    target: Target
+    told: Told
+    parameters: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A bound that was checked: what it is, all that was found of it, its graph and the code of each node."""
+
+    bounds: tuple[CheckedBound, ...]
+    findings: tuple[Finding, ...]
+    graph: Graph
+    code: Mapping[str, Sequence[Instruction]]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is left that was not checked."""
+        return all(finding.verdict == OK for finding in self.findings)
+
+
+def check_bound(document: Json, binary: Binary) -> Checked:
+    """Check the section ``bound`` of ``document`` against ``binary``.
+
+    Raises:
+        VerificationError: something does not hold; one sentence says what.
+    """
+    bounds = tuple(verify_result(document))
+    demand(
+        all(one.image_sha256 == binary.image.sha256 for one in bounds), "it is about another image than the given one"
+    )
+    name = binary.target.name
+    demand(all(one.target == name for one in bounds), f"it is about another target than {name}")
+    try:
+        return _checked(document, binary, bounds)
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        raise VerificationError(
+            f"the result lacks what a verification needs or has it malformed: {error!r}."
+        ) from error
+
+
+def _checked(document: Json, binary: Binary, bounds: tuple[CheckedBound, ...]) -> Checked:
+    check = _Check(document["bound"], binary, bounds)
+    return Checked(bounds, tuple(check.findings()), check.graph, check.code_of_nodes)
+
+
+class _Check:
+    """One bound under check; the certificates of all units share graph and invariants."""
+
+    def __init__(self, section: Json, binary: Binary, bounds: Sequence[CheckedBound]) -> None:
+        self._section, self._binary, self._bounds = section, binary, bounds
+        self._records = [read_records(text) for text in section["certificates"]]
+        self._graphs = [graph_of(records) for records in self._records]
+        graph = self._graphs[0]
+        demand(all(one.shape() == graph.shape() for one in self._graphs), "the certificates have different graphs")
+        demand(not any(records["invariant"] for records in self._records[1:]), "invariants stand in two certificates")
+        self._graph = graph
+        self._code = Code(binary.image, {one.address: one for one in binary.instructions})
+        self._costs = {one.address: cost for one, cost in zip(binary.instructions, binary.costs, strict=True)}
+        self._used: dict[str, None] = dict.fromkeys(_ALWAYS)
+        self._invariants: Mapping[str, Mapping[Place, Value]] = invariants_of(self._records[0])
+        self._parameters: Mapping[str, int] = {}
+        self._coverage = Coverage()
+        self._pairs: Pairs | None = None
+        self._open_constraints: list[str] = []
+
+    def findings(self) -> Iterator[Finding]:
+        units = ", ".join(f"{one.bound} {one.unit}" for one in self._bounds)
+        yield Finding("arithmetic", OK, f"the dual of each linear program proves at most {units}")
+        yield self._checked_parameters()
+        yield self._covered()
+        for graph, bound in zip(self._graphs, self._bounds, strict=True):
+            yield self._charged(graph, bound.unit)
+        yield from self._limited()
+        yield self._assumed()
+        shown = check_shown(self._section, self._graphs, self._records, self._coverage.instructions)
+        yield Finding("what is shown", OK, shown)
+
+    @property
+    def graph(self) -> Graph:
+        """The flow graph."""
+        return self._graph
+
+    @property
+    def code_of_nodes(self) -> Mapping[str, Sequence[Instruction]]:
+        """Instructions by node."""
+        return self._coverage.instructions
+
+    # ------------------------------------------------------------------------------------------------------ parameters
+
+    def _checked_parameters(self) -> Finding:
+        said = dict(self._section["parameters"])
+        declared = {name for name, _ in self._binary.told.declared}
+        given = self._binary.parameters
+        own = {name: value for name, value in said.items() if name not in declared} if given is None else dict(given)
+        found = parameters_of(self._binary.told, own)
+        demand(found == said, "the parameters are not those of the question and of the files of facts")
+        self._parameters = found
+        note = "as the question and the files of facts give them"
+        return Finding("parameters", OK, note if given is not None else "what facts declare; the others were told")
+
+    # -------------------------------------------------------------------------------------------------------- coverage
+
+    def _covered(self) -> Finding:
+        self._coverage = cover(self._code, self._graph, self._invariants, self._arguments())
+        self._used |= dict.fromkeys(sorted(self._coverage.assumptions))
+        count = f"{len(self._graph.nodes)} nodes, {len(self._records[0]['invariant'])} invariants"
+        if self._coverage.open:
+            return Finding("graph", OPEN, _shortened(self._coverage.open))
+        return Finding("graph", OK, f"covers the code of the image, by inductive invariants: {count}")
+
+    def _arguments(self) -> dict[Place, Value]:
+        """What facts say of registers at entry."""
+        first = 3 if self._binary.image.isa is Isa.POWERPC else 0
+        found: dict[Place, Value] = {}
+        for fact in self._binary.told.of("argument"):
+            if fact.content.get("function") == self._graph.entry_function:
+                index = fact.content.get("index")
+                register = f"r{first + int(index)}" if index is not None else str(fact.content.get("register"))
+                low, high = (value_of(fact.expression(key), self._parameters) for key in ("min", "max"))
+                demand(0 <= low <= high < 1 << 32, f"the range at {fact.where} is none")
+                found[register] = number(low, high)
+                self._used[f"fact {fact.where}"] = None
+        return found
+
+    # ----------------------------------------------------------------------------------------------------------- costs
+
+    def _charged(self, graph: Graph, unit: str) -> Finding:
+        target = self._binary.target
+        for node, (_, cost) in graph.nodes.items():
+            least = node_cost(self._coverage.instructions[node], self._costs, target, unit)
+            demand(cost >= least, f"{node} costs at least {least} {unit}, not {cost}")
+        for edge in graph.edges:
+            if edge.name in self._coverage.taken:
+                self._charge_edge(edge.name, edge.source, graph.nodes[edge.target][0], edge.cost, unit)
+        for node, cost in graph.exits.items():
+            self._charge_edge(f"leaving {node}", node, None, cost, unit)
+        missing = not_charged(target, unit)
+        if missing:
+            return Finding(f"costs in {unit}", OPEN, f"instructions are charged; not checked: {' and '.join(missing)}")
+        return Finding(f"costs in {unit}", OK, "each node and edge charges what the target's table asks for")
+
+    def _charge_edge(self, name: str, source: str, target: int | None, cost: int, unit: str) -> None:
+        least = edge_cost(self._coverage.instructions[source][-1], target, self._costs, unit)
+        demand(cost >= least, f"{name} costs at least {least} {unit}, not {cost}")
+
+    # ---------------------------------------------------------------------------------------------- loops, constraints
+
+    def _limited(self) -> Iterator[Finding]:
+        shown, told, open_loops = 0, 0, []
+        edges = {edge.name: edge for edge in self._graph.edges}
+        loops = [
+            (edges[back.split()[0]].target, entering.split(), back.split())
+            for _, _, entering, back in self._records[0]["loop"]
+        ]
+        self._sums = Sums(
+            self._code, self._graph, self._coverage.instructions, loops, self._binary.told, self._parameters
+        )
+        where = {loop["name"]: loop for loop in self._section["loops"]}
+        derived = [{loop["constraint"]: loop for loop in one.loops} for one in self._bounds]
+        demand(all(one == derived[0] for one in derived), "the certificates derive their loop bounds differently")
+        for name, most, entering, back in self._records[0]["loop"]:
+            loop = derived[0].get(f"loop:{name}")
+            demand(loop is not None and name in where, f"the loop {name} has no derivation")
+            if loop is not None and loop["origin"] == "proved":
+                found = self._counted(entering.split(), back.split())
+                if found is None or found > int(most) + 1:
+                    open_loops.append(name)
+                shown += 1
+            elif loop is not None:
+                self._told_loop(name, loop, where[name], back.split())
+                told += 1
+        for records in self._records[1:]:
+            demand(records["loop"] == self._records[0]["loop"], "the certificates bound their loops differently")
+        if open_loops:
+            words = f"that {len(open_loops)} of {shown} counted loops end so soon: {_shortened(open_loops)}"
+            yield Finding("loop bounds", OPEN, words)
+        elif shown:
+            yield Finding("loop bounds", OK, f"{shown} by counters that the invariants bound")
+        if told:
+            yield Finding("told loop bounds", OK, f"{told} as their facts say, which are assumptions")
+        for records, bound in zip(self._records, self._bounds, strict=True):
+            yield from self._constrained(records, bound.unit)
+
+    def _counted(self, entering: list[str], back: list[str]) -> int | None:
+        edges = {edge.name: edge for edge in self._graph.edges}
+        into = [edges[name] for name in entering if name in edges]
+        into = into if "enter" not in entering else []
+        arriving = arriving_edges(self._graph)
+        found = [edges[name] for name in back]
+        return most_executions(
+            self._code, self._graph, self._invariants, self._coverage, arriving, entering=into, back=found
+        )
+
+    def _told_loop(self, name: str, loop: Json, listed: Json, back: list[str]) -> None:
+        """The bound of a loop is that of the fact at the place that the result names."""
+        where = listed["where"]
+        if loop["origin"] == "pragma":
+            self._pragma(name, loop, where, back)
+            return
+        fact = self._binary.told.at(str(where))
+        demand(fact is not None and fact.kind == "loop", f"no fact stands at {where}, which the loop {name} rests on")
+        assert fact is not None  # noqa: S101  (told above)
+        said = {fact.expression("max"), fact.expression("total")} - {None}
+        demand(loop["expression"] in said, f"the fact at {where} does not say {loop['expression']} of the loop {name}")
+        demand(dict(loop["parameters"]) == self._parameters, f"the loop {name} is bounded with other parameters")
+        self._check_binding(name, fact, loop, back)
+        self._used[f"fact {where}"] = None
+
+    def _pragma(self, name: str, loop: Json, where: object, back: list[str]) -> None:
+        """A pragma stands in a source, before the loop that it bounds."""
+        file, _, line = str(where).rpartition(":")
+        text = (self._binary.told.sources or {}).get(file)
+        demand(text is not None and line.isdigit(), f"the source of the pragma at {where} is not there")
+        lines = (text or "").split("\n")
+        row = lines[int(line) - 1] if 0 < int(line) <= len(lines) else ""
+        found = re.search(r"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b", row)
+        demand(found and found[2] == loop["expression"], f"no pragma at {where} bounds the loop {name} so")
+        extent = loop_behind(self._binary.told, file, int(line))
+        demand(extent is not None, f"no loop stands behind the pragma at {where}")
+        assert extent is not None  # noqa: S101  (told above)
+        self._check_extent(name, f"the pragma at {where}", extent, loop, back)
+        self._used[f"pragma {where}"] = None
+
+    def _check_binding(self, name: str, fact: Fact, loop: Json, back: list[str]) -> None:
+        """The fact speaks of this loop: by its offset, or by lines of the source loop that it names."""
+        function, offset = str(fact.content.get("function")), fact.content.get("offset")
+        edges = {edge.name: edge for edge in self._graph.edges}
+        ends = [edges[one] for one in back]
+        header = self._graph.nodes[ends[0].target][0]
+        if offset is not None:
+            symbol = self._binary.image.symbols.get(function)
+            same = symbol is not None and symbol.address + int(offset) == header
+            demand(same, f"the fact at {fact.where} speaks of another loop than {name}")
+            return
+        extent = loop_extent(self._binary.told, fact)
+        if extent is None:
+            self._open_constraints.append(f"that the fact at {fact.where} speaks of the loop {name}: no source")
+            return
+        self._check_extent(name, f"the fact at {fact.where}", extent, loop, back)
+
+    def _check_extent(self, name: str, told: str, extent: Extent, loop: Json, back: list[str]) -> None:
+        """A loop has code of the source loop that is told of, and may test once more than that runs."""
+        header = next(edge.target for edge in self._graph.edges if edge.name == back[0])
+        own = any(map(extent.owns, self._sums.loops[header].lines))
+        demand(own, f"{told} speaks of another loop than {name}")
+        demand(loop["offset"] or not extent.has_test, f"the loop {name} tests once more than {told} counts")
+
+    def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
+        events = {name for name, _ in records["event"]}
+        shown, told, others = 0, 0, list(self._open_constraints) if unit == self._bounds[0].unit else []
+        caches = 0
+        for name, relation, constant, terms in records["constraint"]:
+            factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
+            if relation == "<=" and int(constant) >= 0 and all(f <= 0 or e in events for e, f in factors.items()):
+                caches += any(edge in events for edge in factors)  # it limits no path, and perhaps events
+            elif relation == "<=" and self._excluded(factors, int(constant)):
+                shown += 1
+            else:
+                fact = self._follows(name, factors, int(constant)) if relation == "<=" else None
+                if fact is None:
+                    others.append(name)
+                else:
+                    told += 1
+                    self._used[f"fact {fact.where}"] = None
+        if others:
+            words = f"{len(others)} constraints that limit paths: {_shortened(others)}"
+            yield Finding(f"constraints in {unit}", OPEN, words)
+        elif shown or told:
+            words = f"{shown} pairs of edges exclude each other, {told} follow from facts, which are assumptions"
+            yield Finding(f"constraints in {unit}", OK, words)
+        if caches:
+            yield Finding(f"limits of misses in {unit}", OPEN, f"{caches} constraints; none of them limits a path")
+
+    def _follows(self, name: str, factors: Mapping[str, int], constant: int) -> Fact | None:
+        """The fact that a constraint follows from; it is of a kind that a rule of the analysis or a fact makes."""
+        demand(_KINDS_OF_CONSTRAINTS.fullmatch(name), f"nothing allows the constraint {name}, which limits paths")
+        kind, _, number_of = name.partition(":")
+        if kind in {"flow", "infeasible"}:
+            count = len(self._binary.told.of(kind))
+            demand(int(number_of.partition(".")[0]) < count, f"no fact makes the constraint {name}, which limits paths")
+        if kind == "fact":
+            demand(self._binary.told.of("loop"), f"no fact makes the constraint {name}, which limits paths")
+        if kind not in {"fact", "flow", "infeasible"}:
+            return None
+        return self._sums.follows(kind, int(number_of.partition(".")[0]), factors, constant)
+
+    def _excluded(self, factors: Mapping[str, int], constant: int) -> bool:
+        """Whether a constraint says of one or two edges that a call, or a round of a loop, takes one at most."""
+        taken = [name for name, factor in factors.items() if factor == 1]
+        passes = {name for name, factor in factors.items() if factor == -1}
+        if len(taken) not in {1, 2} or len(taken) + len(passes) != len(factors):
+            return False
+        header: str | None = None
+        if passes:
+            arriving = arriving_edges(self._graph)
+            headers = {edge.target for edge in self._graph.edges if edge.name in passes}
+            if "enter" in passes:
+                headers.add(self._graph.entry)
+            if len(headers) != 1 or constant != 0:
+                return False
+            (header,) = headers
+            into = {edge.name for edge in arriving.get(header, ())} | (
+                {"enter"} if header == self._graph.entry else set()
+            )
+            if into != passes:
+                return False
+        elif constant != 1:
+            return False
+        if self._pairs is None:
+            self._pairs = Pairs(self._code, self._graph, self._invariants, self._coverage)
+        return self._pairs.exclude(taken[0], taken[-1], header)
+
+    # ----------------------------------------------------------------------------------------------------- assumptions
+
+    def _assumed(self) -> Finding:
+        """The list of assumptions holds all that was used; of facts it says what their files say."""
+        listed = {one["id"]: one["statement"] for one in self._section["assumptions"]}
+        told = self._binary.told
+        if self._binary.target.translation:
+            self._used["no-translation-misses"] = None
+        if self._used.keys() - {*_ALWAYS} and any(one.startswith("fact ") for one in self._used):
+            self._used |= dict.fromkeys(f"lemma {fact.content.get('id')}" for fact in told.of("lemma"))
+        constraints = [name for records in self._records for name, *_ in records["constraint"]]
+        if any(_FACT_CONSTRAINT.match(name) for name in constraints):
+            kinds = ("flow", "infeasible", "loop")
+            known = {f"fact {fact.where}" for kind in kinds for fact in told.of(kind)}
+            demand(known & listed.keys(), "constraints of facts are used, and no fact is listed")
+        for used in self._used:
+            demand(used in listed, f"the assumption {used} is used and not listed")
+        for name, statement in listed.items():
+            self._check_statement(name, statement)
+        return Finding(
+            "assumptions", OK, f"the {len(self._used)} that the rules used are among the {len(listed)} listed"
+        )
+
+    def _check_statement(self, name: str, statement: str) -> None:
+        kind, _, where = name.partition(" ")
+        if kind == "fact":
+            fact = self._binary.told.at(where)
+            demand(fact is not None, f"there is no fact at {where}")
+            reason = str(fact.content.get("because", "")) if fact is not None else ""
+            demand(reason in statement, f"the assumption {name} has other words than its file")
+        if kind == "lemma":
+            lemmas = {str(fact.content.get("id")): fact for fact in self._binary.told.of("lemma")}
+            demand(where in lemmas, f"there is no lemma {where}")
+            own = lemmas[where].content
+            demand(
+                statement == f"{own.get('statement')}: {own.get('because')}", f"the lemma {where} says something else"
+            )
+        if name == "timing-model":
+            demand(f"targets/{self._binary.target.name}.toml" in statement, "the timing model is of another target")
+
+
+def _shortened(names: Sequence[str], shown: int = 3) -> str:
+    unique = list(dict.fromkeys(names))
+    more = len(unique) - shown
+    return ", ".join(unique[:shown]) + (f" and {more} more" if more > 0 else "")

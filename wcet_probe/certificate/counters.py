@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: 0BSD
+"""How often a loop repeats, from what the invariants say of a counter and how each round changes it.
+
+A round is followed from the header to the back edges with the counter as a symbol. If each way round adds between ``a``
+and ``b`` to it, both positive, and the header's invariant holds it between ``low`` and ``high`` so that it cannot wrap
+around into that range, then the header is executed at most ``(high - first) // a + 1`` times for each entry, ``first``
+being the least that is brought in. Likewise downwards; and where each way round shifts a counter that is not 0 to the
+right by ``k`` bits, at most ``floor(log2(first)) // k + 1`` times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from wcet_probe.certificate.coverage import Code, Coverage
+from wcet_probe.certificate.machine import Machine, Place, State
+from wcet_probe.certificate.numbers import TOP, WORD, Value, join
+from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.walk import follow, natural_loop
+
+Invariants = Mapping[str, Mapping[Place, Value]]
+
+
+def most_executions(
+    code: Code,
+    graph: Graph,
+    invariants: Invariants,
+    coverage: Coverage,
+    arriving: Mapping[str, list[Edge]],
+    entering: Sequence[Edge],
+    back: Sequence[Edge],
+) -> int | None:
+    """Most executions of a loop's header for each entry; None where no counter shows one.
+
+    Args:
+        code: the image.
+        graph: of the certificate.
+        invariants: that were checked.
+        coverage: what holds on edges.
+        arriving: edges by target.
+        entering: the edges into the loop; none where it is entered with the function only.
+        back: its back edges.
+    """
+    header = back[0].target
+    known = invariants[header]
+    counters = {place: value for place, value in known.items() if value.is_number and value != TOP}
+    if not counters:
+        return None
+    start = {**known, **{place: Value(f"@{place}", 0, 0, 0) for place in counters}}
+    inside = natural_loop(header, back, arriving)
+    bases = {
+        node: {place: value for place, value in invariants[node].items() if value.base == "stack"} for node in inside
+    }
+    machine = Machine(code.image, coverage.escapes)
+    found = follow(code, machine, graph, {header: start}, inside, bases, stop=header)
+    ends = [found[edge.name] for edge in back if edge.name in found]
+    if machine.found_escape > coverage.escapes:
+        return None
+    if not ends:
+        return 1
+    first = [coverage.taken[edge.name] for edge in entering if edge.name in coverage.taken]
+    is_first = header == graph.entry or len(first) < 1
+    counts = []
+    for place, value in counters.items():
+        initial = value if is_first else reduce(join, (state.read(place) for state in first))
+        count = _rounds(place, value, initial if initial.is_number else value, ends)
+        if count is not None:
+            counts.append(count)
+    return min(counts, default=None)
+
+
+def _rounds(place: Place, at_header: Value, initial: Value, ends: Sequence[State]) -> int | None:
+    values = [state.read(place) for state in ends]
+    name = f"@{place}"
+    low, high = at_header.low, at_header.high
+    if all(value.base == name for value in values):
+        least, most = min(value.low for value in values), max(value.high for value in values)
+        if least >= 1 and high + most - WORD < low:
+            return max(0, high - max(low, initial.low)) // least + 1
+        if most <= -1 and low + least + WORD > high:
+            return max(0, min(high, initial.high) - low) // -most + 1
+        return None
+    if low >= 1 and all(value.base.startswith(f"{name}>") for value in values):
+        bits = min(int(value.base.rpartition(">")[2]) for value in values)
+        return (min(high, initial.high).bit_length() - 1) // bits + 1
+    return None

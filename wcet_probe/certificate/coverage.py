@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: 0BSD
+"""Does the graph of a certificate cover the code: each block executed once, from what is said to hold where it begins.
+
+A node is the code from its address on, up to an instruction that may go elsewhere, or to where an edge leads by falling
+through. For each way out that the last instruction allows there must be an edge to a node at that address, in which
+what then holds lies in what is said of that node; so by induction every execution is a path of the graph. A way is left
+out only where the invariants leave no value for it. Calls and returns are no exception: a call puts an address into the
+link register, a return goes to the address that it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+
+from wcet_probe.certificate import arm, powerpc
+from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
+from wcet_probe.certificate.numbers import TOP, Value, within
+from wcet_probe.certificate.records import Edge, Graph, demand
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Control, Instruction
+from wcet_probe.model.target import Isa
+
+_LONGEST_BLOCK = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """An image and its instructions by address, decoded again."""
+
+    image: Image
+    instructions: Mapping[int, Instruction]
+
+    @property
+    def isa(self) -> ModuleType:
+        """The module that knows what the instructions do."""
+        return powerpc if self.image.isa is Isa.POWERPC else arm
+
+    def at(self, address: int) -> Instruction:
+        """The instruction at ``address``.
+
+        Raises:
+            VerificationError: there is none, or one that cannot be charged.
+        """
+        found = self.instructions.get(address)
+        if found is None:
+            demand(condition=False, reason=f"there is no instruction of the image at {address:#x}")
+        assert found is not None  # noqa: S101  (told above)
+        demand(not found.problem, f"{self.image.location(address)} cannot be charged: {found.problem}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What one execution of a node is: its instructions, and the ways out of it."""
+
+    instructions: tuple[Instruction, ...]
+    outcomes: tuple[Outcome, ...]
+
+
+@dataclass(slots=True)
+class Coverage:
+    """What was found.
+
+    Attributes:
+        instructions: of each node.
+        taken: what holds where each edge is taken; an edge that is not in it is never taken.
+        leaving: nodes that the function may be left from.
+        assumptions: rules that were used and rest on an assumption.
+        open: ways out that nobody showed to lead where the graph says, for people.
+        escapes: whether a stack address may stand in memory.
+    """
+
+    instructions: dict[str, tuple[Instruction, ...]] = field(default_factory=dict)
+    taken: dict[str, State] = field(default_factory=dict)
+    leaving: set[str] = field(default_factory=set)
+    assumptions: set[str] = field(default_factory=set)
+    open: list[str] = field(default_factory=list)
+    escapes: bool = False
+
+
+def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: State) -> Block:
+    """Execute ``node`` on ``state``, which is used up.
+
+    Raises:
+        VerificationError: there is no code.
+    """
+    ends = {graph.nodes[edge.target][0] for edge in graph.leading[node]}
+    address, _ = graph.nodes[node]
+    instructions: list[Instruction] = []
+    while True:
+        instruction = code.at(address)
+        instructions.append(instruction)
+        demand(len(instructions) <= _LONGEST_BLOCK, f"{node} does not end")
+        outcomes: list[Outcome] = code.isa.execute(machine, instruction, state)
+        following = address + instruction.size_bytes
+        goes_on = instruction.control is Control.NEXT and following not in ends
+        if not goes_on or [outcome.address for outcome in outcomes] != [following]:
+            return Block(tuple(instructions), tuple(outcomes))
+        state, address = outcomes[0].state, following
+
+
+def cover(
+    code: Code, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], arguments: Mapping[Place, Value]
+) -> Coverage:
+    """Check that ``graph`` covers the code and that ``invariants`` hold.
+
+    Raises:
+        VerificationError: one of them does not.
+    """
+    symbol = code.image.symbols.get(graph.entry_function)
+    demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
+    demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
+    machine = Machine(code.image)
+    found = _covered(code, machine, graph, invariants)
+    if machine.found_escape:
+        machine = Machine(code.image, escapes=True)
+        found = _covered(code, machine, graph, invariants)
+    found.assumptions |= machine.used
+    found.escapes = machine.escapes
+    state = code.isa.entry_state()
+    state.values |= arguments
+    told = outside(state, invariants[graph.entry])
+    demand(told is None, f"what is said of {told} at the entry is not known of the caller")
+    return found
+
+
+def _covered(code: Code, machine: Machine, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]]) -> Coverage:
+    found = Coverage()
+    for node in graph.nodes:
+        block = run_block(code, machine, graph, node, State(dict(invariants[node])))
+        found.instructions[node] = block.instructions
+        for outcome in block.outcomes:
+            _follow(code, graph, invariants, node, outcome, found)
+        if machine.found_escape and not machine.escapes:
+            break  # all over again: what is loaded may be a stack address
+    return found
+
+
+def _follow(
+    code: Code,
+    graph: Graph,
+    invariants: Mapping[str, Mapping[Place, Value]],
+    node: str,
+    outcome: Outcome,
+    found: Coverage,
+) -> None:
+    place = code.image.location(found.instructions[node][-1].address)
+    if outcome.is_assumed:
+        found.open.append(f"where the {outcome.way} at {place} goes")
+        for edge in graph.leading[node]:
+            told = outside(outcome.state, invariants[edge.target])
+            demand(told is None, f"what is said of {told} at {edge.target} does not follow from {node}")
+            _take(found, edge, outcome.state)
+        found.leaving |= {node} & graph.exits.keys()
+        return
+    if outcome.address is None:
+        if node not in graph.exits and None in graph.excluded.get(node, ()):
+            found.open.append(f"that the function is not left at {place}")
+            return
+        demand(node in graph.exits, f"the graph lacks the way out of the function at {place}")
+        found.leaving.add(node)
+        return
+    edges = edges_of(graph, node, outcome)
+    if not edges and outcome.address in graph.excluded.get(node, ()):
+        found.open.append(f"that control does not go from {place} to {outcome.address:#x}")
+        return
+    demand(edges, f"the graph lacks the edge from {place} to {outcome.address:#x}")
+    reasons = [outside(outcome.state, invariants[edge.target]) for edge in edges]
+    demand(
+        None in reasons, f"what is said of {reasons[0]} at {edges[0].target} does not follow from the edge from {node}"
+    )
+    for edge, reason in zip(edges, reasons, strict=True):
+        if reason is None:
+            _take(found, edge, outcome.state)
+
+
+def edges_of(graph: Graph, node: str, outcome: Outcome) -> list[Edge]:
+    """The edges that lead to where ``outcome`` goes; of several, those whose names tell the same way."""
+    edges = [edge for edge in graph.leading[node] if graph.nodes[edge.target][0] == outcome.address]
+    same = [edge for edge in edges if f":{outcome.way}" in edge.name]
+    return same or edges
+
+
+def _take(found: Coverage, edge: Edge, state: State) -> None:
+    earlier = found.taken.get(edge.name)
+    found.taken[edge.name] = state if earlier is None else joined(earlier, state)
+
+
+def outside(state: State, said: Mapping[Place, Value]) -> Place | None:
+    """A place that holds something else in ``state`` than is ``said``; where nothing is said, a register a number."""
+    for place, value in said.items():
+        if not within(state.read(place), value):
+            return place
+    for place, value in state.values.items():
+        if isinstance(place, str) and place not in said and value.may_be_stack and not within(value, TOP):
+            return place
+    return None

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: 0BSD
+"""What the checker knows where an instruction begins, and what it makes of memory, comparisons and control.
+
+Places are registers by name and words of the stack, by their offset from the stack pointer at the entry of the analysed
+function (``int``). A register of which nothing is written is any number that is not derived from the stack pointer; a
+word of the stack of which nothing is written may be anything.
+
+Rules that rest on an assumption are noted in `Machine.used` when they are applied, see `assumptions`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import count
+
+from wcet_probe.certificate.numbers import (
+    ANY,
+    TOP,
+    WORD,
+    Value,
+    add,
+    constant,
+    join,
+    mirrored,
+    number,
+    opposite,
+    refined,
+    shift_left,
+    shift_right,
+    shift_right_signed,
+    subtract,
+)
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
+
+Place = str | int
+MOST_TARGETS = 1024
+_GENERAL = re.compile("r[0-9]+|lr|ctr")
+_HALF = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What flags tell: two operands, by the names of their values, that were subtracted; or a result and zero.
+
+    ``is_signed`` is None where the instruction that reads the flags decides. ``is_result`` says that only equality with
+    zero and the sign are known. ``difference`` is the name of what the subtraction left, if it left something.
+    """
+
+    left: object
+    left_value: Value
+    right: object
+    right_value: Value
+    is_signed: bool | None = None
+    is_result: bool = False
+    difference: object = None
+
+
+@dataclass(slots=True)
+class State:
+    """What is known at one point of a block.
+
+    Attributes:
+        values: of places; see the module for those that are missing.
+        names: places with one name hold one value; a place without a name in it has its own.
+        flags: what the flags tell, by their name (``nzcv`` on ARM, ``cr0`` to ``cr7`` on PowerPC).
+    """
+
+    values: dict[Place, Value]
+    names: dict[Place, object] = field(default_factory=dict)
+    flags: dict[str, Comparison] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        """The same state, to be changed."""
+        return State(dict(self.values), dict(self.names), dict(self.flags))
+
+    def read(self, place: Place) -> Value:
+        """What ``place`` holds."""
+        return self.values.get(place, TOP if isinstance(place, str) else ANY)
+
+    def name(self, place: Place) -> object:
+        """The name of the value in ``place``."""
+        return self.names.get(place, place)
+
+    def write(self, place: Place, value: Value, name: object) -> None:
+        """``place`` holds ``value``, whose name is ``name``."""
+        self.values[place] = value
+        self.names[place] = name
+
+    def drop(self, place: Place) -> None:
+        """Nothing is known of a word of the stack any more."""
+        self.values.pop(place, None)
+        self.names.pop(place, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One way out of a block: to the instruction at ``address``; None leaves the analysed function.
+
+    ``way`` is ``fall``, ``jump``, ``call`` or ``return``. Where the address of a return could not be followed,
+    ``is_assumed``: it goes where the caller waits.
+    """
+
+    way: str
+    address: int | None
+    state: State
+    is_assumed: bool = False
+
+
+@dataclass(slots=True)
+class Machine:
+    """The image, and what was noted while its code was executed.
+
+    Attributes:
+        image: the binary.
+        escapes: whether a stack address may stand in memory that is not a known word of the stack.
+        found_escape: whether one was stored so.
+        used: rules that rest on an assumption.
+        words: what flow facts say of words of static memory, by address.
+    """
+
+    image: Image
+    escapes: bool = False
+    found_escape: bool = False
+    used: set[str] = field(default_factory=set)
+    words: Mapping[int, Value] = field(default_factory=dict)
+    _read_only: list[tuple[int, bytes]] = field(default_factory=list)
+    _numbers: count[int] = field(default_factory=count)
+    _holds_stack: bool = False
+
+    def __post_init__(self) -> None:
+        self._read_only = [(s.address, s.data) for s in self.image.segments if not s.writable]
+
+    def fresh(self) -> object:
+        """A name that no value has."""
+        return ("value", next(self._numbers))
+
+    # ------------------------------------------------------------------------------------------------------- memory
+
+    def word(self, address: int, size_bytes: int = 4) -> int | None:
+        """The content of read-only memory; None where the image has none."""
+        for base, data in self._read_only:
+            if base <= address and address + size_bytes <= base + len(data):
+                raw = data[address - base : address - base + size_bytes]
+                return int.from_bytes(raw, "big" if self.image.big_endian else "little")
+        return None
+
+    def address_of(self, access: Access, state: State, number_of_access: int = 0) -> Value:
+        """Where an access goes; ``number_of_access`` counts those of a load or store of several words."""
+        address = constant(access.displacement + number_of_access * access.bytes_each)
+        if access.base is not None:
+            address = add(state.read(access.base), address)
+        if access.index is not None:
+            index = _scaled(state.read(access.index), access)
+            address = subtract(address, index) if access.subtract_index else add(address, index)
+        return TOP if access.align_mask != WORD - 1 and not address.may_be_stack else address
+
+    def load(self, address: Value, size_bytes: int, state: State) -> tuple[Value, object]:
+        """What a load finds, and its name."""
+        if address.base == "stack" and address.is_constant and size_bytes == 4 and address.low % 4 == 0:
+            return state.read(address.low), state.name(address.low)
+        found = self.table(address, size_bytes)
+        if found is not None:
+            return reduce(join, map(constant, found)), self.fresh()
+        if address.is_constant and address.is_number and size_bytes == 4 and address.low in self.words:
+            return self.words[address.low], self.fresh()
+        if size_bytes < 4:
+            if address.may_be_stack and self._holds_stack:
+                self.found_escape = True
+            return number(0, (1 << 8 * size_bytes) - 1), self.fresh()
+        return ANY if address.may_be_stack or self.escapes else TOP, self.fresh()
+
+    def table(self, addresses: Value, size_bytes: int) -> list[int] | None:
+        """What stands in read-only memory at all of ``addresses``; None where they are too many or may be written."""
+        if not addresses.is_number or addresses.count > MOST_TARGETS:
+            return None
+        found: list[int] = []
+        for address in addresses.words():
+            word = self.word(address, size_bytes)
+            if word is None:
+                return None
+            found.append(word)
+        return found
+
+    def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
+        """A store. One that is not derived from the stack pointer misses the stack: *stack-separation*."""
+        if address.base == "stack":
+            low, high = address.low, address.high + size_bytes
+            for place in [p for p in state.values if isinstance(p, int) and low < p + 4 and p < high]:
+                state.drop(place)
+            exact = address.is_constant and size_bytes == 4 and low % 4 == 0
+            if exact:
+                state.write(low, value, name)
+            self._holds_stack |= exact and value.may_be_stack
+            self.found_escape |= not exact and value.may_be_stack
+            return
+        if address.may_be_stack:
+            for place in [p for p in state.values if isinstance(p, int)]:
+                state.drop(place)
+        elif not (address.is_constant and self._is_static(address.low)):
+            self.used.add("stack-separation")
+        self.found_escape |= value.may_be_stack
+
+    def _is_static(self, address: int) -> bool:
+        return any(s.address <= address < s.address + s.size_bytes for s in self.image.segments)
+
+    # -------------------------------------------------------------------------------------------------- whole effects
+
+    def havoc(self, instruction: Instruction, state: State) -> None:
+        """The effect of an instruction of which only the registers and the accesses are known."""
+        parts = {part for access in instruction.accesses for part in (access.base, access.index)}
+        is_tainted = any(state.read(register).may_be_stack for register in instruction.reads - parts)
+        # A register of another file, of floating point for instance, is taken for memory that nobody looks into.
+        others = {register for register in instruction.writes | instruction.loaded if not _GENERAL.fullmatch(register)}
+        self.found_escape |= bool(others) and is_tainted
+        is_tainted |= self.escapes and any(not _GENERAL.fullmatch(register) for register in instruction.reads)
+        for access in instruction.accesses:
+            for each in range(access.count):
+                address = self.address_of(access, state, each)
+                if access.kind != AccessKind.STORE:
+                    is_tainted |= address.may_be_stack or self.escapes
+                    self.found_escape |= bool(others) and address.may_be_stack and self._holds_stack
+                if access.kind != AccessKind.LOAD:
+                    stored = ANY if is_tainted else TOP
+                    self.store(address, access.bytes_each, stored, self.fresh(), state)
+        for register in instruction.writes - others:
+            known = state.read(register).may_be_stack or is_tainted
+            state.write(register, ANY if known else TOP, self.fresh())
+        state.flags.clear()
+
+    def targets(self, value: Value, mask: int = WORD - 1) -> tuple[int, ...] | None:
+        """The addresses that a jump to ``value`` may go to; None where they are not known."""
+        if not value.is_number or value.count > MOST_TARGETS:
+            return None
+        return tuple(dict.fromkeys(word & mask for word in value.words()))
+
+
+def _scaled(value: Value, access: Access) -> Value:
+    bits = constant(access.shift_bits)
+    match access.shift:
+        case Shift.LSL:
+            return shift_left(value, bits) if access.shift_bits else value
+        case Shift.LSR:
+            return shift_right(value, bits)
+        case Shift.ASR:
+            return shift_right_signed(value, bits)
+    return ANY if value.may_be_stack else TOP
+
+
+def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: bool = True) -> State | None:
+    """``state`` where the operands that the flags compare stand in ``relation``, or not; None where that cannot be."""
+    told = state.flags.get(flags)
+    if told is None:
+        return state
+    if told.is_signed is not None:
+        is_signed = told.is_signed
+    relation = relation if holds else opposite(relation)
+    if told.is_result and relation not in {"==", "!="}:
+        # The sign of a result is known, and no more: ``<`` stands for negative.
+        if relation not in {"<", ">="}:
+            return state
+        is_signed = True
+    left = refined(told.left_value, relation, told.right_value, is_signed=is_signed)
+    right = refined(told.right_value, mirrored(relation), told.left_value, is_signed=is_signed)
+    if left is None or right is None:
+        return None
+    result = state.copy()
+    _tighten(result, told.left, left)
+    _tighten(result, told.right, right)
+    if told.difference is not None:
+        left_over: Value | None = subtract(left, right)
+        if relation in {"==", "!="} and left_over is not None:
+            left_over = refined(left_over, relation, constant(0), is_signed=False)
+        if left_over is None:
+            return None
+        _tighten(result, told.difference, left_over)
+    result.flags[flags] = replace(told, left_value=left, right_value=right)
+    return result
+
+
+def _tighten(state: State, name: object, value: Value) -> None:
+    """Each place with the value called ``name`` holds ``value``, which is part of what it held there."""
+    for place in [p for p in state.values if state.name(p) == name]:
+        state.values[place] = value
+    if isinstance(name, str) and name not in state.names:
+        state.values[name] = value
+
+
+def joined(a: State, b: State) -> State:
+    """What is known on both ways."""
+    values = {
+        place: join(a.read(place), b.read(place))
+        for place in {*a.values, *b.values}
+        if isinstance(place, str) or (place in a.values and place in b.values)
+    }
+    names = {place: a.name(place) for place in values if a.name(place) == b.name(place)}
+    for place in values:
+        names.setdefault(place, object())
+    flags = {key: told for key, told in a.flags.items() if b.flags.get(key) == told}
+    return State(values, names, flags)

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: 0BSD
+"""What PowerPC instructions do, read from their encodings: the checker's own small transfer function.
+
+What is not known here leaves nothing known of the registers that it writes and of the memory that it may write to
+(`Machine.havoc`). The condition fields are followed where a comparison or a result with a full stop set them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from wcet_probe.certificate import numbers
+from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume
+from wcet_probe.certificate.numbers import ANY, LINK, TOP, WORD, Value, constant
+from wcet_probe.model.instruction import AccessKind, Instruction
+
+SP = "r1"
+REGISTERS = (*(f"r{number}" for number in range(32)), "lr", "ctr")
+_RELATIONS = ("<", ">", "==")
+_LOGICAL: Mapping[int, Callable[[Value, Value], Value]] = {
+    28: numbers.conjunction,
+    60: lambda a, b: numbers.conjunction(a, numbers.complement(b)),
+    316: numbers.exclusive,
+    444: numbers.disjunction,
+    412: lambda a, b: numbers.disjunction(a, numbers.complement(b)),
+    124: lambda a, b: numbers.complement(numbers.disjunction(a, b)),
+    476: lambda a, b: numbers.complement(numbers.conjunction(a, b)),
+}
+_ARITHMETIC: Mapping[int, Callable[[Value, Value], Value]] = {
+    266: numbers.add,
+    10: numbers.add,
+    40: lambda a, b: numbers.subtract(b, a),
+    8: lambda a, b: numbers.subtract(b, a),
+    235: numbers.multiply,
+    459: numbers.divide,
+}
+_ALGEBRAIC = {42, 43, 343, 375}
+_REVERSED = {534, 662, 790, 918}
+
+
+def entry_state() -> State:
+    """What is known where the analysed function is entered."""
+    return State({SP: Value("stack", 0, 0, 0), "lr": LINK})
+
+
+def execute(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
+    """Execute ``instruction``, which changes ``state``: the ways on, of which the last may fall through."""
+    following = instruction.address + 4
+    word = machine.word(instruction.address)
+    if word is None:
+        return [Outcome("jump", None, state, is_assumed=True)]
+    if word >> 26 in {16, 18} or (word >> 26 == 19 and word >> 1 & 0x3FF in {16, 528}):
+        return _branch(machine, instruction, word, state, following)
+    _compute(machine, instruction, word, state)
+    return [Outcome("fall", following, state)]
+
+
+def _branch(machine: Machine, instruction: Instruction, word: int, state: State, following: int) -> list[Outcome]:
+    options, condition = (word >> 21 & 31, word >> 16 & 31) if word >> 26 != 18 else (20, 0)
+    falling: State | None = None
+    taken: State | None = state
+    if not options & 4:
+        counter = numbers.subtract(state.read("ctr"), constant(1))
+        state.write("ctr", counter, machine.fresh())
+        state.flags["count"] = Comparison(state.name("ctr"), counter, None, constant(0))
+        is_zero = bool(options & 2)
+        taken = assume(state, "count", "==", is_signed=False, holds=is_zero)
+        falling = assume(state, "count", "==", is_signed=False, holds=not is_zero)
+    if not options & 16:
+        if not options & 4:
+            # Both conditions: what falls through may be either, and nothing is learnt of it.
+            falling, taken = state.copy(), None if taken is None else _tested(taken, condition, options)
+        else:
+            taken, falling = _tested(state, condition, options), _tested(state, condition, options ^ 8)
+    ways = []
+    if taken is not None:
+        ways += _taken(machine, instruction, word, taken.copy(), following)
+    if falling is not None and options & 20 != 20:
+        falling = falling.copy()
+        falling.flags.pop("count", None)
+        ways.append(Outcome("fall", following, falling))
+    return ways
+
+
+def _tested(state: State, condition: int, options: int) -> State | None:
+    bit = condition % 4
+    if bit == 3:
+        return state
+    return assume(state, f"cr{condition // 4}", _RELATIONS[bit], is_signed=True, holds=bool(options & 8))
+
+
+def _taken(machine: Machine, instruction: Instruction, word: int, state: State, following: int) -> list[Outcome]:
+    state.flags.pop("count", None)
+    is_call = bool(word & 1)
+    target = state.read("lr" if word >> 1 & 0x3FF == 16 else "ctr") if word >> 26 == 19 else None
+    if is_call:
+        state.write("lr", constant(following), machine.fresh())
+    if target is None:
+        return [Outcome("call" if is_call else "jump", instruction.branch_target, state)]
+    way = "call" if is_call else "return" if word >> 1 & 0x3FF == 16 else "jump"
+    if target == LINK:
+        return [Outcome(way, None, state)]
+    found = machine.targets(target, WORD - 4)
+    if found is None:
+        return [Outcome(way, None, state, is_assumed=True)]
+    return [Outcome(way, address, state.copy()) for address in found]
+
+
+def _compute(machine: Machine, instruction: Instruction, word: int, state: State) -> None:
+    primary, extended = word >> 26, word >> 1 & 0x3FF
+    if instruction.accesses:
+        _access(machine, instruction, word, state)
+        return
+    if primary in {10, 11} or (primary == 31 and extended in {0, 32}):
+        _compare(word, state)
+        return
+    if primary == 31 and extended in {339, 467}:
+        _move_special(machine, instruction, word, state)
+        return
+    if primary in {19, 31} and (primary == 19 or extended in {19, 144}):
+        machine.havoc(instruction, state)
+        return
+    destination = f"r{word >> 21 & 31}" if primary in _TO_D or (primary == 31 and extended in _ARITHMETIC) else None
+    value, name = _result(word, state)
+    if value is None or len(instruction.writes) != 1:
+        kept = dict(state.flags)
+        machine.havoc(instruction, state)
+        if primary == 31 and not word & 1:
+            state.flags = kept
+        return
+    (written,) = instruction.writes
+    if destination is not None and destination != written:
+        machine.havoc(instruction, state)
+        return
+    state.write(written, value, name or machine.fresh())
+    if primary in {28, 29, 13} or (primary in {20, 21, 23, 31} and word & 1):
+        state.flags["cr0"] = Comparison(state.name(written), value, None, constant(0), is_signed=True)
+
+
+_TO_D = {7, 8, 12, 13, 14, 15}
+
+
+def _signed_half(word: int) -> int:
+    half = word & 0xFFFF
+    return half - 0x10000 if half & 0x8000 else half
+
+
+def _result(word: int, state: State) -> tuple[Value | None, object]:
+    """The value that an instruction computes, and its name if another register holds it."""
+    primary, extended = word >> 26, word >> 1 & 0x3FF
+    d, a, b = (f"r{word >> low & 31}" for low in (21, 16, 11))
+    immediate, unsigned = constant(_signed_half(word)), word & 0xFFFF
+    match primary:
+        case 14 | 15:
+            if primary == 15:
+                immediate = constant(_signed_half(word) << 16)
+            if a == "r0":
+                return immediate, None
+            name = state.name(a) if immediate.low == 0 else None
+            return numbers.add(state.read(a), immediate), name
+        case 12 | 13:
+            return numbers.add(state.read(a), immediate), None
+        case 8:
+            return numbers.subtract(immediate, state.read(a)), None
+        case 7:
+            return numbers.multiply(state.read(a), immediate), None
+        case 24 | 25:
+            name = state.name(d) if unsigned == 0 else None
+            return numbers.disjunction(state.read(d), constant(unsigned << 16 * (primary == 25))), name
+        case 26 | 27:
+            return numbers.exclusive(state.read(d), constant(unsigned << 16 * (primary == 27))), None
+        case 28 | 29:
+            return numbers.conjunction(state.read(d), constant(unsigned << 16 * (primary == 29))), None
+        case 21:
+            return _rotated(state.read(d), word >> 11 & 31, word >> 6 & 31, word >> 1 & 31), None
+        case 31:
+            return _extended(word, extended, state, d, a, b)
+    return None, None
+
+
+def _extended(word: int, extended: int, state: State, d: str, a: str, b: str) -> tuple[Value | None, object]:
+    if extended in _LOGICAL:
+        name = state.name(d) if extended == 444 and d == b else None
+        return (state.read(d) if name is not None else _LOGICAL[extended](state.read(d), state.read(b))), name
+    if extended in _ARITHMETIC:
+        return _ARITHMETIC[extended](state.read(a), state.read(b)), None
+    value, amount = state.read(d), state.read(b)
+    small = amount if amount.is_number and amount.high < 32 else TOP
+    match extended:
+        case 104:
+            return numbers.subtract(constant(0), state.read(a)), None
+        case 26:
+            return numbers.leading_zeros(value), None
+        case 24:
+            return numbers.shift_left(value, small), None
+        case 536:
+            return numbers.shift_right(value, small), None
+        case 824:
+            return numbers.shift_right_signed(value, constant(word >> 11 & 31)), None
+        case 922:
+            return numbers.extended(value, 16, is_signed=True), None
+        case 954:
+            return numbers.extended(value, 8, is_signed=True), None
+    return None, None
+
+
+def _rotated(value: Value, left: int, begin: int, end: int) -> Value:
+    """``rlwinm``: rotated to the left, and the bits from ``begin`` to ``end`` kept; bit 0 is the highest."""
+    if begin > end:
+        return ANY if value.may_be_stack else TOP
+    mask = (WORD - 1 >> begin) & (WORD - 1 << 31 - end)
+    if end <= 31 - left:  # what comes in at the right is masked away
+        return numbers.conjunction(numbers.shift_left(value, constant(left)), constant(mask)) if left else (
+            value if mask == WORD - 1 else numbers.conjunction(value, constant(mask))
+        )  # fmt: skip
+    if begin >= 32 - left:  # only what came in at the right is kept
+        shifted = numbers.shift_right(value, constant(32 - left))
+        return shifted if mask == (1 << left) - 1 else numbers.conjunction(shifted, constant(mask))
+    return ANY if value.may_be_stack else numbers.conjunction(TOP, constant(mask))
+
+
+def _compare(word: int, state: State) -> None:
+    primary, extended = word >> 26, word >> 1 & 0x3FF
+    field, a, b = f"cr{word >> 23 & 7}", f"r{word >> 16 & 31}", f"r{word >> 11 & 31}"
+    is_signed = primary == 11 or (primary == 31 and extended == 0)
+    if primary == 31:
+        right: object = state.name(b)
+        value = state.read(b)
+    else:
+        right = None
+        value = constant(_signed_half(word) if is_signed else word & 0xFFFF)
+    state.flags[field] = Comparison(state.name(a), state.read(a), right, value, is_signed=is_signed)
+
+
+def _move_special(machine: Machine, instruction: Instruction, word: int, state: State) -> None:
+    """mfspr and mtspr of the link register and the counter."""
+    special = {8: "lr", 9: "ctr"}.get(word >> 16 & 31) if word >> 11 & 31 == 0 else None
+    general = f"r{word >> 21 & 31}"
+    if special is None:
+        machine.havoc(instruction, state)
+    elif word >> 1 & 0x3FF == 339:
+        state.write(general, state.read(special), state.name(special))
+    else:
+        state.write(special, state.read(general), state.name(general))
+
+
+def _access(machine: Machine, instruction: Instruction, word: int, state: State) -> None:
+    (access,) = instruction.accesses
+    primary, extended = word >> 26, word >> 1 & 0x3FF
+    code = extended if primary == 31 else primary
+    plain = primary != 31 or code in {*range(23, 440, 32)} - {20}
+    if not plain or (primary == 31 and code in _REVERSED) or access.align_mask != WORD - 1:
+        machine.havoc(instruction, state)
+        return
+    first = word >> 21 & 31
+    base = f"r{word >> 16 & 31}"
+    update = base in instruction.writes and (code in {33, 35, 37, 39, 41, 43, 45} or (primary == 31 and code & 32 != 0))
+    addresses = [machine.address_of(access, state, each) for each in range(access.count)]
+    if access.kind is AccessKind.LOAD:
+        found = {}
+        for number, address in enumerate(addresses):
+            value, name = machine.load(address, access.bytes_each, state)
+            if code in _ALGEBRAIC:
+                value = numbers.extended(value, 16, is_signed=True)
+            found[f"r{first + number}"] = value, name
+        if update:
+            state.write(base, addresses[0], machine.fresh())
+        for register, (value, name) in found.items():
+            state.write(register, value, name)
+    else:
+        for number, address in enumerate(addresses):
+            register = f"r{first + number}"
+            machine.store(address, access.bytes_each, state.read(register), state.name(register), state)
+        if update:
+            state.write(base, addresses[0], machine.fresh())

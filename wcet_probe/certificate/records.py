@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: 0BSD
+"""The text of a certificate as records, and the flow graph in it; `docs/explanation/certificates.md` tells the format.
+
+Every line has the one form that it can have, and no number is longer than a proof needs, so that a text from anybody
+can be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wcet_probe.certificate.machine import Place
+from wcet_probe.certificate.numbers import TOP, WORD, Value
+from wcet_probe.errors import VerificationError
+
+MOST_CHARACTERS = 64 << 20
+MOST_NODES = 50_000
+MOST_RECORDS = 2_000_000
+MOST_DIGITS = 400
+
+_NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|]+)"
+_RECORDS = {
+    kind: re.compile(f"{kind} {pattern}")
+    for kind, pattern in {
+        "wcet-probe": "(certificate) 1",
+        "image": "([0-9a-f]{64})",
+        "entry-function": _NAME,
+        "target": _NAME,
+        "unit": "(instructions|cycles)",
+        "bound": _INTEGER,
+        "optimum": "(none|0|-?[1-9][0-9]*)",
+        "node": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)) {_INTEGER}",
+        "entry": _NAME,
+        "exit": f"{_NAME} {_INTEGER}",
+        "edge": f"{_NAME} {_NAME} {_NAME} {_INTEGER}",
+        "event": f"{_NAME} {_NATURAL}",
+        "loop": rf"{_NAME} {_NATURAL}((?: [^\s|]+)+) \|((?: [^\s|]+)+)",
+        "constraint": rf"{_NAME} (<=|=) {_INTEGER}((?: -?[1-9][0-9]* [^\s|]+)*)",
+        "dual": rf"{_NAME} (-?[1-9][0-9]*(?:/[1-9][0-9]*)?)",
+        "count": f"{_NAME} ([1-9][0-9]*)",
+        "derivation": r"(\{.*\})",
+        "invariant": f"{_NAME} (r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]*)) (number|stack|link|any)" + 3 * f" {_NATURAL}",
+        "excluded": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)|leave)",
+    }.items()
+}
+ONCE = ("wcet-probe", "image", "entry-function", "target", "unit", "bound", "optimum", "entry")
+_LONG = re.compile(rf"[0-9]{{{MOST_DIGITS}}}")
+
+Records = Mapping[str, list[tuple[str, ...]]]
+
+
+def demand(condition: object, reason: str) -> None:
+    """Raise VerificationError with the reason unless the condition holds."""
+    if not condition:
+        raise VerificationError(f"not verified: {reason}.")
+
+
+def read_records(text: str) -> Records:
+    """The fields of each line by the kind of record.
+
+    Raises:
+        VerificationError: a line is no record, or there is more of something than there can be.
+    """
+    demand(len(text) <= MOST_CHARACTERS, f"the certificate has more than {MOST_CHARACTERS >> 20} MiB")
+    demand(text.count("\n") <= MOST_RECORDS, f"the certificate has more than {MOST_RECORDS:,} records")
+    demand(text.count("\nnode ") <= MOST_NODES, f"the certificate has more than {MOST_NODES:,} nodes")
+    demand(not _LONG.search(text), f"a number of the certificate has {MOST_DIGITS} digits or more")
+    records: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _RECORDS}
+    lines = text.split("\n")
+    demand(lines.pop() == "" and len(lines) > 1, "the certificate is cut off")
+    for number, line in enumerate(lines, 1):
+        kind = line.split(" ", 1)[0]
+        match = _RECORDS[kind].fullmatch(line) if kind in _RECORDS else None
+        if match is None:
+            raise VerificationError(f"not verified: line {number} of the certificate is no record: {line[:80]!r}.")
+        records[kind].append(match.groups())
+    demand(all(len(records[kind]) == 1 for kind in ONCE), "a record of the head is missing or there twice")
+    for kind in ("node", "exit", "dual", "count"):
+        names = [fields[0] for fields in records[kind]]
+        demand(len(set(names)) == len(names), f"two records of kind {kind} have one name")
+    return records
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A transfer of control; ``cost`` besides the nodes'."""
+
+    name: str
+    source: str
+    target: str
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The flow graph of a certificate.
+
+    Attributes:
+        entry_function: name of the analysed function.
+        nodes: address and cost of each.
+        entry: the first node.
+        edges: in the order of the text.
+        exits: nodes that the function may be left from, and what that costs besides.
+        leading: edges out of each node.
+        excluded: by node, addresses that control does not go to as the prover says, and nobody checks; None: out.
+    """
+
+    entry_function: str
+    nodes: Mapping[str, tuple[int, int]]
+    entry: str
+    edges: tuple[Edge, ...]
+    exits: Mapping[str, int]
+    leading: Mapping[str, list[Edge]] = field(repr=False)
+    excluded: Mapping[str, set[int | None]] = field(repr=False)
+
+    def shape(self) -> object:
+        """What the certificates of all units have in common."""
+        nodes = tuple((name, address) for name, (address, _) in self.nodes.items())
+        edges = tuple((edge.name, edge.source, edge.target) for edge in self.edges)
+        return self.entry_function, nodes, self.entry, edges, tuple(self.exits)
+
+
+def graph_of(records: Records) -> Graph:
+    """The flow graph in ``records``.
+
+    Raises:
+        VerificationError: an edge leads to no node.
+    """
+    nodes = {name: (int(address, 16), int(cost)) for name, address, cost in records["node"]}
+    edges = tuple(Edge(name, source, target, int(cost)) for name, source, target, cost in records["edge"])
+    leading: dict[str, list[Edge]] = {name: [] for name in nodes}
+    (entry,) = records["entry"][0]
+    named = {entry, *(name for name, _ in records["exit"]), *(name for name, _ in records["excluded"])}
+    named |= {end for edge in edges for end in (edge.source, edge.target)}
+    demand(named <= nodes.keys(), "an edge leads to no node")
+    for edge in edges:
+        leading[edge.source].append(edge)
+    excluded: dict[str, set[int | None]] = {}
+    for name, address in records["excluded"]:
+        excluded.setdefault(name, set()).add(None if address == "leave" else int(address, 16))
+    exits = {name: int(cost) for name, cost in records["exit"]}
+    return Graph(records["entry-function"][0][0], nodes, entry, edges, exits, leading, excluded)
+
+
+def invariants_of(records: Records) -> dict[str, dict[Place, Value]]:
+    """What is said of places where nodes begin.
+
+    Raises:
+        VerificationError: it is said of no node, twice, or of no value.
+    """
+    found: dict[str, dict[Place, Value]] = {name: {} for name, _, _ in records["node"]}
+    for node, text, base, low_text, stride_text, steps_text in records["invariant"]:
+        low, stride, steps = int(low_text), int(stride_text), int(steps_text)
+        place = int(text.removeprefix("stack:")) if text.startswith("stack:") else text
+        demand(node in found, f"an invariant of {text} is about no node")
+        demand(place not in found[node], f"two invariants at {node} are about {text}")
+        demand(low < WORD and (stride > 0) == (steps > 0), f"the values of {text} at {node} are none")
+        if base != "number" and low >= WORD // 2:
+            low -= WORD
+        demand(low + stride * steps < (WORD if base == "number" else WORD // 2), f"the values of {text} at {node} wrap")
+        found[node][place] = Value(base, low, low + stride * steps, stride)
+    return found
+
+
+def invariant_lines(node: str, values: Mapping[Place, Value]) -> list[str]:
+    """The records of what holds where ``node`` begins; what says nothing is left out."""
+    lines = []
+    for place, value in sorted(values.items(), key=lambda item: (isinstance(item[0], int), str(item[0]))):
+        is_word = isinstance(place, int)
+        if value == TOP and not is_word:
+            continue
+        if is_word and value.base == "any":
+            continue
+        text = f"stack:{place}" if is_word else place
+        steps = (value.high - value.low) // value.stride if value.stride else 0
+        lines.append(f"invariant {node} {text} {value.base} {value.low % WORD} {value.stride} {steps}")
+    return lines

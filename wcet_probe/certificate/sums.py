@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: 0BSD
+"""What flow facts say of sums of executions, as constraints: does a constraint follow from a fact?
+
+A fact bounds a weighted sum of executions of places in the source. From it follows each constraint whose factors are
+at most those that are computed here: a place with a positive weight counts where a block surely executes it, once; one
+with a negative weight wherever code of it is. Which code that is, the line table says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.certificate.coverage import Code
+from wcet_probe.certificate.loops import value_of
+from wcet_probe.certificate.records import Edge, Graph, demand
+from wcet_probe.certificate.told import Fact, Told, function_lines, loop_extent, point_line
+from wcet_probe.certificate.walk import arriving_edges, natural_loop
+from wcet_probe.model.instruction import Control, Instruction
+
+_TERM = re.compile(r"(branch|loop|point) (?:(\w+):)?([\w.-]+)")
+
+Factors = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop of the certificate: its edges, and the lines of the code that is in no loop in it."""
+
+    header: str
+    entering: tuple[str, ...]
+    lines: frozenset[tuple[str, int]]
+
+
+class Sums:
+    """Constraints that follow from facts, on one graph."""
+
+    def __init__(
+        self,
+        code: Code,
+        graph: Graph,
+        instructions: Mapping[str, Sequence[Instruction]],
+        loops: Sequence[tuple[str, Sequence[str], Sequence[str]]],
+        told: Told,
+        parameters: Mapping[str, int],
+    ) -> None:
+        """``loops`` are header, entering and back edges."""
+        self._code, self._graph, self._told, self._parameters = code, graph, told, parameters
+        self._instructions = instructions
+        self._arriving = arriving_edges(graph)
+        self.loops = {header: self._loop(header, entering, back, loops) for header, entering, back in loops}
+        self._contexts_hold: bool | None = None
+
+    def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> Fact | None:
+        """The fact that the constraint ``sum of factors <= constant`` follows from; None where none is found."""
+        for fact in self._told.of("loop") if kind == "fact" else self._told.of(kind)[number : number + 1]:
+            for allowed, least in self._of(kind, fact):
+                names = {*allowed, *factors}
+                if constant >= least and all(factors.get(name, 0) <= allowed.get(name, 0) for name in names):
+                    return fact
+        return None
+
+    def _of(self, kind: str, fact: Fact) -> list[tuple[Factors, int]]:
+        """What follows from ``fact``: factors and constant."""
+        if kind == "infeasible":
+            return self._never(fact)
+        if kind == "fact":
+            return self._total(fact)
+        found = self._sum(fact)
+        most = value_of(fact.expression("max"), self._parameters)
+        if found is None:
+            return []
+        if fact.content.get("per") != "call":
+            return [(self._on_edges(*found, inside=None), most)]
+        return self._for_each_call(fact, found, most)
+
+    # ---------------------------------------------------------------------------------------------------------- places
+
+    def _loop(
+        self,
+        header: str,
+        entering: Sequence[str],
+        back: Sequence[str],
+        loops: Sequence[tuple[str, Sequence[str], Sequence[str]]],
+    ) -> Loop:
+        edges = {edge.name: edge for edge in self._graph.edges}
+        own = natural_loop(header, [edges[name] for name in back], self._arriving)
+        inner: set[str] = set()
+        for other, _, ends in loops:
+            if other != header and other in own:
+                inner |= natural_loop(other, [edges[name] for name in ends], self._arriving)
+        nodes = own - inner if header not in inner else own
+        lines = (self._line(one) for node in nodes for one in self._instructions[node])
+        return Loop(header, tuple(entering), frozenset(line for line in lines if line is not None))
+
+    def _line(self, instruction: Instruction) -> tuple[str, int] | None:
+        return self._code.image.lines.find(instruction.address)
+
+    def _nodes_at(self, line: tuple[str, int]) -> list[str]:
+        return [n for n, code in self._instructions.items() if any(self._line(one) == line for one in code)]
+
+    def _function(self, node: str) -> str:
+        symbol = self._code.image.function_at(self._graph.nodes[node][0])
+        return symbol.name if symbol else ""
+
+    def _surely_once(self, line: tuple[str, int], *, tests: bool) -> set[str]:
+        """Nodes each execution of which is one of the place: one in a function, or tests that follow no other."""
+        nodes = [node for node in self._nodes_at(line) if not self._may_be_skipped(node, line)]
+        by_function: dict[str, dict[int, list[str]]] = {}
+        for node in nodes:
+            by_function.setdefault(self._function(node), {}).setdefault(self._graph.nodes[node][0], []).append(node)
+        found: set[str] = set()
+        for everywhere in by_function.values():
+            places = everywhere
+            if len(places) > 1 or tests:
+                places = {
+                    address: own
+                    for address, own in everywhere.items()
+                    if all(self._is_test(self._instructions[node][-1], line) for node in own)
+                }
+            own = [node for group in places.values() for node in group]
+            if len(places) == 1 or not self._follow_each_other(own):
+                found |= set(own)
+        return found
+
+    def _is_test(self, last: Instruction, line: tuple[str, int]) -> bool:
+        return last.control is Control.CONDITIONAL_BRANCH and self._line(last) == line
+
+    def _may_be_skipped(self, node: str, line: tuple[str, int]) -> bool:
+        """Whether all code of the place in the node is executed on conditions."""
+        own = [one for one in self._instructions[node] if self._line(one) == line]
+        return all(one.in_it_block or one.condition != 14 for one in own)
+
+    def _follow_each_other(self, nodes: Sequence[str]) -> bool:
+        """Whether one of the nodes leads to another without passing a loop's header."""
+        waiting, seen = list(nodes), set[str]()
+        while waiting:
+            for edge in self._graph.leading[waiting.pop()]:
+                if edge.target in self.loops:
+                    continue
+                if edge.target in nodes:
+                    return True
+                if edge.target not in seen:
+                    seen.add(edge.target)
+                    waiting.append(edge.target)
+        return False
+
+    # ------------------------------------------------------------------------------------------------------------ sums
+
+    def _sum(self, fact: Fact) -> tuple[dict[str, int], dict[str, int]] | None:
+        """Weights of nodes, and of the entries of loops by header; None where a place is not found."""
+        nodes: dict[str, int] = {}
+        entries: dict[str, int] = {}
+        for key, told in dict(fact.content.get("sum", {})).items():
+            term, weight = _TERM.fullmatch(str(key)), value_of(str(told), self._parameters)
+            demand(term is not None, f"the sum at {fact.where} holds {key!r}")
+            kind, function, name = term.groups() if term else ("", None, "")
+            function = function or str(fact.content.get("function"))
+            if kind == "loop":
+                extent = loop_extent(self._told, fact, name, function)
+                if extent is None or (weight < 0 and not extent.has_test):
+                    return None
+                own = {loop.header for loop in self.loops.values() if any(map(extent.owns, loop.lines))}
+                if weight > 0 and extent.has_test:
+                    entries |= {header: entries.get(header, 0) - weight for header in own}
+            else:
+                line = point_line(self._told, fact, name, function)
+                if line is None:
+                    return None
+                own = self._surely_once(line, tests=kind == "branch") if weight > 0 else set(self._nodes_at(line))
+                if weight < 0 and not own:
+                    return None
+            for node in own:
+                nodes[node] = nodes.get(node, 0) + weight
+        return nodes, entries
+
+    def _on_edges(self, nodes: Mapping[str, int], entries: Mapping[str, int], *, inside: set[str] | None) -> Factors:
+        """The weights on the edges into nodes, and on those that enter loops."""
+        factors: Factors = {}
+        for node, weight in nodes.items():
+            if inside is None or node in inside:
+                for name in self._into(node):
+                    factors[name] = factors.get(name, 0) + weight
+        for header, weight in entries.items():
+            if inside is None or header in inside:
+                for name in self.loops[header].entering:
+                    factors[name] = factors.get(name, 0) + weight
+        return factors
+
+    def _into(self, node: str) -> list[str]:
+        return [edge.name for edge in self._arriving.get(node, ())] + (["enter"] if node == self._graph.entry else [])
+
+    def _for_each_call(
+        self, fact: Fact, found: tuple[Mapping[str, int], Mapping[str, int]], most: int
+    ) -> list[tuple[Factors, int]]:
+        """For each context of the fact's function, what follows of the nodes in it and below."""
+        if not self._check_contexts():
+            return []
+        symbol = self._code.image.symbols.get(str(fact.content.get("function")))
+        calls: dict[str, list[str]] = {}
+        for node, (address, _) in self._graph.nodes.items():
+            if symbol is not None and address == symbol.address:
+                calls.setdefault(_context(node), []).append(node)
+        limits = []
+        for context, firsts in calls.items():
+            inside = {node for node in self._graph.nodes if _context(node).startswith(context)}
+            factors = self._on_edges(*found, inside=inside)
+            for first in firsts:
+                for name in self._into(first):
+                    factors[name] = factors.get(name, 0) - most
+            limits.append((factors, 0))
+        return limits
+
+    def _check_contexts(self) -> bool:
+        """Whether a context is entered by a call only, to the start of a function, and left by a return."""
+        if self._contexts_hold is None:
+            self._contexts_hold = all(self._keeps_context(edge) for edge in self._graph.edges)
+        return self._contexts_hold
+
+    def _keeps_context(self, edge: Edge) -> bool:
+        before, after = _context(edge.source), _context(edge.target)
+        last = self._instructions[edge.source][-1]
+        if after == before:
+            return last.control is not Control.CALL
+        if after == f"{before}{last.address:#x}/":
+            symbol = self._code.image.function_at(self._graph.nodes[edge.target][0])
+            return symbol is not None and symbol.address == self._graph.nodes[edge.target][0]
+        return before.startswith(after) and last.control not in {Control.CALL, Control.NEXT}
+
+    def _never(self, fact: Fact) -> list[tuple[Factors, int]]:
+        """An infeasible place: blocks that are all code of it."""
+        if "point" in fact.content:
+            line = point_line(self._told, fact, str(fact.content["point"]), str(fact.content.get("function")))
+            span = (line[0], line[1], line[1]) if line else None
+        elif "line" in fact.content:
+            lines = function_lines(self._told, fact)
+            span = (lines[0], int(fact.content["line"]), int(fact.content["line"])) if lines else None
+        else:
+            span = None if "offset" in fact.content else function_lines(self._told, fact)
+        if span is None:
+            return []
+        file, first, last = span
+        factors: Factors = {}
+        for node, code in self._instructions.items():
+            found = [self._line(one) for one in code]
+            if all(line and line[0] == file and first <= line[1] <= last for line in found):
+                factors |= dict.fromkeys(self._into(node), 1)
+        return [(factors, 0)]
+
+    def _total(self, fact: Fact) -> list[tuple[Factors, int]]:
+        """The total of a loop: its header runs at most so often, and once more for each entry if it tests first."""
+        total, extent = fact.expression("total"), loop_extent(self._told, fact)
+        if total is None or extent is None or "within" in fact.content:
+            return []
+        own = {loop.header: 1 for loop in self.loops.values() if any(map(extent.owns, loop.lines))}
+        entries = dict.fromkeys(own, -1) if extent.has_test else {}
+        return [(self._on_edges(own, entries, inside=None), value_of(total, self._parameters))]
+
+
+def _context(node: str) -> str:
+    """The calls that lead to a node, as its name tells them."""
+    return node[: node.rfind("/") + 1]

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: 0BSD
+"""Flow facts as they stand in their files, and the marks in sources that they name: the checker's own, plain reading.
+
+A fact is an assumption. What is checked of it: that it stands in the file, word for word; that its number follows from
+the parameters; that the function it was written for has not changed; and that the loop it is used for has code of the
+lines that the fact names.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from wcet_probe.certificate.loops import value_of
+from wcet_probe.certificate.records import demand
+from wcet_probe.errors import VerificationError
+
+_KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "pointer", "recursion", "word")
+_LEXEMES = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
+_NO_TEST = re.compile(r"do\b|for\s*\([^;]*;\s*;|while\s*\(\s*(?:1|true)\s*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """An entry of a file of facts: ``where`` is file and line, ``kind`` the name of its table."""
+
+    where: str
+    kind: str
+    content: Mapping[str, Any]
+
+    def expression(self, key: str) -> str | None:
+        """The text of an expression, or None."""
+        value = self.content.get(key)
+        return None if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """All facts about a binary, and the parameters that their files declare, in order."""
+
+    facts: tuple[Fact, ...] = ()
+    declared: tuple[tuple[str, str], ...] = ()
+    sources: Mapping[str, str] | None = None
+
+    def at(self, where: str) -> Fact | None:
+        """The fact that stands there."""
+        return next((fact for fact in self.facts if fact.where == where), None)
+
+    def of(self, kind: str) -> list[Fact]:
+        """The facts of one kind."""
+        return [fact for fact in self.facts if fact.kind == kind]
+
+
+def read_told(files: Sequence[tuple[str, str]], sources: Mapping[str, str] | None = None) -> Told:
+    """The facts in ``files``, given as name and text.
+
+    Args:
+        files: as the result names them; of an absolute path the last part is what counts.
+        sources: source texts by file name, as the line table calls them; None where nobody has them.
+
+    Raises:
+        VerificationError: a file is no TOML of facts.
+    """
+    facts: list[Fact] = []
+    declared: list[tuple[str, str]] = []
+    for file, text in files:
+        shown = PurePath(file).name if PurePath(file).is_absolute() else file
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise VerificationError(f"not verified: {shown} is no TOML ({error}).") from error
+        facts += _entries(shown, text, document)
+        parameters = document.get("parameters", {})
+        demand(isinstance(parameters, dict), f"{shown} declares no table of parameters")
+        declared += [(name, str(value)) for name, value in parameters.items()]
+    return Told(tuple(facts), tuple(declared), sources)
+
+
+def _entries(shown: str, text: str, document: Mapping[str, Any]) -> Iterator[Fact]:
+    lines = text.split("\n")
+    for kind in _KINDS:
+        tables = document.get(kind, [])
+        demand(
+            isinstance(tables, list) and all(isinstance(table, dict) for table in tables),
+            f"{shown}: {kind} is no array of tables",
+        )
+        header = re.compile(rf"\s*\[\[\s*{kind}\s*\]\]")
+        rows = [number for number, line in enumerate(lines, 1) if header.match(line)]
+        for number, table in enumerate(tables):
+            where = f"{shown}:{rows[number]}" if len(rows) == len(tables) else shown
+            yield Fact(where, kind, table)
+
+
+def parameters_of(told: Told, given: Mapping[str, int]) -> dict[str, int]:
+    """The parameters of the run and those that the facts declare.
+
+    Raises:
+        VerificationError: one has no value, or is declared over another.
+    """
+    values = dict(given)
+    for name, expression in told.declared:
+        demand(name not in values, f"the parameter {name} is declared twice")
+        values[name] = value_of(expression, values)
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """A source loop: its lines, those of loops in it, and whether it may test once more than its body runs."""
+
+    file: str
+    first_line: int
+    last_line: int
+    has_test: bool
+    inner: tuple[tuple[int, int], ...] = ()
+
+    def owns(self, line: tuple[str, int] | None) -> bool:
+        """Whether a line is of this loop, and of none in it."""
+        if line is None or line[0] != self.file or not self.first_line <= line[1] <= self.last_line:
+            return False
+        return not any(first <= line[1] <= last for first, last in self.inner)
+
+
+def loop_extent(told: Told, fact: Fact, label: str | None = None, function: str | None = None) -> Extent | None:
+    """The source loop that ``fact`` names by label or line; None where the sources do not tell.
+
+    A mark ``/* loop: NAME */`` stands before the loop, or behind its head on the same line. ``label`` and ``function``
+    name another loop than that of the fact.
+    """
+    label = label or fact.content.get("label")
+    line = fact.content.get("line") if label is None else None
+    for file, text, start, end in _bodies(told, fact, function):
+        plain = _blanked(text)
+        if label is not None:
+            mark = _mark("loop", str(label)).search(text, start, end)
+            if mark is None:
+                continue
+            of_line = text.rfind("\n", 0, mark.start()) + 1
+        elif line is not None:
+            of_line = _offset(text, int(line))
+        else:
+            return None
+        found = _extent(file, text, plain, of_line, end)
+        if found is not None:
+            return found
+    return None
+
+
+def loop_behind(told: Told, file: str, line: int) -> Extent | None:
+    """The first loop that begins on or behind a line of a source."""
+    text = (told.sources or {}).get(file)
+    return None if text is None else _extent(file, text, _blanked(text), _offset(text, line), len(text))
+
+
+def _extent(file: str, text: str, plain: str, start: int, end: int) -> Extent | None:
+    """The first loop that begins behind ``start``."""
+    keyword = _LOOP.search(plain, start, end)
+    if keyword is None:
+        return None
+    last = _statement_end(plain, keyword.start(), end)
+    first_line = _line(text, keyword.start())
+    inner = [
+        (_line(text, other.start()), _line(text, _statement_end(plain, other.start(), last)))
+        for other in _LOOP.finditer(plain, keyword.end(), last)
+        if not (other[0] == "while" and _ends_do(plain, other.start(), keyword.start()))
+    ]
+    # A loop in another on one line is told apart by nothing.
+    inner = [(first, end_line) for first, end_line in inner if first > first_line]
+    has_test = not _NO_TEST.match(plain, keyword.start())
+    return Extent(file, first_line, _line(text, last), has_test, tuple(inner))
+
+
+def point_line(told: Told, fact: Fact, name: str, function: str) -> tuple[str, int] | None:
+    """File and line of the statement behind the mark ``/* point: NAME */``."""
+    for file, text, start, end in _bodies(told, fact, function):
+        mark = _mark("point", name).search(text, start, end)
+        if mark is not None:
+            plain = _blanked(text)
+            statement = re.compile(r"\S").search(plain, mark.end(), end)
+            return (file, _line(text, statement.start())) if statement else None
+    return None
+
+
+def _mark(kind: str, name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:/\*|//)\s*{kind}:\s*{re.escape(name)}\s*(?:\*/|\n)")
+
+
+def function_lines(told: Told, fact: Fact) -> tuple[str, int, int] | None:
+    """File, first and last line of the function of ``fact``."""
+    for file, text, start, end in _bodies(told, fact, None):
+        return file, _line(text, start), _line(text, end)
+    return None
+
+
+def _bodies(told: Told, fact: Fact, function: str | None) -> Iterator[tuple[str, str, int, int]]:
+    """Files, texts, and where the function begins and ends in them."""
+    own = str(fact.content.get("function"))
+    for file, text in (told.sources or {}).items():
+        if function in {None, own} and fact.content.get("file") not in {None, file}:
+            continue
+        body = _function(text, function or own)
+        if body is not None:
+            yield file, text, *body
+
+
+_LOOP = re.compile(r"\b(for|while|do)\b")
+
+
+def _ends_do(plain: str, offset: int, first: int) -> bool:
+    """Whether the ``while`` at ``offset`` ends a ``do``."""
+    before = plain[first:offset].rstrip()
+    rest = plain[_matching(plain, plain.index("(", offset), "(", ")") + 1 :].lstrip()
+    return before.endswith("}") and rest.startswith(";")
+
+
+def _blanked(text: str) -> str:
+    """``text`` without comments and strings, each line and column where it was."""
+    return _LEXEMES.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+def _line(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
+def _offset(text: str, line: int) -> int:
+    """Where the line ``line`` begins."""
+    offset = 0
+    for _ in range(line - 1):
+        offset = text.find("\n", offset) + 1
+    return offset
+
+
+def _function(text: str, name: str) -> tuple[int, int] | None:
+    """Where the body of the function ``name`` begins and ends."""
+    plain = _blanked(text)
+    for found in re.finditer(rf"\b{re.escape(name)}\s*\(", plain):
+        close = _matching(plain, found.end() - 1, "(", ")")
+        body = re.compile(r"[^;{}()=,]*\{").match(plain, close + 1) if close > 0 else None
+        if body is not None:
+            return found.start(), _matching(plain, body.end() - 1, "{", "}") + 1
+    return None
+
+
+def _matching(text: str, start: int, opening: str, closing: str) -> int:
+    depth = 0
+    for offset in range(start, len(text)):
+        depth += (text[offset] == opening) - (text[offset] == closing)
+        if depth == 0:
+            return offset
+    return len(text) - 1
+
+
+def _statement_end(plain: str, start: int, end: int) -> int:
+    """Where the statement that begins at ``start`` ends: braces and parentheses are followed, else a semicolon."""
+    offset = start
+    if re.compile(r"(for|while|if|switch)\b").match(plain, start):
+        offset = _matching(plain, plain.index("(", start), "(", ")") + 1
+    elif plain.startswith("do", start):
+        offset = start + 2
+    while offset < end and plain[offset].isspace():
+        offset += 1
+    if offset < end and plain[offset] == "{":
+        close = _matching(plain, offset, "{", "}")
+        return plain.find(";", close) if plain.startswith("do", start) else close
+    if re.compile(r"(for|while|if|switch|do)\b").match(plain, offset):
+        return _statement_end(plain, offset, end)
+    semicolon = plain.find(";", offset)
+    return end if semicolon < 0 else semicolon

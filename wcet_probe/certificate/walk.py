@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: 0BSD
+"""Following what holds from one place of the graph through a part of it: for counters of loops and excluded pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from wcet_probe.certificate.coverage import Code, edges_of, run_block
+from wcet_probe.certificate.machine import Machine, Place, State, joined
+from wcet_probe.certificate.numbers import ANY, TOP, Value, within
+from wcet_probe.certificate.records import Edge, Graph
+
+_MOST_VISITS = 4
+
+
+def natural_loop(header: str, back: Iterable[Edge], arriving: Mapping[str, list[Edge]]) -> set[str]:
+    """The header and all nodes from which a back edge is reached without it."""
+    found, waiting = {header}, [edge.source for edge in back]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += [edge.source for edge in arriving.get(node, ())]
+    return found
+
+
+def arriving_edges(graph: Graph) -> dict[str, list[Edge]]:
+    """Edges by their target."""
+    found: dict[str, list[Edge]] = {}
+    for edge in graph.edges:
+        found.setdefault(edge.target, []).append(edge)
+    return found
+
+
+def follow(
+    code: Code,
+    machine: Machine,
+    graph: Graph,
+    start: Mapping[str, dict[Place, Value]],
+    inside: Collection[str],
+    known: Mapping[str, Mapping[Place, Value]],
+    *,
+    stop: str | None,
+) -> dict[str, State]:
+    """What holds on each edge that is reached from ``start`` within ``inside``, without entering ``stop`` again.
+
+    Args:
+        code: the image.
+        machine: executes.
+        graph: of the certificate.
+        start: nodes and what holds there.
+        inside: nodes that are followed.
+        known: what holds at nodes besides, whatever way control took; numbers of it replace what is wider.
+        stop: a header whose edges end the way.
+    """
+    states = {node: dict(values) for node, values in start.items()}
+    waiting, visits = list(states), dict.fromkeys(states, 0)
+    found: dict[str, State] = {}
+    while waiting:
+        node = waiting.pop(0)
+        values = dict(states[node])
+        for place, value in known.get(node, {}).items():
+            own = values.get(place, TOP if isinstance(place, str) else ANY)
+            if not own.base.startswith("@") and not within(own, value):
+                values[place] = value
+        block = run_block(code, machine, graph, node, State(values))
+        for outcome in block.outcomes:
+            edges = graph.leading[node] if outcome.is_assumed else edges_of(graph, node, outcome)
+            for edge in edges if outcome.address is not None or outcome.is_assumed else ():
+                earlier = found.get(edge.name)
+                found[edge.name] = outcome.state if earlier is None else joined(earlier, outcome.state)
+                if edge.target == stop or edge.target not in inside:
+                    continue
+                old = states.get(edge.target)
+                new = dict(outcome.state.values) if old is None else joined(State(old), outcome.state).values
+                if new == old:
+                    continue
+                visits[edge.target] = visits.get(edge.target, 0) + 1
+                if old is not None and visits[edge.target] > _MOST_VISITS:
+                    new = {place: _dropped(old.get(place), value) for place, value in new.items()}
+                states[edge.target] = new
+                if edge.target not in waiting:
+                    waiting.append(edge.target)
+    return found
+
+
+def _dropped(old: Value | None, new: Value) -> Value:
+    """A value that keeps changing is not followed any more."""
+    if old is None or new == old:
+        return new
+    return ANY if new.may_be_stack or old.may_be_stack else TOP

@@ -1,0 +1,224 @@
+"""Results held against their binary: what the checker needs is gathered, and what a result says besides is compared.
+
+The checker (`wcet_probe.certificate`) is asked about the bound. Here stands what it must not know: where allocators,
+targets and scenarios are found, and how an answer words its question.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from wcet_probe.answer.proving import fact_parameters
+from wcet_probe.build.image import read_image
+from wcet_probe.build.program import Program
+from wcet_probe.build.sources import find_sources
+from wcet_probe.catalog.cache_option import apply_cache_option
+from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.certificate.check import OK, OPEN, Binary, Checked, Finding, check_bound
+from wcet_probe.certificate.loops import demand
+from wcet_probe.certificate.shown import follows
+from wcet_probe.certificate.told import read_told
+from wcet_probe.errors import UsageError
+from wcet_probe.evidence.recorded import Recorded, recorded_results
+from wcet_probe.evidence.witness import witness_plan
+from wcet_probe.isa.decode import decode
+from wcet_probe.isa.timing import costs, with_timing_problems
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.scenario import ScenarioPlan
+from wcet_probe.model.target import Target
+from wcet_probe.reports.formats.document import target_document
+from wcet_probe.scenarios import family
+from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.sizes import format_size
+
+Json = Mapping[str, Any]
+
+
+def allocator_binary(program: Program, heap_bytes: int) -> Binary:
+    """What the bound of an allocator's operation is held against."""
+    allocator, target = program.allocator, program.target
+    told = read_told(allocator.facts, dict(allocator.sources))
+    parameters = fact_parameters(allocator, target, heap_bytes)
+    return Binary(program.image, program.instructions, program.costs, target, told, parameters)
+
+
+def check_file_result(
+    document: Json,
+    data: bytes,
+    elf: bytes,
+    *,
+    facts: Sequence[Path] = (),
+    source_dirs: Sequence[Path] = (),
+    caches: Sequence[str] = (),
+) -> tuple[Checked, tuple[Finding, ...]]:
+    """Check a result or a bound, whose JSON text is ``data``, against the binary ``elf``.
+
+    Parameters:
+        document: the result.
+        data: its text.
+        elf: the bytes of the ELF file.
+        facts: files with the flow facts of a firmware; allocators have their own.
+        source_dirs: folders with the sources of a firmware.
+        caches: changes of a firmware's target, as ``--cache`` takes them.
+
+    Raises:
+        VerificationError: something does not hold.
+        UsageError: a file cannot be read, or there is no such allocator or target.
+    """
+    if document["format"] == "wcet-probe-result":
+        (result,) = recorded_results("result", data)
+        program = _program(result, elf)
+        checked = check_bound(document, allocator_binary(program, result.heap_bytes))
+        return checked, answer_findings(result, program.allocator, program.target, checked)
+    target = reduce(apply_cache_option, caches, load_target(str(document["target"])))
+    _check_target(document, target)
+    image = read_image(elf, target.isa, compiler="")
+    instructions = with_timing_problems(decode(image), target)
+    told = read_told([(str(file), _text(file)) for file in facts], find_sources(elf, source_dirs))
+    binary = Binary(image, instructions, costs(instructions, target), target, told, None)
+    return check_bound(document, binary), ()
+
+
+def _program(result: Recorded, elf: bytes) -> Program:
+    allocator = load_allocator(result.allocator, result.parameters)
+    target = result.configured(load_target(result.target))
+    _check_target(result.document, target)
+    stated = result.document["image"]
+    image = read_image(elf, target.isa, str(stated["compiler"]), tuple(stated["flags"]))
+    instructions = with_timing_problems(decode(image), target)
+    return Program(allocator, target, image, instructions, costs(instructions, target))
+
+
+def _check_target(document: Json, target: Target) -> None:
+    described = target_document(target)
+    said = document["target_configuration"]
+    demand(said == {key: described[key] for key in said}, "the target is described otherwise than its table says")
+
+
+def answer_findings(
+    result: Recorded, allocator: Allocator, target: Target, checked: Checked | None
+) -> tuple[Finding, ...]:
+    """What a result says besides its bound, computed again.
+
+    Raises:
+        VerificationError: something is said otherwise.
+    """
+    document = result.document
+    plans = scenario_plans(result, allocator, target)
+    plan = witness_plan(result, allocator, target)
+    demand(document["command"] in _commands(result, allocator), "the command is not that of the question")
+    told = (plan.state, tuple(plan.why), plan.driver or None, plan.driver_value)
+    state = document["state"]
+    said = (state["description"], tuple(state["why"]), state["driver"], state["driver_value"])
+    demand(said == told, "the state or its reason is described otherwise than the scenario does")
+    _check_candidates(document, plans)
+    _check_witnesses(document, plans)
+    return (
+        Finding("question", OK, "the command, the state and its reason are those of the scenario"),
+        Finding("candidates", OK, f"{len(plans)}, none above the bound, and none is missing"),
+        _path(document, checked),
+    )
+
+
+def scenario_plans(result: Recorded, allocator: Allocator, target: Target) -> Sequence[ScenarioPlan]:
+    """The candidate states of the scenario of ``result``, built again.
+
+    Raises:
+        VerificationError: there is no such scenario.
+    """
+    line = target.dcache.line_bytes if target.dcache else None
+    builders = family(result.allocator).builders
+    demand(result.scenario in builders, f"{result.allocator} has no scenario {result.scenario}")
+    return builders[result.scenario](HeapRequest(allocator, result.heap_bytes, line, result.seed))
+
+
+def _check_candidates(document: Json, plans: Sequence[ScenarioPlan]) -> None:
+    """The candidates are those of the scenario; the extreme one is the result's; none is above the bound."""
+    found = document["state"]["candidates"]
+    variants = [one["variant"] for one in found]
+    demand(variants == [plan.variant for plan in plans], "the candidates are not those of the scenario")
+    observed = document["observed"]
+    own = [one for one in found if one["variant"] == document["state"]["variant"]]
+    counts = {"instructions": observed["instructions"], "cycles": observed["cycles"]}
+    demand(any({key: one[key] for key in counts} == counts for one in own), "the state's counts are no candidate's")
+    bound = document["bound"]
+    for one in found if bound else ():
+        right = all(one[unit] <= bound[unit] for unit in counts)
+        demand(right, f"the candidate {one['variant']!r} is above the bound")
+
+
+def _check_witnesses(document: Json, plans: Sequence[ScenarioPlan]) -> None:
+    """The witness of each unit is a candidate of the scenario, described as that does, and not above the bound."""
+    found = {one["variant"]: one for one in document["state"]["candidates"]}
+    described = {plan.variant: (plan.state, list(plan.why), plan.driver or None, plan.driver_value) for plan in plans}
+    for unit, witness in document["witnesses"].items():
+        own = found.get(witness["variant"])
+        counts = own is not None and all(own[key] == witness[key] for key in ("instructions", "cycles"))
+        demand(counts and witness["value"] == witness[unit], f"the witness in {unit} is none of the candidates")
+        said = (witness["description"], witness["why"], witness["driver"], witness["driver_value"])
+        demand(said == described.get(witness["variant"]), f"the witness in {unit} is described otherwise")
+        bound = document["bound"]
+        demand(bound is None or witness["value"] <= bound[unit], f"the witness in {unit} is above the bound")
+
+
+def _path(document: Json, checked: Checked | None) -> Finding:
+    """The observed path is one of the graph, and has as many instructions as were counted."""
+    observed = document["observed"]
+    runs, path = observed["runs"], observed["path"]
+    total = sum(run["instructions"] * run["executions"] for run in runs)
+    demand(
+        total == observed["instructions"], f"the runs have {total} instructions, {observed['instructions']} are told"
+    )
+    if not observed["path_complete"]:
+        return Finding("observed path", OPEN, "the result holds a part of it only")
+    times = [0] * len(runs)
+    for index in path:
+        times[index] += 1
+    demand(times == [run["executions"] for run in runs], "the path executes its runs otherwise than is told")
+    if checked is None:
+        return Finding("observed path", OPEN, "there is no graph")
+    behind = {one.address: one.address + one.size_bytes for code in checked.code.values() for one in code}
+    addresses = [_addresses(int(run["address"], 16), run["instructions"], behind) for run in runs]
+    left = follows(checked.graph, checked.code, chain.from_iterable(addresses[index] for index in path))
+    demand(left is None, f"the observed path leaves the graph at {left}")
+    return Finding("observed path", OK, f"{total} instructions, a path of the graph")
+
+
+def _addresses(first: int, count: int, behind: Mapping[int, int]) -> list[int]:
+    found = [first]
+    while len(found) < count:
+        found.append(behind.get(found[-1], found[-1] + 1))
+    return found
+
+
+def _commands(result: Recorded, allocator: Allocator) -> set[str]:
+    """The command lines that ask the question of ``result``; how much was told beside the answer is free."""
+    request = result.document["request"]
+    words = ["wcet-probe", result.allocator, "--target", result.target, "--scenario", result.scenario]
+    words += ["--heap", format_size(result.heap_bytes).replace(" ", "")]
+    defaults = {parameter.name: parameter.default for parameter in allocator.parameters}
+    for name, value in sorted(result.parameters.items()):
+        words += [] if value == defaults.get(name) else ["--param", f"{name}={value}"]
+    for option in result.caches:
+        words += ["--cache", option]
+    words += ["--initial-cache", str(request["initial_cache"])] if request["initial_cache"] else []
+    words += ["--seed", str(result.seed)] if result.seed else []
+    words += ["--cc", result.compiler]
+    found = set()
+    for why in ((), ("--why",)):
+        switches = ["--no-bound"] if result.document["verdict"] == "OBSERVED" else []
+        switches += [*why, *(["--cross-check"] if request["cross_check"] else [])]
+        found.add(shlex.join([*words, *switches, "--json"]))
+    return found
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {file}; name a TOML file with flow facts.") from error
