@@ -42,7 +42,7 @@ from wcet_probe.analyzer.values.unknown_targets import check_resolved
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (
@@ -202,11 +202,14 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
     # Without caches nothing hangs on them, and each is one assumption more.
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
     costs = cost_table(request.instructions, request.costs)
-    sites: frozenset[int] = frozenset()
-    depth = 1
+    sites, depth = frozenset[int](), 1
     while True:
         graph = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites, depth), image)
-        values = analyze_with_counters(image, lifter, graph, arguments, words)
+        try:
+            values = analyze_with_counters(image, lifter, graph, arguments, words)
+        except AnalysisError:
+            check_chargeable((point.block for point in graph.points), costs, image)  # says more than p-code does
+            raise
         # Each round finds targets that were not known before; more code may bring more values to the same branch.
         found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
         grown = {
@@ -222,8 +225,7 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
             check_resolved(image, graph, values, told)
             while (graph := returning_part(values)) is not values.graph:
                 values = analyze_with_counters(image, lifter, graph, arguments, words)
-            for number in values.states:
-                check_chargeable(graph.points[number].block, costs, image)
+            check_chargeable((graph.points[place].block for place in values.states), costs, image)
             ways = pointer_ways(values) if request.target.dcache else {}
             if ways:
                 values = analyze_with_counters(image, lifter, unfolded(values, ways), arguments, words)

@@ -6,7 +6,7 @@ instruction costs the dearer of executed and skipped. Misses are counted by `ana
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from wcet_probe.analyzer.graph.cfg import Block
 from wcet_probe.errors import AnalysisError
@@ -23,9 +23,9 @@ def cost_table(instructions: Sequence[Instruction], costs: Sequence[InstructionC
     return {instruction.address: (instruction, cost) for instruction, cost in zip(instructions, costs, strict=True)}
 
 
-def check_chargeable(block: Block, costs: Costs, image: Image) -> None:
-    """Raise AnalysisError where the timing table or the decoder does not know an instruction of ``block``."""
-    for lifted in block.instructions:
+def check_chargeable(blocks: Iterable[Block], costs: Costs, image: Image) -> None:
+    """Raise AnalysisError where the timing table or the decoder does not know an instruction of ``blocks``."""
+    for lifted in (instruction for block in blocks for instruction in block.instructions):
         found = costs.get(lifted.address)
         if found is None or found[0].size_bytes != lifted.size_bytes:
             raise AnalysisError(
