@@ -126,7 +126,7 @@ REFUSED = {
     ),
     "endless": Refused("volatile int n;\nvoid f(void) { for (;;) n++; }", r"f never returns"),
     "floating point": Refused(
-        "f:\n vadd.f32 s0, s0, s1\n bx lr", r"0x08000000: vadd\.f32 s0, s0, s1: not supported", ".s"
+        "f:\n vadd.f32 s0, s0, s1\n bx lr", r"vadd\.f32 s0, s0, s1: cortex-m4 has no timing class .float_add.", ".s"
     ),
     "unknown instruction": Refused("f:\n .inst.n 0xde00\n bx lr", r"0x\w+|f", ".s"),
 }

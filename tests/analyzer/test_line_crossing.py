@@ -174,7 +174,7 @@ def test_accesses_across_a_line_are_held_against_the_proof(address, is_one_line,
     allowed = AccessRange(AT, (), False, "number", 0, 1, 99, 4, sets=sets, is_one_line=is_one_line)
     with pytest.raises(ContradictionError, match=reason) if reason else nullcontext():
         check_accesses(
-            SimpleNamespace(accesses=(allowed,)),
+            SimpleNamespace(entry="f", accesses=(allowed,), words=()),
             [DataAccess(0, AT, address, 4, False)],
             image,
             target,

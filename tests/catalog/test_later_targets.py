@@ -32,8 +32,15 @@ def observed(name: str, target: str) -> Report:
         return observe(request(2 * HEAP_BYTES))
 
 
-@pytest.mark.parametrize("target", LATER)
-@pytest.mark.parametrize("name", allocator_names())
+NAMES = allocator_names()
+PAIRS = [(name, target) for name in NAMES for target in LATER]
+ALWAYS = {(name, LATER[row % len(LATER)]) for row, name in enumerate(NAMES)}
+"""Each allocator on one target, and each target with two or three allocators; the others are a long campaign."""
+
+
+@pytest.mark.parametrize(
+    ("name", "target"), [pair if pair in ALWAYS else pytest.param(*pair, marks=pytest.mark.slow) for pair in PAIRS]
+)
 def test_every_allocator_is_observed_and_both_engines_agree(name, target):
     report = observed(name, target)
     measurement = report.measurement

@@ -12,7 +12,7 @@ EXPECTED = {
         "buddy_binary_malloc": [f"buddy_binary_malloc:{name}" for name in ("round", "search", "split")],
         "buddy_binary_free": ["buddy_binary_free:merge"],
     },
-    "avl-best-fit": {"release": ["release:descent", "release:grow"], "take": ["descend:descent", "shrunk:shrink"]},
+    "avl-best-fit": {"release": ["grown:grow", "release:descent"], "take": ["descend:descent", "shrunk:shrink"]},
     "dlmalloc27": {
         "dlmalloc27_init": [f"dlmalloc27_init:{number}" for number in range(3)],
         "consolidate": ["consolidate:chunks", "consolidate:lists"],
