@@ -144,7 +144,7 @@ def false_bound(name: str, role: str, heap_bytes: int, number: Number) -> Bound:
         cache_config = request.target.dcache
         told = pointer_facts(facts, prepared.index, prepared.analysed, parameters, cache_config.line_bytes)
         lines = Lines(prepared.values, cache_config, told)
-        return replace(bound, accesses=tuple(found for _, found in access_ranges(prepared.values, lines)))
+        return replace(bound, accesses=tuple(access_ranges(prepared.values, lines)))
     if number.kind == "words":
         return replace(bound, words=word_claims(facts, request.image, parameters))
     stage = replace(prepared, request=changed).bounded(request.parameters)

@@ -41,7 +41,9 @@ def search(seed: int, target: str, runs: int) -> int:
         for _ in range(runs):
             attack(proof, *arguments(draw))
             done += 1
-        check_emulated(proof, *arguments(draw))
+        given = arguments(draw)
+        if attack(proof, *given):
+            check_emulated(proof, *given)
     return done
 
 
