@@ -146,7 +146,7 @@ def attack(proof: Proved, *arguments: int) -> int:
     except EmulationError as error:
         if "did not return within" not in str(error):
             raise
-        assert any(one.id == "call-returns" for one in proof.bound.assumptions)  # noqa: PT017  (only a hang is allowed)
+        assert any(one.id == "call-returns" for one in proof.bound.assumptions)
         with pytest.raises(EmulationError, match="did not return within"):
             interpret(proof, *arguments, step_limit=max(MOST_STEPS, 20 * proof.bound.instructions))
         return 0

@@ -225,7 +225,7 @@ def test_the_answer_says_what_was_asked():
     assert found.cross_check is None
     assert found.image.compiler
     assert len(told) == 1 + len(found.candidates)
-    assert dict(found.allocator.values) == dict(DEFAULTS)
+    assert dict(found.allocator.values) == {**DEFAULTS, "small-limit": 0, "tells-previous": 0}
 
 
 @pytest.mark.parametrize("target", TARGETS)
