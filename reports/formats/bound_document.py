@@ -10,10 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wcet_probe import __version__
-from wcet_probe.answer.fact_effects import FactEffects
 from wcet_probe.answer.gap import BlockGap
 from wcet_probe.certificate.verify import bound_digest
-from wcet_probe.model.proof import Bound, Formula, LoopBound, PathBlock
+from wcet_probe.model.proof import Bound, FactEffects, Formula, LoopBound, PathBlock
 from wcet_probe.model.report import Verdict
 from wcet_probe.reports.formats.listing import code_sections, graph_section, hex_address, image_section, reached
 from wcet_probe.reports.formats.records import Document, plain, record, target_document

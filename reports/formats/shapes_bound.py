@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from wcet_probe.answer.fact_effects import FactEffect, Units
 from wcet_probe.answer.gap import Cause
-from wcet_probe.model.proof import Assumption, IdleFact, LoopBound, PathBlock
+from wcet_probe.model.proof import Assumption, FactEffect, IdleFact, LoopBound, PathBlock, Units
 from wcet_probe.reports.formats.shapes_base import Address, Fraction, Natural, Sha256, extends
 
 

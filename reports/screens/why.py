@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 
-from wcet_probe.answer.fact_effects import FactEffects, Units
 from wcet_probe.answer.firmware import FirmwareBound
 from wcet_probe.answer.gap import Account, BlockGap, Cause
 from wcet_probe.model.image import Image
-from wcet_probe.model.proof import Bound, Formula, LoopBound
+from wcet_probe.model.proof import Bound, FactEffects, Formula, LoopBound, Units
 from wcet_probe.model.report import Report
 from wcet_probe.reports.screens.bound import (
     counted,

@@ -53,6 +53,6 @@ def test_every_number_is_there_with_basis_and_source(name):
 
 
 def test_a_unified_cache_is_one_row():
-    rows = [line.split()[0] for line in page("e200z6").splitlines() if " ways " not in line and "random" in line]
+    rows = [line.split()[0] for line in page("e200z6").splitlines() if " ways " not in line and "round-robin" in line]
     assert rows.count("unified") == 1
     assert "instruction  " not in page("e200z6").split("Caches")[1].split("Memory")[0]

@@ -3,51 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.errors import AnalysisError
+from wcet_probe.model.proof import FactEffect, FactEffects, Units
 
 _KINDS = ("loops", "arguments", "recursions", "calls", "infeasible", "flows", "pointers", "words")
 """Kinds of facts that a bound may rest on; a lemma is a reason for others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Units:
-    """A bound in both units."""
-
-    instructions: int
-    cycles: int
-
-
-@dataclass(frozen=True, slots=True)
-class FactEffect:
-    """One fact, and the bound that is proved without it; None where none can be proved.
-
-    Attributes:
-        where: file and line of the fact.
-        kind: the table that it stands in, such as ``loop``.
-        without: the bound without it.
-    """
-
-    where: str
-    kind: str
-    without: Units | None
-
-
-@dataclass(frozen=True, slots=True)
-class FactEffects:
-    """Bounds with all facts, with loop facts only and with none, None where none can be proved.
-
-    ``facts`` has the effect of each fact, or is None where that was not asked for.
-    """
-
-    all: Units
-    loop_facts_only: Units | None
-    no_facts: Units | None
-    facts: tuple[FactEffect, ...] | None = None
 
 
 def fact_effects(

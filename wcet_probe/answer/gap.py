@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wcet_probe.answer.fact_effects import FactEffects
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.measurement import Measurement
-from wcet_probe.model.proof import Bound, Formula
+from wcet_probe.model.proof import Bound, FactEffects, Formula
 
 
 class Cause(StrEnum):

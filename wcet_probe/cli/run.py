@@ -183,10 +183,11 @@ def long_account(
 
     With ``each_fact`` the bound without each fact, too.
     """
-    from wcet_probe.answer.fact_effects import Units, fact_effects
+    from wcet_probe.answer.fact_effects import fact_effects
     from wcet_probe.answer.gap import Account, block_gaps
     from wcet_probe.answer.proving import operation_formula, operation_request
     from wcet_probe.build.program import load_program
+    from wcet_probe.model.proof import Units
 
     if report.bound is None:
         return None

@@ -296,3 +296,39 @@ class Bound:
     words: tuple[WordClaim, ...] = field(default=(), repr=False)
     idle_facts: tuple[IdleFact, ...] = ()
     by_type: tuple[TypeBound, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """A bound in both units."""
+
+    instructions: int
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class FactEffect:
+    """One fact, and the bound that is proved without it; None where none can be proved.
+
+    Attributes:
+        where: file and line of the fact.
+        kind: the table that it stands in, such as ``loop``.
+        without: the bound without it.
+    """
+
+    where: str
+    kind: str
+    without: Units | None
+
+
+@dataclass(frozen=True, slots=True)
+class FactEffects:
+    """Bounds with all facts, with loop facts only and with none, None where none can be proved.
+
+    ``facts`` has the effect of each fact, or is None where that was not asked for.
+    """
+
+    all: Units
+    loop_facts_only: Units | None
+    no_facts: Units | None
+    facts: tuple[FactEffect, ...] | None = None
