@@ -203,7 +203,7 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
     costs = cost_table(request.instructions, request.costs)
     sites: frozenset[int] = frozenset()
     while True:
-        graph = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites), image)
+        graph = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites, all_known=False), image)
         values = analyze_with_counters(image, lifter, graph, arguments, words)
         # Each round finds targets that were not known before; more code may bring more values to the same branch.
         found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
@@ -214,6 +214,10 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
         }
         if not grown and values.return_sites <= sites:
             check_resolved(image, graph, values, told)
+            smaller = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites), image)
+            if smaller.dead_ends != graph.dead_ends or len(smaller.edges) < len(graph.edges):
+                values = analyze_with_counters(image, lifter, smaller, arguments, words)
+                check_resolved(image, smaller, values, told)
             while (graph := returning_part(values)) is not values.graph:
                 values = analyze_with_counters(image, lifter, graph, arguments, words)
             for number in values.states:

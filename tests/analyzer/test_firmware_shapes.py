@@ -71,6 +71,49 @@ def test_where_no_path_returns_there_is_no_bound(target, entry):
     assert f"{entry} never returns" in refused(target, PANICS, entry, ".c")
 
 
+LATE_TARGETS = """push {r4, lr}
+    movs r4, #0
+    cmp r1, #0
+    beq 8f
+    ldr r3, =cases
+    and r0, r0, #1
+    ldr r3, [r3, r0, lsl #2]
+    bx r3
+    .globl one
+    .thumb_func
+    one: movs r4, #1
+    b 8f
+    .globl two
+    .thumb_func
+    two: pop {r4, pc}
+    8: CALL
+    pop {r4, pc}
+    .ltorg"""
+THROUGH_TABLE = "ldr r3, =calls\n ldr r3, [r3, r4, lsl #2]\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "inner"),
+    [(THROUGH_TABLE + " blx r3", "bx lr"), ("bl inner", THROUGH_TABLE + " bx r3")],
+    ids=["in the function", "in a function that it calls"],
+)
+def test_a_branch_whose_first_known_target_never_returns_is_followed_for_others(call, inner):
+    """The index 1 is found only when the first table's targets are known, one of which leads to the call again."""
+    source = "".join(
+        thumb(name, body)
+        for name, body in {
+            "f": LATE_TARGETS.replace("CALL", call),
+            "inner": inner,
+            "die": "b .",
+            "slow": "movs r2, #100\n1: subs r2, #1\n bne 1b\n bx lr",
+        }.items()
+    )
+    tables = ".section .rodata\n.balign 4\ncases: .word one, two\ncalls: .word die, slow\n"
+    proof = of("cortex-m4", THUMB + source.replace("bx r3", "bx r3\n .ltorg") + tables)
+    assert checked(proof, (1, 1), (0, 1)) == proof.bound.instructions > 200
+    assert assumed(proof, "call-returns")
+
+
 def test_a_call_that_returns_is_not_assumed():
     assert not assumed(of("cortex-m4", "int f(int x) { return x + 1; }\n", suffix=".c"), "call-returns")
 
