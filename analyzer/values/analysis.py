@@ -7,7 +7,7 @@ checks in one pass, without trusting the iteration. An edge without state is nev
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from wcet_probe.analyzer.domains import strided
@@ -53,6 +53,7 @@ class Values:
         indirect: targets of the indirect branches and calls that can be reached; none where they could not be found.
         return_sites: addresses of indirect jumps that go to the return address of their function.
         unchecked_returns: points whose return address could not be proved to be the caller's.
+        strays: where the returns lead that surely do not go to the caller, by point.
         forest: reachable points and their loops.
         registers: the registers' locations by name.
     """
@@ -67,6 +68,7 @@ class Values:
     forest: tuple[int | Loop, ...]
     registers: Mapping[str, Location]
     return_sites: frozenset[int] = frozenset()
+    strays: Mapping[int, int] = field(default_factory=dict)
 
 
 def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known of both
@@ -147,6 +149,7 @@ class _Analysis:
             indirect=notes.indirect,
             return_sites=frozenset(notes.return_sites),
             unchecked_returns=tuple(sorted(notes.unchecked)),
+            strays=notes.strays,
             forest=self._order.forest,
             registers={name: self._register(name) for name in sorted(self._lifter.registers)},
         )
@@ -292,6 +295,7 @@ class _Notes:
         self.indirect: dict[int, tuple[int, ...]] = {}
         self.return_sites: set[int] = set()
         self.unchecked: set[int] = set()
+        self.strays: dict[int, int] = {}
         self._visited: set[int] = set()
 
     def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
@@ -308,6 +312,9 @@ class _Notes:
             if flow.way == "return":
                 if not self._analysis.is_caller(node, flow.state, flow.target):
                     self.unchecked.add(node)
+                    value = flow.state.value(flow.target)
+                    if flow.state.base(flow.target) is Base.NUMBER and value.is_constant:
+                        self.strays[node] = value.value
             elif self._analysis.goes_back(node, flow):
                 self.return_sites.add(self._analysis.site(node))
             else:
@@ -322,8 +329,9 @@ class _Notes:
         self.indirect[site] = () if unknown else tuple(sorted({*(known or ()), *found}))
 
     def _forget(self) -> None:
-        for notes in (self.edges, self.accesses, self.indirect, self.return_sites, self.unchecked, self._visited):
+        for notes in (self.edges, self.accesses, self.indirect, self.return_sites, self.unchecked, self.strays):
             notes.clear()
+        self._visited.clear()
 
 
 def brought_back(values: Values) -> Mapping[Edge, frozenset[Term]]:

@@ -205,6 +205,22 @@ def test_a_jump_to_another_place_is_no_return():
     assert "g" in refused("arm926ej-s", source)
 
 
+COUNT_DOWN = "movs r2, #100\n1: subs r2, #1\n bne 1b\n pop {r4, pc}\n"
+STRAYS = {
+    "made": "push {r4, lr}\n ldr lr, =back\n b.w g\n .globl back\n.thumb_func\nback: " + COUNT_DOWN,
+    "pushed": "push {r4, lr}\n ldr r3, =back\n push {r3}\n pop {pc}\n .globl back\n.thumb_func\nback: " + COUNT_DOWN,
+    "moved": "push {r4, lr}\n bl h\n adds r0, #1\n b 2f\n movs r2, #100\n1: subs r2, #1\n bne 1b\n2: pop {r4, pc}\n",
+}
+
+
+@pytest.mark.parametrize("name", STRAYS)
+def test_a_return_that_surely_goes_elsewhere_is_refused(name):
+    """Behind it a hundred rounds would be left out."""
+    source = THUMB + thumb("f", STRAYS[name] + ".ltorg") + thumb("g", "adds r0, #1\n bx lr")
+    text = refused("cortex-m4", source + thumb("h", "add lr, lr, #4\n bx lr"))
+    assert "and not to its caller" in text
+
+
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
