@@ -68,7 +68,7 @@ class Values:
     forest: tuple[int | Loop, ...]
     registers: Mapping[str, Location]
     return_sites: frozenset[int] = frozenset()
-    strays: Mapping[int, int] = field(default_factory=dict)
+    strays: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known of both
@@ -274,6 +274,15 @@ class _Analysis:
             return target.is_constant and target.value & ~1 in expected
         return self._terms.leaves(address) == {link}
 
+    def strays(self, index: int, state: State, address: Term) -> tuple[int, ...]:
+        """Where a return to ``address`` leads if that surely is not behind the call; empty where it may be."""
+        value = state.value(address)
+        link = self._terms.leaf(("in", self._register("lr")), 32)
+        if state.base(address) is not Base.NUMBER or value.size > MOST_READ or link in self._terms.leaves(address):
+            return ()
+        back, found = self._graph.points[index].return_address, {one & ~1 for one in value.values()}
+        return () if back in found else tuple(sorted(found))
+
     def targets(self, state: State, target: Term) -> tuple[int, ...]:
         """All values of ``target``, where they follow from one leaf with few values and read-only memory."""
         return _enumerated(state, target, self._memory, thumb=self._lifter.isa is Isa.THUMB)
@@ -295,7 +304,7 @@ class _Notes:
         self.indirect: dict[int, tuple[int, ...]] = {}
         self.return_sites: set[int] = set()
         self.unchecked: set[int] = set()
-        self.strays: dict[int, int] = {}
+        self.strays: dict[int, tuple[int, ...]] = {}
         self._visited: set[int] = set()
 
     def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
@@ -312,9 +321,9 @@ class _Notes:
             if flow.way == "return":
                 if not self._analysis.is_caller(node, flow.state, flow.target):
                     self.unchecked.add(node)
-                    value = flow.state.value(flow.target)
-                    if flow.state.base(flow.target) is Base.NUMBER and value.is_constant:
-                        self.strays[node] = value.value
+                    strays = self._analysis.strays(node, flow.state, flow.target)
+                    if strays:
+                        self.strays[node] = strays
             elif self._analysis.goes_back(node, flow):
                 self.return_sites.add(self._analysis.site(node))
             else:

@@ -28,11 +28,12 @@ def check_resolved(image: Image, graph: Supergraph, values: Values, told: Collec
     for address in sorted(unknown.union(graph.unresolved)):
         if address in reachable:
             raise _unknown_targets(image, values, address)
-    for index, target in sorted(values.strays.items()):
+    for index, targets in sorted(values.strays.items()):
         place = image.location(graph.points[index].block.last_address)
+        elsewhere = " or ".join(map(image.location, targets[:2])) + (" or elsewhere" if len(targets) > 2 else "")
         raise AnalysisError(
-            f"the return at {place} goes to {image.location(target & ~1)}, and not to its caller: "
-            "code that makes return addresses of its own is not analysed; call by bl, blx or bctrl."
+            f"the return at {place} goes to {elsewhere}, and not to its caller: code that makes return addresses "
+            "of its own is not analysed; call by bl, blx or bctrl, and jump by bx or bctr of another register than lr."
         )
     if not any(edge.target == EXIT for edge in values.edges):
         raise never_returns(graph.entry.name)
