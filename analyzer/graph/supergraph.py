@@ -202,8 +202,9 @@ class _Builder:
             if behind in blocks or target in self._returns.branching:
                 self._call(frame, source, target, (frame, block.end_address), "call")
         for target in block.tail_calls:
-            way = "fall" if target == block.end_address else "jump"
-            self._call(frame, source, target, frame.return_to, way, by=frame)
+            # The function laid out next may be fallen into, or be where an indirect jump goes.
+            for way in ("fall", "jump") if target == block.end_address else ("jump",):
+                self._call(frame, source, target, frame.return_to, way, by=frame)
         if block.returns:
             self._leave(frame, source)
 

@@ -224,6 +224,25 @@ def test_a_return_that_surely_goes_elsewhere_is_refused(name):
     assert "and not to its caller" in text
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_indirect_jump_to_the_function_that_is_laid_out_next(target):
+    """It does not fall into it; and of two functions of a table, the other one alone would be cheap."""
+    pick = {
+        "cortex-m4": "and r0, r0, #1\n ldr r3, =tab\n ldr r3, [r3, r0, lsl #2]\n bx r3",
+        "arm926ej-s": "and r0, r0, #1\n ldr r3, =tab\n ldr r3, [r3, r0, lsl #2]\n bx r3",
+        "mpc603e": "rlwinm 3, 3, 2, 29, 29\n lis 4, tab@ha\n addi 4, 4, tab@l\n lwzx 4, 4, 3\n mtctr 4\n bctr",
+    }[target]
+    slow, cheap = {
+        "cortex-m4": ("movs r2, #100\n1: subs r2, #1\n bne 1b\n bx lr", "bx lr"),
+        "arm926ej-s": ("mov r2, #100\n1: subs r2, r2, #1\n bne 1b\n bx lr", "bx lr"),
+        "mpc603e": ("li 5, 100\n mtctr 5\n1: bdnz 1b\n blr", "blr"),
+    }[target]
+    core = load_target(target)
+    source = assembler({"cheap": cheap, "f": pick, "slow": slow}, core)
+    proof = of(target, source + ".section .rodata\n.balign 4\ntab: .long cheap, slow\n")
+    assert checked(proof, (0,), (1,)) == proof.bound.instructions > 100
+
+
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
