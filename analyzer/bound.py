@@ -352,7 +352,7 @@ class Bounded:
         misses = self.prepared.fetches.edges.get(edge, 0)
         block = self.prepared.values.graph.points[edge.source].block
         waiting = self.prepared.data.leaving.get(edge.source, 0) if edge.way != "fall" else 0
-        return taken_cycles(block, edge.address, costs) + waiting + fetch_cycles(misses, self.request.target)
+        return taken_cycles(block, edge.way, costs) + waiting + fetch_cycles(misses, self.request.target)
 
     def worst_path(self, solved: Solved) -> Iterable[PathBlock]:
         """The blocks of the worst path in order of their points, copies of a point put together.

@@ -243,6 +243,19 @@ def test_an_indirect_jump_to_the_function_that_is_laid_out_next(target):
     assert checked(proof, (0,), (1,)) == proof.bound.instructions > 100
 
 
+TO_THE_NEXT = {
+    "cortex-m4": "ldr r3, =next\n cmp r0, #3\n it eq\n bxeq r3\n.globl next\n.thumb_func\nnext: bx lr",
+    "arm926ej-s": "cmp r0, #3\n ldreq pc, =next\n.globl next\nnext: bx lr",
+    "mpc603e": "lis 4, next@ha\n addi 4, 4, next@l\n mtctr 4\n cmpwi 3, 3\n beqctr\n.globl next\nnext: blr",
+}
+
+
+@pytest.mark.parametrize("target", TO_THE_NEXT)
+def test_a_predicated_indirect_jump_to_the_next_instruction_costs_what_it_takes(target):
+    """It is executed, and not skipped, though control comes to the same place."""
+    checked(of(target, assembler({"f": TO_THE_NEXT[target]}, load_target(target))), (1,), (3,))
+
+
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
