@@ -366,6 +366,14 @@ def test_a_jump_into_the_middle_of_another_function():
     assert checked(proof, (0,), (3,)) == proof.bound.instructions == 6
 
 
+def test_a_jump_back_into_the_middle_of_a_block_of_the_caller():
+    """The loop is one of g's, whose header is in the middle of a block of f: runs come to it from there first."""
+    source = ARM + arm("f", "and r0, r0, #7\n1: subs r0, r0, #1\n bmi 2f\n b g\n.globl back\nback: b 1b\n2: bx lr")
+    source += arm("g", "mov r2, #5\n3: subs r2, r2, #1\n bne 3b\n b back")
+    proof = of("arm926ej-s", source)
+    assert checked(proof, (0,), (1,), (7,)) == proof.bound.instructions
+
+
 def test_a_call_of_a_label_in_the_middle_of_another_function():
     source = THUMB + thumb("f", "push {r4, lr}\n bl g_tail\n pop {r4, pc}")
     source += thumb("g", "adds r0, #1\ng_tail: adds r0, #3\n adds r0, #4\n bx lr")
