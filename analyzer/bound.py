@@ -204,7 +204,8 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
     costs = cost_table(request.instructions, request.costs)
     sites, depth = frozenset[int](), 1
     while True:
-        graph = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites, depth), image)
+        whole = build_supergraph(image, lifter, entry, indirect, depths, sites, depth, all_known=False)
+        graph = reducible(whole, image)
         try:
             values = analyze_with_counters(image, lifter, graph, arguments, words)
         except AnalysisError:
@@ -223,6 +224,10 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
                 depth = more
                 continue
             check_resolved(image, graph, values, told)
+            smaller = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites, depth), image)
+            if smaller.dead_ends != graph.dead_ends or len(smaller.edges) < len(graph.edges):
+                values = analyze_with_counters(image, lifter, smaller, arguments, words)
+                check_resolved(image, smaller, values, told)
             while (graph := returning_part(values)) is not values.graph:
                 values = analyze_with_counters(image, lifter, graph, arguments, words)
             check_chargeable((graph.points[place].block for place in values.states), costs, image)
@@ -356,7 +361,7 @@ class Bounded:
         misses = self.prepared.fetches.edges.get(edge, 0)
         block = self.prepared.values.graph.points[edge.source].block
         waiting = self.prepared.data.leaving.get(edge.source, 0) if edge.way != "fall" else 0
-        return taken_cycles(block, edge.address, costs) + waiting + fetch_cycles(misses, self.request.target)
+        return taken_cycles(block, edge.way, costs) + waiting + fetch_cycles(misses, self.request.target)
 
     def worst_path(self, solved: Solved) -> Iterable[PathBlock]:
         """The blocks of the worst path in order of their points, copies of a point put together.

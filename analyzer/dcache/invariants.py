@@ -47,12 +47,17 @@ def access_ranges(values: Values, lines: Lines | None) -> Iterable[AccessRange]:
 def register_ranges(values: Values, isa: Isa) -> Iterable[RegisterRange]:
     """What is known of the general registers where blocks begin; nothing where that is nothing.
 
-    *Soundness:* as said of the module.
+    *Soundness:* as said of the module. A block may begin in the middle of another point's block, where functions share
+    code: a run does not tell which of the two it is in, and nothing is said of that point there.
     """
+    points = [values.graph.points[index] for index in values.states]
+    inside = {one.address for point in points for one in point.block.instructions[1:]}
     count = 32 if isa is Isa.POWERPC else 15
     places = {f"r{number}": values.registers[f"r{number}"] for number in range(count)}
     for index in sorted(values.states):
         point, state = values.graph.points[index], values.states[index]
+        if point.block.address in inside:
+            continue
         for name, location in places.items():
             term = state.read(location)
             if term is None or state.base(term) is Base.ANY or state.value(term).is_top:

@@ -108,14 +108,21 @@ class Returns:
     Attributes:
         functions: entry addresses of the functions that may return; None where that is not known.
         sites: addresses of indirect jumps that may go to the return address of their function.
+        branching: entry addresses of the functions that may come to an indirect branch or call, as long as their
+            targets are looked for; empty where all are known.
     """
 
     functions: Collection[int] | None = None
     sites: Collection[int] = frozenset()
+    branching: Collection[int] = frozenset()
 
     def may_return(self, targets: Iterable[int]) -> bool:
         """Whether one of the functions may return."""
         return self.functions is None or any(target in self.functions for target in targets)
+
+    def may_matter(self, target: int) -> bool:
+        """Whether what the function at ``target`` comes to is to be followed."""
+        return self.may_return((target,)) or target in self.branching
 
 
 _NOTHING_KNOWN = Returns()
@@ -216,11 +223,17 @@ def function_graph(
         and not indirect.get(address)
         and not (flow.indirect_jump and address in known.sites)
     )
-    return _returning_part(FunctionGraph(symbol, blocks, unresolved), known)
+    open_ends = {address for address, (_, flow) in flows.items() if flow.indirect_jump or flow.indirect_call}
+    return _returning_part(
+        FunctionGraph(symbol, blocks, unresolved), known, open_ends if known.branching else set(unresolved)
+    )
 
 
-def _returning_part(graph: FunctionGraph, known: Returns) -> FunctionGraph:
-    """``graph`` without the blocks from which neither a return nor an unknown target can be reached."""
+def _returning_part(graph: FunctionGraph, known: Returns, open_ends: Collection[int]) -> FunctionGraph:
+    """``graph`` without the blocks from which neither a return nor one of the branches ``open_ends`` can be reached.
+
+    *Soundness:* of a branch only some targets may be known yet.
+    """
     if known.functions is None:
         return graph
     before: dict[int, list[int]] = {address: [] for address in graph.blocks}
@@ -229,7 +242,8 @@ def _returning_part(graph: FunctionGraph, known: Returns) -> FunctionGraph:
         for target in _successors(block):
             before[target].append(address)
         leaves = block.returns or (block.tail_calls and known.may_return(block.tail_calls))
-        if leaves or block.last_address in graph.unresolved:
+        enters = any(callee in known.branching for callee in (*block.calls, *block.tail_calls))
+        if leaves or enters or block.last_address in open_ends:
             todo.append(address)
     kept = set(todo)
     while todo:

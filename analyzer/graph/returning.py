@@ -2,7 +2,8 @@
 
 *Soundness:* a function that is not among the result cannot return, whatever conditions hold: no path of its code leads
 to a return, to an indirect jump whose targets are not known, to code that cannot be read, or by a tail call to a
-function that may.
+function that may. As long as targets are still being looked for, that is true of the known ones only, so what leads to
+an indirect branch or call is told besides: it must stay, for other ways that lead there may bring other targets.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ def function_from(image: Image, address: int) -> Symbol:
 
 def returning_functions(
     image: Image, lifter: Lifter, entry: int, indirect: IndirectTargets, sites: Collection[int]
-) -> frozenset[int]:
+) -> tuple[frozenset[int], frozenset[int]]:
     """The entry addresses of the functions that may return, among ``entry`` and all that it may come to.
+
+    Beside them, of those that may come to an indirect branch or call.
 
     Args:
         image: the binary.
@@ -47,7 +50,7 @@ def returning_functions(
     search.open(entry)
     while search.todo:
         search.step(*search.todo.pop())
-    return frozenset(search.returning)
+    return frozenset(search.returning), frozenset(search.branching)
 
 
 @dataclass(slots=True)
@@ -59,6 +62,8 @@ class _Search:
     indirect: IndirectTargets
     sites: Collection[int]
     returning: set[int] = field(default_factory=set)
+    branching: set[int] = field(default_factory=set)
+    entered_by: dict[int, set[int]] = field(default_factory=dict)
     todo: list[tuple[int, int]] = field(default_factory=list)
     seen: set[tuple[int, int]] = field(default_factory=set)
     functions: dict[int, Symbol] = field(default_factory=dict)
@@ -93,22 +98,38 @@ class _Search:
             self._go(function, target)
         if flow.returns or (flow.indirect_jump and (not targets or address in self.sites)):
             self._returns(function)
+        if flow.indirect_jump or flow.indirect_call:
+            self._branches(function)
         for target in away:
             self._hand_over(function, target)
         for callee in (*flow.calls, *(targets if flow.indirect_call else ())):
             self._call(callee, function, following)
 
     def _hand_over(self, function: int, target: int) -> None:
-        self.open(target)
+        self._enter(target, function)
         self.handing_over.setdefault(target, []).append(function)
         if target in self.returning:
             self._returns(function)
 
     def _call(self, callee: int, function: int, following: int) -> None:
-        self.open(callee)
+        self._enter(callee, function)
         self.behind.setdefault(callee, []).append((function, following))
         if callee in self.returning:
             self._go(function, following)
+
+    def _enter(self, target: int, function: int) -> None:
+        self.open(target)
+        self.entered_by.setdefault(target, set()).add(function)
+        if target in self.branching:
+            self._branches(function)
+
+    def _branches(self, function: int) -> None:
+        todo = [function]
+        while todo:
+            one = todo.pop()
+            if one not in self.branching:
+                self.branching.add(one)
+                todo += sorted(self.entered_by.get(one, ()))
 
     def _go(self, function: int, address: int) -> None:
         if (function, address) not in self.seen:

@@ -114,6 +114,8 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     recursion_depths: Mapping[str, int],
     return_sites: Collection[int] = frozenset(),
     depth: int = 1,
+    *,
+    all_known: bool = True,
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
 
@@ -125,16 +127,20 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         recursion_depths: how often each recursive function may stand in a call path, by name, as flow facts say.
         return_sites: addresses of indirect jumps that may go to the return address of their function.
         depth: how often any other function is followed in a call path; a further call is one of the graph's cuts.
+        all_known: whether ``indirect`` has all targets that can be reached; else no indirect branch or call is left
+            out, though the targets that it has may never return.
 
     Raises:
         AnalysisError: a call of what is no code, too many points, or no way to return.
 
-    *Soundness:* an execution that returns comes to no dead end; whoever uses the graph shows that none comes to a cut.
+    *Soundness:* where all targets are known, an execution that returns comes to no dead end; whoever uses the
+    graph shows that none comes to a cut.
     """
-    functions = returning_functions(image, lifter, entry.address, indirect, return_sites)
-    if entry.address not in functions:
+    functions, branching = returning_functions(image, lifter, entry.address, indirect, return_sites)
+    if entry.address not in functions and (all_known or entry.address not in branching):
         raise never_returns(entry.name)
-    return _Builder(image, lifter, indirect, recursion_depths, Returns(functions, return_sites), depth).build(entry)
+    known = Returns(functions, return_sites, frozenset() if all_known else branching)
+    return _Builder(image, lifter, indirect, recursion_depths, known, depth).build(entry)
 
 
 def never_returns(name: str) -> AnalysisError:
@@ -208,14 +214,15 @@ class _Builder:
             if target in blocks:
                 self._connect(source, self._point(frame, target), "jump", target)
         behind = block.falls_to
-        if behind is not None and behind in blocks:
-            if block.falls:
-                self._connect(source, self._point(frame, behind), "fall", behind)
-            for target in block.calls:
-                self._call(frame, source, target, (frame, behind), "call")
+        if behind is not None and behind in blocks and block.falls:
+            self._connect(source, self._point(frame, behind), "fall", behind)
+        for target in block.calls:
+            if behind in blocks or target in self._returns.branching:
+                self._call(frame, source, target, (frame, block.end_address), "call")
         for target in block.tail_calls:
-            way = "fall" if target == block.end_address else "jump"
-            self._call(frame, source, target, frame.return_to, way, by=frame)
+            # The function laid out next may be fallen into, or be where an indirect jump goes.
+            for way in ("fall", "jump") if target == block.end_address else ("jump",):
+                self._call(frame, source, target, frame.return_to, way, by=frame)
         if block.returns:
             self._leave(frame, source)
 
@@ -224,7 +231,8 @@ class _Builder:
             self._connect(source, EXIT, "return", None)
         else:
             caller, address = frame.return_to
-            self._connect(source, self._point(caller, address), "return", None)
+            if address in self._graph(caller.symbol).blocks or not self._returns.branching:
+                self._connect(source, self._point(caller, address), "return", None)
 
     def _connect(self, source: int, target: int, way: str, address: int | None) -> None:
         edge = Edge(source, target, way, address)
@@ -241,7 +249,7 @@ class _Builder:
         by: _Frame | None = None,
     ) -> None:
         """A call of ``target``, which returns to ``back``; or, ``by`` a frame, a jump to it in the frame's stead."""
-        if not self._returns.may_return((target,)):
+        if not self._returns.may_matter(target):
             return
         site = self._points[source].block.last_address
         symbol = function_from(self._image, target)

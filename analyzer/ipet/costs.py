@@ -53,10 +53,13 @@ def block_cycles(block: Block, costs: Costs) -> int:
     return cycles
 
 
-def taken_cycles(block: Block, to: int | None, costs: Costs) -> int:
-    """Cycles of leaving ``block`` for ``to`` (None: returning) beside those of the block."""
+def taken_cycles(block: Block, way: str, costs: Costs) -> int:
+    """Cycles of leaving ``block`` by an edge of that ``way`` (`supergraph.Edge`) beside those of the block.
+
+    *Soundness:* a direct branch to the next instruction falls into it; an indirect one that goes there is executed.
+    """
     instruction, cost = costs[block.last_address]
-    if to == block.end_address:
+    if way == "fall":
         return 0
     if _may_fall_through(instruction):
         return max(0, cost.executed_cycles - cost.skipped_cycles)

@@ -194,9 +194,12 @@ def _add(found: dict[Place, list[LeafRange | LeafSteps]], points: Sequence[int],
 
 
 def _reached(start: StridedInterval, step: Step, rounds: int) -> StridedInterval | None:
-    """What a counter can be after up to so many rounds; None where that is too far to tell anything."""
+    """What a counter can be after up to so many rounds; None where that is too far to tell anything.
+
+    *Soundness:* it does not come round: `LeafSteps` count rounds by it.
+    """
     moved = step.amount * max(0, rounds)
-    if abs(moved) + start.extent >= _ANYWHERE:
+    if abs(moved) + start.extent >= min(_ANYWHERE, 1 << start.bits):
         return None
     reach = strided.between(start.bits, min(0, moved), max(0, moved), abs(step.amount))
     return strided.apply("INT_ADD", (start, reach), start.bits)

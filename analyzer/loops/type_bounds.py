@@ -21,6 +21,8 @@ _WIDE = 1 << 28
 """Where a loop's distance can be as many numbers as this, no range of its ends is known: a word, or a part of one."""
 _HALF = (1 << 15) - 2
 """Likewise of half-words, whose signed values are the fewer."""
+_TESTED_BEFORE = 4
+"""So few numbers may be missing from all, where the first rounds are tested for in front of a loop."""
 _ARGUMENTS = {Isa.POWERPC: range(3, 11)}
 _MASK_OF_HALF_WORDS = 0xFFFF
 
@@ -63,7 +65,19 @@ def _is_by_type(terms: Terms, count: Count) -> bool:
     if count.relation not in {"!=", "<", "<="}:
         return False
     spread = count.distance_high - count.distance_low
-    return spread >= _WIDE or (spread >= _HALF and any(_is_half_word(terms, part) for part, _ in count.distance[0]))
+    if spread >= _WIDE:
+        return True
+    parts = [part for part, _ in count.distance[0]]
+    return spread >= _HALF and any(_is_half_word(terms, part) or _is_shifted(terms, part, spread) for part in parts)
+
+
+def _is_shifted(terms: Terms, term: Term, spread: int) -> bool:
+    """Whether ``term`` is the upper part of a word, and can be each number of so many bits: `n / 32` of any ``n``."""
+    operands = terms.operands(term)
+    if terms[term].opcode not in {"INT_RIGHT", "INT_SRIGHT"}:
+        return False
+    shift = terms.value(operands[1])
+    return shift is not None and spread >= (1 << max(0, terms[term].bits - shift)) - _TESTED_BEFORE
 
 
 def _is_half_word(terms: Terms, term: Term) -> bool:

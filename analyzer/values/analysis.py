@@ -7,7 +7,7 @@ checks in one pass, without trusting the iteration. An edge without state is nev
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from wcet_probe.analyzer.domains import strided
@@ -53,6 +53,7 @@ class Values:
         indirect: targets of the indirect branches and calls that can be reached; none where they could not be found.
         return_sites: addresses of indirect jumps that go to the return address of their function.
         unchecked_returns: points whose return address could not be proved to be the caller's.
+        strays: where the returns lead that surely do not go to the caller, by point.
         forest: reachable points and their loops.
         registers: the registers' locations by name.
     """
@@ -67,6 +68,7 @@ class Values:
     forest: tuple[int | Loop, ...]
     registers: Mapping[str, Location]
     return_sites: frozenset[int] = frozenset()
+    strays: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known of both
@@ -147,6 +149,7 @@ class _Analysis:
             indirect=notes.indirect,
             return_sites=frozenset(notes.return_sites),
             unchecked_returns=tuple(sorted(notes.unchecked)),
+            strays=notes.strays,
             forest=self._order.forest,
             registers={name: self._register(name) for name in sorted(self._lifter.registers)},
         )
@@ -271,6 +274,15 @@ class _Analysis:
             return target.is_constant and target.value & ~1 in expected
         return self._terms.leaves(address) == {link}
 
+    def strays(self, index: int, state: State, address: Term) -> tuple[int, ...]:
+        """Where a return to ``address`` leads if that surely is not behind the call; empty where it may be."""
+        value = state.value(address)
+        link = self._terms.leaf(("in", self._register("lr")), 32)
+        if state.base(address) is not Base.NUMBER or value.size > MOST_READ or link in self._terms.leaves(address):
+            return ()
+        back, found = self._graph.points[index].return_address, {one & ~1 for one in value.values()}
+        return () if back in found else tuple(sorted(found))
+
     def targets(self, state: State, target: Term) -> tuple[int, ...]:
         """All values of ``target``, where they follow from one leaf with few values and read-only memory."""
         return _enumerated(state, target, self._memory, thumb=self._lifter.isa is Isa.THUMB)
@@ -292,6 +304,7 @@ class _Notes:
         self.indirect: dict[int, tuple[int, ...]] = {}
         self.return_sites: set[int] = set()
         self.unchecked: set[int] = set()
+        self.strays: dict[int, tuple[int, ...]] = {}
         self._visited: set[int] = set()
 
     def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
@@ -308,6 +321,9 @@ class _Notes:
             if flow.way == "return":
                 if not self._analysis.is_caller(node, flow.state, flow.target):
                     self.unchecked.add(node)
+                    strays = self._analysis.strays(node, flow.state, flow.target)
+                    if strays:
+                        self.strays[node] = strays
             elif self._analysis.goes_back(node, flow):
                 self.return_sites.add(self._analysis.site(node))
             else:
@@ -322,8 +338,9 @@ class _Notes:
         self.indirect[site] = () if unknown else tuple(sorted({*(known or ()), *found}))
 
     def _forget(self) -> None:
-        for notes in (self.edges, self.accesses, self.indirect, self.return_sites, self.unchecked, self._visited):
+        for notes in (self.edges, self.accesses, self.indirect, self.return_sites, self.unchecked, self.strays):
             notes.clear()
+        self._visited.clear()
 
 
 def brought_back(values: Values) -> Mapping[Edge, frozenset[Term]]:

@@ -20,13 +20,21 @@ _REMEDY = "name them by a flow fact, [[calls]] function = …, offset = …, tar
 def check_resolved(image: Image, graph: Supergraph, values: Values, told: Collection[int]) -> None:
     """Raise AnalysisError where control goes to what is not known, or nowhere: ``told`` are the branches of facts.
 
-    *Soundness:* without an error, each indirect branch and call that can be reached has all its targets in the graph.
+    *Soundness:* without an error, each indirect branch and call that can be reached has all its targets in the graph,
+    and no return is known to lead elsewhere than the graph says.
     """
     reachable = {graph.points[index].block.last_address for index in values.states}
     unknown = {site for site, targets in values.indirect.items() if not targets and site not in told}
     for address in sorted(unknown.union(graph.unresolved)):
         if address in reachable:
             raise _unknown_targets(image, values, address)
+    for index, targets in sorted(values.strays.items()):
+        place = image.location(graph.points[index].block.last_address)
+        elsewhere = " or ".join(map(image.location, targets[:2])) + (" or elsewhere" if len(targets) > 2 else "")
+        raise AnalysisError(
+            f"the return at {place} goes to {elsewhere}, and not to its caller: code that makes return addresses "
+            "of its own is not analysed; call by bl, blx or bctrl, and jump by bx or bctr of another register than lr."
+        )
     if not any(edge.target == EXIT for edge in values.edges):
         raise never_returns(graph.entry.name)
 

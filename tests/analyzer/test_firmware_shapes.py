@@ -71,6 +71,49 @@ def test_where_no_path_returns_there_is_no_bound(target, entry):
     assert f"{entry} never returns" in refused(target, PANICS, entry, ".c")
 
 
+LATE_TARGETS = """push {r4, lr}
+    movs r4, #0
+    cmp r1, #0
+    beq 8f
+    ldr r3, =cases
+    and r0, r0, #1
+    ldr r3, [r3, r0, lsl #2]
+    bx r3
+    .globl one
+    .thumb_func
+    one: movs r4, #1
+    b 8f
+    .globl two
+    .thumb_func
+    two: pop {r4, pc}
+    8: CALL
+    pop {r4, pc}
+    .ltorg"""
+THROUGH_TABLE = "ldr r3, =calls\n ldr r3, [r3, r4, lsl #2]\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "inner"),
+    [(THROUGH_TABLE + " blx r3", "bx lr"), ("bl inner", THROUGH_TABLE + " bx r3")],
+    ids=["in the function", "in a function that it calls"],
+)
+def test_a_branch_whose_first_known_target_never_returns_is_followed_for_others(call, inner):
+    """The index 1 is found only when the first table's targets are known, one of which leads to the call again."""
+    source = "".join(
+        thumb(name, body)
+        for name, body in {
+            "f": LATE_TARGETS.replace("CALL", call),
+            "inner": inner,
+            "die": "b .",
+            "slow": "movs r2, #100\n1: subs r2, #1\n bne 1b\n bx lr",
+        }.items()
+    )
+    tables = ".section .rodata\n.balign 4\ncases: .word one, two\ncalls: .word die, slow\n"
+    proof = of("cortex-m4", THUMB + source.replace("bx r3", "bx r3\n .ltorg") + tables)
+    assert checked(proof, (1, 1), (0, 1)) == proof.bound.instructions > 200
+    assert assumed(proof, "call-returns")
+
+
 def test_a_call_that_returns_is_not_assumed():
     assert not assumed(of("cortex-m4", "int f(int x) { return x + 1; }\n", suffix=".c"), "call-returns")
 
@@ -160,6 +203,57 @@ def test_a_jump_to_another_place_is_no_return():
     source = ARM + arm("f", "str lr, [sp, #-8]!\n bl g\n nop\n mov r0, #1\n ldr pc, [sp], #8")
     source += arm("g", "add r3, lr, #4\n bx r3")
     assert "g" in refused("arm926ej-s", source)
+
+
+COUNT_DOWN = "movs r2, #100\n1: subs r2, #1\n bne 1b\n pop {r4, pc}\n"
+STRAYS = {
+    "made": "push {r4, lr}\n ldr lr, =back\n b.w g\n .globl back\n.thumb_func\nback: " + COUNT_DOWN,
+    "pushed": "push {r4, lr}\n ldr r3, =back\n push {r3}\n pop {pc}\n .globl back\n.thumb_func\nback: " + COUNT_DOWN,
+    "moved": "push {r4, lr}\n bl h\n adds r0, #1\n b 2f\n movs r2, #100\n1: subs r2, #1\n bne 1b\n2: pop {r4, pc}\n",
+    "looked up": "push {r4, lr}\n and r0, r0, #1\n ldr r3, =tab\n ldr lr, [r3, r0, lsl #2]\n bx lr\n.globl back\n"
+    ".thumb_func\nback: " + COUNT_DOWN,
+}
+
+
+@pytest.mark.parametrize("name", STRAYS)
+def test_a_return_that_surely_goes_elsewhere_is_refused(name):
+    """Behind it a hundred rounds would be left out."""
+    source = THUMB + thumb("f", STRAYS[name] + ".ltorg") + thumb("g", "adds r0, #1\n bx lr")
+    table = ".section .rodata\n.balign 4\ntab: .word back, g\n" if name == "looked up" else ""
+    text = refused("cortex-m4", source + thumb("h", "add lr, lr, #4\n bx lr") + table)
+    assert "and not to its caller" in text
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_indirect_jump_to_the_function_that_is_laid_out_next(target):
+    """It does not fall into it; and of two functions of a table, the other one alone would be cheap."""
+    pick = {
+        "cortex-m4": "and r0, r0, #1\n ldr r3, =tab\n ldr r3, [r3, r0, lsl #2]\n bx r3",
+        "arm926ej-s": "and r0, r0, #1\n ldr r3, =tab\n ldr r3, [r3, r0, lsl #2]\n bx r3",
+        "mpc603e": "rlwinm 3, 3, 2, 29, 29\n lis 4, tab@ha\n addi 4, 4, tab@l\n lwzx 4, 4, 3\n mtctr 4\n bctr",
+    }[target]
+    slow, cheap = {
+        "cortex-m4": ("movs r2, #100\n1: subs r2, #1\n bne 1b\n bx lr", "bx lr"),
+        "arm926ej-s": ("mov r2, #100\n1: subs r2, r2, #1\n bne 1b\n bx lr", "bx lr"),
+        "mpc603e": ("li 5, 100\n mtctr 5\n1: bdnz 1b\n blr", "blr"),
+    }[target]
+    core = load_target(target)
+    source = assembler({"cheap": cheap, "f": pick, "slow": slow}, core)
+    proof = of(target, source + ".section .rodata\n.balign 4\ntab: .long cheap, slow\n")
+    assert checked(proof, (0,), (1,)) == proof.bound.instructions > 100
+
+
+TO_THE_NEXT = {
+    "cortex-m4": "ldr r3, =next\n cmp r0, #3\n it eq\n bxeq r3\n.globl next\n.thumb_func\nnext: bx lr",
+    "arm926ej-s": "cmp r0, #3\n ldreq pc, =next\n.globl next\nnext: bx lr",
+    "mpc603e": "lis 4, next@ha\n addi 4, 4, next@l\n mtctr 4\n cmpwi 3, 3\n beqctr\n.globl next\nnext: blr",
+}
+
+
+@pytest.mark.parametrize("target", TO_THE_NEXT)
+def test_a_predicated_indirect_jump_to_the_next_instruction_costs_what_it_takes(target):
+    """It is executed, and not skipped, though control comes to the same place."""
+    checked(of(target, assembler({"f": TO_THE_NEXT[target]}, load_target(target))), (1,), (3,))
 
 
 # ------------------------------------------------------------------------------------------------------------- tables
@@ -270,6 +364,14 @@ def test_a_jump_into_the_middle_of_another_function():
     source += thumb("g", "adds r0, #1\n adds r0, #2\ng_tail: adds r0, #3\n adds r0, #4\n bx lr")
     proof = of("cortex-m4", source)
     assert checked(proof, (0,), (3,)) == proof.bound.instructions == 6
+
+
+def test_a_jump_back_into_the_middle_of_a_block_of_the_caller():
+    """The loop is one of g's, whose header is in the middle of a block of f: runs come to it from there first."""
+    source = ARM + arm("f", "and r0, r0, #7\n1: subs r0, r0, #1\n bmi 2f\n b g\n.globl back\nback: b 1b\n2: bx lr")
+    source += arm("g", "mov r2, #5\n3: subs r2, r2, #1\n bne 3b\n b back")
+    proof = of("arm926ej-s", source)
+    assert checked(proof, (0,), (1,), (7,)) == proof.bound.instructions
 
 
 def test_a_call_of_a_label_in_the_middle_of_another_function():

@@ -18,6 +18,10 @@ SOURCE = """typedef unsigned u; volatile int sink; u count; unsigned short half;
 int factorial(int n) { int r = 1; while (n > 1) { r *= n; sink = r; n--; } return r; }
 void up(u a, u n) { for (u i = 0; i < n; i++) sink += a; }
 void words(u n) { for (u i = 0; i < (n & 0xffff); i++) sink++; }
+void lines(u n) { for (u i = 0; i < n / 32; i++) sink++; }
+void pages(u n) { for (u i = 0; i < n >> 12; i++) sink++; }
+void pages_of(u n) { if (n > 1 << 30) return; for (u i = 0; i < n >> 12; i++) sink++; }
+void blocks(u n) { for (u i = 0; i < n >> 28; i++) sink++; }
 void global(void) { u n = count; for (u i = 0; i < n; i++) sink++; }
 void masked(u n) { for (u i = 0; i < (n & 63); i++) sink++; }
 void checked(u n) { if (n > 100000) return; for (u i = 0; i < n; i++) sink++; }
@@ -30,9 +34,11 @@ BY_TYPE = {
     "factorial": "argument 0",
     "up": "argument 1",
     "words": "argument 0",
+    "lines": "argument 0",
+    "pages": "argument 0",
     "global": "loaded",
 }
-BY_VALUE = ("masked", "checked", "bytes", "constant", "bits", "cheap")
+BY_VALUE = ("pages_of", "blocks", "masked", "checked", "bytes", "constant", "bits", "cheap")
 
 
 def bound(folder, target, entry, facts=""):

@@ -1,15 +1,20 @@
 """Code that the checker must follow: calls, saved registers of either file, tables, counters on the stack."""
 
 import json
+from itertools import pairwise
+from unittest.mock import patch
 
 import pytest
 
-from tests.support import TARGETS, guest_of
+from tests.support import TARGETS, assembler, guest_of
+from wcet_probe.analyzer import bound as bound_module
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.charge import edge_cost
 from wcet_probe.certificate.check import Binary, check_bound
 from wcet_probe.certificate.told import Told
+from wcet_probe.errors import VerificationError
 from wcet_probe.reports.formats.bound_document import bound_section
 
 CODE = {
@@ -41,12 +46,36 @@ NOT_SEEN = {("bits", "arm926ej-s"), ("bits", "mpc603e")}
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CODE)
 def test_instructions_are_checked_in_full(name, target):
-    on = guest_of(CODE[name], load_target(target), ".c")
-    bound = prove(BoundRequest(on.image, on.target, on.instructions, on.costs, "f", Facts(), {}, {}))
-    section = json.loads(json.dumps(bound_section(bound)))
-    document = {"image": {"sha256": on.image.sha256}, "target": target, "bound": section}
-    found = check_bound(document, Binary(on.image, on.instructions, on.costs, on.target, Told(), {})).findings
-    open_ones = {one.check for one in found if one.verdict != "ok"}
+    open_ones = not_checked(guest_of(CODE[name], load_target(target), ".c"))
     assert open_ones - {"costs in cycles", "limits of misses in cycles"} == (
         {"loop bounds"} if (name, target) in NOT_SEEN else set()
     )
+
+
+def not_checked(on):
+    """What the checker leaves open of a proof of ``f``."""
+    bound = prove(BoundRequest(on.image, on.target, on.instructions, on.costs, "f", Facts(), {}, {}))
+    section = json.loads(json.dumps(bound_section(bound)))
+    document = {"image": {"sha256": on.image.sha256}, "target": on.target.name, "bound": section}
+    found = check_bound(document, Binary(on.image, on.instructions, on.costs, on.target, Told(), {})).findings
+    return {one.check for one in found if one.verdict != "ok"}
+
+
+JUMPS = {
+    "cortex-m4": "ldr r3, =next\n cmp r0, #3\n it eq\n bxeq r3\n.globl next\n.thumb_func\nnext: bx lr",
+    "arm926ej-s": "ldr r3, =next\n cmp r0, #3\n bxeq r3\n.globl next\nnext: bx lr",
+}
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_an_indirect_jump_to_the_next_instruction_is_charged_as_executed_where_it_is_taken(name):
+    target = load_target(name)
+    guest = guest_of(assembler({"f": JUMPS[name]}, target), target)
+    costs = {one.address: cost for one, cost in zip(guest.instructions, guest.costs, strict=True)}
+    last, following = next((a, b) for a, b in pairwise(guest.instructions) if a.text.startswith("bxeq"))
+    assert edge_cost(last, following.address, costs, "cycles") == 0
+    least = edge_cost(last, following.address, costs, "cycles", is_gone=True)
+    assert least == costs[last.address].executed_cycles - costs[last.address].skipped_cycles > 0
+    with patch.object(bound_module, "taken_cycles", return_value=0), pytest.raises(VerificationError, match="at least"):
+        not_checked(guest)
+    assert "graph" not in not_checked(guest)

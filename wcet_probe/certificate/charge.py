@@ -23,9 +23,15 @@ def node_cost(instructions: Sequence[Instruction], costs: Costs, target: Target,
     return sum(_cycles(one, costs[one.address]) + _waiting(one, target) for one in instructions)
 
 
-def edge_cost(instruction: Instruction, target_address: int | None, costs: Costs, unit: str) -> int:
-    """The least that leaving a node behind ``instruction`` must charge besides; to None is out of the function."""
-    if unit == "instructions" or target_address == instruction.address + instruction.size_bytes:
+def edge_cost(
+    instruction: Instruction, target_address: int | None, costs: Costs, unit: str, *, is_gone: bool = False
+) -> int:
+    """The least that leaving a node behind ``instruction`` must charge besides; to None is out of the function.
+
+    An indirect jump to the next instruction that ``is_gone`` is executed, and not skipped.
+    """
+    is_next = target_address == instruction.address + instruction.size_bytes
+    if unit == "instructions" or (is_next and not (is_gone and _may_fall_through(instruction))):
         return 0
     cost = costs[instruction.address]
     if _may_fall_through(instruction):

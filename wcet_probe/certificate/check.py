@@ -204,7 +204,8 @@ class _Check:
         return Finding(f"costs in {unit}", OK, "each node and edge charges what the target's table asks for")
 
     def _charge_edge(self, name: str, source: str, target: int | None, cost: int, unit: str) -> None:
-        least = edge_cost(self._coverage.instructions[source][-1], target, self._costs, unit)
+        last, is_gone = self._coverage.instructions[source][-1], name in self._coverage.gone
+        least = edge_cost(last, target, self._costs, unit, is_gone=is_gone)
         demand(cost >= least, f"{name} costs at least {least} {unit}, not {cost}")
 
     # ---------------------------------------------------------------------------------------------- loops, constraints

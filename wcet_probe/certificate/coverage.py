@@ -66,6 +66,7 @@ class Coverage:
     Attributes:
         instructions: of each node.
         taken: what holds where each edge is taken; an edge that is not in it is never taken.
+        gone: edges that are taken by going there, and not only by falling through.
         leaving: nodes that the function may be left from.
         assumptions: rules that were used and rest on an assumption.
         open: ways out that nobody showed to lead where the graph says, for people.
@@ -74,6 +75,7 @@ class Coverage:
 
     instructions: dict[str, tuple[Instruction, ...]] = field(default_factory=dict)
     taken: dict[str, State] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
     leaving: set[str] = field(default_factory=set)
     assumptions: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
@@ -152,7 +154,7 @@ def _follow(
         for edge in graph.leading[node]:
             told = outside(outcome.state, invariants[edge.target])
             demand(told is None, f"what is said of {told} at {edge.target} does not follow from {node}")
-            _take(found, edge, outcome.state)
+            _take(found, edge, outcome)
         found.leaving |= {node} & graph.exits.keys()
         return
     if outcome.address is None:
@@ -173,19 +175,22 @@ def _follow(
     )
     for edge, reason in zip(edges, reasons, strict=True):
         if reason is None:
-            _take(found, edge, outcome.state)
+            _take(found, edge, outcome)
 
 
 def edges_of(graph: Graph, node: str, outcome: Outcome) -> list[Edge]:
     """The edges that lead to where ``outcome`` goes; of several, those whose names tell the same way."""
     edges = [edge for edge in graph.leading[node] if graph.nodes[edge.target][0] == outcome.address]
     same = [edge for edge in edges if f":{outcome.way}" in edge.name]
-    return same or edges
+    others = [edge for edge in edges if outcome.way != "fall" and ":fall" not in edge.name]
+    return same or others or edges
 
 
-def _take(found: Coverage, edge: Edge, state: State) -> None:
+def _take(found: Coverage, edge: Edge, outcome: Outcome) -> None:
     earlier = found.taken.get(edge.name)
-    found.taken[edge.name] = state if earlier is None else joined(earlier, state)
+    found.taken[edge.name] = outcome.state if earlier is None else joined(earlier, outcome.state)
+    if outcome.way != "fall":
+        found.gone.add(edge.name)
 
 
 def outside(state: State, said: Mapping[Place, Value]) -> Place | None:

@@ -6,6 +6,10 @@ import pytest
 
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, assembler, guest_of
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.loops.counters import Step
+from wcet_probe.analyzer.loops.induction import _reached
+from wcet_probe.analyzer.values.state import Location
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
@@ -51,6 +55,12 @@ def caller(length):
     add sp, sp, #32
     pop {{r4, pc}}
     .ltorg"""
+
+
+@pytest.mark.parametrize(("bits", "rounds", "known"), [(8, 255, True), (8, 256, False), (16, 300, True)])
+def test_a_narrow_counter_that_comes_round_tells_nothing(bits, rounds, known):
+    step = Step(Location("stack", -4, bits // 8), 1, shifts=False, after=None)
+    assert (_reached(strided.constant(bits, 0), step, rounds) is not None) is known
 
 
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
