@@ -160,7 +160,7 @@ def test_a_predicated_trap_is_part_of_a_block_and_has_no_cost():
 
 
 def test_semihosting_is_no_trap():
-    assert "software_bkpt" in refused("cortex-m4", THUMB + thumb("f", "bkpt #0xab\n bx lr"))
+    assert "bkpt #0xab" in refused("cortex-m4", THUMB + thumb("f", "bkpt #0xab\n bx lr"))
 
 
 # ---------------------------------------------------------------------------------------------------- by their value
