@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.bound import Bounded, BoundRequest, prepare
-from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
 from wcet_probe.analyzer.ipet.flow_system import flow_system, solve
 from wcet_probe.analyzer.values.analysis import Values
@@ -60,7 +60,7 @@ def most_accesses(request: BoundRequest, progress: Callable[[str], None] = lambd
     return AccessBound(total, tuple(by_set))
 
 
-def _sets(values: Values, lines: Lines | None, point: int) -> list[frozenset[int] | None]:
+def _sets(values: Values, lines: SymbolicBlocks | None, point: int) -> list[frozenset[int] | None]:
     """The sets that each access at ``point`` may be to; one that may go to two lines counts as two."""
     if lines is None:
         return [None] * len(values.accesses[point])
@@ -73,7 +73,7 @@ def _solved(stage: Bounded, costs: dict[int, int]) -> int:
     problem = flow_problem(
         stage.prepared.values,
         stage.loops.flow,
-        (*stage.loops.limits, *stage.told.limits, *stage.prepared.conflicts),
+        (*stage.loops.constraints, *stage.asserted.constraints, *stage.prepared.infeasible_pairs),
         Subject(request.image.sha256, request.target.name, "instructions"),
         cost=lambda point: costs[point.index],
         edge_cost=lambda _: 0,

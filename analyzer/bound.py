@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
-from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, check_place, parameter_values
 from wcet_probe.analyzer.facts.expressions import evaluate
-from wcet_probe.analyzer.facts.flow import ToldFlow, flow_facts
+from wcet_probe.analyzer.facts.flow import AssertedFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import memory_assumptions, pointer_facts, word_claims, word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
@@ -25,11 +25,19 @@ from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.ipet.certificate import certificate
 from wcet_probe.analyzer.ipet.checkable import checkable
 from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
-from wcet_probe.analyzer.ipet.flow_problem import Limit, Subject, Unit, edge_name, flow_problem, point_name
-from wcet_probe.analyzer.ipet.flow_system import ENTER, FlowEvent, FlowProblem, Solution, flow_system, leave, solve
+from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint, Subject, Unit, edge_name, flow_problem, point_name
+from wcet_probe.analyzer.ipet.flow_system import (
+    ENTER,
+    AuxiliaryVariable,
+    FlowProblem,
+    Solution,
+    flow_system,
+    leave,
+    solve,
+)
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, analysed_code, bound_loops
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
-from wcet_probe.analyzer.loops.infeasible_pairs import Conflict, conflicting_edges
+from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair, infeasible_edge_pairs
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
@@ -37,7 +45,7 @@ from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.recursion import deeper
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES, tells_stack_alignment
 from wcet_probe.analyzer.values.state import Base
-from wcet_probe.analyzer.values.trace_partitioning import pointer_ways, unfolded
+from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
 from wcet_probe.analyzer.values.unknown_targets import check_resolved
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.machine import Place
@@ -107,25 +115,25 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         assumptions=(
             *_assumptions(request, values, prepared.data.lines),
             *stage.loops.assumptions,
-            *stage.told.assumptions,
+            *stage.asserted.assumptions,
         ),
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),
         accesses=accesses,
         registers=tuple(register_ranges(values, request.target.isa)),
         loop_claims=stage.loops.claims,
-        flow_claims=(*stage.loops.flow_claims, *stage.told.claims),
+        flow_claims=(*stage.loops.flow_claims, *stage.asserted.claims),
         certificates=(
             stage.certificate(instructions, _followed(request, stage, instructions)),
             stage.certificate(cycles),
         ),
         worst_path_cycles=tuple(stage.worst_path(cycles)),
-        unattributed_cycles=cycles.event_cost,
+        unattributed_cycles=cycles.auxiliary_cost,
         graph=stage.graph(instructions),
         words=word_claims(request.facts, request.image, stage.parameters) if request.target.dcache else (),
         idle_facts=(
             *stage.loops.idle,
-            *stage.told.idle,
+            *stage.asserted.idle,
             *idle_facts(accesses, prepared.data.lines),
         ),
         by_type=tuple(one for one in stage.loops.by_type if instructions.rests_on(one) or cycles.rests_on(one)),
@@ -140,7 +148,7 @@ class Prepared:
     values: Values
     index: SourceIndex
     analysed: Analysed
-    conflicts: tuple[Limit, ...]
+    infeasible_pairs: tuple[LinearConstraint, ...]
     fetches: FetchMisses
     data: DataMisses
 
@@ -155,10 +163,10 @@ class Prepared:
         """
         facts, values = self.request.facts, self.values
         parameters = parameter_values(facts, given)
-        told_loops = bound_facts(facts, self.index, self.analysed, parameters)
-        loops = bound_loops(self.request.image, values, told_loops, parameters)
-        told = flow_facts(facts, self.request.entry, parameters, values, index=self.index, analysed=self.analysed)
-        return Bounded(self, parameters, loops, told)
+        asserted_loops = bound_facts(facts, self.index, self.analysed, parameters)
+        loops = bound_loops(self.request.image, values, asserted_loops, parameters)
+        asserted = flow_facts(facts, self.request.entry, parameters, values, index=self.index, analysed=self.analysed)
+        return Bounded(self, parameters, loops, asserted)
 
 
 def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: None) -> Prepared:
@@ -175,14 +183,16 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
     index = index_sources(request.sources)
     values = _values(request, parameters, index)
     progress("bounding the loops")
-    conflicts = tuple(_conflict_limit(number, each) for number, each in enumerate(conflicting_edges(values)))
+    infeasible_pairs = tuple(
+        _infeasible_constraint(number, each) for number, each in enumerate(infeasible_edge_pairs(values))
+    )
     analysed = analysed_code(request.image, values)
     icache = None if request.target.unified_cache else request.target.icache
     fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
     cache = request.target.dcache
-    told = pointer_facts(request.facts, index, analysed, parameters, cache.line_bytes if cache else None)
-    data = data_misses(values, request.target, told)
-    return Prepared(request, values, index, analysed, conflicts, fetches, data)
+    asserted = pointer_facts(request.facts, index, analysed, parameters, cache.line_bytes if cache else None)
+    data = data_misses(values, request.target, asserted)
+    return Prepared(request, values, index, analysed, infeasible_pairs, fetches, data)
 
 
 # --------------------------------------------------------------------------------------------------------------- values
@@ -196,8 +206,8 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
     if not entry.is_function:
         raise UsageError(f"{request.entry} is no function of the image; name one of its functions.")
     depths = _recursion_depths(request, parameters, index)
-    told = _told_targets(request, index)
-    indirect = dict(told)
+    asserted = _asserted_targets(request, index)
+    indirect = dict(asserted)
     arguments = _arguments(request, parameters)
     # Without caches nothing hangs on them, and each is one assumption more.
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
@@ -216,24 +226,24 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
         grown = {
             site: targets
             for site, targets in found.items()
-            if site not in told and len(targets) > len(indirect.get(site, ()))
+            if site not in asserted and len(targets) > len(indirect.get(site, ()))
         }
         if not grown and values.return_sites <= sites:
             more = deeper(image, values, depth)
             if more is not None:
                 depth = more
                 continue
-            check_resolved(image, graph, values, told)
+            check_resolved(image, graph, values, asserted)
             smaller = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites, depth), image)
             if smaller.dead_ends != graph.dead_ends or len(smaller.edges) < len(graph.edges):
                 values = analyze_with_counters(image, lifter, smaller, arguments, words)
-                check_resolved(image, smaller, values, told)
+                check_resolved(image, smaller, values, asserted)
             while (graph := returning_part(values)) is not values.graph:
                 values = analyze_with_counters(image, lifter, graph, arguments, words)
             check_chargeable((graph.points[place].block for place in values.states), costs, image)
-            ways = pointer_ways(values) if request.target.dcache else {}
-            if ways:
-                values = analyze_with_counters(image, lifter, unfolded(values, ways), arguments, words)
+            paths = pointer_paths(values) if request.target.dcache else {}
+            if paths:
+                values = analyze_with_counters(image, lifter, partitioned(values, paths), arguments, words)
             return values
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
         sites |= values.return_sites
@@ -247,18 +257,18 @@ def _recursion_depths(request: BoundRequest, parameters: Mapping[str, int], inde
     return {fact.place.function: evaluate(fact.max_depth, parameters) for fact in request.facts.recursions}
 
 
-def _told_targets(request: BoundRequest, index: SourceIndex) -> dict[int, tuple[int, ...]]:
+def _asserted_targets(request: BoundRequest, index: SourceIndex) -> dict[int, tuple[int, ...]]:
     """Targets of indirect branches and calls, as facts name them."""
     image = request.image
     everything = Analysed(image, [function.name for function in image.functions], ())
-    told: dict[int, tuple[int, ...]] = {}
+    asserted: dict[int, tuple[int, ...]] = {}
     for fact in request.facts.calls:
         ranges = check_place(fact.where, fact.place, fact.sha256, index, everything)
         targets = tuple(require_symbol(image, name).address for name in fact.targets)
         for instruction in request.instructions:
             if any(instruction.address in code for code in ranges) and instruction.branch_target is None:
-                told[instruction.address] = targets
-    return told
+                asserted[instruction.address] = targets
+    return asserted
 
 
 def _arguments(request: BoundRequest, parameters: Mapping[str, int]) -> dict[str, StridedInterval]:
@@ -277,11 +287,11 @@ def _arguments(request: BoundRequest, parameters: Mapping[str, int]) -> dict[str
 # ----------------------------------------------------------------------------------------------------------------- IPET
 
 
-def _conflict_limit(number: int, conflict: Conflict) -> Limit:
+def _infeasible_constraint(number: int, infeasible_pair: InfeasiblePair) -> LinearConstraint:
     """At most one of two edges for each pass of the header, or in the call."""
-    edges = tuple((edge, 1) for edge in dict.fromkeys((conflict.first, conflict.second)))
-    passes = ((conflict.header, -1),) if conflict.header is not None else ()
-    return Limit(f"conflict:{number}", passes, edges, 0 if passes else 1)
+    edges = tuple((edge, 1) for edge in dict.fromkeys((infeasible_pair.first, infeasible_pair.second)))
+    passes = ((infeasible_pair.header, -1),) if infeasible_pair.header is not None else ()
+    return LinearConstraint(f"conflict:{number}", passes, edges, 0 if passes else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +306,11 @@ class Solved:
         return any(self.solution.dual.get(f"{kind}:{loop.loop}") for kind in ("loop", "total"))
 
     @property
-    def event_cost(self) -> int | None:
+    def auxiliary_cost(self) -> int | None:
         """What the events of the solution cost, which belong to no block; None where no solution was found."""
         if self.solution.optimum is None:
             return None
-        return sum(event.cost * self.solution.counts[event.name] for event in self.problem.events)
+        return sum(auxiliary.cost * self.solution.counts[auxiliary.name] for auxiliary in self.problem.auxiliaries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +320,7 @@ class Bounded:
     prepared: Prepared
     parameters: Mapping[str, int]
     loops: BoundedLoops
-    told: ToldFlow
+    asserted: AssertedFlow
 
     @property
     def request(self) -> BoundRequest:
@@ -323,24 +333,27 @@ class Bounded:
         *Soundness:* as said of `flow_problem`, `costs` and `flow_system`.
         """
         costs = cost_table(self.request.instructions, self.request.costs)
-        events, limits = self._shared_misses() if unit == "cycles" else ((), ())
+        auxiliaries, constraints = self._shared_misses() if unit == "cycles" else ((), ())
         problem = flow_problem(
             self.prepared.values,
             self.loops.flow,
-            (*self.loops.limits, *self.told.limits, *self.prepared.conflicts, *limits),
+            (*self.loops.constraints, *self.asserted.constraints, *self.prepared.infeasible_pairs, *constraints),
             Subject(self.request.image.sha256, self.request.target.name, unit),
             cost=lambda point: self._cost(point.index, unit, costs),
             edge_cost=lambda edge: self._edge_cost(edge, unit, costs),
-            events=events,
+            auxiliaries=auxiliaries,
         )
         return Solved(problem, solve(flow_system(problem)))
 
-    def _shared_misses(self) -> tuple[tuple[FlowEvent, ...], tuple[Limit, ...]]:
+    def _shared_misses(self) -> tuple[tuple[AuxiliaryVariable, ...], tuple[LinearConstraint, ...]]:
         """Misses that are limited over several blocks."""
         data, fetches = self.prepared.data, self.prepared.fetches
         fill = fetch_cycles(1, self.request.target)
-        events = (*data.events, *(FlowEvent(name, fill) for name in fetches.events))
-        return events, (*data.limits, *(limit for limits in fetches.events.values() for limit in limits))
+        auxiliaries = (*data.auxiliaries, *(AuxiliaryVariable(name, fill) for name in fetches.auxiliaries))
+        return auxiliaries, (
+            *data.constraints,
+            *(constraint for constraints in fetches.auxiliaries.values() for constraint in constraints),
+        )
 
     def certificate(self, solved: Solved, followed: Iterable[str] = ()) -> str:
         """The certificate of a solution, with the records that let the checker follow the code."""
@@ -441,7 +454,7 @@ _OWN_STACK = "no run can check it: emulated calls begin on the emulator's own st
 _REPEATED = "every call that the second engine repeats"
 
 
-def _assumptions(request: BoundRequest, values: Values, lines: Lines | None) -> list[Assumption]:
+def _assumptions(request: BoundRequest, values: Values, lines: SymbolicBlocks | None) -> list[Assumption]:
     assumed = [
         Assumption(
             "no-interference",

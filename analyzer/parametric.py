@@ -57,7 +57,7 @@ def _drivers(stages: Sequence[Bounded]) -> list[tuple[str, list[int]]]:
     for stage in stages:
         texts |= {loop.expression: None for loop in stage.loops.loops if loop.origin is Origin.FACT}
         texts |= dict.fromkeys(stage.loops.total_expressions)
-        texts |= dict.fromkeys(stage.told.expressions)
+        texts |= dict.fromkeys(stage.asserted.expressions)
     drivers: dict[tuple[int, ...], str] = {}
     for text in texts:
         values = tuple(evaluate(parse(text), stage.parameters) for stage in stages)

@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wcet_probe.analyzer.dcache.asserted_alignment import Told, told_of
+from wcet_probe.analyzer.dcache.asserted_alignment import Asserted, asserted_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.language import Visit
 from wcet_probe.analyzer.facts.memory import Objects, PointerFacts
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.congruences import Residue, Residues
+from wcet_probe.analyzer.values.congruences import Congruence, Congruences
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import Base, is_unknown
 from wcet_probe.analyzer.values.transfer import Access
@@ -50,12 +50,12 @@ class Places:
         pointers: what flow facts say of addresses of which nothing else is known.
     """
 
-    residues: Residues
+    residues: Congruences
     config: CacheConfig
     pointers: PointerFacts
 
-    def alignment(self, access: Access, told: Told, *, is_folded: bool = False) -> Residue:
-        """A power of two modulo which the variable part is known, and its residue; ``told`` is what facts say.
+    def alignment(self, access: Access, asserted: Asserted, *, is_folded: bool = False) -> Congruence:
+        """A power of two modulo which the variable part is known, and its residue; ``asserted`` is what facts say.
 
         All of the address that is not constant is variable; if it ``is_folded``, only that of which no range is known.
         """
@@ -64,18 +64,18 @@ class Places:
             if is_folded and not is_unknown(factor, part):
                 continue
             own = (
-                self.residues.of_unknown(term, told[term])
-                if term is not None and term in told
+                self.residues.of_unknown(term, asserted[term])
+                if term is not None and term in asserted
                 else self.residues.of_number(part)
             )
             known = min(known, factor * own.modulus & -(factor * own.modulus))
             residue += factor * own.residue
         if access.has_stack_part:
             known = min(known, STACK_ALIGNMENT_BYTES)
-        return Residue(known, residue % known)
+        return Congruence(known, residue % known)
 
-    def span(self, access: Access, told: Told) -> Span:
-        """How many lines ``access`` goes to; ``told`` is what facts say.
+    def span(self, access: Access, asserted: Asserted) -> Span:
+        """How many lines ``access`` goes to; ``asserted`` is what facts say.
 
         *Soundness:* all addresses that it may have are looked at, or their residue class. The assumption ``alignment``
         is made only of a number of which nothing is known, and only where the access is aligned if that number is.
@@ -86,13 +86,13 @@ class Places:
         if not unknown and access.base is Base.NUMBER and offset.size <= _MOST_TRIED:
             fitting = line_bytes - size_bytes
             return Span.ONE if all(one % line_bytes <= fitting for one in offset.values()) else Span.SEVERAL
-        natural = Residue(1 << (size_bytes - 1).bit_length(), 0)
+        natural = Congruence(1 << (size_bytes - 1).bit_length(), 0)
         aligned = {
-            term: told[term] if term in told and told[term].modulo(natural.modulus).residue else natural
+            term: asserted[term] if term in asserted and asserted[term].modulo(natural.modulus).residue else natural
             for term, _ in unknown
             if term is not None
         }
-        for classes, span in ((told, Span.ONE), (aligned, Span.ASSUMED)):
+        for classes, span in ((asserted, Span.ONE), (aligned, Span.ASSUMED)):
             modulus, residue = self.alignment(access, classes)
             if (residue + access.constant) % modulus + size_bytes <= modulus:
                 return span
@@ -106,12 +106,12 @@ class Places:
         """
         if access.base is Base.STACK:
             return "stack"
-        told = self.pointers.of_access(access)
-        if told.is_own_block and self.numbers_of(access) is None:
+        asserted = self.pointers.of_access(access)
+        if asserted.is_own_block and self.numbers_of(access) is None:
             return "block"
         if self._sets_by_parts(access) is not None:
             return "static"
-        return "any" if told.sets is None and told.extent is None else "told"
+        return "any" if asserted.sets is None and asserted.extent is None else "told"
 
     def visit_of(self, access: Access) -> Visit | None:
         """What a flow fact says of how often the call has visited the line of ``access``."""
@@ -127,10 +127,14 @@ class Places:
 
         *Soundness:* as far as the fact is true.
         """
-        told = self.pointers.of(access.instruction_address).objects
-        if told is None or access.size_bytes > self.config.line_bytes or self.place_of(access) in {"stack", "static"}:
+        asserted = self.pointers.of(access.instruction_address).objects
+        if (
+            asserted is None
+            or access.size_bytes > self.config.line_bytes
+            or self.place_of(access) in {"stack", "static"}
+        ):
             return None
-        return told
+        return asserted
 
     def lines_of(self, access: Access) -> tuple[str, int, int] | None:
         """The flow fact that counts the line of ``access``, the most lines, and the most of them in one set."""
@@ -139,11 +143,11 @@ class Places:
 
     def fact_of(self, access: Access) -> str:
         """The flow fact that anything said of ``access`` rests on; empty where nothing does."""
-        told = self.pointers.of(access.instruction_address)
-        is_placed = told.sets is not None or told.extent is not None or told.is_own_block
-        says = told.visit or told.line_changes or self.objects_of(access) or told_of(access, self.pointers)
+        asserted = self.pointers.of(access.instruction_address)
+        is_placed = asserted.sets is not None or asserted.extent is not None or asserted.is_own_block
+        says = asserted.visit or asserted.line_changes or self.objects_of(access) or asserted_of(access, self.pointers)
         if says or (is_placed and access.base is not Base.STACK and self._sets_by_parts(access) is None):
-            return told.where
+            return asserted.where
         return ""
 
     def observable(self, access: Access) -> StridedInterval:
@@ -152,8 +156,8 @@ class Places:
         *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by. Of a
         folded address (`symbolic_blocks._Address`) accesses before it show them, as this one does not.
         """
-        told, aligned = self._told_range(access), self._aligned(access)
-        return aligned if told is None else strided.meet(aligned, told)
+        asserted, aligned = self._asserted_range(access), self._aligned(access)
+        return aligned if asserted is None else strided.meet(aligned, asserted)
 
     def sets_of(self, access: Access) -> frozenset[int] | None:
         """The sets that ``access`` may be to; None for any.
@@ -167,17 +171,17 @@ class Places:
         if numbers is not None:
             return frozenset(number % self.config.sets for number in numbers)
         sets = self.pointers.of_access(access).sets
-        if sets is None or self.span(access, told_of(access, self.pointers)) is not Span.SEVERAL:
+        if sets is None or self.span(access, asserted_of(access, self.pointers)) is not Span.SEVERAL:
             return sets
         more = range(-(-access.size_bytes // self.config.line_bytes) + 1)
         return frozenset((number + one) % self.config.sets for number in sets for one in more)
 
     def numbers_of(self, access: Access) -> frozenset[int] | None:
         """The lines that ``access`` may be to, if they are no more than the cache has sets."""
-        told = self._told_range(access)
-        if access.base is not Base.NUMBER and told is None:
+        asserted = self._asserted_range(access)
+        if access.base is not Base.NUMBER and asserted is None:
             return None
-        low, high = (access.offset if told is None else strided.meet(access.offset, told)).unsigned_range()
+        low, high = (access.offset if asserted is None else strided.meet(access.offset, asserted)).unsigned_range()
         line_bytes = self.config.line_bytes
         numbers = range(low // line_bytes, (high + access.size_bytes - 1) // line_bytes + 1)
         return frozenset(numbers) if len(numbers) <= self.config.sets else None
@@ -186,10 +190,10 @@ class Places:
         """The addresses that ``access`` may go to, by its parts and the alignment that facts tell of it."""
         if not any(is_unknown(factor, part) for factor, _, part in access.parts):
             return access.offset
-        alignment, residue = self.alignment(access, told_of(access, self.pointers))
+        alignment, residue = self.alignment(access, asserted_of(access, self.pointers))
         return strided.residue_class(access.offset.bits, residue + access.constant, alignment)
 
-    def _told_range(self, access: Access) -> StridedInterval | None:
+    def _asserted_range(self, access: Access) -> StridedInterval | None:
         """The addresses of the object that a flow fact says ``access`` is in, where its parts do not tell the sets.
 
         None, too, where there is no such address: the fact then says nothing of the access.
@@ -197,9 +201,11 @@ class Places:
         extent = self.pointers.of_access(access).extent
         if extent is None or access.base is Base.STACK or self._sets_by_parts(access) is not None:
             return None
-        told = strided.between(access.offset.bits, extent.base_address, extent.end_address - access.size_bytes)
-        is_possible = not any(strided.meet(known, told).is_bottom for known in (access.offset, self._aligned(access)))
-        return told if is_possible else None
+        asserted = strided.between(access.offset.bits, extent.base_address, extent.end_address - access.size_bytes)
+        is_possible = not any(
+            strided.meet(known, asserted).is_bottom for known in (access.offset, self._aligned(access))
+        )
+        return asserted if is_possible else None
 
     def _sets_by_parts(self, access: Access) -> frozenset[int] | None:
         """The sets by the values of the parts; a part that is a multiple of all sets' bytes does not change the set."""

@@ -1,4 +1,4 @@
-"""Lines that are in the cache when a stay begins if they were filled in the one before, by another name.
+"""Lines that are in the cache when a scope begins if they were filled in the one before, by another name.
 
 A loop that puts one node before another writes to the one that it put in the round before. With first-in first-out, a
 line that was accessed is in the cache until as many others were filled as there are ways only if the access missed. So
@@ -6,9 +6,9 @@ a store that fills nothing is a single write only if the line was not filled in 
 fill.
 
 *Soundness:* as said of `younger_sets` of the persistence of first-in first-out. Of a line it is known how many
-groups were filled since the first access of the stay that may have filled it; if one of the accesses by that name
-missed, no more were filled since. Only lines that were surely accessed count, in a stay that ends at the edge, so that
-there is one such stay for each that begins. It has its other name behind an edge as said of `dcache.analysis`, and
+groups were filled since the first access of the scope that may have filled it; if one of the accesses by that name
+missed, no more were filled since. Only lines that were surely accessed count, in a scope that ends at the edge, so that
+there is one such scope for each that begins. It has its other name behind an edge as said of `dcache.analysis`, and
 ages on.
 """
 
@@ -19,27 +19,27 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, fixpoint
 from wcet_probe.analyzer.dcache.resident_at_entry import at_edges
-from wcet_probe.analyzer.dcache.symbolic_blocks import Line
-from wcet_probe.analyzer.dcache.younger_sets import LineAccess, Younger
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock
+from wcet_probe.analyzer.dcache.younger_sets import LineAccess, YoungerSet
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.model.target import Replacement
 
-_Sure = Mapping[Line, bool]
-"""Lines that were surely accessed in their stay, and whether they were stored to behind all accesses that fill."""
+_Sure = Mapping[SymbolicBlock, bool]
+"""Lines that were surely accessed in their scope, and whether they were stored to behind all accesses that fill."""
 
 
-class Filled(NamedTuple):
-    """The name that a line had before its stay began, and whether it is modified if it was filled then."""
+class Allocated(NamedTuple):
+    """The name that a line had before its scope began, and whether it is modified if it was filled then."""
 
-    before: Line
+    before: SymbolicBlock
     is_modified: bool
 
 
-def filled_lines(
+def allocated_lines(
     values: Values, accesses: Mapping[int, Sequence[LineAccess]], analysis: RelationalAnalysis
-) -> Mapping[Line, Mapping[Edge, Filled]]:
-    """By line, the edges behind which a stay of its group begins in which stores find it if it was filled before.
+) -> Mapping[SymbolicBlock, Mapping[Edge, Allocated]]:
+    """By line, the edges behind which a scope of its group begins in which stores find it if it was filled before.
 
     Args:
         values: points and edges.
@@ -58,42 +58,42 @@ def filled_lines(
         return sure
 
     def along(edge: Edge, sure: _Sure) -> _Sure:
-        dropped = analysis.renaming[edge].dropped
-        return {line: is_modified for line, is_modified in sure.items() if line.group not in dropped}
+        killed = analysis.substitution[edge].killed
+        return {line: is_modified for line, is_modified in sure.items() if line.group not in killed}
 
     nothing: _Sure = {}
     states = fixpoint(values, nothing, behind, along, _both)
-    found: dict[Line, dict[Edge, Filled]] = {}
-    for edge in analysis.renaming:
+    found: dict[SymbolicBlock, dict[Edge, Allocated]] = {}
+    for edge in analysis.substitution:
         if edge.source not in states:
             continue
         lines = _begun(edge, accesses.get(edge.source, ()), behind(edge.source, states[edge.source]), analysis)
         if lines:
-            # Of each edge apart: what evicts the line of one stay does not speak against the others.
+            # Of each edge apart: what evicts the line of one scope does not speak against the others.
             known = {line: younger for line, (_, younger) in lines.items()}
-            only = {one: known if one == edge else {} for one in analysis.renaming}
-            for line in at_edges(values, accesses, analysis, only, cache.stay_ways):
+            only = {one: known if one == edge else {} for one in analysis.substitution}
+            for line in at_edges(values, accesses, analysis, only, cache.scope_ways):
                 found.setdefault(line, {})[edge] = lines[line][0]
     return found
 
 
 def _begun(
     edge: Edge, accesses: Sequence[LineAccess], sure: _Sure, analysis: RelationalAnalysis
-) -> dict[Line, tuple[Filled, Younger]]:
-    """The lines that have another name behind ``edge``, where stays begin by it, of those ``sure`` whose stays end."""
-    cache, renaming, state = analysis.cache, analysis.renaming[edge], analysis.states[edge.source]
+) -> dict[SymbolicBlock, tuple[Allocated, YoungerSet]]:
+    """Of the lines ``sure`` whose scopes end at ``edge``, those with another name behind it, where new ones begin."""
+    cache, substitution, state = analysis.cache, analysis.substitution[edge], analysis.states[edge.source]
     for access in accesses:
         state = cache.touch(state, access)
-    filled = {
+    allocated = {
         line: younger
-        for line, younger in state.stay.items()
-        if younger is not None and line in sure and line.group in renaming.dropped
+        for line, younger in state.scope.items()
+        if younger is not None and line in sure and line.group in substitution.killed
     }
     found = {}
-    for line, (before, known) in analysis.passage.gained(edge, filled).items():
-        younger = cache.renamed(line, known, renaming, cache.stay_ways)
-        if line.group in renaming.dropped and younger is not None:
-            found[line] = Filled(before, sure[before]), younger
+    for line, (before, known) in analysis.passage.gained(edge, allocated).items():
+        younger = cache.substituted(line, known, substitution, cache.scope_ways)
+        if line.group in substitution.killed and younger is not None:
+            found[line] = Allocated(before, sure[before]), younger
     return found
 
 

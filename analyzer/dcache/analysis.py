@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
-from wcet_probe.analyzer.dcache.strided_traversals import Sweep
-from wcet_probe.analyzer.dcache.symbolic_blocks import Line, Lines, Successor
+from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversal
+from wcet_probe.analyzer.dcache.symbolic_blocks import Successor, SymbolicBlock, SymbolicBlocks
 from wcet_probe.analyzer.dcache.younger_sets import (
     UNKNOWN,
     CacheState,
     LineAccess,
     RelationalCache,
-    Renaming,
+    Substitution,
     Verdict,
-    Younger,
+    YoungerSet,
     join,
 )
 from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.values.analysis import Values, brought_back
+from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.state import defined_at
 from wcet_probe.analyzer.values.terms import Linear, Term
 from wcet_probe.model.target import CacheConfig
@@ -40,25 +40,25 @@ class RelationalAnalysis:
         cache: the domain.
         states: where each point begins.
         verdicts: of each access of each point.
-        renamed: of each edge, the lines in the cache that have another name behind it.
-        renaming: what each edge does to names.
+        substituted: of each edge, the lines in the cache that have another name behind it.
+        substitution: what each edge does to names.
         passage: what edges do to lines of which something is known.
     """
 
     cache: RelationalCache
     states: Mapping[int, CacheState]
     verdicts: Mapping[int, tuple[Verdict, ...]]
-    renamed: Mapping[Edge, Mapping[Line, Younger]]
-    renaming: Mapping[Edge, Renaming]
+    substituted: Mapping[Edge, Mapping[SymbolicBlock, YoungerSet]]
+    substitution: Mapping[Edge, Substitution]
     passage: Passage
 
 
 def analyze(
     values: Values,
-    lines: Lines,
+    lines: SymbolicBlocks,
     accesses: Mapping[int, Sequence[LineAccess]],
     config: CacheConfig,
-    sweeps: Sequence[Sweep] = (),
+    traversals: Sequence[StridedTraversal] = (),
 ) -> RelationalAnalysis:
     """The fixpoint over the points of ``values``, for any content of the cache at entry.
 
@@ -67,12 +67,14 @@ def analyze(
         lines: names of the lines.
         accesses: of each point, in order.
         config: the cache.
-        sweeps: those that accesses belong to.
+        traversals: those that accesses belong to.
 
     *Soundness:* as said of the module.
     """
-    cache = RelationalCache(lines.groups, config, lines.stand_ins(), {sweep.name: sweep.group for sweep in sweeps})
-    passage = Passage(values, lines, cache, sweeps)
+    cache = RelationalCache(
+        lines.groups, config, lines.stand_ins(), {traversal.name: traversal.group for traversal in traversals}
+    )
+    passage = Passage(values, lines, cache, traversals)
 
     def behind(point: int, state: CacheState) -> CacheState:
         for access in accesses.get(point, ()):
@@ -81,8 +83,10 @@ def analyze(
 
     states = fixpoint(values, UNKNOWN, behind, passage.along, join)
     verdicts = {point: tuple(cache.verdicts(state, accesses.get(point, ()))) for point, state in states.items()}
-    renamed = {edge: passage.renamed(edge, behind(edge.source, states[edge.source])) for edge in passage.renaming}
-    return RelationalAnalysis(cache, states, verdicts, renamed, passage.renaming, passage)
+    substituted = {
+        edge: passage.substituted(edge, behind(edge.source, states[edge.source])) for edge in passage.substitution
+    }
+    return RelationalAnalysis(cache, states, verdicts, substituted, passage.substitution, passage)
 
 
 _State = TypeVar("_State")
@@ -106,38 +110,40 @@ def fixpoint(
 class Passage:
     """What an edge does to a state: names that mean something else behind it, and new names of known lines."""
 
-    def __init__(self, values: Values, lines: Lines, cache: RelationalCache, sweeps: Sequence[Sweep]) -> None:
+    def __init__(
+        self, values: Values, lines: SymbolicBlocks, cache: RelationalCache, traversals: Sequence[StridedTraversal]
+    ) -> None:
         self._values, self._lines, self._cache = values, lines, cache
         terms = values.terms
-        self._new_names: dict[Edge, tuple[tuple[Linear, Linear], ...]] = {}
-        self.renaming: dict[Edge, Renaming] = {}
-        self._stale: dict[Edge, frozenset[Term]] = {}
+        self._substitutions: dict[Edge, tuple[tuple[Linear, Linear], ...]] = {}
+        self.substitution: dict[Edge, Substitution] = {}
+        self._killed: dict[Edge, frozenset[Term]] = {}
         defined: dict[int | None, set[Term]] = {}
-        for leaf in frozenset().union(*(group.leaves for group in lines.groups)):
-            defined.setdefault(defined_at(terms[leaf].arguments), set()).add(leaf)
+        for symbol in frozenset().union(*(group.symbols for group in lines.groups)):
+            defined.setdefault(defined_at(terms[symbol].arguments), set()).add(symbol)
         found: dict[Edge, tuple[Successor, ...]] = {}
-        for edge, silent in brought_back(values).items():
+        for edge, killed in killed_bindings(values).items():
             if edge.target != EXIT:
                 anew = frozenset(defined.get(edge.target, ()))
-                self._stale[edge] = silent | anew
-                self._new_names[edge] = tuple(self._changes(edge))
-                dropped = frozenset(
+                self._killed[edge] = killed | anew
+                self._substitutions[edge] = tuple(self._changes(edge))
+                killed_groups = frozenset(
                     number
                     for number, group in enumerate(lines.groups)
-                    if not (anew.isdisjoint(group.leaves) and silent.isdisjoint(group.deciding))
+                    if not (anew.isdisjoint(group.symbols) and killed.isdisjoint(group.deciding))
                 )
-                began = frozenset(sweep.name for sweep in sweeps if edge in sweep.entries)
-                self.renaming[edge] = Renaming(dropped | began)
+                began = frozenset(traversal.name for traversal in traversals if edge in traversal.entries)
+                self.substitution[edge] = Substitution(killed_groups | began)
                 found[edge] = tuple(self._successors(edge))
         lasting = lines.lasting(one for own in found.values() for one in own)
         for edge, own in found.items():
             successors = {one.of: one.to for one in reversed(own) if one in lasting}
-            self.renaming[edge] = self.renaming[edge]._replace(successors=successors)
+            self.substitution[edge] = self.substitution[edge]._replace(successors=successors)
 
     def _successors(self, edge: Edge) -> Iterable[Successor]:
         """What lines of groups are lines of behind ``edge``."""
-        for (old, new), number in product(self._new_names[edge], range(len(self._lines.groups))):
-            successor = self._lines.successor(number, old, new, self._stale[edge])
+        for (old, new), number in product(self._substitutions[edge], range(len(self._lines.groups))):
+            successor = self._lines.successor(number, old, new, self._killed[edge])
             if successor is not None:
                 yield successor
 
@@ -157,10 +163,10 @@ class Passage:
 
         *Soundness:* as said of the parts.
         """
-        kept = self._cache.without(state, self.renaming[edge])
-        return CacheState({**kept.must, **self.renamed(edge, state)}, kept.stay)
+        kept = self._cache.without(state, self.substitution[edge])
+        return CacheState({**kept.must, **self.substituted(edge, state)}, kept.scope)
 
-    def renamed(self, edge: Edge, state: CacheState) -> Mapping[Line, Younger]:
+    def substituted(self, edge: Edge, state: CacheState) -> Mapping[SymbolicBlock, YoungerSet]:
         """The lines in the cache that have another name behind ``edge``.
 
         *Soundness:* a location holds the same number before and behind an edge, so what is known of a line by its old
@@ -169,17 +175,19 @@ class Passage:
         as much for granted.
         """
         gained = {new: younger for new, (_, younger) in self.gained(edge, state.must).items()}
-        return self._cache.held(gained, self.renaming[edge])
+        return self._cache.resident(gained, self.substitution[edge])
 
-    def gained(self, edge: Edge, lines: Mapping[Line, Younger]) -> Mapping[Line, tuple[Line, Younger]]:
+    def gained(
+        self, edge: Edge, lines: Mapping[SymbolicBlock, YoungerSet]
+    ) -> Mapping[SymbolicBlock, tuple[SymbolicBlock, YoungerSet]]:
         """By their names behind ``edge``, those of ``lines`` that have another one there, and what is known of them.
 
-        *Soundness:* as said of `renamed`; what is known speaks of groups as they are before the edge.
+        *Soundness:* as said of `substituted`; what is known speaks of groups as they are before the edge.
         """
-        gained: dict[Line, tuple[Line, Younger]] = {}
-        for old, new in self._new_names[edge]:
+        gained: dict[SymbolicBlock, tuple[SymbolicBlock, YoungerSet]] = {}
+        for old, new in self._substitutions[edge]:
             for line, younger in lines.items():
-                named = self._lines.renamed(line, old, new, self._stale[edge])
+                named = self._lines.substituted(line, old, new, self._killed[edge])
                 if named is not None and (not younger.is_assumed or named.implies_old):
                     is_assumed = younger.is_assumed or not named.is_implied
                     gained.setdefault(named.line, (line, younger._replace(is_assumed=is_assumed)))

@@ -1,10 +1,10 @@
 """What flow facts say of pointers, where it holds: at an access that a fact speaks of, and behind it.
 
-*Soundness:* a fact speaks of numbers at an access. It holds of them until one of their leaves may have another value:
-where it is defined, and behind an edge that is silent about it (`values.brought_back`). Where paths meet it must hold
-on all of them; of a number that gets a new name there is told what is told of the numbers that it may be. An access
-that may not have taken place tells nothing of what is behind it; nor does more hold behind it than runs are held
-against, which show the address, and not the numbers that it is the sum of (`_shown`).
+*Soundness:* a fact speaks of numbers at an access. It holds of them until one of their symbols may have another value:
+where it is defined, and behind an edge that kills it (`values.killed_bindings`). Where paths meet it must
+hold on all of them; of a number that gets a new name there is asserted what is asserted of the numbers that it may be.
+An access that may not have taken place tells nothing of what is behind it; nor does more hold behind it than runs are
+held against, which show the address, and not the numbers that it is the sum of (`_shown`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import NamedTuple
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.graph.flow_order import in_order
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.values.analysis import Values, brought_back
-from wcet_probe.analyzer.values.congruences import Residue, joined
+from wcet_probe.analyzer.values.analysis import Values, killed_bindings
+from wcet_probe.analyzer.values.congruences import Congruence, joined
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import defined_at, is_unknown
 from wcet_probe.analyzer.values.terms import Term
@@ -25,35 +25,35 @@ from wcet_probe.analyzer.values.transfer import Access
 
 _MOST = 1 << 32
 
-Told = Mapping[Term, Residue]
+Asserted = Mapping[Term, Congruence]
 """The classes of terms."""
 
 
-class ToldOf(NamedTuple):
-    """What is told of the terms of an address: in all, and of it what accesses before have shown."""
+class AssertedOf(NamedTuple):
+    """What is asserted of the terms of an address: in all, and of it what accesses before have shown."""
 
-    terms: Told
-    shown: Told
+    terms: Asserted
+    shown: Asserted
 
 
-def told_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, tuple[ToldOf, ...]]:
-    """For each access of each point of ``values``, what is told of the terms of its address.
+def asserted_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, tuple[AssertedOf, ...]]:
+    """For each access of each point of ``values``, what is asserted of the terms of its address.
 
     *Soundness:* as said of the module; the iteration only loses knowledge, and ends where nothing is lost.
     """
-    behind: dict[int, Told] = {}
-    stale = brought_back(values)
+    behind: dict[int, Asserted] = {}
+    killed = killed_bindings(values)
     arriving: dict[int, list[Edge]] = {point: [] for point in values.states}
     for edge in values.edges:
         if edge.target != EXIT:
             arriving[edge.target].append(edge)
     order = [point for point in in_order(values.forest) if point in values.states]
-    found: dict[int, tuple[ToldOf, ...]] = {}
+    found: dict[int, tuple[AssertedOf, ...]] = {}
     changed = True
     while changed:
         changed = False
         for point in order:
-            own, after = _through(values, pointers, point, _met(values, point, arriving[point], behind, stale))
+            own, after = _through(values, pointers, point, _met(values, point, arriving[point], behind, killed))
             if behind.get(point) != after:
                 behind[point], changed = after, True
             found[point] = own
@@ -64,79 +64,85 @@ def _met(
     values: Values,
     point: int,
     edges: list[Edge],
-    behind: Mapping[int, Told],
-    stale: Mapping[Edge, frozenset[Term]],
-) -> Told:
-    """What is told on all ways to ``point`` of what has the same value there."""
+    behind: Mapping[int, Asserted],
+    killed: Mapping[Edge, frozenset[Term]],
+) -> Asserted:
+    """What is asserted on all ways to ``point`` of what has the same value there."""
     terms = values.terms
-    ways = [
+    arriving_facts = [
         {
-            term: told
-            for term, told in behind[edge.source].items()
+            term: asserted
+            for term, asserted in behind[edge.source].items()
             if all(
-                leaf not in stale[edge] and defined_at(terms[leaf].arguments) != point for leaf in terms.leaves(term)
+                symbol not in killed[edge] and defined_at(terms[symbol].arguments) != point
+                for symbol in terms.symbols(term)
             )
         }
         | _brought(values, edge, behind[edge.source])
         for edge in edges
         if edge.source in behind
     ]
-    if point == 0 or not ways:
+    if point == 0 or not arriving_facts:
         return {}
-    return {term: reduce(joined, (way[term] for way in ways)) for term in set.intersection(*map(set, ways))}
+    return {
+        term: reduce(joined, (arriving_fact[term] for arriving_fact in arriving_facts))
+        for term in set.intersection(*map(set, arriving_facts))
+    }
 
 
-def _brought(values: Values, edge: Edge, told: Told) -> dict[Term, Residue]:
-    """What is told of the leaves that are defined where ``edge`` leads to: a number that is told of, and a constant.
+def _brought(values: Values, edge: Edge, asserted: Asserted) -> dict[Term, Congruence]:
+    """What is asserted of symbols that are defined where ``edge`` leads to: a number with an assertion, and a constant.
 
-    *Soundness:* such a leaf is what its location holds on the edge, so it comes from what that comes from.
+    *Soundness:* such a symbol is what its location holds on the edge, so it comes from what that comes from.
     """
     terms, state = values.terms, values.edges[edge].state
-    found: dict[Term, Residue] = {}
-    for location, leaf in values.states[edge.target].locations.items():
-        if terms[leaf].arguments[:2] == ("phi", (edge.target,)):
+    found: dict[Term, Congruence] = {}
+    for location, symbol in values.states[edge.target].locations.items():
+        if terms[symbol].arguments[:2] == ("phi", (edge.target,)):
             held = state.read(location)
             parts = {} if held is None else terms.linear(held).coefficients
-            if len(parts) == 1 and parts.keys() <= told.keys():
-                found[leaf] = told[next(iter(parts))]
+            if len(parts) == 1 and parts.keys() <= asserted.keys():
+                found[symbol] = asserted[next(iter(parts))]
     return found
 
 
-def _through(values: Values, pointers: PointerFacts, point: int, told: Told) -> tuple[tuple[ToldOf, ...], Told]:
-    known = dict(told)
-    found: list[ToldOf] = []
+def _through(
+    values: Values, pointers: PointerFacts, point: int, asserted: Asserted
+) -> tuple[tuple[AssertedOf, ...], Asserted]:
+    known = dict(asserted)
+    found: list[AssertedOf] = []
     for access in values.accesses[point]:
-        own = {term: _sharper(known.get(term), told) for term, told in told_of(access, pointers).items()}
-        found.append(ToldOf(own, {term: known[term] for term in own if term in known}))
+        own = {term: _sharper(known.get(term), asserted) for term, asserted in asserted_of(access, pointers).items()}
+        found.append(AssertedOf(own, {term: known[term] for term in own if term in known}))
         if access.is_certain and access.pointer is not None:
             shown = _shown(access, own)
-            known |= {term: _sharper(known.get(term), told.modulo(shown)) for term, told in own.items()}
+            known |= {term: _sharper(known.get(term), asserted.modulo(shown)) for term, asserted in own.items()}
     return tuple(found), known
 
 
-def _sharper(known: Residue | None, told: Residue) -> Residue:
-    """What is known if it implies what is told, else that: classes are in each other, or have nothing in common."""
-    return known if known is not None and joined(known, told) == told else told
+def _sharper(known: Congruence | None, asserted: Congruence) -> Congruence:
+    """What is known if it implies what is asserted, else that: classes are in each other, or have nothing in common."""
+    return known if known is not None and joined(known, asserted) == asserted else asserted
 
 
-def _shown(access: Access, told: Told) -> int:
+def _shown(access: Access, asserted: Asserted) -> int:
     """The power of two modulo which the address of ``access`` shows the number in it that facts speak of.
 
     *Soundness:* all else that is added is known modulo it; of two such numbers only the sum is shown.
     """
     known = STACK_ALIGNMENT_BYTES if access.has_stack_part else _MOST
-    steps = [factor * part.stride for factor, term, part in access.parts if term not in told]
-    return min((known, *(step & -step for step in steps if step))) if len(told) == 1 else 1
+    steps = [factor * part.stride for factor, term, part in access.parts if term not in asserted]
+    return min((known, *(step & -step for step in steps if step))) if len(asserted) == 1 else 1
 
 
-def told_of(access: Access, pointers: PointerFacts) -> Told:
+def asserted_of(access: Access, pointers: PointerFacts) -> Asserted:
     """What flow facts say of the terms of the address of ``access``, there.
 
-    *Soundness:* of those of which no range is known, nor as much modulo a power of two as is told.
+    *Soundness:* of those of which no range is known, nor as much modulo a power of two as is asserted.
     """
-    told = pointers.of(access.instruction_address).variable
+    asserted = pointers.of(access.instruction_address).variable
     return {
-        term: told
+        term: asserted
         for factor, term, part in access.parts
-        if term is not None and is_unknown(factor, part) and part.stride & -part.stride < told.modulus
+        if term is not None and is_unknown(factor, part) and part.stride & -part.stride < asserted.modulus
     }

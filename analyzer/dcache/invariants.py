@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.state import Base
 from wcet_probe.model.proof import AccessRange, IdleFact, RegisterRange
 from wcet_probe.model.target import Isa
 
 
-def access_ranges(values: Values, lines: Lines | None) -> Iterable[AccessRange]:
+def access_ranges(values: Values, lines: SymbolicBlocks | None) -> Iterable[AccessRange]:
     """Where each access may go; ``lines`` tell what facts and the cache add, if there is one.
 
     *Soundness:* as said of `access_places`.
@@ -68,12 +68,12 @@ def register_ranges(values: Values, isa: Isa) -> Iterable[RegisterRange]:
             yield RegisterRange(*place, value.low, value.stride, value.steps)
 
 
-def idle_facts(accesses: Iterable[AccessRange], lines: Lines | None) -> tuple[IdleFact, ...]:
+def idle_facts(accesses: Iterable[AccessRange], lines: SymbolicBlocks | None) -> tuple[IdleFact, ...]:
     """Facts about pointers that speak of some of ``accesses``, and on which nothing that is said of any of them rests.
 
     *Soundness:* none is claimed; it is for people to look at.
     """
     every = list(accesses) if lines else []
-    told = dict.fromkeys(lines.places.pointers.of(each.address).where for each in every) if lines else {}
+    asserted = dict.fromkeys(lines.places.pointers.of(each.address).where for each in every) if lines else {}
     used = {"", *(each.fact for each in every)}
-    return tuple(IdleFact(where, "the values tell as much of its accesses") for where in told if where not in used)
+    return tuple(IdleFact(where, "the values tell as much of its accesses") for where in asserted if where not in used)

@@ -1,11 +1,12 @@
-"""Misses that accesses share: those of a line in its stay, and those of lines known by number in the call.
+"""Misses that accesses share: those of a line in its scope, and those of lines known by number in the call.
 
-They are events of the flow problem, limited by how often stays begin, and by how often the first access of a stay is
-executed. The stay of a group is the time from when the leaves of its variable part get their values to when one of them
-may get another (`younger_sets`). Single writes of stores share these limits, where they rule out a miss before.
+They are auxiliary variables of the flow problem, limited by how often scopes begin, and by how often the first access
+of a scope is executed. The scope of a group is the time from when the symbols of its variable part get their values to
+when one of them may get another (`younger_sets`). Single writes of stores share these constraints, where they rule out
+a miss before.
 
-*Soundness:* a persistent access misses at most once in the stay of its line, so there are at most as many misses as
-stays in which the line is accessed; each of these begins somewhere, and has a first access.
+*Soundness:* a persistent access misses at most once in the scope of its line, so there are at most as many misses as
+scopes in which the line is accessed; each of these begins somewhere, and has a first access.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from operator import eq
 from types import MappingProxyType
 from typing import NamedTuple
 
-from wcet_probe.analyzer.dcache.allocated_before import Filled
-from wcet_probe.analyzer.dcache.strided_traversals import Sweep
-from wcet_probe.analyzer.dcache.symbolic_blocks import Group, Line
+from wcet_probe.analyzer.dcache.allocated_before import Allocated
+from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversal
+from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlock
 from wcet_probe.analyzer.domains.lattice import Dual, Truths
 from wcet_probe.analyzer.facts.language import Visit
 from wcet_probe.analyzer.facts.memory import Objects
@@ -28,32 +29,32 @@ from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.ipet.flow_problem import Limit
-from wcet_probe.analyzer.values.analysis import Values, brought_back
+from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
+from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.state import defined_at
 from wcet_probe.analyzer.values.terms import Term
 
 
 class Shared(NamedTuple):
-    """Whose misses an access shares: of a line in its stay, besides of its candidates in the call, or of a sweep.
+    """Whose misses an access shares: of a line in its scope, besides of its candidates in the call, or of a traversal.
 
-    Or only of the first visits to a line, or of those that find it as it was (`data_misses`). The lines of a sweep may
-    be evicted in between where it ``is_refilled``.
+    Or only of the first visits to a line, or of those that find it as it was (`data_misses`). The lines of a traversal
+    may be evicted in between where it ``is_refilled``.
     """
 
-    line: Line | None
-    candidates: frozenset[Line] = frozenset()
-    swept: Line | None = None
+    line: SymbolicBlock | None
+    candidates: frozenset[SymbolicBlock] = frozenset()
+    traversed: SymbolicBlock | None = None
     objects: Objects | None = None
     visit: Visit | None = None
     is_refilled: bool = False
 
 
 class Refills(NamedTuple):
-    """A sweep whose lines may be evicted and filled again, and what would limit its misses if they were not."""
+    """A traversal whose lines may be evicted and filled again, and what would limit its misses if they were not."""
 
-    sweep: Sweep
-    limit: Limit
+    traversal: StridedTraversal
+    constraint: LinearConstraint
 
 
 class SharedMisses(NamedTuple):
@@ -62,16 +63,16 @@ class SharedMisses(NamedTuple):
     Attributes:
         misses: of each execution of a point, which are not shared.
         writes: the same of single writes.
-        limits: of the misses and single writes that are events.
-        written: single writes of each event that is no miss.
-        modified: events of lines that the stores of ``written`` modify.
-        refills: of sweeps whose lines may be evicted.
-        accesses: group, if it is known, and points of the misses that are events.
+        constraints: of the misses and single writes that are auxiliary variables.
+        written: single writes of each auxiliary variable that is no miss.
+        modified: auxiliary variables of lines that the stores of ``written`` modify.
+        refills: of traversals whose lines may be evicted.
+        accesses: group, if it is known, and points of the misses that are auxiliary variables.
     """
 
     misses: Counter[int]
     writes: Counter[int]
-    limits: list[Limit]
+    constraints: list[LinearConstraint]
     written: dict[str, int]
     modified: list[str]
     refills: list[Refills]
@@ -79,91 +80,95 @@ class SharedMisses(NamedTuple):
 
 
 class Starts(NamedTuple):
-    """Where stays begin: at points and edges, and where ``at_entry`` also once in the call."""
+    """Where scopes begin: at points and edges, and where ``at_entry`` also once in the call."""
 
     points: tuple[int, ...]
     edges: tuple[Edge, ...]
     at_entry: bool
 
 
-class Stays:
-    """The stays of groups in ``values``.
+class Scopes:
+    """The scopes of groups in ``values``.
 
-    ``sure`` are the lines that each point accesses in any case, and fills; ``held`` the edges of `resident_at_entry`.
+    ``sure`` are the lines that each point accesses in any case, and fills; ``resident`` the edges of
+    `resident_at_entry`.
     """
 
     def __init__(
-        self, values: Values, sure: Mapping[int, Collection[Line | None]], held: Mapping[Line, frozenset[Edge]]
+        self,
+        values: Values,
+        sure: Mapping[int, Collection[SymbolicBlock | None]],
+        resident: Mapping[SymbolicBlock, frozenset[Edge]],
     ) -> None:
-        self._terms, self._sure, self._held = values.terms, sure, held
+        self._terms, self._sure, self._resident = values.terms, sure, resident
         self._points = sorted(values.states)
         self._order = FlowOrder(self._points, (edge for edge in values.edges if edge.target != EXIT))
-        self._brought_back = brought_back(values)
+        self._brought_back = killed_bindings(values)
         self.repeated = frozenset(node for loop in loops_of(values.forest) for node in loop.nodes)
         """Points that may be executed more than once."""
 
-    def starts(self, group: Group) -> Starts:
-        """Where stays of a group begin, but for the first of those that begin at points that are executed once.
+    def starts(self, group: ReferenceGroup) -> Starts:
+        """Where scopes of a group begin, but for the first of those that begin at points that are executed once.
 
-        *Soundness:* a stay begins where one of the group's leaves is defined, and behind an edge that may give it
+        *Soundness:* a scope begins where one of the group's symbols is defined, and behind an edge that may give it
         another value. Those that are not defined in a loop are defined once at most.
         """
         edges = (
             edge
-            for edge, silent in self._brought_back.items()
+            for edge, killed in self._brought_back.items()
             if edge.target != EXIT
-            and any(leaf in silent and self._defined_at(leaf) != edge.target for leaf in group.deciding)
+            and any(symbol in killed and self._defined_at(symbol) != edge.target for symbol in group.deciding)
         )
         return Starts(
-            points=self._defined_again(group.leaves),
+            points=self._defined_again(group.symbols),
             edges=tuple(edges),
             at_entry=not self._defined_again(group.deciding),
         )
 
-    def missing(self, group: Group, line: Line) -> Starts:
-        """Where stays of a group begin in which ``line`` may miss, as `starts`.
+    def missing(self, group: ReferenceGroup, line: SymbolicBlock) -> Starts:
+        """Where scopes of a group begin in which ``line`` may miss, as `starts`.
 
-        *Soundness:* a stay that begins where all the leaves that are defined are values of before begins behind one of
-        the edges that lead there.
+        *Soundness:* a scope that begins where all the symbols that are defined are values of before begins behind one
+        of the edges that lead there.
         """
-        return self.but_for(group, self._held.get(line, frozenset()))
+        return self.but_for(group, self._resident.get(line, frozenset()))
 
-    def but_for(self, group: Group, held: frozenset[Edge]) -> Starts:
-        """Where stays of a group begin, but for those behind some edges that are ``held``.
+    def but_for(self, group: ReferenceGroup, resident: frozenset[Edge]) -> Starts:
+        """Where scopes of a group begin, but for those behind some edges that are ``resident``.
 
         *Soundness:* as said of `missing`.
         """
         starts = self.starts(group)
-        joins = {edge.target for edge in held if edge.target in starts.points and self._is_join(group, edge.target)}
+        joins = {edge.target for edge in resident if edge.target in starts.points and self._is_join(group, edge.target)}
         arriving = (edge for point in sorted(joins) for edge in self._order.incoming[point])
         return Starts(
             points=tuple(point for point in starts.points if point not in joins),
-            edges=tuple(edge for edge in (*starts.edges, *arriving) if edge not in held),
+            edges=tuple(edge for edge in (*starts.edges, *arriving) if edge not in resident),
             at_entry=starts.at_entry,
         )
 
-    def sure_points(self, line: Line) -> frozenset[int]:
+    def sure_points(self, line: SymbolicBlock) -> frozenset[int]:
         """The points that access ``line`` in any case, and fill it."""
         return frozenset(point for point in self._points if line in self._sure[point])
 
-    def _is_join(self, group: Group, point: int) -> bool:
-        """Whether all leaves of ``group`` that ``point`` defines are values that edges bring there."""
-        own = (leaf for leaf in group.leaves if self._defined_at(leaf) == point)
-        return point != 0 and all(self._terms[leaf].arguments[:2] == ("phi", (point,)) for leaf in own)
+    def _is_join(self, group: ReferenceGroup, point: int) -> bool:
+        """Whether all symbols of ``group`` that ``point`` defines are values that edges bring there."""
+        own = (symbol for symbol in group.symbols if self._defined_at(symbol) == point)
+        return point != 0 and all(self._terms[symbol].arguments[:2] == ("phi", (point,)) for symbol in own)
 
-    def is_one_address(self, group: Group) -> bool:
+    def is_one_address(self, group: ReferenceGroup) -> bool:
         """Whether the variable part of ``group`` has one value in the call.
 
-        *Soundness:* all its leaves are defined once at most, and no edge gives it another value.
+        *Soundness:* all its symbols are defined once at most, and no edge gives it another value.
         """
-        known = all(self._defined_at(leaf) is not None for leaf in group.leaves)
+        known = all(self._defined_at(symbol) is not None for symbol in group.symbols)
         return known and self.starts(group) == Starts((), (), at_entry=True)
 
     def leading_to(self, starts: Starts, points: Collection[int]) -> frozenset[int]:
         """``points``, and those that they can be reached from with none of ``starts`` in between.
 
-        *Soundness:* a stay in which the line is accessed at ``points`` begins there, or at another one of these; behind
-        a start within one of ``points`` the access may have been before it.
+        *Soundness:* a scope in which the line is accessed at ``points`` begins there, or at another one of these;
+        behind a start within one of ``points`` the access may have been before it.
         """
         begins = set(starts.points).difference(points)
         found, waiting = set(points), list(points)
@@ -175,8 +180,10 @@ class Stays:
             waiting += sources
         return frozenset(found)
 
-    def first(self, group: Group, points: Collection[int], is_meant: Callable[[Line], bool]) -> tuple[int, ...]:
-        """Those of ``points`` by which a line that ``is_meant`` may be accessed for the first time in a stay.
+    def first(
+        self, group: ReferenceGroup, points: Collection[int], is_meant: Callable[[SymbolicBlock], bool]
+    ) -> tuple[int, ...]:
+        """Those of ``points`` by which a line that ``is_meant`` may be accessed for the first time in a scope.
 
         *Soundness:* the others are executed behind one of ``points`` that surely accesses such a line. Accesses
         elsewhere do not count, whatever line they are to: their misses are not limited here, and a FIFO set may evict
@@ -185,12 +192,12 @@ class Stays:
         sure = {point for point in points if any(line and is_meant(line) for line in self._sure[point])}
         return self._not_behind(group, points, sure)
 
-    def first_executed(self, group: Group, points: Collection[int]) -> tuple[int, ...]:
-        """Those of ``points`` that may be the first of them to be executed in a stay of ``group``."""
+    def first_executed(self, group: ReferenceGroup, points: Collection[int]) -> tuple[int, ...]:
+        """Those of ``points`` that may be the first of them to be executed in a scope of ``group``."""
         return self._not_behind(group, points, points)
 
-    def _not_behind(self, group: Group, points: Collection[int], sure: Collection[int]) -> tuple[int, ...]:
-        """Those of ``points`` that are not executed behind one that is ``sure``, in the same stay, on every way.
+    def _not_behind(self, group: ReferenceGroup, points: Collection[int], sure: Collection[int]) -> tuple[int, ...]:
+        """Those of ``points`` that are not executed behind one that is ``sure``, in the same scope, on every way.
 
         *Soundness:* a greatest fixpoint.
         """
@@ -203,8 +210,8 @@ class Stays:
         )
         return tuple(point for point in points if not before.get(point, True))
 
-    def is_last(self, group: Group, point: int, others: Iterable[int]) -> bool:
-        """Whether neither ``point`` nor one of ``others`` is executed behind ``point``, in a stay of ``group``."""
+    def is_last(self, group: ReferenceGroup, point: int, others: Iterable[int]) -> bool:
+        """Whether neither ``point`` nor one of ``others`` is executed behind ``point``, in a scope of ``group``."""
         found, waiting = set[int](), [point]
         while waiting:
             onward = {
@@ -214,312 +221,330 @@ class Stays:
             waiting += onward
         return found.isdisjoint((point, *others))
 
-    def _begins(self, group: Group, edge: Edge) -> bool:
-        """Whether a stay of ``group`` may begin behind ``edge``."""
+    def _begins(self, group: ReferenceGroup, edge: Edge) -> bool:
+        """Whether a scope of ``group`` may begin behind ``edge``."""
         if not self._brought_back[edge].isdisjoint(group.deciding):
             return True
-        return any(self._defined_at(leaf) == edge.target for leaf in group.leaves)
+        return any(self._defined_at(symbol) == edge.target for symbol in group.symbols)
 
-    def _defined_at(self, leaf: Term) -> int | None:
-        return defined_at(self._terms[leaf].arguments)
+    def _defined_at(self, symbol: Term) -> int | None:
+        return defined_at(self._terms[symbol].arguments)
 
-    def _defined_again(self, leaves: Iterable[Term]) -> tuple[int, ...]:
-        """The points in loops that define some of ``leaves``."""
-        points = {self._defined_at(leaf) for leaf in leaves}
+    def _defined_again(self, symbols: Iterable[Term]) -> tuple[int, ...]:
+        """The points in loops that define some of ``symbols``."""
+        points = {self._defined_at(symbol) for symbol in symbols}
         return tuple(sorted(point for point in points if point is not None and point in self.repeated))
 
 
 def shared_misses(
     shared: Mapping[Shared, Sequence[int]],
-    stays: Stays,
-    sweeps: Mapping[int, Sweep],
-    groups: Sequence[Group],
+    scopes: Scopes,
+    traversals: Mapping[int, StridedTraversal],
+    groups: Sequence[ReferenceGroup],
     line_bytes: int,
     *,
-    writes: Mapping[Line, Mapping[int, int]] = MappingProxyType({}),
-    filled: Mapping[Line, Mapping[Edge, Filled]] = MappingProxyType({}),
+    writes: Mapping[SymbolicBlock, Mapping[int, int]] = MappingProxyType({}),
+    allocated: Mapping[SymbolicBlock, Mapping[Edge, Allocated]] = MappingProxyType({}),
 ) -> SharedMisses:
-    """Misses of each execution of a point, and limits of those that are events; the same of single writes.
+    """Misses of each execution of a point, and constraints of those that are shared; the same of single writes.
 
     Args:
         shared: points of the persistent accesses, by what they share.
-        stays: of the groups.
-        sweeps: by name.
+        scopes: of the groups.
+        traversals: by name.
         groups: by number.
         line_bytes: of the cache.
         writes: stores at points, by line, that are single writes only if no miss of an access to the line came before
-            in the stay, and behind which the point has none.
-        filled: as `allocated_before` has it.
+            in the scope, and behind which the point has none.
+        allocated: as `allocated_before` has it.
 
     *Soundness:* as said of the module. Each miss of an access that is persistent in the call is of another one of the
     candidates; regions of candidates do not overlap.
     """
     found = SharedMisses(Counter(), Counter(), [], {}, [], [], {})
     by_group: dict[int, dict[int, dict[str, list[int]]]] = {}
-    sweeping = _of_sweeps(shared, sweeps, line_bytes, found.refills)
-    for events, own in (*_of_regions(shared), *sweeping, *_of_visits(shared)):
-        found.limits.extend(own)
-        for event, (line, points) in events.items():
-            others = found.accesses.get(event, (None, frozenset()))[1]
-            found.accesses[event] = line and line.group, others.union(points)
+    traversing = _of_traversals(shared, traversals, line_bytes, found.refills)
+    for auxiliaries, own in (*_of_regions(shared), *traversing, *_of_visits(shared)):
+        found.constraints.extend(own)
+        for auxiliary, (line, points) in auxiliaries.items():
+            others = found.accesses.get(auxiliary, (None, frozenset()))[1]
+            found.accesses[auxiliary] = line and line.group, others.union(points)
             if line is None:
-                found.limits.append(_executed(event, points, (event,)))
+                found.constraints.append(_executed(auxiliary, points, (auxiliary,)))
             else:
                 known = by_group.setdefault(line.group, {}).setdefault(line.granule, {})
-                # A region with no line but this one has no event of its own.
-                known.setdefault(event, []).extend(points)
+                # A region with no line but this one has no auxiliary variable of its own.
+                known.setdefault(auxiliary, []).extend(points)
     for number, granules in sorted(by_group.items()):
-        stores = {granule: writes.get(Line(number, granule), {}) for granule in granules}
+        stores = {granule: writes.get(SymbolicBlock(number, granule), {}) for granule in granules}
         most = groups[number].most_lines(granules, line_bytes)
-        _add_stays(found, number, granules, stores, most=most, stays=stays, group=groups[number])
+        _add_scopes(found, number, granules, stores, most=most, scopes=scopes, group=groups[number])
     for line, counts in writes.items():
-        group, edges = groups[line.group], filled.get(line, {})
+        group, edges = groups[line.group], allocated.get(line, {})
         if line.granule not in by_group.get(line.group, {}):
-            if not edges or not _is_once(stays, group, counts):
+            if not edges or not _is_once(scopes, group, counts):
                 found.writes.update(counts)
                 continue
-            _add_writes(found, line, counts, stays=stays, group=group)
+            _add_writes(found, line, counts, scopes=scopes, group=group)
         names = [name for name in (_write(line, point) for point in sorted(counts)) if name in found.written]
-        if edges and len(names) == len(counts) and _is_once(stays, group, counts):
-            misses, leading = partial(_misses_of, by_group), partial(stays.leading_to, points=sorted(counts))
-            _add_filled(found, line, names, edges, misses, leading=leading, stays=stays, groups=groups)
+        if edges and len(names) == len(counts) and _is_once(scopes, group, counts):
+            misses, leading = partial(_misses_of, by_group), partial(scopes.leading_to, points=sorted(counts))
+            _add_allocated(found, line, names, edges, misses, leading=leading, scopes=scopes, groups=groups)
     return found
 
 
-def _misses_of(events: Mapping[int, Mapping[int, _Points]], line: Line) -> _Points:
-    """The misses of a line that are events."""
-    return events.get(line.group, {}).get(line.granule, {})
+def _misses_of(auxiliaries: Mapping[int, Mapping[int, _Points]], line: SymbolicBlock) -> _Points:
+    """The misses of a line that are auxiliary variables."""
+    return auxiliaries.get(line.group, {}).get(line.granule, {})
 
 
 _Points = Mapping[str, Sequence[int]]
 """The points of accesses, by the name of what they share."""
-_Events = Mapping[str, tuple[Line | None, Sequence[int]]]
-"""The line whose stay they are in, if any, and the points of the accesses, by name."""
+_Auxiliaries = Mapping[str, tuple[SymbolicBlock | None, Sequence[int]]]
+"""The line whose scope they are in, if any, and the points of the accesses, by name."""
 
 
-def _of_regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Events, list[Limit]]]:
+def _of_regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Auxiliaries, list[LinearConstraint]]]:
     for number, (region, found) in enumerate(_regions(shared)):
         is_shared = bool(region) and (len(found) > 1 or None in found)
         place = f":region{number}" if is_shared else ""
-        events = {_event(line, place): (line, points) for line, points in found.items()}
-        yield events, [Limit(f"miss{place}", constant=len(region), events=_all(events))] if is_shared else []
+        auxiliaries = {_auxiliary(line, place): (line, points) for line, points in found.items()}
+        yield (
+            auxiliaries,
+            [LinearConstraint(f"miss{place}", constant=len(region), auxiliaries=_all(auxiliaries))]
+            if is_shared
+            else [],
+        )
 
 
-def _of_sweeps(
-    shared: Mapping[Shared, Sequence[int]], sweeps: Mapping[int, Sweep], line_bytes: int, refills: list[Refills]
-) -> Iterator[tuple[_Events, list[Limit]]]:
-    """The events of sweeps and their limits, but for those that are added to ``refills``."""
-    for number, ((swept, objects, is_refilled), found) in enumerate(_swept(shared).items()):
-        place = f":sweep{number}"
-        events = {_event(line, place): (line, points) for line, points in found.items()}
-        points = [point for own in found.values() for point in own]
-        sweep, limits = sweeps[swept.group], list[Limit]()
-        if sweep.step_bytes:
-            limit = sweep.limit(f"miss{place}", list(events), points, line_bytes)
-            if is_refilled:
-                refills.append(Refills(sweep, limit))
-            else:
-                limits.append(limit)
-        if objects:
-            limits.append(sweep.counted_limit(f"miss{place}:lines", events, objects.lines))
-        yield events, limits
-
-
-def _of_visits(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Events, list[Limit]]]:
-    yield {visit_event(key): (key.line, points) for key, points in shared.items() if key.visit}, []
-
-
-def visit_event(shared: Shared) -> str:
-    """The name of the misses that only visits of a kind share."""
-    return _event(shared.line, f":{shared.visit}")
-
-
-def _swept(
+def _of_traversals(
     shared: Mapping[Shared, Sequence[int]],
-) -> Mapping[tuple[Line, Objects | None, bool], Mapping[Line | None, Sequence[int]]]:
-    """The points of the accesses of each sweep, by line; apart those whose lines may be evicted."""
-    found: dict[tuple[Line, Objects | None, bool], dict[Line | None, Sequence[int]]] = {}
-    for (line, _, swept, objects, _, is_refilled), points in shared.items():
-        if swept is not None:
-            found.setdefault((swept, objects, is_refilled), {})[line] = points
+    traversals: Mapping[int, StridedTraversal],
+    line_bytes: int,
+    refills: list[Refills],
+) -> Iterator[tuple[_Auxiliaries, list[LinearConstraint]]]:
+    """The auxiliary variables of traversals and their constraints, but for those that are added to ``refills``."""
+    for number, ((traversed, objects, is_refilled), found) in enumerate(_traversed(shared).items()):
+        place = f":sweep{number}"
+        auxiliaries = {_auxiliary(line, place): (line, points) for line, points in found.items()}
+        points = [point for own in found.values() for point in own]
+        traversal, constraints = traversals[traversed.group], list[LinearConstraint]()
+        if traversal.step_bytes:
+            constraint = traversal.constraint(f"miss{place}", list(auxiliaries), points, line_bytes)
+            if is_refilled:
+                refills.append(Refills(traversal, constraint))
+            else:
+                constraints.append(constraint)
+        if objects:
+            constraints.append(traversal.counted_constraint(f"miss{place}:lines", auxiliaries, objects.lines))
+        yield auxiliaries, constraints
+
+
+def _of_visits(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Auxiliaries, list[LinearConstraint]]]:
+    yield {visit_variable(key): (key.line, points) for key, points in shared.items() if key.visit}, []
+
+
+def visit_variable(shared: Shared) -> str:
+    """The name of the misses that only visits of a kind share."""
+    return _auxiliary(shared.line, f":{shared.visit}")
+
+
+def _traversed(
+    shared: Mapping[Shared, Sequence[int]],
+) -> Mapping[tuple[SymbolicBlock, Objects | None, bool], Mapping[SymbolicBlock | None, Sequence[int]]]:
+    """The points of the accesses of each traversal, by line; apart those whose lines may be evicted."""
+    found: dict[tuple[SymbolicBlock, Objects | None, bool], dict[SymbolicBlock | None, Sequence[int]]] = {}
+    for (line, _, traversed, objects, _, is_refilled), points in shared.items():
+        if traversed is not None:
+            found.setdefault((traversed, objects, is_refilled), {})[line] = points
     return found
 
 
-def _regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[frozenset[Line], dict[Line | None, list[int]]]]:
+def _regions(
+    shared: Mapping[Shared, Sequence[int]],
+) -> Iterator[tuple[frozenset[SymbolicBlock], dict[SymbolicBlock | None, list[int]]]]:
     """Candidates, as many as overlap each other, with the points of the accesses that have them, by line.
 
     First those that have none.
     """
-    regions: list[frozenset[Line]] = []
+    regions: list[frozenset[SymbolicBlock]] = []
     others = {key: points for key, points in shared.items() if not key.visit}
     for candidates in (key.candidates for key in others):
         united = candidates.union(*(region for region in regions if not region.isdisjoint(candidates)))
         regions = [region for region in regions if region.isdisjoint(candidates)]
         regions += [united] if united else []
-    for region in (frozenset[Line](), *regions):
-        found: dict[Line | None, list[int]] = {}
-        for (line, candidates, swept, _, _, _), points in others.items():
-            if swept is None and candidates <= region and bool(candidates) == bool(region):
+    for region in (frozenset[SymbolicBlock](), *regions):
+        found: dict[SymbolicBlock | None, list[int]] = {}
+        for (line, candidates, traversed, _, _, _), points in others.items():
+            if traversed is None and candidates <= region and bool(candidates) == bool(region):
                 found.setdefault(line, []).extend(points)
         yield region, found
 
 
-def _add_stays(
+def _add_scopes(
     found: SharedMisses,
     number: int,
     granules: Mapping[int, Mapping[str, Sequence[int]]],
     writes: Mapping[int, Mapping[int, int]],
     *,
     most: int,
-    stays: Stays,
-    group: Group,
+    scopes: Scopes,
+    group: ReferenceGroup,
 ) -> None:
-    """Add to ``found`` the misses of the persistent accesses of a group: events and their points, by granule.
+    """Add to ``found`` the misses of the persistent accesses of a group: variables and their points, by granule.
 
     ``granules`` lie in ``most`` lines at most.
 
-    *Soundness:* a stay has a single write of a store, if no access came before that missed, or a miss, if the store and
-    the accesses that may miss do not follow the store in the stay: the two share the limits of a miss.
+    *Soundness:* a scope has a single write of a store, if no access came before that missed, or a miss, if the store
+    and the accesses that may miss do not follow the store in the scope: the two share the constraints of a miss.
     """
-    starts = stays.starts(group)
-    limits = found.limits
+    starts = scopes.starts(group)
+    constraints = found.constraints
     every: list[str] = []
     points_of_all: set[int] = set()
-    for granule, events in sorted(granules.items()):
-        line, name = Line(number, granule), f"miss:{number}.{granule}"
-        missing = stays.missing(group, line)
-        points = [point for own in events.values() for point in own]
-        last = {point: count for point, count in writes[granule].items() if stays.is_last(group, point, points)}
+    for granule, auxiliaries in sorted(granules.items()):
+        line, name = SymbolicBlock(number, granule), f"miss:{number}.{granule}"
+        missing = scopes.missing(group, line)
+        points = [point for own in auxiliaries.values() for point in own]
+        last = {point: count for point, count in writes[granule].items() if scopes.is_last(group, point, points)}
         found.writes.update({point: count for point, count in writes[granule].items() if point not in last})
-        is_once = points[0] not in stays.repeated or missing == Starts(tuple(points), (), at_entry=False)
-        if most == len(granules) and len(points) == 1 and is_once and name in events and not last:
+        is_once = points[0] not in scopes.repeated or missing == Starts(tuple(points), (), at_entry=False)
+        if most == len(granules) and len(points) == 1 and is_once and name in auxiliaries and not last:
             found.misses[points[0]] += 1
             continue
-        every += events
+        every += auxiliaries
         points_of_all.update(points)
-        if len(events) > 1:
-            limits += (_executed(f"{event}:own", own, (event,)) for event, own in events.items())
-        first = stays.first(group, sorted(set(points)), partial(eq, line))
-        limits.append(_executed(name, first, events))
-        limits.append(_in_each(missing, stays.leading_to(starts, points), f"{name}:stay", events, 1))
+        if len(auxiliaries) > 1:
+            constraints += (_executed(f"{auxiliary}:own", own, (auxiliary,)) for auxiliary, own in auxiliaries.items())
+        first = scopes.first(group, sorted(set(points)), partial(eq, line))
+        constraints.append(_executed(name, first, auxiliaries))
+        constraints.append(_in_each(missing, scopes.leading_to(starts, points), f"{name}:stay", auxiliaries, 1))
         for point, count in sorted(last.items()):
             write, both = _write(line, point), sorted({*points, point})
             found.written[write] = count
-            first = stays.first(group, both, partial(eq, line))
-            limits.append(_executed(f"{write}:own", (point,), (write,)))
-            limits.append(_executed(write, first, (*events, write)))
-            limits.append(_in_each(starts, stays.leading_to(starts, both), f"{write}:stay", (*events, write), 1))
+            first = scopes.first(group, both, partial(eq, line))
+            constraints.append(_executed(f"{write}:own", (point,), (write,)))
+            constraints.append(_executed(write, first, (*auxiliaries, write)))
+            constraints.append(
+                _in_each(starts, scopes.leading_to(starts, both), f"{write}:stay", (*auxiliaries, write), 1)
+            )
         if last:
-            _add_modified(found, line, last, events, points, stays=stays, group=group, most=sum(last.values()))
+            _add_modified(found, line, last, auxiliaries, points, scopes=scopes, group=group, most=sum(last.values()))
     if every and most < len(granules):
-        first = stays.first(group, sorted(points_of_all), lambda one: one.group == number)
-        limits.append(_executed(f"miss:{number}", first, every, most))
-        limits.append(_in_each(starts, stays.leading_to(starts, points_of_all), f"miss:{number}:lines", every, most))
+        first = scopes.first(group, sorted(points_of_all), lambda one: one.group == number)
+        constraints.append(_executed(f"miss:{number}", first, every, most))
+        constraints.append(
+            _in_each(starts, scopes.leading_to(starts, points_of_all), f"miss:{number}:lines", every, most)
+        )
 
 
 def _add_modified(
     found: SharedMisses,
-    line: Line,
+    line: SymbolicBlock,
     stores: Mapping[int, int],
     misses: Iterable[str],
     points: Sequence[int],
     *,
-    stays: Stays,
-    group: Group,
+    scopes: Scopes,
+    group: ReferenceGroup,
     most: int,
 ) -> None:
     """Add to ``found`` how often ``most`` stores modify a line that are behind the accesses to it that may miss.
 
-    *Soundness:* first-in first-out: of these accesses, at ``points``, one misses in a stay at most, and if it does, the
-    line is not evicted before the stores, all of which then find it: one modifies it. Else each may.
+    *Soundness:* first-in first-out: of these accesses, at ``points``, one misses in a scope at most, and if it does,
+    the line is not evicted before the stores, all of which then find it: one modifies it. Else each may.
     """
     modified = _modified(line)
-    accessed = stays.first(group, sorted({*points, *stores}), partial(eq, line))
-    first = Counter(stays.first_executed(group, sorted(stores)))
+    accessed = scopes.first(group, sorted({*points, *stores}), partial(eq, line))
+    first = Counter(scopes.first_executed(group, sorted(stores)))
     first.update(dict.fromkeys(accessed, most - 1))
     executed = tuple((point, -count) for point, count in sorted(first.items()))
-    events = ((modified, 1), *((miss, most - 1) for miss in misses))
+    auxiliaries = ((modified, 1), *((miss, most - 1) for miss in misses))
     found.modified.append(modified)
-    found.limits.append(Limit(f"{modified}:stay", executed, events=events))
+    found.constraints.append(LinearConstraint(f"{modified}:stay", executed, auxiliaries=auxiliaries))
     own = tuple((point, -count) for point, count in sorted(stores.items()))
-    found.limits.append(Limit(f"{modified}:own", own, events=((modified, 1),)))
+    found.constraints.append(LinearConstraint(f"{modified}:own", own, auxiliaries=((modified, 1),)))
 
 
-def _add_writes(found: SharedMisses, line: Line, stores: Mapping[int, int], *, stays: Stays, group: Group) -> None:
-    """Add to ``found`` the single writes of ``stores`` to a line of which no access may miss, as events."""
+def _add_writes(
+    found: SharedMisses, line: SymbolicBlock, stores: Mapping[int, int], *, scopes: Scopes, group: ReferenceGroup
+) -> None:
+    """Add to ``found`` the single writes of ``stores`` to a line of which no access may miss."""
     for point, count in stores.items():
         found.written[_write(line, point)] = count
-        found.limits.append(_executed(f"{_write(line, point)}:own", (point,), (_write(line, point),)))
-    _add_modified(found, line, stores, (), (), stays=stays, group=group, most=1)
+        found.constraints.append(_executed(f"{_write(line, point)}:own", (point,), (_write(line, point),)))
+    _add_modified(found, line, stores, (), (), scopes=scopes, group=group, most=1)
 
 
-def _write(line: Line, point: int) -> str:
+def _write(line: SymbolicBlock, point: int) -> str:
     return f"write:{line.group}.{line.granule}@{point}"
 
 
-def _is_once(stays: Stays, group: Group, stores: Mapping[int, int]) -> bool:
-    """Whether a stay of ``group`` has one of ``stores`` at most."""
-    return set(stores.values()) == {1} and all(stays.is_last(group, point, stores) for point in stores)
+def _is_once(scopes: Scopes, group: ReferenceGroup, stores: Mapping[int, int]) -> bool:
+    """Whether a scope of ``group`` has one of ``stores`` at most."""
+    return set(stores.values()) == {1} and all(scopes.is_last(group, point, stores) for point in stores)
 
 
-def _add_filled(
+def _add_allocated(
     found: SharedMisses,
-    line: Line,
+    line: SymbolicBlock,
     writes: Iterable[str],
-    filled: Mapping[Edge, Filled],
-    misses: Callable[[Line], _Points],
+    allocated: Mapping[Edge, Allocated],
+    misses: Callable[[SymbolicBlock], _Points],
     *,
     leading: Callable[[Starts], Collection[int]],
-    stays: Stays,
-    groups: Sequence[Group],
+    scopes: Scopes,
+    groups: Sequence[ReferenceGroup],
 ) -> None:
-    """Add to ``found`` what is known of the single ``writes`` to a line that was ``filled`` before the stay.
+    """Add to ``found`` what is known of the single ``writes`` to a line that was ``allocated`` before the scope.
 
-    *Soundness:* a stay has one of the stores. Where it began behind one of the edges, it is no single write if the line
-    was filled in the stay that ended there, by its other name; nor does it modify the line then. Misses by that name
-    and stays in which it was not filled are as many as the stays in which the line was accessed by it.
+    *Soundness:* a scope has one of the stores. Where it began behind one of the edges, it is no single write if the
+    line was filled in the scope that ended there, by its other name; nor does it modify the line then. Misses by that
+    name and scopes in which it was not filled are as many as the scopes in which the line was accessed by it.
     """
     group = groups[line.group]
     accessed: Counter[int] = Counter()
     shared: list[str] = []
-    for before in sorted({one.before for one in filled.values()}):
-        events = misses(before)
-        points = {point for own in events.values() for point in own} | stays.sure_points(before)
-        accessed.update(stays.first(groups[before.group], sorted(points), partial(eq, before)))
-        shared += events
+    for before in sorted({one.before for one in allocated.values()}):
+        auxiliaries = misses(before)
+        points = {point for own in auxiliaries.values() for point in own} | scopes.sure_points(before)
+        accessed.update(scopes.first(groups[before.group], sorted(points), partial(eq, before)))
+        shared += auxiliaries
     accesses = tuple((point, -count) for point, count in sorted(accessed.items()))
-    modified = [_modified(line)] if all(one.is_modified for one in filled.values()) else []
+    modified = [_modified(line)] if all(one.is_modified for one in allocated.values()) else []
     for name in (list(writes), modified):
         if name:
-            starts = stays.but_for(group, frozenset(filled))
-            own = _in_each(starts, leading(stays.starts(group)), f"{name[0]}:filled", (*name, *shared), 1)
-            found.limits.append(replace(own, points=(*own.points, *accesses)))
+            starts = scopes.but_for(group, frozenset(allocated))
+            own = _in_each(starts, leading(scopes.starts(group)), f"{name[0]}:filled", (*name, *shared), 1)
+            found.constraints.append(replace(own, points=(*own.points, *accesses)))
 
 
-def _modified(line: Line) -> str:
+def _modified(line: SymbolicBlock) -> str:
     return f"modified:{line.group}.{line.granule}"
 
 
-def _event(line: Line | None, place: str) -> str:
+def _auxiliary(line: SymbolicBlock | None, place: str) -> str:
     return f"miss{place}" if line is None else f"miss:{line.group}.{line.granule}{place}"
 
 
-def _all(events: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    return tuple((event, 1) for event in events)
+def _all(auxiliaries: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    return tuple((auxiliary, 1) for auxiliary in auxiliaries)
 
 
-def _executed(name: str, points: Iterable[int], events: Iterable[str], most: int = 1) -> Limit:
-    """``events`` take place at most ``most`` times in sum for each execution of one of ``points``."""
+def _executed(name: str, points: Iterable[int], auxiliaries: Iterable[str], most: int = 1) -> LinearConstraint:
+    """``auxiliaries`` take place at most ``most`` times in sum for each execution of one of ``points``."""
     executed = tuple((point, -most * count) for point, count in sorted(Counter(points).items()))
-    return Limit(f"{name}:executed", executed, events=_all(events))
+    return LinearConstraint(f"{name}:executed", executed, auxiliaries=_all(auxiliaries))
 
 
-def _in_each(starts: Starts, leading: Collection[int], name: str, events: Iterable[str], most: int) -> Limit:
-    """``events`` take place at most ``most`` times in sum in each stay that begins before one of ``leading``."""
-    return Limit(
+def _in_each(
+    starts: Starts, leading: Collection[int], name: str, auxiliaries: Iterable[str], most: int
+) -> LinearConstraint:
+    """``auxiliaries`` take place at most ``most`` times in sum in each scope that begins before one of ``leading``."""
+    return LinearConstraint(
         name,
         tuple((point, -most) for point in starts.points if point in leading),
         tuple((edge, -most) for edge in starts.edges if edge.target in leading),
         constant=most if starts.at_entry else 0,
-        events=_all(events),
+        auxiliaries=_all(auxiliaries),
     )

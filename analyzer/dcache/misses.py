@@ -1,14 +1,14 @@
-"""What data accesses cost behind a cache: misses that take place each time, misses that a stay shares, write-backs.
+"""What data accesses cost behind a cache: misses that take place each time, misses that a scope shares, write-backs.
 
 An access that always hits costs nothing more. One that is persistent shares its misses with the others to the same
-line, or to the few lines that a group lies in: they are events of the flow problem, limited by how often the stay
-begins. Accesses to objects that facts count miss once for each line (`object_lines`); where a fact counts how often
-accesses go to another line than the access before, these are their misses. Everything else misses each time.
+line, or to the few lines that a group lies in: they are auxiliary variables of the flow problem, limited by how often
+the scope begins. Accesses to objects that facts count miss once for each line (`object_lines`); where a fact counts how
+often accesses go to another line than the access before, these are their misses. Everything else misses each time.
 
-Where a store that misses is a single write, and first-in first-out, the store misses only if no access in the stay
-filled the line (`RelationalCache.is_kept`): such writes are events that share the limit of the line's misses. A miss
-that fills writes a line back at most, and a line can be written back only if it was modified before the call, or
-by a store of it that did not find it modified: a further event, limited by both.
+Where a store that misses is a single write, and first-in first-out, the store misses only if no access in the scope
+filled the line (`RelationalCache.is_kept`): such writes are auxiliary variables that share the limit of the line's
+misses. A miss that fills writes a line back at most, and a line can be written back only if it was modified before the
+call, or by a store of it that did not find it modified: a further auxiliary variable, limited by both.
 
 What is visited again, as it was on a first visit, writes nothing back. A line that is missed then was evicted since the
 first visit. If it was not modified, nothing was written back for the fill that evicted it; these are different fills
@@ -28,13 +28,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
-from wcet_probe.analyzer.dcache.allocated_before import Filled, filled_lines
+from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
-from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, Stays, shared_misses, visit_event
-from wcet_probe.analyzer.dcache.object_lines import counted_limits, counted_objects, object_limits
-from wcet_probe.analyzer.dcache.resident_at_entry import held_lines
-from wcet_probe.analyzer.dcache.strided_traversals import MOST_COUNTED_LINES, Sweeps
-from wcet_probe.analyzer.dcache.symbolic_blocks import Line, Lines
+from wcet_probe.analyzer.dcache.miss_constraints import Refills, Scopes, Shared, shared_misses, visit_variable
+from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
+from wcet_probe.analyzer.dcache.resident_at_entry import resident_lines
+from wcet_probe.analyzer.dcache.strided_traversals import MOST_COUNTED_LINES, StridedTraversals
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock, SymbolicBlocks
 from wcet_probe.analyzer.dcache.younger_sets import LineAccess, Verdict
 from wcet_probe.analyzer.domains.lattice import Dual, Truths
 from wcet_probe.analyzer.facts.memory import LineChanges, Objects, PointerFacts
@@ -42,8 +42,8 @@ from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.icache.fetches import fetched_lines
-from wcet_probe.analyzer.ipet.flow_problem import Limit
-from wcet_probe.analyzer.ipet.flow_system import FlowEvent
+from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
+from wcet_probe.analyzer.ipet.flow_system import AuxiliaryVariable
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.state import Base
@@ -58,15 +58,15 @@ class DataMisses:
     Attributes:
         points: in each execution of a point.
         leaving: where a point is left for another than the next instruction.
-        events: besides, with their limits.
+        auxiliaries: besides, with their constraints.
         lines: names of the lines; None without a cache.
     """
 
     points: Mapping[int, int]
     leaving: Mapping[int, int]
-    events: tuple[FlowEvent, ...]
-    limits: tuple[Limit, ...]
-    lines: Lines | None
+    auxiliaries: tuple[AuxiliaryVariable, ...]
+    constraints: tuple[LinearConstraint, ...]
+    lines: SymbolicBlocks | None
 
 
 def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataMisses:
@@ -84,22 +84,24 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     if config is None:
         waiting = {p: sum(_single_cycles(one, memory) for one in found) for p, found in values.accesses.items()}
         return DataMisses(waiting, {}, (), (), None)
-    lines = Lines(values, config, pointers)
-    sweeps = Sweeps(values, lines, config)
-    steps = {point: tuple(_steps(values, point, lines, target, sweeps)) for point in sorted(values.states)}
+    lines = SymbolicBlocks(values, config, pointers)
+    traversals = StridedTraversals(values, lines, config)
+    steps = {point: tuple(_steps(values, point, lines, target, traversals)) for point in sorted(values.states)}
     named = {point: [step.line for step in own] for point, own in steps.items()}
-    analysis = analyze(values, lines, named, config, sweeps.found)
+    analysis = analyze(values, lines, named, config, traversals.found)
     sure = {point: {one.line.line for one in own if _is_sure(one)} for point, own in steps.items()}
-    stays = Stays(values, sure, held_lines(values, named, analysis))
+    scopes = Scopes(values, sure, resident_lines(values, named, analysis))
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
-    objects = counted_objects(accesses, lines, config, stays.is_one_address)
-    costs = _Costs(values, target, config, stays, sweeps, objects, pointers, filled_lines(values, named, analysis))
+    objects = counted_objects(accesses, lines, config, scopes.is_one_address)
+    costs = _Costs(
+        values, target, config, scopes, traversals, objects, pointers, allocated_lines(values, named, analysis)
+    )
     left = _left(values, steps)
     for point, own in steps.items():
-        is_left = left[point]
+        is_resident = left[point]
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
-            costs.add(point, step, verdict, is_left=is_left)
-            is_left = _leaves(step)
+            costs.add(point, step, verdict, is_resident=is_resident)
+            is_resident = _symbols(step)
     for place in (costs.inside, costs.leaving):
         for (point, group), granules in place.local.items():
             place.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
@@ -118,7 +120,7 @@ def _is_sure(step: _Step) -> bool:
     return step.line.line is not None and step.line.is_certain and step.line.fills
 
 
-def _leaves(step: _Step) -> bool:
+def _symbols(step: _Step) -> bool:
     """Whether ``step`` is a data access behind which its line surely is in the cache."""
     return step.access is not None and _is_sure(step)
 
@@ -130,13 +132,15 @@ def _left(values: Values, steps: Mapping[int, Sequence[_Step]]) -> Mapping[int, 
     """
     order = FlowOrder(steps, (edge for edge in values.edges if edge.target != EXIT))
 
-    def behind(point: int, is_left: bool) -> bool:  # noqa: FBT001  a truth value it is
-        return _leaves(steps[point][-1]) if steps[point] else is_left
+    def behind(point: int, is_resident: bool) -> bool:  # noqa: FBT001  a truth value it is
+        return _symbols(steps[point][-1]) if steps[point] else is_resident
 
     return dict.fromkeys(steps, True) | dict(least(order, Dual(Truths()), {0: False}, behind))
 
 
-def _steps(values: Values, point: int, lines: Lines, target: Target, sweeps: Sweeps) -> Iterator[_Step]:
+def _steps(
+    values: Values, point: int, lines: SymbolicBlocks, target: Target, traversals: StridedTraversals
+) -> Iterator[_Step]:
     """The accesses of a block to the data cache, in order."""
     config = target.dcache
     if config is None:
@@ -151,9 +155,9 @@ def _steps(values: Values, point: int, lines: Lines, target: Target, sweeps: Swe
         for access in chain.from_iterable(own):
             fills = config.write_allocate or not access.is_store
             line, candidates = lines.of_access(access), lines.candidates_of(access)
-            swept = sweeps.of(point, line, is_certain=access.is_certain)
+            traversed = traversals.of(point, line, is_certain=access.is_certain)
             modifies = access.is_store and config.write_back
-            yield _Step(LineAccess(line, fills, access.is_certain, candidates, swept, modifies), access)
+            yield _Step(LineAccess(line, fills, access.is_certain, candidates, traversed, modifies), access)
 
 
 def _single_cycles(access: Access, memory: MemoryTiming) -> int:
@@ -194,17 +198,17 @@ class _Costs:
     """What was found of the accesses so far.
 
     Attributes:
-        stays: of the groups.
-        sweeps: of the groups.
+        scopes: of the groups.
+        traversals: of the groups.
         objects: whose lines miss once each, by the accesses to them.
         pointers: what flow facts say.
-        filled: as `allocated_before` has it.
+        allocated: as `allocated_before` has it.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
         visits: first visits in each execution of a point.
-        told: of ``inside``, the misses of first visits and of those that are made again.
+        asserted: of ``inside``, the misses of first visits and of those that are made again.
         shared: points of the persistent accesses, by what they share.
-        writes: single writes of stores that miss only if their line was not filled in the stay, by line and point.
+        writes: single writes of stores that miss only if their line was not filled in the scope, by line and point.
         counted: accesses to them that may miss, by point.
         changing: accesses that miss only in another line than that of the access before, by point.
         stores: those that may modify a line that was not modified, by point; of them ``single_stores`` are charged as
@@ -214,28 +218,28 @@ class _Costs:
     values: Values
     target: Target
     config: CacheConfig
-    stays: Stays
-    sweeps: Sweeps
+    scopes: Scopes
+    traversals: StridedTraversals
     objects: Mapping[Access, Objects]
     pointers: PointerFacts
-    filled: Mapping[Line, Mapping[Edge, Filled]]
+    allocated: Mapping[SymbolicBlock, Mapping[Edge, Allocated]]
     inside: _Charge = field(default_factory=_Charge)
     leaving: _Charge = field(default_factory=_Charge)
     visits: Counter[int] = field(default_factory=Counter)
-    told: Counter[int] = field(default_factory=Counter)
+    asserted: Counter[int] = field(default_factory=Counter)
     shared: dict[Shared, list[int]] = field(default_factory=dict)
-    writes: dict[Line, Counter[int]] = field(default_factory=dict)
+    writes: dict[SymbolicBlock, Counter[int]] = field(default_factory=dict)
     counted: dict[Objects, Counter[int]] = field(default_factory=dict)
     changing: dict[LineChanges, Counter[int]] = field(default_factory=dict)
     stores: Counter[int] = field(default_factory=Counter)
     single_stores: Counter[int] = field(default_factory=Counter)
 
-    def add(self, point: int, step: _Step, verdict: Verdict, *, is_left: bool) -> None:
-        """Count an access; ``is_left`` tells whether the last data access before has left its line in the cache.
+    def add(self, point: int, step: _Step, verdict: Verdict, *, is_resident: bool) -> None:
+        """Count an access; ``is_resident`` tells whether the last data access before has left its line in the cache.
 
         *Soundness:* as said of the module; a store that is written through costs a single write in any case.
         """
-        access, (line, fills, _, candidates, swept, _) = step.access, step.line
+        access, (line, fills, _, candidates, traversed, _) = step.access, step.line
         charge = self.leaving if access is not None and access.is_leaving else self.inside
         if access is not None:
             self._add_single_write(point, step.line, access, verdict)
@@ -246,23 +250,27 @@ class _Costs:
             visit = None
         if verdict.is_hit or not fills:
             return
-        if access is not None and self._is_counted(point, access, is_left=is_left and line is not None and not visit):
+        if access is not None and self._is_counted(
+            point, access, is_resident=is_resident and line is not None and not visit
+        ):
             return
         if verdict.is_persistent_in_call:
             self._share(point, Shared(line if verdict.is_persistent else None, frozenset(candidates)))
-        elif verdict.is_persistent_in_sweep and swept and self._is_limited(swept, access):
+        elif verdict.is_persistent_in_traversal and traversed and self._is_bounded(traversed, access):
             objects = self._counted_in(access)
-            self._share(point, Shared(line if verdict.is_persistent else None, swept=swept, objects=objects))
+            self._share(point, Shared(line if verdict.is_persistent else None, traversed=traversed, objects=objects))
         elif line is None:
             charge.misses[point] += 1
         elif verdict.is_persistent:
-            is_refilled = swept is not None and self._is_refilled(swept) and not visit
-            self._share(point, Shared(line, swept=swept if is_refilled else None, visit=visit, is_refilled=is_refilled))
+            is_refilled = traversed is not None and self._is_refilled(traversed) and not visit
+            self._share(
+                point, Shared(line, traversed=traversed if is_refilled else None, visit=visit, is_refilled=is_refilled)
+            )
         elif verdict.is_persistent_in_block and not visit:
             charge.local.setdefault((point, line.group), set()).add(line.granule)
         else:
             charge.misses[point] += 1
-            self.told[point] += visit is not None
+            self.asserted[point] += visit is not None
 
     def _add_single_write(self, point: int, accessed: LineAccess, access: Access, verdict: Verdict) -> None:
         """Count the single write of an access, or else that it modifies a line, if it may be one."""
@@ -284,14 +292,14 @@ class _Costs:
             self.inside.cycles[point] += self.target.memory.single_cycles * stores
             self.single_stores[point] += stores
 
-    def _is_counted(self, point: int, access: Access, *, is_left: bool) -> bool:
+    def _is_counted(self, point: int, access: Access, *, is_resident: bool) -> bool:
         """Whether a fact counts the misses of ``access``: those to another line than before, or those to objects.
 
         *Soundness:* if the access before left its line in the cache, this one misses at most as often as it is to
         another one. What else goes to the line may miss besides.
         """
         changes = self.pointers.of_access(access).line_changes
-        if changes is not None and is_left and not access.is_leaving:
+        if changes is not None and is_resident and not access.is_leaving:
             self.changing.setdefault(changes, Counter())[point] += 1
             return True
         if access in self.objects:
@@ -299,110 +307,124 @@ class _Costs:
             return True
         return False
 
-    def _is_limited(self, swept: Line, access: Access | None) -> bool:
-        """Whether it is known how many lines a sweep comes to."""
-        return self.sweeps.by_name[swept.group].step_bytes > 0 or self._counted_in(access) is not None
+    def _is_bounded(self, traversed: SymbolicBlock, access: Access | None) -> bool:
+        """Whether it is known how many lines a traversal comes to."""
+        return self.traversals.by_name[traversed.group].step_bytes > 0 or self._counted_in(access) is not None
 
-    def _is_refilled(self, swept: Line) -> bool:
-        """Whether it is known how many lines a sweep comes to, and how many fills evict one of them."""
-        return self.sweeps.by_name[swept.group].step_bytes > 0 and self.config.replacement is Replacement.FIFO
+    def _is_refilled(self, traversed: SymbolicBlock) -> bool:
+        """Whether it is known how many lines a traversal comes to, and how many fills evict one of them."""
+        return self.traversals.by_name[traversed.group].step_bytes > 0 and self.config.replacement is Replacement.FIFO
 
     def _counted_in(self, access: Access | None) -> Objects | None:
-        """What a fact counts the lines of a sweep's ``access`` among, if they are not too many."""
-        told = self.sweeps.lines.places.objects_of(access) if access else None
-        return told if told and told.lines < MOST_COUNTED_LINES else None
+        """What a fact counts the lines of a traversal's ``access`` among, if they are not too many."""
+        asserted = self.traversals.lines.places.objects_of(access) if access else None
+        return asserted if asserted and asserted.lines < MOST_COUNTED_LINES else None
 
-    def result(self, lines: Lines) -> DataMisses:
-        """Cycles, events and limits."""
+    def result(self, lines: SymbolicBlocks) -> DataMisses:
+        """Cycles, auxiliary variables and constraints."""
         fill = self.target.memory.line_cycles(self.config.line_bytes)
         shared = shared_misses(
             self.shared,
-            self.stays,
-            self.sweeps.by_name,
+            self.scopes,
+            self.traversals.by_name,
             lines.groups,
             self.config.line_bytes,
             writes=self.writes,
-            filled=self.filled,
+            allocated=self.allocated,
         )
         self.inside.misses.update(shared.misses)
         single_cycles = self.target.memory.single_cycles
         for point, count in shared.writes.items():
             self.inside.cycles[point] += count * single_cycles
         self.single_stores.update(shared.writes)
-        limits = [*shared.limits, *object_limits(self.counted)]
+        constraints = [*shared.constraints, *object_constraints(self.counted)]
         for number, (changes, points) in enumerate(self.changing.items()):
-            limits += counted_limits(f"miss:changes:{number}", points, changes.most)
+            constraints += counted_constraints(f"miss:changes:{number}", points, changes.most)
         others = shared.written.keys() | set(shared.modified)
-        names = sorted({name for limit in limits for name, _ in limit.events} - others)
-        limits += (self._refill_limit(one, shared.accesses, names) for one in shared.refills)
-        events = [FlowEvent(name, fill) for name in names]
-        events += (FlowEvent(name, count * single_cycles) for name, count in sorted(shared.written.items()))
+        names = sorted({name for constraint in constraints for name, _ in constraint.auxiliaries} - others)
+        constraints += (self._refill_constraint(one, shared.accesses, names) for one in shared.refills)
+        auxiliaries = [AuxiliaryVariable(name, fill) for name in names]
+        auxiliaries += (
+            AuxiliaryVariable(name, count * single_cycles) for name, count in sorted(shared.written.items())
+        )
         if self.config.write_back:
-            events += (FlowEvent("write-backs", fill), FlowEvent("write-backs:singles", max(0, fill - single_cycles)))
-            limits += self._write_back_limits(names, shared.modified)
-        events += (FlowEvent(name, 0) for name in shared.modified)
-        return DataMisses(self.inside.total(fill), self.leaving.total(fill), tuple(events), tuple(limits), lines)
+            auxiliaries += (
+                AuxiliaryVariable("write-backs", fill),
+                AuxiliaryVariable("write-backs:singles", max(0, fill - single_cycles)),
+            )
+            constraints += self._write_back_constraints(names, shared.modified)
+        auxiliaries += (AuxiliaryVariable(name, 0) for name in shared.modified)
+        return DataMisses(
+            self.inside.total(fill), self.leaving.total(fill), tuple(auxiliaries), tuple(constraints), lines
+        )
 
-    def _refill_limit(
+    def _refill_constraint(
         self, refills: Refills, accesses: Mapping[str, tuple[int | None, frozenset[int]]], names: Iterable[str]
-    ) -> Limit:
-        """A sweep misses once for each line, and once more for each so many other misses in the loop as there are ways.
+    ) -> LinearConstraint:
+        """A traversal misses once a line, and once more for each so many other misses in the loop as there are ways.
 
         *Soundness:* first-in first-out: between two fills of a line as many other lines of its set are filled as there
-        are ways, by other groups, as the lines of the sweep's group that are accessed meanwhile are in other sets. A
-        sweep is done with a line before it comes to the next: what is filled between fills of the one is not filled
-        between those of another.
+        are ways, by other groups, as the lines of the traversal's group that are accessed meanwhile are in other sets.
+        A traversal is done with a line before it comes to the next: what is filled between fills of the one is not
+        filled between those of another.
         """
-        ways, line_bytes, (sweep, limit) = self.config.ways, self.config.line_bytes, refills
-        nowhere = None, sweep.nodes
+        ways, line_bytes, (traversal, constraint) = self.config.ways, self.config.line_bytes, refills
+        nowhere = None, traversal.nodes
         others = [
             name
             for name in names
             for group, points in (accesses.get(name, nowhere),)
-            if group != sweep.group and not points.isdisjoint(sweep.nodes)
+            if group != traversal.group and not points.isdisjoint(traversal.nodes)
         ]
-        points = Counter({point: ways * factor for point, factor in limit.points})
-        points.subtract({point: line_bytes * self.inside.misses[point] for point in sweep.nodes})
-        edges = Counter({edge: ways * factor for edge, factor in limit.edges})
-        leaving = (edge for edge in self.values.edges if edge.source in sweep.nodes and edge.way != "fall")
+        points = Counter({point: ways * factor for point, factor in constraint.points})
+        points.subtract({point: line_bytes * self.inside.misses[point] for point in traversal.nodes})
+        edges = Counter({edge: ways * factor for edge, factor in constraint.edges})
+        leaving = (edge for edge in self.values.edges if edge.source in traversal.nodes and edge.way != "fall")
         edges.subtract({edge: line_bytes * self.leaving.misses[edge.source] for edge in leaving})
-        return Limit(
-            limit.name,
+        return LinearConstraint(
+            constraint.name,
             tuple((point, factor) for point, factor in sorted(points.items()) if factor),
             tuple((edge, factor) for edge, factor in edges.items() if factor),
-            events=(*((one, ways * factor) for one, factor in limit.events), *((one, -line_bytes) for one in others)),
+            auxiliaries=(
+                *((one, ways * factor) for one, factor in constraint.auxiliaries),
+                *((one, -line_bytes) for one in others),
+            ),
         )
 
-    def _write_back_limits(self, names: Sequence[str], modified: Sequence[str]) -> Iterator[Limit]:
+    def _write_back_constraints(self, names: Sequence[str], modified: Sequence[str]) -> Iterator[LinearConstraint]:
         """A write-back takes a miss, other than of a visit again, and a line that was modified.
 
         *Soundness:* each line that is written back was modified at entry, or first by a store since it was filled. If
         that is charged as a single write, it was none: what the write-back costs more is charged.
         """
-        visits = {visit_event(key) for key in self.shared if key.visit}
+        visits = {visit_variable(key) for key in self.shared if key.visit}
         others = Counter(self.inside.misses)
-        others.subtract(self.told)
+        others.subtract(self.asserted)
         others.update(self.visits)
         yield self._fills("write-backs:misses", self.inside.misses, names)
-        if visits or +self.told:
+        if visits or +self.asserted:
             yield self._fills("write-backs:visits", others, [name for name in names if name not in visits])
-        yield Limit(
+        yield LinearConstraint(
             "write-backs:modified",
             tuple((point, -count) for point, count in sorted(self.stores.items())),
-            events=(("write-backs", 1), *((event, -1) for event in modified)),
+            auxiliaries=(("write-backs", 1), *((auxiliary, -1) for auxiliary in modified)),
             constant=self.config.sets * self.config.ways,
         )
-        yield Limit(
+        yield LinearConstraint(
             "write-backs:single",
             tuple((point, -count) for point, count in sorted(self.single_stores.items())),
-            events=(("write-backs:singles", 1),),
+            auxiliaries=(("write-backs:singles", 1),),
         )
 
-    def _fills(self, name: str, misses: Mapping[int, int], events: Iterable[str]) -> Limit:
-        """There are no more write-backs than ``misses`` at points, those where points are left, and ``events``."""
-        return Limit(
+    def _fills(self, name: str, misses: Mapping[int, int], auxiliaries: Iterable[str]) -> LinearConstraint:
+        """There are no more write-backs than ``misses`` at points, those where points are left, and ``auxiliaries``."""
+        return LinearConstraint(
             name,
             tuple((point, -count) for point, count in sorted(misses.items())),
             tuple((edge, -self.leaving.misses[edge.source]) for edge in self.values.edges if edge.way != "fall"),
-            events=(("write-backs", 1), ("write-backs:singles", 1), *((event, -1) for event in events)),
+            auxiliaries=(
+                ("write-backs", 1),
+                ("write-backs:singles", 1),
+                *((auxiliary, -1) for auxiliary in auxiliaries),
+            ),
         )

@@ -18,19 +18,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from wcet_probe.analyzer.dcache.symbolic_blocks import Group, Line, Lines
+from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlock, SymbolicBlocks
 from wcet_probe.analyzer.domains.cache_sets import effective_ways
 from wcet_probe.analyzer.facts.memory import Objects
-from wcet_probe.analyzer.ipet.flow_problem import Limit
+from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.model.target import CacheConfig, Replacement
 
 
 def counted_objects(
-    accesses: Iterable[tuple[Line | None, Access | None]],
-    lines: Lines,
+    accesses: Iterable[tuple[SymbolicBlock | None, Access | None]],
+    lines: SymbolicBlocks,
     config: CacheConfig,
-    is_one_address: Callable[[Group], bool],
+    is_one_address: Callable[[ReferenceGroup], bool],
 ) -> Mapping[Access, Objects]:
     """The objects whose lines miss once at most, by the accesses to them.
 
@@ -46,7 +46,7 @@ def counted_objects(
     found: dict[Access, tuple[Objects, frozenset[int]]] = {}
     numbers: set[int] = set()
     groups: set[int] = set()
-    crowded: set[int] = set()
+    uncounted: set[int] = set()
     every = frozenset(range(config.sets))
     for line, access in accesses:
         objects = lines.places.objects_of(access) if access else None
@@ -59,19 +59,19 @@ def counted_objects(
         elif line and group and is_one_address(group):
             groups.add(line.group)
         else:
-            crowded |= every if sets is None else sets
-    filled = Counter(number % config.sets for number in numbers)
+            uncounted |= every if sets is None else sets
+    allocated = Counter(number % config.sets for number in numbers)
     for number in groups:
         sets = lines.groups[number].sets
-        filled.update(every if sets is None else sets)
+        allocated.update(every if sets is None else sets)
     for objects, sets in dict.fromkeys(found.values()):
-        filled.update(dict.fromkeys(sets, objects.lines_per_set))
-    free = frozenset(one for one in every - crowded if filled[one] <= _ways(config))
+        allocated.update(dict.fromkeys(sets, objects.lines_per_set))
+    free = frozenset(one for one in every - uncounted if allocated[one] <= _ways(config))
     return {access: objects for access, (objects, sets) in found.items() if sets <= free}
 
 
-def object_limits(misses: Mapping[Objects, Mapping[int, int]]) -> Iterator[Limit]:
-    """Limits of the misses of counted objects, an event for each of ``misses``.
+def object_constraints(misses: Mapping[Objects, Mapping[int, int]]) -> Iterator[LinearConstraint]:
+    """Constraints of the misses of counted objects, an auxiliary variable for each of ``misses``.
 
     Args:
         misses: how often an execution of a point may miss on the objects.
@@ -79,14 +79,14 @@ def object_limits(misses: Mapping[Objects, Mapping[int, int]]) -> Iterator[Limit
     *Soundness:* one miss for each line, and none but of an access.
     """
     for number, (objects, points) in enumerate(sorted(misses.items(), key=lambda item: item[0].where)):
-        yield from counted_limits(f"miss:objects:{number}", points, objects.lines)
+        yield from counted_constraints(f"miss:objects:{number}", points, objects.lines)
 
 
-def counted_limits(name: str, points: Mapping[int, int], most: int) -> Iterator[Limit]:
-    """Limits of an event: ``most``, and how often executions of ``points`` may bring it."""
+def counted_constraints(name: str, points: Mapping[int, int], most: int) -> Iterator[LinearConstraint]:
+    """Constraints of an auxiliary variable: ``most``, and how often executions of ``points`` may bring it."""
     executed = tuple((point, -count) for point, count in sorted(points.items()))
-    yield Limit(f"{name}:executed", executed, events=((name, 1),))
-    yield Limit(f"{name}:most", constant=most, events=((name, 1),))
+    yield LinearConstraint(f"{name}:executed", executed, auxiliaries=((name, 1),))
+    yield LinearConstraint(f"{name}:most", constant=most, auxiliaries=((name, 1),))
 
 
 def _ways(config: CacheConfig) -> int:

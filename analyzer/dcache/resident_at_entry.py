@@ -1,12 +1,12 @@
-"""Lines that are in the cache when a stay begins, by another name, and are not evicted before the stay is over.
+"""Lines that are in the cache when a scope begins, by another name, and are not evicted before the scope is over.
 
 A loop that walks a list loads the address of the next node, and reads the node; in the next round this is the node, by
 its new name. Of its accesses there may be one that finds it in the cache on this way, but not on the way into the loop:
-so nothing is known of it where the two ways meet. It misses in those stays only that begin on the latter.
+so nothing is known of it where the two ways meet. It misses in those scopes only that begin on the latter.
 
 *Soundness:* a line that must be in the cache before an edge is in it behind the edge, by whatever name. From there on
 it ages as lines in *must* do (`younger_sets`), apart from what is known on other ways: where these meet, something
-is claimed only of the stays that began with the line in the cache.
+is claimed only of the scopes that began with the line in the cache.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, fixpoint
-from wcet_probe.analyzer.dcache.symbolic_blocks import Line
-from wcet_probe.analyzer.dcache.younger_sets import NOTHING, LineAccess, RelationalCache, Younger, united
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock
+from wcet_probe.analyzer.dcache.younger_sets import NOTHING, LineAccess, RelationalCache, YoungerSet, united
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.analysis import Values
 
-_Held = dict[Line, Younger | None]
-"""Of lines that were in the cache when their stay began; None for those that may have been evicted since."""
+_Resident = dict[SymbolicBlock, YoungerSet | None]
+"""Of lines that were in the cache when their scope began; None for those that may have been evicted since."""
 
 
-def held_lines(
+def resident_lines(
     values: Values, accesses: Mapping[int, Sequence[LineAccess]], analysis: RelationalAnalysis
-) -> Mapping[Line, frozenset[Edge]]:
-    """By line, the edges behind which a stay of its group begins in which no access to it fills.
+) -> Mapping[SymbolicBlock, frozenset[Edge]]:
+    """By line, the edges behind which a scope of its group begins in which no access to it fills.
 
     Args:
         values: points and edges.
@@ -36,8 +36,8 @@ def held_lines(
     *Soundness:* as said of the module.
     """
     begun = {
-        edge: {line: younger for line, younger in lines.items() if line.group in analysis.renaming[edge].dropped}
-        for edge, lines in analysis.renamed.items()
+        edge: {line: younger for line, younger in lines.items() if line.group in analysis.substitution[edge].killed}
+        for edge, lines in analysis.substituted.items()
     }
     return at_edges(values, accesses, analysis, begun)
 
@@ -46,46 +46,46 @@ def at_edges(
     values: Values,
     accesses: Mapping[int, Sequence[LineAccess]],
     analysis: RelationalAnalysis,
-    begun: Mapping[Edge, Mapping[Line, Younger]],
+    begun: Mapping[Edge, Mapping[SymbolicBlock, YoungerSet]],
     filled_ways: int | None = None,
-) -> Mapping[Line, frozenset[Edge]]:
-    """By line, the edges behind which it is ``begun``, if it is not evicted in the stay before an access needs it.
+) -> Mapping[SymbolicBlock, frozenset[Edge]]:
+    """By line, the edges behind which it is ``begun``, if it is not evicted in the scope before an access needs it.
 
     These are the accesses that fill; with ``filled_ways``, those that do not, in a first-in first-out set of so many.
 
     *Soundness:* as said of the module; an access that may find the line evicted speaks against all such edges.
     """
-    cache, is_filled = analysis.cache, filled_ways is not None
+    cache, is_allocated = analysis.cache, filled_ways is not None
     ways = cache.must_ways if filled_ways is None else filled_ways
 
-    def behind(point: int, held: _Held) -> _Held:
+    def behind(point: int, resident: _Resident) -> _Resident:
         for access in accesses.get(point, ()):
-            held = _touched(held, access, cache, ways, is_kept=is_filled)
-        return held
+            resident = _touched(resident, access, cache, ways, is_kept=is_allocated)
+        return resident
 
-    def along(edge: Edge, held: _Held) -> _Held:
-        return {**cache.staying(held, analysis.renaming[edge], ways), **begun[edge]}
+    def along(edge: Edge, resident: _Resident) -> _Resident:
+        return {**cache.in_scope(resident, analysis.substitution[edge], ways), **begun[edge]}
 
-    evicted: set[Line] = set()
-    nothing: _Held = {}
+    evicted: set[SymbolicBlock] = set()
+    nothing: _Resident = {}
     for point, entering in fixpoint(values, nothing, behind, along, united).items():
-        held = entering
+        resident = entering
         for access in accesses.get(point, ()):
-            if access.fills is not is_filled:
-                evicted |= {line for line, younger in held.items() if line == access.line and younger is None}
-            held = _touched(held, access, cache, ways, is_kept=is_filled)
-    found: dict[Line, set[Edge]] = {}
+            if access.fills is not is_allocated:
+                evicted |= {line for line, younger in resident.items() if line == access.line and younger is None}
+            resident = _touched(resident, access, cache, ways, is_kept=is_allocated)
+    found: dict[SymbolicBlock, set[Edge]] = {}
     for edge, lines in begun.items():
         for line in lines.keys() - evicted:
             found.setdefault(line, set()).add(edge)
     return {line: frozenset(edges) for line, edges in found.items()}
 
 
-def _touched(held: _Held, access: LineAccess, cache: RelationalCache, ways: int, *, is_kept: bool) -> _Held:
+def _touched(resident: _Resident, access: LineAccess, cache: RelationalCache, ways: int, *, is_kept: bool) -> _Resident:
     """What is known behind ``access``; a line that it finds in the cache is the youngest, unless it ``is_kept``."""
     if not cache.ages(access):
-        return held
-    aged = cache.aged(held, access, ways)
+        return resident
+    aged = cache.aged(resident, access, ways)
     if access.line is not None and access.is_certain and aged.get(access.line) is not None and not is_kept:
         aged[access.line] = NOTHING
     return aged

@@ -1,13 +1,13 @@
-"""Sweeps: accesses whose address moves in one direction, round by round of a loop.
+"""Strided traversals: accesses whose address moves in one direction, round by round of a loop.
 
-If no line is evicted between two accesses of the sweep, it misses once for each line that it comes to, however many
+If no line is evicted between two accesses of the traversal, it misses once for each line that it comes to, however many
 rounds there are: of these it is known how many there are where each step is less than a line, or where a flow fact
 counts the lines of the objects that are accessed.
 
 *Soundness:* the variable part of the address is a sum of one value that arrives at the loop's header and of values that
 are not defined in the loop. In each round, on every way, the former moves by a number of one sign (or by 0), so that a
-line that was left is not met again before the loop is entered anew: steps are so short that a sweep would have to
-come to 65,536 lines before it had gone around all addresses. Of the accesses that belong to a sweep, by one offset,
+line that was left is not met again before the loop is entered anew: steps are so short that a traversal would have to
+come to 65,536 lines before it had gone around all addresses. Of the accesses that belong to a traversal, by one offset,
 one is executed in every round: of the copies of a block, say, that control comes to by different ways. All accesses to
 a line, and those by other offsets in between, are so near that no two of their lines are in one set.
 """
@@ -17,22 +17,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.analyzer.dcache.symbolic_blocks import Line, Lines
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock, SymbolicBlocks
 from wcet_probe.analyzer.graph.loop_forest import Loop, dominators, loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.ipet.flow_problem import Limit
-from wcet_probe.analyzer.values.analysis import Values, brought_back
+from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
+from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.state import defined_at
 from wcet_probe.analyzer.values.terms import Term
 from wcet_probe.model.target import CacheConfig
 
 _LONGEST_STEP_BYTES = 1 << 16
 MOST_COUNTED_LINES = (1 << 32) // _LONGEST_STEP_BYTES
-"""A sweep of more lines could come back to where it began."""
+"""A traversal of more lines could come back to where it began."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class StridedTraversal:
     """The accesses of a group in a loop.
 
     Attributes:
@@ -55,17 +55,21 @@ class Sweep:
     once: frozenset[int]
     points: Mapping[int, frozenset[int]]
 
-    def counted_limit(self, name: str, events: Iterable[str], lines: int) -> Limit:
-        """``events`` take place once for each of the ``lines`` that the sweep comes to each time that it begins.
+    def counted_constraint(self, name: str, auxiliaries: Iterable[str], lines: int) -> LinearConstraint:
+        """``auxiliaries`` happen once for each of the ``lines`` that the traversal comes to each time that it begins.
 
         *Soundness:* as said of the module.
         """
-        return Limit(
-            name, edges=tuple((edge, -lines) for edge in self.entries), events=tuple((event, 1) for event in events)
+        return LinearConstraint(
+            name,
+            edges=tuple((edge, -lines) for edge in self.entries),
+            auxiliaries=tuple((auxiliary, 1) for auxiliary in auxiliaries),
         )
 
-    def limit(self, name: str, events: Sequence[str], points: Sequence[int], line_bytes: int) -> Limit:
-        """``events``, misses of accesses to one granule at ``points``, take place once for each line of a short sweep.
+    def constraint(
+        self, name: str, auxiliaries: Sequence[str], points: Sequence[int], line_bytes: int
+    ) -> LinearConstraint:
+        """``auxiliaries``, misses of one granule at ``points``, happen once for each line of a short traversal.
 
         *Soundness:* n accesses, each at most ``step_bytes`` from the one before, are within (n - 1) * ``step_bytes``
         bytes of the first, and so in at most (that - 1) / ``line_bytes`` + 2 lines. There are no more of different
@@ -73,41 +77,41 @@ class Sweep:
         """
         counted = points[0] if len(points) == 1 and points[0] in self.once else self.header
         once = 2 * line_bytes - 1 - self.step_bytes
-        return Limit(
+        return LinearConstraint(
             name,
             ((counted, -self.step_bytes),),
             tuple((edge, -once) for edge in self.entries),
-            events=tuple((event, line_bytes) for event in events),
+            auxiliaries=tuple((auxiliary, line_bytes) for auxiliary in auxiliaries),
         )
 
 
-class Sweeps:
-    """The sweeps of all groups."""
+class StridedTraversals:
+    """The traversals of all groups."""
 
-    def __init__(self, values: Values, lines: Lines, config: CacheConfig) -> None:
+    def __init__(self, values: Values, lines: SymbolicBlocks, config: CacheConfig) -> None:
         self.lines = lines
         self.found = tuple(_find(values, lines, config))
-        self._of_point: dict[tuple[int, Line], Sweep] = {
-            (point, Line(sweep.group, granule)): sweep
-            for sweep in self.found
-            for granule, points in sweep.points.items()
+        self._of_point: dict[tuple[int, SymbolicBlock], StridedTraversal] = {
+            (point, SymbolicBlock(traversal.group, granule)): traversal
+            for traversal in self.found
+            for granule, points in traversal.points.items()
             for point in points
         }
-        self.by_name: Mapping[int, Sweep] = {sweep.name: sweep for sweep in self.found}
+        self.by_name: Mapping[int, StridedTraversal] = {traversal.name: traversal for traversal in self.found}
 
-    def of(self, point: int, line: Line | None, *, is_certain: bool) -> Line | None:
-        """The name of the line of an access at ``point`` that outlives a round; None if it belongs to no sweep."""
-        sweep = self._of_point.get((point, line)) if line is not None and is_certain else None
-        return None if sweep is None or line is None else Line(sweep.name, line.granule)
+    def of(self, point: int, line: SymbolicBlock | None, *, is_certain: bool) -> SymbolicBlock | None:
+        """The name of the line of an access at ``point`` that outlives a round; None if it belongs to no traversal."""
+        traversal = self._of_point.get((point, line)) if line is not None and is_certain else None
+        return None if traversal is None or line is None else SymbolicBlock(traversal.name, line.granule)
 
 
-def _find(values: Values, lines: Lines, config: CacheConfig) -> Iterator[Sweep]:
+def _find(values: Values, lines: SymbolicBlocks, config: CacheConfig) -> Iterator[StridedTraversal]:
     successors: dict[int, list[int]] = {point: [] for point in values.states}
     for edge in values.edges:
         if edge.target != EXIT:
             successors[edge.source].append(edge.target)
     above = dominators(successors, 0)
-    stale = brought_back(values)
+    killed = killed_bindings(values)
     accessing = _accessing(values, lines)
     for loop in loops_of(values.forest):
         entering = [edge for edge in values.edges if edge.target == loop.header and edge.source not in loop.nodes]
@@ -117,18 +121,18 @@ def _find(values: Values, lines: Lines, config: CacheConfig) -> Iterator[Sweep]:
         always = frozenset.intersection(*(_dominating(edge.source, above) for edge in back)) & loop.nodes
         inner = frozenset(node for part in loop.parts if isinstance(part, Loop) for node in part.nodes)
         # What arrives at the header is what is read on the edges that lead there.
-        inside = [edge for edge in stale if {edge.source, edge.target} <= loop.nodes]
-        revived = frozenset[Term]().union(
-            *(stale[edge] for edge in inside if edge.target != loop.header),
+        inside = [edge for edge in killed if {edge.source, edge.target} <= loop.nodes]
+        lost = frozenset[Term]().union(
+            *(killed[edge] for edge in inside if edge.target != loop.header),
             *(
-                frozenset(leaf for leaf in stale[edge] if not _is_in(values, leaf, loop))
+                frozenset(symbol for symbol in killed[edge] if not _is_in(values, symbol, loop))
                 for edge in inside
                 if edge.target == loop.header
             ),
         )
         for number in range(len(lines.groups)):
             step_bytes = _step_bytes(values, lines, number, loop, back)
-            if not revived.isdisjoint(lines.groups[number].leaves):
+            if not lost.isdisjoint(lines.groups[number].symbols):
                 continue
             if step_bytes and step_bytes <= _LONGEST_STEP_BYTES and lines.is_near(number, config.line_bytes):
                 short = step_bytes if step_bytes < config.line_bytes else 0
@@ -137,12 +141,12 @@ def _find(values: Values, lines: Lines, config: CacheConfig) -> Iterator[Sweep]:
                     for granule, found in accessing.get(number, {}).items()
                     for own in (found & loop.nodes,)
                 }
-                yield Sweep(
+                yield StridedTraversal(
                     number, lines.alias(number), short, loop.header, loop.nodes, tuple(entering), always - inner, points
                 )
 
 
-def _accessing(values: Values, lines: Lines) -> Mapping[int, Mapping[int, set[int]]]:
+def _accessing(values: Values, lines: SymbolicBlocks) -> Mapping[int, Mapping[int, set[int]]]:
     """By group and granule, the points with an access to that line that surely takes place where they are executed."""
     found: dict[int, dict[int, set[int]]] = {}
     for point in values.states:
@@ -174,23 +178,23 @@ def _dominating(point: int, above: Mapping[int, int]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _is_in(values: Values, leaf: Term, loop: Loop) -> bool:
-    """Whether ``leaf`` may be defined in ``loop``."""
-    place = defined_at(values.terms[leaf].arguments)
+def _is_in(values: Values, symbol: Term, loop: Loop) -> bool:
+    """Whether ``symbol`` may be defined in ``loop``."""
+    place = defined_at(values.terms[symbol].arguments)
     return place is None or place in loop.nodes
 
 
-def _step_bytes(values: Values, lines: Lines, number: int, loop: Loop, back: Sequence[Edge]) -> int:
-    """Most that the variable part of group ``number`` moves in a round of ``loop``; 0 if it is not known to sweep."""
+def _step_bytes(values: Values, lines: SymbolicBlocks, number: int, loop: Loop, back: Sequence[Edge]) -> int:
+    """Most that the variable part of group ``number`` moves in a round of ``loop``; 0 if it is no known traversal."""
     terms = values.terms
-    group, variable = lines.groups[number], lines.variable(number)
-    moving = [leaf for leaf in group.leaves if _is_in(values, leaf, loop)]
+    group, symbolic_part = lines.groups[number], lines.symbolic_part(number)
+    moving = [symbol for symbol in group.symbols if _is_in(values, symbol, loop)]
     if len(moving) != 1:
         return 0
-    leaf = moving[0]
-    if leaf not in variable or any(leaf in terms.leaves(term) for term in variable if term != leaf):
+    symbol = moving[0]
+    if symbol not in symbolic_part or any(symbol in terms.symbols(term) for term in symbolic_part if term != symbol):
         return 0
-    match terms[leaf].arguments:
+    match terms[symbol].arguments:
         case ("phi", (place,), location) if place == loop.header:
             held = [values.edges[edge].state.read(location) for edge in back]  # type: ignore[arg-type]
         case _:
@@ -198,11 +202,11 @@ def _step_bytes(values: Values, lines: Lines, number: int, loop: Loop, back: Seq
     ends: list[int] = []
     for edge, term in zip(back, held, strict=True):
         form = None if term is None else terms.linear(term)
-        if form is None or form.coefficients.get(leaf) != 1:
+        if form is None or form.coefficients.get(symbol) != 1:
             return 0
-        rest = [(one, factor * variable[leaf]) for one, factor in form.coefficients.items() if one != leaf]
-        if any(_is_in(values, part, loop) for one, _ in rest for part in terms.leaves(one)):
+        rest = [(one, factor * symbolic_part[symbol]) for one, factor in form.coefficients.items() if one != symbol]
+        if any(_is_in(values, part, loop) for one, _ in rest for part in terms.symbols(one)):
             return 0
-        step = values.edges[edge].state.linear_value(rest, form.constant * variable[leaf], form.bits)
+        step = values.edges[edge].state.linear_value(rest, form.constant * symbolic_part[symbol], form.bits)
         ends += step.signed_range()
     return max(map(abs, ends)) if min(ends) >= 0 or max(ends) <= 0 else 0

@@ -10,7 +10,7 @@ further on, and its last byte. Where the last one is in the line of another, it 
 
 After S. Hahn and D. Grund, Relational cache analysis for static timing analysis, ECRTS 2012.
 
-*Soundness:* a group is compared with itself only as long as no leaf of its variable part is given another value; that
+*Soundness:* a group is compared with itself only as long as no symbol of its variable part is given another value; that
 is for `younger_sets` to see to. What is known of a variable part, and of where an access may go, is as
 said of `addresses`.
 """
@@ -25,12 +25,12 @@ from itertools import chain
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.addresses import Places, Span
-from wcet_probe.analyzer.dcache.asserted_alignment import Told, ToldOf, told_alignments
+from wcet_probe.analyzer.dcache.asserted_alignment import Asserted, AssertedOf, asserted_alignments
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import Values
-from wcet_probe.analyzer.values.congruences import Residue, Residues, joined
+from wcet_probe.analyzer.values.congruences import Congruence, Congruences, joined
 from wcet_probe.analyzer.values.state import Base, is_unknown
 from wcet_probe.analyzer.values.terms import Linear, Term, combined
 from wcet_probe.analyzer.values.transfer import Access
@@ -39,17 +39,17 @@ from wcet_probe.model.target import CacheConfig
 _MOST_CANDIDATES = 8
 
 
-class Line(NamedTuple):
+class SymbolicBlock(NamedTuple):
     """A line as far as it is known: granules of a group may share one."""
 
     group: int
     granule: int
 
 
-class Renamed(NamedTuple):
+class Substituted(NamedTuple):
     """A further name of a line, and which names' classes of the variable part imply the other's."""
 
-    line: Line
+    line: SymbolicBlock
     is_implied: bool
     implies_old: bool
 
@@ -63,11 +63,11 @@ class Successor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ReferenceGroup:
     """Accesses whose addresses have the same variable part.
 
     Attributes:
-        leaves: of the variable part; none for a line whose number is known.
+        symbols: of the variable part; none for a line whose number is known.
         deciding: those of them that decide its value wherever it is known (`Terms.deciding`).
         alignment_bytes: power of two up to the bytes of a line, modulo which the variable part is known.
         residue: the variable part modulo ``alignment_bytes``.
@@ -77,7 +77,7 @@ class Group:
         set_count: sets of the cache.
     """
 
-    leaves: frozenset[Term]
+    symbols: frozenset[Term]
     deciding: frozenset[Term]
     alignment_bytes: int
     residue: int
@@ -99,7 +99,7 @@ class Group:
         shifts = range(0, line_bytes, self.alignment_bytes)
         return max(len({(start + shift) // line_bytes for start in starts}) for shift in shifts)
 
-    def may_meet(self, other: Group) -> bool:
+    def may_meet(self, other: ReferenceGroup) -> bool:
         """Whether different lines of the two may be in one set.
 
         *Soundness:* no only if both are known to be in different sets, or to be the same line where they are not.
@@ -110,7 +110,7 @@ class Group:
         return self.sets is None or other.sets is None or not self.sets.isdisjoint(other.sets)
 
 
-def most_in_one_set(group: Group, others: Collection[Group]) -> int:
+def most_in_one_set(group: ReferenceGroup, others: Collection[ReferenceGroup]) -> int:
     """Most lines, one of each of ``others``, that can be in one set with a line of ``group``.
 
     *Soundness:* the largest number over the sets that the line may be in, counting all that may be in the set. Of
@@ -134,7 +134,7 @@ class _Address(NamedTuple):
     Where it ``is_folded``, what is known of the address to be in a range is no variable part.
     """
 
-    variable: tuple[tuple[Term, int], ...]
+    symbolic_part: tuple[tuple[Term, int], ...]
     constant: int
     extent: int = 0
     is_folded: bool = False
@@ -145,10 +145,10 @@ class _Seen(NamedTuple):
 
     access: Access
     address: _Address
-    variable: Residue
+    symbolic_part: Congruence
 
 
-class Lines:
+class SymbolicBlocks:
     """The groups of all accesses of a program, and the line of each; ``places`` tells where each may go.
 
     ``pieces`` are what each access of a point is cut into, and ``assumed`` the instructions of which it is assumed that
@@ -157,20 +157,20 @@ class Lines:
 
     def __init__(self, values: Values, config: CacheConfig, pointers: PointerFacts) -> None:
         self._terms, self._config = values.terms, config
-        self.places = Places(Residues(values, config.line_bytes), config, pointers)
+        self.places = Places(Congruences(values, config.line_bytes), config, pointers)
         self._numbers: dict[object, int] = {}
-        self._variables: list[Mapping[Term, int]] = []
+        self._symbolic_parts: list[Mapping[Term, int]] = []
         self._granules: list[set[int]] = []
-        self.groups: list[Group] = []
-        alignments = told_alignments(values, pointers)
+        self.groups: list[ReferenceGroup] = []
+        alignments = asserted_alignments(values, pointers)
         self.pieces: dict[int, tuple[tuple[Access, ...], ...]] = {}
         self.assumed: set[int] = set()
-        named: list[tuple[Access, ToldOf]] = []
+        named: list[tuple[Access, AssertedOf]] = []
         for point in sorted(values.states):
             here = tuple(zip(values.accesses[point], alignments[point], strict=True))
-            self.pieces[point] = tuple(self._pieces(access, told.terms) for access, told in here)
-            for pieces, (_, told) in zip(self.pieces[point], here, strict=True):
-                named += ((piece, told) for piece in pieces if self._line_number(piece) is None)
+            self.pieces[point] = tuple(self._pieces(access, asserted.terms) for access, asserted in here)
+            for pieces, (_, asserted) in zip(self.pieces[point], here, strict=True):
+                named += ((piece, asserted) for piece in pieces if self._line_number(piece) is None)
         self._extents: dict[int, tuple[int, int]] = {}
         self._addresses: dict[Access, _Address] = {}
         for access, (_, shown) in named:
@@ -185,19 +185,19 @@ class Lines:
                 address = self._addresses[access]
                 classes = shown if address.is_folded else own
                 known = self.places.alignment(access, classes, is_folded=address.is_folded)
-                seen.setdefault(address.variable, []).append(_Seen(access, address, known))
-        for variable, found in seen.items():
-            number = self._add(variable, self._group(variable, found), dict(variable))
+                seen.setdefault(address.symbolic_part, []).append(_Seen(access, address, known))
+        for symbolic_part, found in seen.items():
+            number = self._add(symbolic_part, self._group(symbolic_part, found), dict(symbolic_part))
             self._extents[number] = _extent(found)
             self._granules[number] |= {self.groups[number].granule(one.address.constant) for one in found}
 
-    def _pieces(self, access: Access, told: Told) -> tuple[Access, ...]:
+    def _pieces(self, access: Access, asserted: Asserted) -> tuple[Access, ...]:
         """The parts of ``access`` that lie in one line each, upwards; the last may be in the line of the one before.
 
         *Soundness:* the first and the last byte are accessed wherever the access takes place, and bytes in between are
         no more than a line apart.
         """
-        span, size_bytes = self.places.span(access, told), access.size_bytes
+        span, size_bytes = self.places.span(access, asserted), access.size_bytes
         if span is Span.ASSUMED:
             self.assumed.add(access.instruction_address)
         skipped = [*range(0, size_bytes, self._config.line_bytes)]
@@ -211,36 +211,36 @@ class Lines:
         """The accesses at ``point``, in pieces."""
         return chain.from_iterable(self.pieces[point])
 
-    def of_number(self, number: int) -> Line:
+    def of_number(self, number: int) -> SymbolicBlock:
         """The line of address ``number * line bytes``."""
         known = self._numbers.get(number)
         if known is None:
             config, numbers = self._config, frozenset({number})
             sets = frozenset({number % config.sets})
-            group = Group(
+            group = ReferenceGroup(
                 frozenset(), frozenset(), config.line_bytes, 0, numbers, sets, is_short=True, set_count=config.sets
             )
             known = self._add(number, group, {})
-        return Line(known, 0)
+        return SymbolicBlock(known, 0)
 
-    def candidate(self, number: int) -> Line:
+    def candidate(self, number: int) -> SymbolicBlock:
         """The line of address ``number * line bytes``, as one that an access may be to: a name of its own."""
         key = "candidate", number
         if key not in self._numbers:
             exact = self.groups[self.of_number(number).group]
             self._add(key, exact, {})
-        return Line(self._numbers[key], 0)
+        return SymbolicBlock(self._numbers[key], 0)
 
-    def variable(self, number: int) -> Mapping[Term, int]:
+    def symbolic_part(self, number: int) -> Mapping[Term, int]:
         """The variable part of a group."""
-        return self._variables[number]
+        return self._symbolic_parts[number]
 
     def alias(self, number: int) -> int:
-        """A further group of the same lines, whose name is not dropped where a leaf gets another value."""
+        """A further group of the same lines, whose name is not dropped where a symbol gets another value."""
         key = "alias", number
         known = self._numbers.get(key)
         if known is None:
-            group = replace(self.groups[number], leaves=frozenset(), deciding=frozenset())
+            group = replace(self.groups[number], symbols=frozenset(), deciding=frozenset())
             known = self._add(key, group, {})
         return known
 
@@ -257,38 +257,38 @@ class Lines:
         few = {
             number: group.numbers
             for number, group in enumerate(self.groups)
-            if group.leaves and group.numbers is not None and len(group.numbers) <= _MOST_CANDIDATES
+            if group.symbols and group.numbers is not None and len(group.numbers) <= _MOST_CANDIDATES
         }
         return {
             number: frozenset(self.candidate(one).group for one in sorted(numbers)) for number, numbers in few.items()
         }
 
-    def candidates_of(self, access: Access) -> tuple[Line, ...]:
+    def candidates_of(self, access: Access) -> tuple[SymbolicBlock, ...]:
         """The lines that ``access`` may be to, if their numbers are known; none if they are not, or are too many."""
         numbers = self.places.numbers_of(access)
         if numbers is None or len(numbers) > _MOST_CANDIDATES:
             return ()
         return tuple(self.candidate(number) for number in sorted(numbers))
 
-    def of_access(self, access: Access) -> Line | None:
+    def of_access(self, access: Access) -> SymbolicBlock | None:
         """The line of ``access``, a piece of one or all of it; None where it cannot be named."""
         number = self._line_number(access)
         if number is not None:
             return self.of_number(number)
         return self._line_of(self._addresses[access]) if access in self._addresses else None
 
-    def of_address(self, address: Linear) -> Line | None:
+    def of_address(self, address: Linear) -> SymbolicBlock | None:
         """The line of a symbolic address, if an access has the same variable part."""
         return self._line_of(_plain(address))
 
-    def _line_of(self, address: _Address) -> Line | None:
-        known = self._numbers.get(address.variable)
+    def _line_of(self, address: _Address) -> SymbolicBlock | None:
+        known = self._numbers.get(address.symbolic_part)
         if known is None or not self.groups[known].is_short:
             return None
         first, last = (self.groups[known].granule(address.constant + more) for more in (0, address.extent))
-        return Line(known, first) if first == last else None
+        return SymbolicBlock(known, first) if first == last else None
 
-    def _address(self, access: Access, pointer: Term, shown: Told) -> _Address:
+    def _address(self, access: Access, pointer: Term, shown: Asserted) -> _Address:
         """The address of ``access``: what is known of it is no variable part if it does not lead out of one granule.
 
         *Soundness:* a line is that of each byte of a granule, if the variable part is in its class. Accesses before
@@ -298,26 +298,30 @@ class Lines:
         known = [(signed(part.bits, factor), part) for factor, _, part in access.parts if not is_unknown(factor, part)]
         if access.has_stack_part or not 0 < len(known) < len(access.parts):
             return plain  # of the stack pointer only the distance from that at entry is known
-        variable = tuple(
-            one for one, (factor, _, part) in zip(plain.variable, access.parts, strict=True) if is_unknown(factor, part)
+        symbolic_part = tuple(
+            one
+            for one, (factor, _, part) in zip(plain.symbolic_part, access.parts, strict=True)
+            if is_unknown(factor, part)
         )
         low = plain.constant + sum(step * part.low + min(0, step * part.extent) for step, part in known)
-        folded = _Address(variable, low, sum(abs(step) * part.extent for step, part in known), is_folded=True)
+        folded = _Address(symbolic_part, low, sum(abs(step) * part.extent for step, part in known), is_folded=True)
         modulus, residue = self.places.alignment(access, shown, is_folded=True)
         is_one = (low + residue) // modulus == (low + folded.extent + residue) // modulus
         return folded if is_one else plain
 
-    def renamed(self, line: Line, old: Linear, new: Linear, stale: Collection[Term]) -> Renamed | None:
+    def substituted(
+        self, line: SymbolicBlock, old: Linear, new: Linear, killed: Collection[Term]
+    ) -> Substituted | None:
         """The name that ``line`` has by ``new``, where what it speaks of is ``old``; None where it has none.
 
         *Soundness:* ``old`` and ``new`` are equal, so the address of a byte of the line is the same with ``new`` added
-        and ``old`` subtracted as often as it contains ``old``. What is left of it speaks of no leaf among ``stale``,
+        and ``old`` subtracted as often as it contains ``old``. What is left of it speaks of no symbol among ``killed``,
         which may have other values by now. By its new name the line is one that some access may be to, and it may meet
         whatever it may meet by the old one.
         """
         group = self.groups[line.group]
         offset = line.granule * group.alignment_bytes - group.residue
-        address = self._instead(line.group, offset, old, new, stale)
+        address = self._instead(line.group, offset, old, new, killed)
         named = None if address is None else self.of_address(address)
         if address is None or named is None or named.granule not in self._granules[named.group]:
             return None
@@ -327,14 +331,16 @@ class Lines:
         # The byte is the first of a granule, if the old variable part is in its class.
         alignments = group.alignment_bytes, other.alignment_bytes
         is_same = (signed(address.bits, address.constant) + other.residue) % min(alignments) == 0
-        return Renamed(named, is_same and alignments[1] <= alignments[0], is_same and alignments[0] <= alignments[1])
+        return Substituted(
+            named, is_same and alignments[1] <= alignments[0], is_same and alignments[0] <= alignments[1]
+        )
 
-    def successor(self, number: int, old: Linear, new: Linear, stale: Collection[Term]) -> Successor | None:
+    def successor(self, number: int, old: Linear, new: Linear, killed: Collection[Term]) -> Successor | None:
         """What the accessed lines of group ``number`` are lines of, where what it speaks of is ``new``, not ``old``.
 
-        *Soundness:* as said of `renamed`; lines of the new group may meet whatever those of the old one may meet.
+        *Soundness:* as said of `substituted`; lines of the new group may meet whatever those of the old one may meet.
         """
-        address = self._instead(number, 0, old, new, stale)
+        address = self._instead(number, 0, old, new, killed)
         known = None if address is None else self._numbers.get(tuple(address.coefficients.items()))
         if address is None or known is None or not _covers(self.groups[known], self.groups[number]):
             return None
@@ -364,15 +370,15 @@ class Lines:
                 return frozenset(left)
             left.discard(long)
 
-    def _instead(self, number: int, offset: int, old: Linear, new: Linear, stale: Collection[Term]) -> Linear | None:
+    def _instead(self, number: int, offset: int, old: Linear, new: Linear, killed: Collection[Term]) -> Linear | None:
         """The variable part of a group and ``offset``, with ``new`` instead of ``old``; None if it cannot be told."""
-        variable = self._variables[number]
+        symbolic_part = self._symbolic_parts[number]
         term, coefficient = next(iter(old.coefficients.items()), (None, 0))
-        if term is None or term not in variable or coefficient % 2 == 0:
+        if term is None or term not in symbolic_part or coefficient % 2 == 0:
             return None
-        times = variable[term] * pow(coefficient, -1, 1 << old.bits)
-        rest = combined(Linear(variable, offset, old.bits), old, -times)
-        if any(not self._terms.leaves(one).isdisjoint(stale) for one in rest.coefficients):
+        times = symbolic_part[term] * pow(coefficient, -1, 1 << old.bits)
+        rest = combined(Linear(symbolic_part, offset, old.bits), old, -times)
+        if any(not self._terms.symbols(one).isdisjoint(killed) for one in rest.coefficients):
             return None
         return combined(rest, new, times)
 
@@ -381,23 +387,23 @@ class Lines:
             return access.offset.value // self._config.line_bytes
         return None
 
-    def _add(self, key: object, group: Group, variable: Mapping[Term, int]) -> int:
+    def _add(self, key: object, group: ReferenceGroup, symbolic_part: Mapping[Term, int]) -> int:
         self._numbers[key] = len(self.groups)
         self.groups.append(group)
-        self._variables.append(variable)
+        self._symbolic_parts.append(symbolic_part)
         self._granules.append(set())
         return self._numbers[key]
 
-    def _group(self, variable: Sequence[tuple[Term, int]], found: Sequence[_Seen]) -> Group:
+    def _group(self, symbolic_part: Sequence[tuple[Term, int]], found: Sequence[_Seen]) -> ReferenceGroup:
         config = self._config
-        alignment, residue = reduce(joined, (one.variable for one in found))
+        alignment, residue = reduce(joined, (one.symbolic_part for one in found))
         low, end = _extent(found)
-        leaves = frozenset().union(*(self._terms.leaves(term) for term, _ in variable))
-        deciding = frozenset().union(*(self._terms.deciding(term) for term, _ in variable))
+        symbols = frozenset().union(*(self._terms.symbols(term) for term, _ in symbolic_part))
+        deciding = frozenset().union(*(self._terms.deciding(term) for term, _ in symbolic_part))
         is_short = self._is_short(end - low)
         numbers = _united(self.places.numbers_of(one.access) for one in found)
         sets = _united(self.places.sets_of(one.access) for one in found)
-        return Group(leaves, deciding, alignment, residue, numbers, sets, is_short, config.sets)
+        return ReferenceGroup(symbols, deciding, alignment, residue, numbers, sets, is_short, config.sets)
 
     def _is_short(self, span_bytes: int) -> bool:
         """Whether no two lines of so many bytes are in one set."""
@@ -425,7 +431,7 @@ def _plain(address: Linear, skipped_bytes: int = 0) -> _Address:
     return _Address(tuple(address.coefficients.items()), signed(address.bits, address.constant + skipped_bytes))
 
 
-def _covers(wide: Group, narrow: Group) -> bool:
+def _covers(wide: ReferenceGroup, narrow: ReferenceGroup) -> bool:
     """Whether lines of ``wide`` may be wherever lines of ``narrow`` may be."""
     return all(
         known is None or (other is not None and other <= known)

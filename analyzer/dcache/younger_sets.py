@@ -6,15 +6,15 @@ access to a line without a name, and each value that a name stood for before, co
 another name from then on.
 
 Two bounds are kept: one of lines that were surely accessed (*must*: those younger than the ways hit), and one that
-holds if the line was accessed in the *stay*, that is since its group's leaves got their values (*persistence*, see
+holds if the line was accessed in the *scope*, that is since its group's symbols got their values (*persistence*, see
 `analyzer.icache.persistence`). What `cache_sets.effective_ways` says of policies other than LRU applies to both.
 First-in first-out has more to say of persistence: only fills count there, and hits save nothing.
 
 *Soundness:* by induction over a path: an access ages each line that may share its set, and resets its own if it surely
-takes place. A group is dropped where a leaf of it may get another value. FIFO: while fewer groups than ways were filled
-since a line was first accessed in the stay, it is evicted at most once in it, by fills for what came before the stay;
-it was filled again then. Else the first line filled in the stay and evicted in it would have been so by as many fills
-as there are ways, of different lines, as a line filled twice was evicted before.
+takes place. A group is dropped where a symbol of it may get another value. FIFO: while fewer groups than ways were
+filled since a line was first accessed in the scope, it is evicted at most once in it, by fills for what came before the
+scope; it was filled again then. Else the first line filled in the scope and evicted in it would have been so by as many
+fills as there are ways, of different lines, as a line filled twice was evicted before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from wcet_probe.analyzer.dcache.symbolic_blocks import Group, Line, most_in_one_set
+from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlock, most_in_one_set
 from wcet_probe.analyzer.domains.cache_sets import effective_ways
 from wcet_probe.model.target import CacheConfig, Replacement
 
@@ -33,19 +33,19 @@ class LineAccess(NamedTuple):
     """An access of a block: to a line, or to one without a name; a miss fills it, or does not.
 
     Where it ``modifies``, the line is to be written back later if it is in the cache. ``candidates`` are the lines that
-    it may be to, where all are known by number: of `Lines.candidate`. ``swept`` is the name that outlives a round of
-    the loop, if it belongs to a sweep.
+    it may be to, where all are known by number: of `SymbolicBlocks.candidate`. ``traversed`` is the name that outlives
+    a round of the loop, if it belongs to a traversal.
     """
 
-    line: Line | None
+    line: SymbolicBlock | None
     fills: bool
     is_certain: bool
-    candidates: tuple[Line, ...] = ()
-    swept: Line | None = None
+    candidates: tuple[SymbolicBlock, ...] = ()
+    traversed: SymbolicBlock | None = None
     modifies: bool = False
 
 
-class Younger(NamedTuple):
+class YoungerSet(NamedTuple):
     """Groups, and other lines, that may have been accessed since a line was, and how many of all of them at most.
 
     Where paths have met there may be more of them than ``most``: then no path had all. On each there were no more lines
@@ -64,20 +64,20 @@ class Younger(NamedTuple):
 
 
 class CacheState(NamedTuple):
-    """What is known of lines: *must* of those in the cache, *stay* of those that were accessed in their stay.
+    """What is known of lines: *must* of those in the cache, *scope* of those that were accessed in their scope.
 
-    In *stay* None stands for a line that may have been evicted since; a line that is not in it was not accessed yet.
+    In *scope* None stands for a line that may have been evicted since; a line that is not in it was not accessed yet.
     """
 
-    must: Mapping[Line, Younger]
-    stay: Mapping[Line, Younger | None]
+    must: Mapping[SymbolicBlock, YoungerSet]
+    scope: Mapping[SymbolicBlock, YoungerSet | None]
 
 
 class Verdict(NamedTuple):
-    """Of an access: it always hits; or it misses only if its line was not accessed before: in the stay, block or call.
+    """Of an access: it always hits; or it misses only if its line was not accessed before: in the scope, block or call.
 
-    In the call: by whatever name that tells the number. In a sweep: by its accesses since the loop was entered.
-    Of an access that does not fill: it misses only if no access by that name filled its line in the stay before.
+    In the call: by whatever name that tells the number. In a traversal: by its accesses since the loop was entered.
+    Of an access that does not fill: it misses only if no access by that name filled its line in the scope before.
     Its line is in the cache, and modified.
     """
 
@@ -85,22 +85,22 @@ class Verdict(NamedTuple):
     is_persistent: bool
     is_persistent_in_block: bool
     is_persistent_in_call: bool
-    is_persistent_in_sweep: bool
+    is_persistent_in_traversal: bool
     is_kept: bool
     is_modified: bool
 
 
-class Renaming(NamedTuple):
-    """What an edge does to names: the groups ``dropped`` mean other lines behind it.
+class Substitution(NamedTuple):
+    """What an edge does to names: the groups ``killed`` mean other lines behind it.
 
     The lines that a group meant before are lines of its successor behind the edge.
     """
 
-    dropped: frozenset[int] = frozenset()
+    killed: frozenset[int] = frozenset()
     successors: Mapping[int, int] = MappingProxyType({})
 
 
-NOTHING = Younger(frozenset(), 0, 0)
+NOTHING = YoungerSet(frozenset(), 0, 0)
 """Of a line that was accessed just now."""
 UNKNOWN = CacheState({}, {})
 
@@ -112,16 +112,18 @@ class RelationalCache:
     Attributes:
         groups: by number.
         config: the cache.
-        stand_ins: groups of the lines that a group's lines may be, where these are few (`Lines.stand_ins`).
-        swept: by the name of a sweep, the group whose accesses it consists of.
+        stand_ins: groups of the lines that a group's lines may be, where these are few (`SymbolicBlocks.stand_ins`).
+        traversed: by the name of a traversal, the group whose accesses it consists of.
     """
 
-    groups: Sequence[Group]
+    groups: Sequence[ReferenceGroup]
     config: CacheConfig
     stand_ins: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    swept: Mapping[int, int] = field(default_factory=dict)
+    traversed: Mapping[int, int] = field(default_factory=dict)
     _meeting: dict[tuple[int, int], bool] = field(default_factory=dict, init=False, compare=False, repr=False)
-    _crowds: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _most_in_a_set: dict[tuple[int, frozenset[int]], int] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @property
     def must_ways(self) -> int:
@@ -129,12 +131,12 @@ class RelationalCache:
         return effective_ways(self.config).must
 
     @property
-    def stay_ways(self) -> int:
-        """Groups that must have been accessed since before a line can be evicted in its stay."""
+    def scope_ways(self) -> int:
+        """Groups that must have been accessed since before a line can be evicted in its scope."""
         return self.config.ways if self.config.replacement is Replacement.FIFO else self.must_ways
 
     def is_persistent(self, state: CacheState, access: LineAccess) -> bool:
-        """Whether ``access`` misses only if its line was not accessed before in the stay.
+        """Whether ``access`` misses only if its line was not accessed before in the scope.
 
         *Soundness:* as said of the module. Other granules may be in the same line: none of them may have been evicted.
         An access that does not fill is never persistent.
@@ -145,31 +147,31 @@ class RelationalCache:
         reach = -(-self.config.line_bytes // self.groups[line.group].alignment_bytes)
         return all(
             younger is not None
-            for other, younger in state.stay.items()
+            for other, younger in state.scope.items()
             if other.group == line.group and abs(other.granule - line.granule) < reach
         )
 
     def is_persistent_in_call(self, state: CacheState, access: LineAccess) -> bool:
         """Whether ``access`` misses only if its line was not accessed before in the call, by one with candidates.
 
-        *Soundness:* a line whose number is known has one stay, the call. It is kept as a line that may have been
+        *Soundness:* a line whose number is known has one scope, the call. It is kept as a line that may have been
         accessed from the first access on that it is a candidate of; none of those of ``access`` may have been evicted.
         """
         known = bool(access.candidates) and access.fills
-        return known and all(state.stay.get(one, NOTHING) is not None for one in access.candidates)
+        return known and all(state.scope.get(one, NOTHING) is not None for one in access.candidates)
 
-    def is_persistent_in_sweep(self, state: CacheState, access: LineAccess) -> bool:
-        """Whether ``access`` misses only on a line that its sweep is new to.
+    def is_persistent_in_traversal(self, state: CacheState, access: LineAccess) -> bool:
+        """Whether ``access`` misses only on a line that its traversal is new to.
 
-        *Soundness:* of the accesses of a sweep to one granule, that of a round is to the line of the one before, or to
-        a line that none was to. What may be evicted after the one before, or with first-in first-out since the loop
+        *Soundness:* of the accesses of a traversal to one granule, that of a round is to the line of the one before, or
+        to a line that none was to. What may be evicted after the one before, or with first-in first-out since the loop
         was entered, is recorded for the former; the latter misses once.
         """
-        swept = access.swept
-        return swept is not None and access.fills and state.stay.get(swept, NOTHING) is not None
+        traversed = access.traversed
+        return traversed is not None and access.fills and state.scope.get(traversed, NOTHING) is not None
 
     def is_kept(self, state: CacheState, access: LineAccess) -> bool:
-        """Whether ``access``, which does not fill, misses only if its line was not filled in the stay before.
+        """Whether ``access``, which does not fill, misses only if its line was not filled in the scope before.
 
         Known with first-in first-out, by the accesses of the same name that fill.
 
@@ -180,12 +182,12 @@ class RelationalCache:
         line = access.line
         if line is None or access.fills or self.config.replacement is not Replacement.FIFO:
             return False
-        return state.stay.get(line, NOTHING) is not None
+        return state.scope.get(line, NOTHING) is not None
 
     def verdicts(self, state: CacheState, accesses: Iterable[LineAccess]) -> Iterable[Verdict]:
         """What is known of the accesses of a block, in order, at whose entry ``state`` holds.
 
-        *Soundness:* as said of `is_persistent`; an execution of a block is a stay, too.
+        *Soundness:* as said of `is_persistent`; an execution of a block is a scope, too.
         """
         local = UNKNOWN
         for access in accesses:
@@ -195,7 +197,7 @@ class RelationalCache:
                 self.is_persistent(state, access),
                 self.is_persistent(local, access),
                 self.is_persistent_in_call(state, access),
-                self.is_persistent_in_sweep(state, access),
+                self.is_persistent_in_traversal(state, access),
                 self.is_kept(state, access),
                 is_hit and access.line is not None and state.must[access.line].is_modified,
             )
@@ -215,34 +217,34 @@ class RelationalCache:
                 return state
             return state._replace(must={**state.must, line: known._replace(is_modified=is_modified)})
         must = self.aged(state.must, access, self.must_ways)
-        stay = self.aged(state.stay, access, self.stay_ways)
+        scope = self.aged(state.scope, access, self.scope_ways)
         for one in access.candidates:
-            self._touch_stay(stay, access, one, is_certain=access.is_certain and len(access.candidates) == 1)
-        if access.swept is not None:
-            self._touch_stay(stay, access, access.swept, is_certain=access.is_certain)
+            self._touch_scope(scope, access, one, is_certain=access.is_certain and len(access.candidates) == 1)
+        if access.traversed is not None:
+            self._touch_scope(scope, access, access.traversed, is_certain=access.is_certain)
         if line is not None:
-            held = {line: younger for line, younger in must.items() if younger is not None}
+            resident = {line: younger for line, younger in must.items() if younger is not None}
             if access.is_certain and (access.fills or known is not None):
-                held[line] = NOTHING._replace(is_modified=is_modified)
-            self._touch_stay(stay, access, line, is_certain=access.is_certain, is_held=line in state.must)
-            return CacheState(held, stay)
-        return CacheState({line: younger for line, younger in must.items() if younger is not None}, stay)
+                resident[line] = NOTHING._replace(is_modified=is_modified)
+            self._touch_scope(scope, access, line, is_certain=access.is_certain, is_resident=line in state.must)
+            return CacheState(resident, scope)
+        return CacheState({line: younger for line, younger in must.items() if younger is not None}, scope)
 
-    def _touch_stay(
+    def _touch_scope(
         self,
-        stay: dict[Line, Younger | None],
+        scope: dict[SymbolicBlock, YoungerSet | None],
         access: LineAccess,
-        line: Line,
+        line: SymbolicBlock,
         *,
         is_certain: bool,
-        is_held: bool = False,
+        is_resident: bool = False,
     ) -> None:
         if access.fills:
-            stay.setdefault(line, NOTHING)
-        if self.config.replacement is Replacement.FIFO or not is_certain or line not in stay:
+            scope.setdefault(line, NOTHING)
+        if self.config.replacement is Replacement.FIFO or not is_certain or line not in scope:
             return
-        if access.fills or is_held or stay[line] is not None:
-            stay[line] = NOTHING
+        if access.fills or is_resident or scope[line] is not None:
+            scope[line] = NOTHING
 
     def ages(self, access: LineAccess) -> bool:
         """Whether ``access`` may change what is known of other lines.
@@ -252,12 +254,14 @@ class RelationalCache:
         """
         return access.fills or self.config.replacement in {Replacement.LRU, Replacement.PLRU}
 
-    def aged(self, lines: Mapping[Line, Younger | None], access: LineAccess, ways: int) -> dict[Line, Younger | None]:
+    def aged(
+        self, lines: Mapping[SymbolicBlock, YoungerSet | None], access: LineAccess, ways: int
+    ) -> dict[SymbolicBlock, YoungerSet | None]:
         """What is known of ``lines`` behind ``access``, in an LRU cache of so many ways.
 
         *Soundness:* as said of the module; that the line of ``access`` is the youngest then is left to the caller.
         """
-        found: dict[Line, Younger | None] = {}
+        found: dict[SymbolicBlock, YoungerSet | None] = {}
         accessed = access.line
         for line, younger in lines.items():
             if younger is None or (accessed is not None and not self._may_age(line, accessed)):
@@ -272,7 +276,7 @@ class RelationalCache:
             found[line] = self._counted(line, new, ways)
         return found
 
-    def _counted(self, line: Line, younger: Younger, ways: int) -> Younger | None:
+    def _counted(self, line: SymbolicBlock, younger: YoungerSet, ways: int) -> YoungerSet | None:
         """``younger`` of ``line``, with no more lines than there can be; None where these are too many.
 
         *Soundness:* what may have been evicted is said to be, and there are no more others than lines: bounds do not
@@ -281,63 +285,69 @@ class RelationalCache:
         most = min(younger.most, self._most_younger(line.group, younger))
         return younger._replace(others=min(younger.others, most), most=most) if most < ways else None
 
-    def _most_younger(self, group: int, younger: Younger) -> int:
+    def _most_younger(self, group: int, younger: YoungerSet) -> int:
         """Most lines of ``younger`` that can be in one set, one that a line of ``group`` can be in."""
         key = group, younger.groups
-        if key not in self._crowds:
-            self._crowds[key] = most_in_one_set(self.groups[group], [self.groups[one] for one in younger.groups])
-        return self._crowds[key] + younger.others
+        if key not in self._most_in_a_set:
+            self._most_in_a_set[key] = most_in_one_set(self.groups[group], [self.groups[one] for one in younger.groups])
+        return self._most_in_a_set[key] + younger.others
 
-    def without(self, state: CacheState, renaming: Renaming) -> CacheState:
+    def without(self, state: CacheState, substitution: Substitution) -> CacheState:
         """The state behind an edge, without new names.
 
         *Soundness:* in the set of another line, what a dropped group stood for is one of its stand-ins, or a line of
         its successor, or counts as one line. What may have been evicted by now is left out, or said to be.
         """
-        if not renaming.dropped and not renaming.successors:
+        if not substitution.killed and not substitution.successors:
             return state
-        must = {line: y for line, y in state.must.items() if line.group not in renaming.dropped}
-        return CacheState(self.held(must, renaming), self.staying(state.stay, renaming, self.stay_ways))
+        must = {line: y for line, y in state.must.items() if line.group not in substitution.killed}
+        return CacheState(self.resident(must, substitution), self.in_scope(state.scope, substitution, self.scope_ways))
 
-    def staying(
-        self, lines: Mapping[Line, Younger | None], renaming: Renaming, ways: int
-    ) -> dict[Line, Younger | None]:
+    def in_scope(
+        self, lines: Mapping[SymbolicBlock, YoungerSet | None], substitution: Substitution, ways: int
+    ) -> dict[SymbolicBlock, YoungerSet | None]:
         """Those of ``lines`` that keep their names behind an edge, in an LRU cache of so many ways.
 
         *Soundness:* as said of `without`.
         """
         return {
-            line: self.renamed(line, younger, renaming, ways)
+            line: self.substituted(line, younger, substitution, ways)
             for line, younger in lines.items()
-            if line.group not in renaming.dropped
+            if line.group not in substitution.killed
         }
 
-    def held(self, must: Mapping[Line, Younger], renaming: Renaming) -> Mapping[Line, Younger]:
+    def resident(
+        self, must: Mapping[SymbolicBlock, YoungerSet], substitution: Substitution
+    ) -> Mapping[SymbolicBlock, YoungerSet]:
         """Of lines that must be in the cache before an edge, those that still must be, as far as can be told.
 
         *Soundness:* as said of `without`.
         """
-        renamed = {line: self.renamed(line, younger, renaming, self.must_ways) for line, younger in must.items()}
-        return {line: younger for line, younger in renamed.items() if younger is not None}
+        substituted = {
+            line: self.substituted(line, younger, substitution, self.must_ways) for line, younger in must.items()
+        }
+        return {line: younger for line, younger in substituted.items() if younger is not None}
 
-    def renamed(self, line: Line, younger: Younger | None, renaming: Renaming, ways: int) -> Younger | None:
+    def substituted(
+        self, line: SymbolicBlock, younger: YoungerSet | None, substitution: Substitution, ways: int
+    ) -> YoungerSet | None:
         """``younger`` of ``line`` with what the groups that it speaks of are behind an edge; None if they are too many.
 
         *Soundness:* as said of `without`.
         """
         if younger is None:
             return younger
-        old = [one for one in younger.groups if one in renaming.dropped or one in renaming.successors]
+        old = [one for one in younger.groups if one in substitution.killed or one in substitution.successors]
         if not old:
             return younger
-        known = [found for found in (self._known(group, renaming) for group in old) if found]
+        known = [found for found in (self._known(group, substitution) for group in old) if found]
         groups = younger.groups.difference(old).union(*known)
         others = younger.others + len(old) - len(known)
         # Where the successor may be in more sets, more of it and the others may be in one than were counted.
         moved = {
-            renaming.successors[one]
+            substitution.successors[one]
             for one in younger.common
-            if one in renaming.successors and self._is_as_wide(one, renaming.successors[one])
+            if one in substitution.successors and self._is_as_wide(one, substitution.successors[one])
         }
         common = younger.common.difference(old).union(moved)
         return self._counted(line, younger._replace(groups=groups, others=others, common=common), ways)
@@ -346,15 +356,15 @@ class RelationalCache:
         one, other = self.groups[group], self.groups[successor]
         return (one.numbers, one.sets) == (other.numbers, other.sets)
 
-    def _known(self, group: int, renaming: Renaming) -> frozenset[int]:
+    def _known(self, group: int, substitution: Substitution) -> frozenset[int]:
         """What the lines of a group count as behind an edge; nothing if they count as one line without a name."""
-        if group in renaming.successors:
-            return frozenset({renaming.successors[group]})
+        if group in substitution.successors:
+            return frozenset({substitution.successors[group]})
         return self.stand_ins.get(group, frozenset())
 
-    def _may_age(self, line: Line, accessed: Line) -> bool:
+    def _may_age(self, line: SymbolicBlock, accessed: SymbolicBlock) -> bool:
         """Whether ``accessed`` may be another line of the set of ``line``."""
-        if accessed.group in {line.group, self.swept.get(line.group)}:
+        if accessed.group in {line.group, self.traversed.get(line.group)}:
             return False
         pair = line.group, accessed.group
         if pair not in self._meeting:
@@ -366,13 +376,15 @@ def join(a: CacheState, b: CacheState) -> CacheState:
     """The least state above two.
 
     *Soundness:* more groups and more others are larger bounds; a line must be held on both ways, and may have been
-    accessed in its stay on either.
+    accessed in its scope on either.
     """
     must = {line: larger(younger, b.must[line]) for line, younger in a.must.items() if line in b.must}
-    return CacheState(must, united(a.stay, b.stay))
+    return CacheState(must, united(a.scope, b.scope))
 
 
-def united(a: Mapping[Line, Younger | None], b: Mapping[Line, Younger | None]) -> dict[Line, Younger | None]:
+def united(
+    a: Mapping[SymbolicBlock, YoungerSet | None], b: Mapping[SymbolicBlock, YoungerSet | None]
+) -> dict[SymbolicBlock, YoungerSet | None]:
     """What holds of a line wherever it is known of it.
 
     *Soundness:* of a line that is in one of the two only, nothing is claimed where the other holds.
@@ -384,7 +396,7 @@ def united(a: Mapping[Line, Younger | None], b: Mapping[Line, Younger | None]) -
     return found
 
 
-def larger(a: Younger, b: Younger) -> Younger:
+def larger(a: YoungerSet, b: YoungerSet) -> YoungerSet:
     """What holds wherever ``a`` or ``b`` does.
 
     *Soundness:* of either the lines since, and those of its common groups, are ``most`` at most in a set; with further
@@ -398,10 +410,10 @@ def larger(a: Younger, b: Younger) -> Younger:
     is_enough = all(one.most + len(either - one.common) <= most for one in (a, b))
     common = either if is_enough else a.common & b.common
     is_assumed, is_modified = a.is_assumed or b.is_assumed, a.is_modified and b.is_modified
-    return Younger(a.groups | b.groups, max(a.others, b.others), most, is_assumed, common, is_modified)
+    return YoungerSet(a.groups | b.groups, max(a.others, b.others), most, is_assumed, common, is_modified)
 
 
-def _covers(wide: Younger, narrow: Younger) -> bool:
+def _covers(wide: YoungerSet, narrow: YoungerSet) -> bool:
     """Whether ``wide`` holds wherever ``narrow`` does."""
     return (
         narrow.groups <= wide.groups

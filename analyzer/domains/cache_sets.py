@@ -175,7 +175,7 @@ def access(state: SetState, part: SetAccess, ways: EffectiveWays) -> SetState:
 
     *Soundness:* the result is above the result of each line that the access may be to, and above ``state`` where it
     may touch none. Touching a line ages the younger ones only, and lines of age below its upper bound at most; lines
-    of age up to its lower bound surely. A write that does not allocate touches a line that must be in the set, leaves
+    of age up to its lower bound surely. A write that does not allocate touches a line that must be in the set, symbols
     alone one that cannot, and may do either with the rest.
     """
     lines, is_certain = part.lines, part.is_certain

@@ -166,8 +166,8 @@ class _Entry:
         """The place that ``function``, ``file`` and exactly one of ``keys`` name; without keys, the function."""
         given = self.has(*keys)
         if keys and len(given) != 1:
-            told = " and ".join(given) or "no place"
-            raise self.error("function", f"{told} given; give exactly one of {', '.join(keys)}")
+            asserted = " and ".join(given) or "no place"
+            raise self.error("function", f"{asserted} given; give exactly one of {', '.join(keys)}")
         name = next((self.text(key) for key in given if key in ("label", "point")), None)
         return Place(
             self.text("function"),

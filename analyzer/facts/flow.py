@@ -1,4 +1,4 @@
-"""What infeasible, flow, argument, recursion and call facts, and lemmas, come to: limits, claims, assumptions.
+"""What infeasible, flow, argument, recursion and call facts, and lemmas, come to: constraints, claims, assumptions.
 
 *Soundness:* a place is infeasible only where a whole block is: what else shares its block is executed all the same. The
 line table decides which block a point is in.
@@ -15,7 +15,7 @@ from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm
 from wcet_probe.analyzer.facts.source_loops import SourceLoop
 from wcet_probe.analyzer.facts.source_match import SourceIndex, ancestors, match_loops
 from wcet_probe.analyzer.graph.supergraph import Context, Edge
-from wcet_probe.analyzer.ipet.flow_problem import Limit
+from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
@@ -25,10 +25,10 @@ from wcet_probe.model.target import MemoryRange
 
 
 @dataclass(frozen=True, slots=True)
-class ToldFlow:
-    """Limits for the flow problem, claims for runs, expressions of flow facts, assumptions, facts without effect."""
+class AssertedFlow:
+    """Constraints of the flow problem, claims for runs, expressions of facts, assumptions, facts without effect."""
 
-    limits: tuple[Limit, ...]
+    constraints: tuple[LinearConstraint, ...]
     claims: tuple[FlowClaim, ...]
     expressions: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
@@ -43,7 +43,7 @@ def flow_facts(
     *,
     index: SourceIndex,
     analysed: Analysed,
-) -> ToldFlow:
+) -> AssertedFlow:
     """What all facts but those of loops say of the analysed code.
 
     Raises:
@@ -51,22 +51,22 @@ def flow_facts(
 
     *Soundness:* as said of the module.
     """
-    told = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, values, index, analysed)]
-    sums = [each for each in told if isinstance(each, _Told)]
-    return ToldFlow(
-        limits=tuple(limit for each in sums for limit in each.limits),
+    asserted = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, values, index, analysed)]
+    sums = [each for each in asserted if isinstance(each, _Asserted)]
+    return AssertedFlow(
+        constraints=tuple(constraint for each in sums for constraint in each.constraints),
         claims=tuple(each.claim for each in sums if each.claim is not None),
         expressions=tuple(dict.fromkeys(str(fact.maximum) for fact in facts.flows)),
         assumptions=(*(each.assumption for each in sums), *_others(facts, entry, analysed)),
-        idle=tuple(each for each in told if isinstance(each, IdleFact)),
+        idle=tuple(each for each in asserted if isinstance(each, IdleFact)),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """One fact: limits that it comes to, what runs are held against, if they can be, and what is assumed."""
+class _Asserted:
+    """One fact: constraints that it comes to, what runs are held against, if they can be, and what is assumed."""
 
-    limits: tuple[Limit, ...]
+    constraints: tuple[LinearConstraint, ...]
     claim: FlowClaim | None
     assumption: Assumption
 
@@ -74,20 +74,22 @@ class _Told:
 _CHECKED = "every emulated run holds the sum of each call against it"
 
 
-def _told(limits: Sequence[Limit], claim: FlowClaim | None, where: str, statement: str) -> _Told:
+def _asserted(
+    constraints: Sequence[LinearConstraint], claim: FlowClaim | None, where: str, statement: str
+) -> _Asserted:
     check = _CHECKED if claim else "no run can check it: its blocks are executed outside of these calls too"
-    return _Told(tuple(limits), claim, Assumption(f"fact {where}", statement, check))
+    return _Asserted(tuple(constraints), claim, Assumption(f"fact {where}", statement, check))
 
 
-def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Analysed) -> Iterator[_Told | IdleFact]:
+def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Analysed) -> Iterator[_Asserted | IdleFact]:
     for number, fact in enumerate(facts.infeasible):
         ranges = check_place(fact.where, fact.place, fact.sha256, index, analysed)
         never = [i for i in sorted(values.states) if all(_inside(address, ranges) for address in _addresses(values, i))]
         if never:
-            limit = Limit(f"infeasible:{number}", tuple((point, 1) for point in never))
+            constraint = LinearConstraint(f"infeasible:{number}", tuple((point, 1) for point in never))
             statement = f"{fact.place} is never executed: {fact.because}"
             blocks = tuple((address, 1) for address in sorted({_start(values, point) for point in never}))
-            yield _told([limit], FlowClaim(fact.where, statement, blocks, (), 0), fact.where, statement)
+            yield _asserted([constraint], FlowClaim(fact.where, statement, blocks, (), 0), fact.where, statement)
         elif any(_inside(address, ranges) for i in values.states for address in _addresses(values, i)):
             yield IdleFact(fact.where, f"no whole block is of {fact.place} alone; name a statement that has one")
 
@@ -119,7 +121,7 @@ class _SeveralBlocksError(UsageError):
 
 def _flows(
     facts: Facts, parameters: Mapping[str, int], values: Values, index: SourceIndex, analysed: Analysed
-) -> Iterator[_Told | IdleFact]:
+) -> Iterator[_Asserted | IdleFact]:
     code = _Code(values, index, analysed, match_loops(analysed.sites, index))
     for number, fact in enumerate(facts.flows):
         try:
@@ -136,8 +138,10 @@ def _flows(
         names = " + ".join(str(term) for term in fact.terms)
         scope = f"in each call of {fact.place.function}" if fact.for_each_call else f"for {fact.place.function}"
         statement = f"{scope}, {names} <= {fact.maximum}: {fact.because}"
-        limits = [_limit(f"flow:{number}.{row}", values, found, most, call) for row, call in enumerate(calls)]
-        yield _told(limits, _claim(values, fact, found, calls, most=most, statement=statement), fact.where, statement)
+        constraints = [_limit(f"flow:{number}.{row}", values, found, most, call) for row, call in enumerate(calls)]
+        yield _asserted(
+            constraints, _claim(values, fact, found, calls, most=most, statement=statement), fact.where, statement
+        )
 
 
 def _calls(values: Values, fact: FlowFact) -> list[tuple[int, ...]]:
@@ -150,7 +154,7 @@ def _calls(values: Values, fact: FlowFact) -> list[tuple[int, ...]]:
     return [tuple(group) for group in grouped.values()]
 
 
-def _limit(name: str, values: Values, found: _Sum, most: int, call: tuple[int, ...]) -> Limit:
+def _limit(name: str, values: Values, found: _Sum, most: int, call: tuple[int, ...]) -> LinearConstraint:
     """The sum in the whole run, or in the calls that begin with the points ``call``."""
     inside = _points_in(values, call)
     points = {i: weight for i in inside if (weight := found.blocks.get(_start(values, i), 0))}
@@ -161,7 +165,7 @@ def _limit(name: str, values: Values, found: _Sum, most: int, call: tuple[int, .
             entering = (*shape.entry_edges, None) if shape.loop.header == 0 else shape.entry_edges
             edges |= dict.fromkeys(entering, weight)
     points = dict(_added(points, dict.fromkeys(call, -most)))
-    return Limit(name, tuple(points.items()), tuple(edges.items()), 0 if call else most)
+    return LinearConstraint(name, tuple(points.items()), tuple(edges.items()), 0 if call else most)
 
 
 def _points_in(values: Values, call: tuple[int, ...]) -> set[int]:

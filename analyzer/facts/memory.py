@@ -15,7 +15,7 @@ from wcet_probe.analyzer.facts.binding import Analysed, check_place
 from wcet_probe.analyzer.facts.expressions import Expression, evaluate
 from wcet_probe.analyzer.facts.language import Facts, Place, PointerFact, Visit
 from wcet_probe.analyzer.facts.source_match import SourceIndex
-from wcet_probe.analyzer.values.congruences import Residue
+from wcet_probe.analyzer.values.congruences import Congruence
 from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError
@@ -76,9 +76,9 @@ class Pointers:
     where: str = field(default="", compare=False)
 
     @property
-    def variable(self) -> Residue:
+    def variable(self) -> Congruence:
         """The class of the variable part."""
-        return Residue(self.alignment_bytes, self.remainder)
+        return Congruence(self.alignment_bytes, self.remainder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ class PointerFacts:
         *Soundness:* a fact speaks of the address of an access. Of the rest of it, in another line, it does not tell in
         which set that is, among which lines it is counted, and whether it was visited.
         """
-        told = self.of(access.instruction_address)
+        asserted = self.of(access.instruction_address)
         if access.skipped_bytes:
-            return Pointers(told.alignment_bytes, remainder=told.remainder, extent=told.extent)
-        return told
+            return Pointers(asserted.alignment_bytes, remainder=asserted.remainder, extent=asserted.extent)
+        return asserted
 
 
 def pointer_facts(
@@ -131,15 +131,15 @@ def pointer_facts(
         extent = None if fact.symbol is None else _extent(fact.where, require_symbol(analysed.image, fact.symbol))
         visit = _visit(fact, parameters, line_bytes)
         objects, changes = _objects(fact, parameters), _line_changes(fact, parameters)
-        told = Pointers(alignment, sets, fact.is_own_block, objects, extent, remainder, visit, changes, fact.where)
+        asserted = Pointers(alignment, sets, fact.is_own_block, objects, extent, remainder, visit, changes, fact.where)
         if not fact.functions:
             if others != Pointers():
                 raise UsageError(f"{fact.where}: a second [[pointer]] without functions; name those it speaks of.")
-            others = told
+            others = asserted
         for function, sha256 in fact.functions.items():
             for code in check_place(fact.where, Place(function), sha256, index, analysed):
                 for address in range(code.base_address, code.end_address):
-                    if found.setdefault(address, told) != told:
+                    if found.setdefault(address, asserted) != asserted:
                         raise UsageError(f"{fact.where}: another [[pointer]] names {function} too; name it once.")
     return PointerFacts(others, found)
 

@@ -221,7 +221,7 @@ def _function(file: str, node: Node) -> SourceFunction:
         declarator = declarator.child_by_field_name("declarator") or (
             declarator.named_children[0] if declarator.type == "parenthesized_declarator" else None
         )
-    tokens = [leaf.text or b"" for leaf in _walk(node) if not leaf.children]
+    tokens = [symbol.text or b"" for symbol in _walk(node) if not symbol.children]
     text = (name.text or b"").decode("utf-8", "replace") if name is not None else ""
     digest = hashlib.sha256(b"\0".join(b" ".join(token.split()) for token in tokens)).hexdigest()
     return SourceFunction(file, text, _first_line(node), _last_line(node), digest)

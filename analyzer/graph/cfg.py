@@ -241,9 +241,9 @@ def _returning_part(graph: FunctionGraph, known: Returns, open_ends: Collection[
     for address, block in graph.blocks.items():
         for target in _successors(block):
             before[target].append(address)
-        leaves = block.returns or (block.tail_calls and known.may_return(block.tail_calls))
+        symbols = block.returns or (block.tail_calls and known.may_return(block.tail_calls))
         enters = any(callee in known.branching for callee in (*block.calls, *block.tail_calls))
-        if leaves or enters or block.last_address in open_ends:
+        if symbols or enters or block.last_address in open_ends:
             todo.append(address)
     kept = set(todo)
     while todo:

@@ -2,9 +2,9 @@
 
 *Soundness:* a block fetches the lines of its instructions in order, a line once for as long as nothing else is fetched.
 A fetch that always hits costs nothing. A line that is persistent in the whole call misses at most once in it, and not
-more often than it is fetched: that is an event of the flow problem. A line that is persistent in a loop misses at most
-once for each time that the loop is entered, whatever the number of its fetches; that miss is charged to the edges into
-the loop.
+more often than it is fetched: that is an auxiliary variable of the flow problem. A line that is persistent in a loop
+misses at most once for each time that the loop is entered, whatever the number of its fetches; that miss is charged to
+the edges into the loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph, Classification, analyze
 from wcet_probe.analyzer.icache.persistence import Scope, persistent_groups
-from wcet_probe.analyzer.ipet.flow_problem import Limit
+from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
@@ -33,12 +33,12 @@ class FetchMisses:
     Attributes:
         points: in each execution of a point.
         edges: each time that an edge is taken.
-        events: once in the call, names with their limits.
+        auxiliaries: once in the call, names with their constraints.
     """
 
     points: Mapping[int, int]
     edges: Mapping[Edge, int]
-    events: Mapping[str, tuple[Limit, ...]]
+    auxiliaries: Mapping[str, tuple[LinearConstraint, ...]]
 
 
 def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfig) -> FetchMisses:
@@ -78,7 +78,7 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
         for shape in loops
     ]
     whole, *inner = persistent_groups(graph, config, scopes, analysis.states)
-    events: dict[str, tuple[Limit, ...]] = {}
+    auxiliaries: dict[str, tuple[LinearConstraint, ...]] = {}
     before = _fetched_before(graph)
     repeated = frozenset().union(*(scope.nodes for scope in scopes[1:]))
     for group in whole:
@@ -87,7 +87,7 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
             left.difference_update(missing)
             name = f"fetch:{min(group.lines) * config.line_bytes:#x}"
             first = [points[node] for node, _ in missing if not group.lines <= before[node]]
-            events[name] = _once(name, first)
+            auxiliaries[name] = _once(name, first)
     edges: dict[Edge, int] = {}
     for shape, groups in zip(loops, inner, strict=True):
         kept: set[int] = set()
@@ -100,7 +100,7 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
     misses = dict.fromkeys(points, 0)
     for node, _ in left:
         misses[points[node]] += 1
-    return FetchMisses(misses, edges, events)
+    return FetchMisses(misses, edges, auxiliaries)
 
 
 def _fetched_before(graph: CacheGraph) -> Sequence[frozenset[int]]:
@@ -117,12 +117,12 @@ def _fetched_before(graph: CacheGraph) -> Sequence[frozenset[int]]:
     return [found.get(node, every) for node in range(len(own))]
 
 
-def _once(name: str, points: Sequence[int]) -> tuple[Limit, ...]:
-    """Limits of the event ``name``, one miss in a call that comes by one of ``points``, where a line may be new."""
+def _once(name: str, points: Sequence[int]) -> tuple[LinearConstraint, ...]:
+    """Constraints of ``name``, one miss in a call that comes by one of ``points``, where a line may be new."""
     executed = tuple((point, -count) for point, count in sorted(Counter(points).items()))
     return (
-        Limit(f"{name}:executed", executed, events=((name, 1),)),
-        Limit(f"{name}:call", constant=1, events=((name, 1),)),
+        LinearConstraint(f"{name}:executed", executed, auxiliaries=((name, 1),)),
+        LinearConstraint(f"{name}:call", constant=1, auxiliaries=((name, 1),)),
     )
 
 

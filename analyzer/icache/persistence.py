@@ -10,8 +10,8 @@ and a landscape of cache-persistence analyses, LITES 5(1):3, 2018:
   touched since (C. Cullmann, Cache persistence analysis: theory and practice, TECS 12(1s), 2013). The lesser holds.
 
 *Soundness:* an access is in the result for a line only if a miss there means that the line was not filled before in the
-same stay. That miss fills the line, so it is the stay's only one. A stay lasts from an edge into the scope, or the
-start in it, to an edge out of it; all calls from the scope must be part of it.
+same execution of the scope. That miss fills the line, so it is its only one. An execution of a scope lasts from an edge
+into the scope, or the start in it, to an edge out of it; all calls from the scope must be part of it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class _Step:
         part: the access.
         limits: upper bounds of the ages of its lines, none for an access to any line.
         touched: the lines that it may touch, as bits.
-        is_single: whether it takes place once in a stay, and ``touched`` is a bit of its own for whatever line it is.
+        is_single: whether it takes place once in an execution of the scope, and ``touched`` is a bit of its own for
+            whatever line it is.
     """
 
     part: SetAccess
@@ -72,10 +73,10 @@ class _Step:
 
 
 _Ages = Mapping[int, tuple[int, int]]
-"""By line touched in the stay: upper bound of its age, and the lines that may have been touched since, as bits."""
+"""By line touched in the scope: upper bound of its age, and the lines that may have been touched since, as bits."""
 
 _GONE = (1 << 30, 0)
-"""A line that was touched in the stay and may have been evicted since."""
+"""A line that was touched in the execution of the scope and may have been evicted since."""
 
 
 def persistent_groups(
@@ -131,7 +132,7 @@ def _persistent(
     order: Sequence[int],
     sets: Mapping[int, tuple[SetNodes, Sequence[SetState | None]]],
 ) -> frozenset[tuple[int, int, int]]:
-    """Node, index and line of each access that misses only if the line was not filled before in the stay."""
+    """Node, index and line of each access that misses only if the line was not filled before in the scope."""
     inside = region(graph, order, scope.nodes)
     once = scope.nodes - _on_cycles(graph, scope.nodes)
     found: set[tuple[int, int, int]] = set()
@@ -147,12 +148,13 @@ def _persistent(
 
 
 def _fits(nodes: SetNodes, once: frozenset[int], config: CacheConfig) -> bool:
-    """Whether all that a stay may touch in a set is so little that nothing of it is evicted in the stay.
+    """Whether an execution of the scope may touch so little in a set that nothing of it is evicted meanwhile.
 
-    *Soundness:* a line's age is less than the number of lines that a stay touches, once it was touched in the stay. A
-    FIFO set needs no LRU set: the first line that was filled in the stay and is evicted would be so by as many fills as
-    there are ways, none of them a line's second one, and none of the line itself. Hits count for nothing there, so a
-    line that was in the set before the stay may be evicted in it, and then misses once.
+    *Soundness:* a line's age is less than the number of lines that an execution of the scope touches, once it was
+    touched in the execution of the scope. A FIFO set needs no LRU set: the first line that was filled in the execution
+    of the scope and is evicted would be so by as many fills as there are ways, none of them a line's second one, and
+    none of the line itself. Hits count for nothing there, so a line that was in the set before the execution of the
+    scope may be evicted in it, and then misses once.
     """
     is_fifo = config.replacement is Replacement.FIFO
     ways = config.ways if is_fifo else effective_ways(config).must
@@ -277,7 +279,7 @@ def _join(a: _Ages, b: _Ages) -> _Ages:
 
 
 def _on_cycles(graph: CacheGraph, nodes: frozenset[int]) -> frozenset[int]:
-    """Nodes that may be passed more than once in a stay; all others surely are not.
+    """Nodes that may be passed more than once in an execution of the scope; all others surely are not.
 
     *Soundness:* a node of a cycle has a predecessor and a successor on it, so none of them is ever taken away.
     """

@@ -45,8 +45,8 @@ class LoopDerivation:
 
     *Proved*: a counter has a value between ``initial_low`` and ``initial_high`` when it is first compared after an
     entry into the loop, is compared once for each execution of the header, changes by ``step`` from one comparison to
-    the next without wrapping around, and the loop is left when ``counter comparison limit`` fails, for a limit between
-    ``limit_low`` and ``limit_high``. With ``!=``, counter and limit are constants, or the step is 1 or -1.
+    the next without wrapping around, and the loop is left when ``counter comparison constraint`` fails, for a limit
+    between ``limit_low`` and ``limit_high``. With ``!=``, counter and limit are constants, or the step is 1 or -1.
 
     *Fact* and *pragma*: ``expression`` is what was declared, in ``parameters``; operators ``+ - * // %``, functions
     ``min max ceil_log2 floor_log2``. It counts executions of the body in the source, of the header ``offset`` more.
@@ -102,7 +102,7 @@ def certificate(
         f"entry {problem.entry}",
         *(f"exit {name} {problem.exit_costs.get(name, 0)}" for name in problem.exits),
         *(f"edge {edge.name} {edge.source} {edge.target} {edge.extra_cost}" for edge in problem.edges),
-        *(f"event {event.name} {event.cost}" for event in problem.events),
+        *(f"event {auxiliary.name} {auxiliary.cost}" for auxiliary in problem.auxiliaries),
     ]
     for loop in problem.loops:
         words = ("loop", loop.name, str(loop.max_back_edges), *loop.entry_edges, "|", *loop.back_edges)

@@ -12,9 +12,9 @@ from typing import Literal
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point
 from wcet_probe.analyzer.ipet.flow_system import (
     ENTER,
+    AuxiliaryVariable,
     Constraint,
     FlowEdge,
-    FlowEvent,
     FlowLoop,
     FlowNode,
     FlowProblem,
@@ -36,14 +36,14 @@ class BoundedLoop:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """``sum of coefficients * executions <= constant``, over points, edges and events; entering is edge ``None``."""
+class LinearConstraint:
+    """``sum of coefficients * counts <= constant``: points, edges (entering is ``None``), auxiliary variables."""
 
     name: str
     points: tuple[tuple[int, int], ...] = ()
     edges: tuple[tuple[Edge | None, int], ...] = ()
     constant: int = 0
-    events: tuple[tuple[str, int], ...] = ()
+    auxiliaries: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +58,25 @@ class Subject:
 def flow_problem(
     values: Values,
     loops: Sequence[BoundedLoop],
-    limits: Sequence[Limit],
+    constraints: Sequence[LinearConstraint],
     subject: Subject,
     *,
     cost: Callable[[Point], int],
     edge_cost: Callable[[Edge], int],
-    events: Sequence[FlowEvent] = (),
+    auxiliaries: Sequence[AuxiliaryVariable] = (),
 ) -> FlowProblem:
     """The flow problem of ``values``.
 
     Args:
         values: points, edges and states.
         loops: every loop of the graph.
-        limits: what flow facts say besides.
+        constraints: what flow facts say besides.
         subject: what the certificate speaks of.
         cost: of one execution of a point's block.
         edge_cost: of taking an edge, beside the blocks.
-        events: what happens besides, as often as ``limits`` allow.
+        auxiliaries: what happens besides, as often as ``constraints`` allow.
 
-    *Soundness:* as said of the module; ``loops`` and ``limits`` are for the caller to prove or to assume.
+    *Soundness:* as said of the module; ``loops`` and ``constraints`` are for the caller to prove or to assume.
     """
     points = {index: values.graph.points[index] for index in sorted(values.states)}
     names = {index: point_name(point) for index, point in points.items()}
@@ -90,7 +90,7 @@ def flow_problem(
         edges.append(FlowEdge(edge_name(names, edge), names[edge.source], names[edge.target], edge_cost(edge)))
     flow_loops = [_flow_loop(loop, names) for loop in loops if loop.max_header >= 1]
     never = [
-        Limit(f"never:{names[loop.header]}", edges=tuple((edge, 1) for edge in loop.entry_edges))
+        LinearConstraint(f"never:{names[loop.header]}", edges=tuple((edge, 1) for edge in loop.entry_edges))
         for loop in loops
         if loop.max_header < 1
     ]
@@ -105,9 +105,9 @@ def flow_problem(
         entry=names[0],
         exits=tuple(dict.fromkeys(names[edge.source] for edge in exits)),
         loops=tuple(flow_loops),
-        events=tuple(events),
+        auxiliaries=tuple(auxiliaries),
         exit_costs={names[index]: cycles for index, cycles in _exit_costs(exits, edge_cost).items()},
-        constraints=tuple(_constraint(limit, names, arriving) for limit in (*limits, *never)),
+        constraints=tuple(_constraint(constraint, names, arriving) for constraint in (*constraints, *never)),
     )
 
 
@@ -148,16 +148,18 @@ def _flow_loop(loop: BoundedLoop, names: Mapping[int, str]) -> FlowLoop:
     )
 
 
-def _constraint(limit: Limit, names: Mapping[int, str], arriving: Mapping[int, Sequence[Edge]]) -> Constraint:
+def _constraint(
+    constraint: LinearConstraint, names: Mapping[int, str], arriving: Mapping[int, Sequence[Edge]]
+) -> Constraint:
     coefficients: dict[str, int] = {}
-    for index, coefficient in limit.points:
+    for index, coefficient in constraint.points:
         into: list[Edge | None] = list(arriving[index])
         for edge in [*into, None] if index == 0 else into:
             _add(coefficients, names, edge, coefficient)
-    for edge, coefficient in limit.edges:
+    for edge, coefficient in constraint.edges:
         _add(coefficients, names, edge, coefficient)
-    coefficients.update(limit.events)
-    return Constraint(limit.name, coefficients, "<=", limit.constant)
+    coefficients.update(constraint.auxiliaries)
+    return Constraint(constraint.name, coefficients, "<=", constraint.constant)
 
 
 def _add(coefficients: dict[str, int], names: Mapping[int, str], edge: Edge | None, coefficient: int) -> None:

@@ -25,9 +25,9 @@ from wcet_probe.errors import AnalysisError
 
 __all__ = [
     "ENTER",
+    "AuxiliaryVariable",
     "Constraint",
     "FlowEdge",
-    "FlowEvent",
     "FlowLoop",
     "FlowNode",
     "FlowProblem",
@@ -81,7 +81,7 @@ class FlowLoop:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowEvent:
+class AuxiliaryVariable:
     """Something that happens beside the flow, a cache miss for instance; constraints limit how often."""
 
     name: str
@@ -101,8 +101,8 @@ class FlowProblem:
         exits: names of the nodes after which the call may be over. The edge ``leave(node)`` leads out of each.
         loops: every cycle of the graph must pass a back edge of one of them, unless a constraint limits it.
         constraints: further limits on the numbers of times that edges are taken, `ENTER` and ``leave(…)`` among them,
-            and that events happen.
-        events: what happens besides.
+            and that auxiliary variables happen.
+        auxiliaries: what happens besides.
         exit_costs: of leaving after a node, besides its own cost, where that is not 0.
     """
 
@@ -116,7 +116,7 @@ class FlowProblem:
     exits: tuple[str, ...]
     loops: tuple[FlowLoop, ...] = ()
     constraints: tuple[Constraint, ...] = ()
-    events: tuple[FlowEvent, ...] = ()
+    auxiliaries: tuple[AuxiliaryVariable, ...] = ()
     exit_costs: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -126,8 +126,8 @@ class Solution:
 
     Attributes:
         optimum: the value of ``counts``: the most that an integer solution reaches, as far as the solver can tell.
-        counts: an integer solution by variable, edge or event, checked exactly against all constraints. Where the
-            solver finds none that stands the check (the counts are huge, and no solution of the relaxation is
+        counts: an integer solution by variable, edge or auxiliary variable, checked exactly against all constraints.
+            Where the solver finds none that stands the check (the counts are huge, and no solution of the relaxation is
             integral), there are no counts and the optimum is None; the bound is none the less proved.
         dual: a feasible dual vector by the name of the constraint: exact.
         certified: the bound that ``dual`` proves, rounded down; at least the optimum. This is the number to print.
@@ -153,8 +153,8 @@ def into(problem: FlowProblem, node: str) -> tuple[str, ...]:
 def flow_system(problem: FlowProblem) -> FlowSystem:
     """The integer program of a flow problem.
 
-    Its variables are the edges with `ENTER` and ``leave(…)``, and the events; its constraints are named ``enter``,
-    ``flow:NODE`` (the flow in, less the flow out, is 0), ``loop:LOOP``, and as the problem names them.
+    Its variables are the edges with `ENTER` and ``leave(…)``, and the auxiliary variables; its constraints are named
+    ``enter``, ``flow:NODE`` (the flow in, less the flow out, is 0), ``loop:LOOP``, and as the problem names them.
 
     Raises:
         ValueError: a name is unknown, not unique or has white space, a bound is negative, or a loop lacks an edge.
@@ -175,7 +175,7 @@ def flow_system(problem: FlowProblem) -> FlowSystem:
     for name in problem.exits:
         objective[leave(name)] = problem.exit_costs.get(name, 0)
         flows[name][leave(name)] = -1
-    objective |= {event.name: event.cost for event in problem.events}
+    objective |= {auxiliary.name: auxiliary.cost for auxiliary in problem.auxiliaries}
     constraints = [Constraint("enter", {ENTER: 1}, "=", 1)]
     constraints += [Constraint(f"flow:{name}", flow, "=", 0) for name, flow in flows.items()]
     for loop in problem.loops:
@@ -275,10 +275,10 @@ def _is_solution(system: FlowSystem, solution: Mapping[str, Fraction]) -> bool:
 def _check_names(problem: FlowProblem, costs: Mapping[str, int]) -> None:
     """Raise ValueError where the problem is not well-formed."""
     edges = [ENTER, *map(leave, problem.exits), *(edge.name for edge in problem.edges)]
-    edges += [event.name for event in problem.events]
-    limits = ["enter", *(f"flow:{name}" for name in costs), *(f"loop:{loop.name}" for loop in problem.loops)]
-    limits += [constraint.name for constraint in problem.constraints]
-    for kind, names in (("node", [node.name for node in problem.nodes]), ("edge", edges), ("constraint", limits)):
+    edges += [auxiliary.name for auxiliary in problem.auxiliaries]
+    constraints = ["enter", *(f"flow:{name}" for name in costs), *(f"loop:{loop.name}" for loop in problem.loops)]
+    constraints += [constraint.name for constraint in problem.constraints]
+    for kind, names in (("node", [node.name for node in problem.nodes]), ("edge", edges), ("constraint", constraints)):
         if len(set(names)) < len(names):
             raise ValueError(f"two {kind}s of the flow problem have one name.")
         for name in names:

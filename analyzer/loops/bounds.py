@@ -14,7 +14,7 @@ from wcet_probe.analyzer.facts.binding import Analysed, BoundFact
 from wcet_probe.analyzer.facts.source_match import LoopSite
 from wcet_probe.analyzer.graph.supergraph import Edge, Point
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation
-from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, Limit, point_name
+from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint, point_name
 from wcet_probe.analyzer.loops.counting import Count, count_loops
 from wcet_probe.analyzer.loops.type_bounds import type_bound
 from wcet_probe.analyzer.values.analysis import Values
@@ -43,7 +43,7 @@ class BoundedLoops:
 
     loops: tuple[LoopBound, ...]
     flow: tuple[BoundedLoop, ...]
-    limits: tuple[Limit, ...]
+    constraints: tuple[LinearConstraint, ...]
     derivations: tuple[LoopDerivation, ...]
     claims: tuple[LoopClaim, ...]
     flow_claims: tuple[FlowClaim, ...]
@@ -108,7 +108,7 @@ def bound_loops(
     return BoundedLoops(
         loops=tuple(_loop_bound(image, values, shape, choice) for shape, choice in chosen),
         flow=tuple(BoundedLoop(s.loop.header, s.entry_edges, s.back_edges, c.max_header) for s, c in chosen),
-        limits=(*proved, *(limit for limit, _ in totals)),
+        constraints=(*proved, *(constraint for constraint, _ in totals)),
         derivations=tuple(_derivation(image, values, shape, choice, parameters) for shape, choice in chosen),
         claims=_claims(values, chosen),
         flow_claims=tuple(claim for _, claim in totals),
@@ -251,10 +251,10 @@ def _distance(count: Count) -> tuple[_Comparison, int, int, int]:
 # --------------------------------------------------------------------------------------------------------------- totals
 
 
-def _proved_total(values: Values, shape: LoopShape, shapes: Sequence[LoopShape], total: int) -> Limit:
+def _proved_total(values: Values, shape: LoopShape, shapes: Sequence[LoopShape], total: int) -> LinearConstraint:
     """The sum over the iterations of the enclosing loop, for each entry of that."""
     parent = next(each for each in shapes if shape.parent is not None and each.loop.header == shape.parent.header)
-    return Limit(
+    return LinearConstraint(
         name=f"total:{point_name(_header(values, shape))}",
         points=((shape.loop.header, 1),),
         edges=tuple((edge, -total) for edge in _entries(parent)),
@@ -263,7 +263,7 @@ def _proved_total(values: Values, shape: LoopShape, shapes: Sequence[LoopShape],
 
 def _fact_totals(
     values: Values, shapes: Sequence[LoopShape], facts: Sequence[BoundFact]
-) -> list[tuple[Limit, FlowClaim]]:
+) -> list[tuple[LinearConstraint, FlowClaim]]:
     """Totals of facts. Copies of a loop share its total, but for loops in each other that it has become."""
     by_address = _by_address(values, shapes)
     grouped: dict[tuple[str, int, tuple[int, ...], int], list[BoundFact]] = {}
@@ -280,7 +280,7 @@ def _fact_totals(
         edges = [(edge, -fact.total_for_each_entry) for fact, shape in own for edge in _entries(shape)]
         edges += [(edge, -total) for shape in outer for edge in _entries(shape)]
         constant = 0 if within else total
-        limit = Limit(
+        constraint = LinearConstraint(
             f"fact:{number}",
             tuple((shape.loop.header, 1) for _, shape in own),
             tuple(e for e in edges if e[1]),
@@ -293,7 +293,7 @@ def _fact_totals(
         )
         blocks = tuple((address, 1) for address in sorted({fact.header_address for fact, _ in own}))
         claim = FlowClaim(where, statement, blocks, tuple((n, w) for n, w in entries.items() if w), constant)
-        found.append((limit, claim))
+        found.append((constraint, claim))
     return found
 
 

@@ -20,7 +20,7 @@ from wcet_probe.analyzer.values.terms import Linear, Term, Terms
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How an iteration changes a leaf of the header: by ``+ amount``, or by taking off at least ``amount`` bits.
+    """How an iteration changes a symbol of the header: by ``+ amount``, or by taking off at least ``amount`` bits.
 
     ``after`` is the term of the changed value where all back edges agree on it. What ``grows`` is shifted left by
     ``amount`` bits instead.
@@ -34,23 +34,23 @@ class Step:
 
 
 def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
-    """The leaves of the header that each back edge changes in the same way.
+    """The symbols of the header that each back edge changes in the same way.
 
     *Soundness:* a change is read off the terms; of back edges that differ nothing is said.
     """
     terms, state = values.terms, values.states[shape.loop.header]
     found: dict[Term, Step] = {}
-    for location, leaf in state.locations.items():
-        node = terms[leaf]
-        if node.opcode != "leaf" or node.arguments[:2] != ("phi", (shape.loop.header,)) or leaf in found:
+    for location, symbol in state.locations.items():
+        node = terms[symbol]
+        if node.opcode != "leaf" or node.arguments[:2] != ("phi", (shape.loop.header,)) or symbol in found:
             continue
         states = [values.edges[edge].state for edge in shape.back_edges]
         ends = {_settled(state, after) for state in states for after in (state.read(location),)}
-        steps = {_step(terms, leaf, after) for after in ends}
+        steps = {_step(terms, symbol, after) for after in ends}
         step = steps.pop()
         if not steps and step is not None and step[0]:
             amount, shifts, grows = step
-            found[leaf] = Step(location, amount, shifts, ends.pop() if len(ends) == 1 else None, grows)
+            found[symbol] = Step(location, amount, shifts, ends.pop() if len(ends) == 1 else None, grows)
     return found
 
 
@@ -75,22 +75,22 @@ def _settled(state: State, term: Term | None) -> Term | None:
     return term
 
 
-def _step(terms: Terms, leaf: Term, after: Term | None) -> tuple[int, bool, bool] | None:
+def _step(terms: Terms, symbol: Term, after: Term | None) -> tuple[int, bool, bool] | None:
     if after is None:
         return None
-    form = terms.difference(after, leaf)
+    form = terms.difference(after, symbol)
     if not form.coefficients:
         return signed(form.bits, form.constant), False, False
-    factor = form.coefficients.get(leaf, 0) + 1
-    if form == Linear({leaf: factor - 1}, 0, form.bits) and factor & factor - 1 == 0:
+    factor = form.coefficients.get(symbol, 0) + 1
+    if form == Linear({symbol: factor - 1}, 0, form.bits) and factor & factor - 1 == 0:
         return factor.bit_length() - 1, True, True
     node, operands = terms[after], terms.operands(after)
-    if node.opcode == "INT_RIGHT" and operands[0] == leaf:
+    if node.opcode == "INT_RIGHT" and operands[0] == symbol:
         bits = terms.value(operands[1])
         return (bits, True, False) if bits else None
-    if node.opcode == "INT_AND" and leaf in operands:
-        (other,) = [operand for operand in operands if operand != leaf] or [leaf]
-        if terms.difference(leaf, other) == Linear({}, 1, form.bits):
+    if node.opcode == "INT_AND" and symbol in operands:
+        (other,) = [operand for operand in operands if operand != symbol] or [symbol]
+        if terms.difference(symbol, other) == Linear({}, 1, form.bits):
             return 1, True, False  # x & (x - 1) takes the lowest bit that is set
     return None
 

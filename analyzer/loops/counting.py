@@ -20,7 +20,7 @@ from wcet_probe.analyzer.loops.conditions import relations, repetitions
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.analysis import EdgeValues, Values, brought_back
+from wcet_probe.analyzer.values.analysis import EdgeValues, Values, killed_bindings
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.state import Base, Location, State, defined_at
 from wcet_probe.analyzer.values.terms import Linear, Term, combined
@@ -62,10 +62,10 @@ def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, C
     counts: dict[int, Count] = {}
     counters: dict[int, Mapping[Term, Step]] = {}
     ranges: dict[Term, StridedInterval] = {}
-    revived = brought_back(values)
+    killed = killed_bindings(values)
     for shape in shapes:
         counters[shape.loop.header] = counters_of(values, shape)
-        loop = _Counter(values, shape, counters, counts, ranges, revived)
+        loop = _Counter(values, shape, counters, counts, ranges, killed)
         found = loop.best()
         if found is not None:
             counts[shape.loop.header] = found
@@ -83,10 +83,10 @@ class _Counter:
         counters: Mapping[int, Mapping[Term, Step]],
         counts: Mapping[int, Count],
         known: Mapping[Term, StridedInterval],
-        revived: Mapping[Edge, frozenset[Term]],
+        killed: Mapping[Edge, frozenset[Term]],
     ) -> None:
         self._known = known
-        self._revived = revived
+        self._killed = killed
         self._values, self._shape, self._terms = values, shape, values.terms
         self._counters = counters
         self._own = counters[shape.loop.header]
@@ -123,21 +123,21 @@ class _Counter:
         return found
 
     def _within_ranges(self) -> list[Count]:
-        """Bounds from what the counters can be where the loop is repeated: a counter leaves that range in the end.
+        """Bounds from what the counters can be where the loop is repeated: a counter symbols that range in the end.
 
         *Soundness:* measured from the range's end that it moves away from, the counter is at most ``span`` where the
         loop is repeated, and changes by ``step`` each time. The first value beyond either end is outside of the range,
         for the rest of the numbers is at least ``step`` wide; so it cannot be jumped over.
         """
         found: list[Count] = []
-        for leaf, step in self._own.items():
+        for symbol, step in self._own.items():
             start = None if step.shifts else self._initial(step.location)
             states = [self._values.edges[edge].state for edge in self._shape.back_edges]
-            if start is None or any(state.base(leaf) is not Base.NUMBER for state in states):
+            if start is None or any(state.base(symbol) is not Base.NUMBER for state in states):
                 continue
             allowed = strided.bottom(start.bits)
             for state in states:
-                allowed = strided.join(allowed, state.value(leaf))
+                allowed = strided.join(allowed, state.value(symbol))
             span, amount = allowed.stride * allowed.steps, abs(step.amount)
             if allowed.is_bottom or span + amount >= 1 << start.bits:
                 continue
@@ -145,7 +145,7 @@ class _Counter:
                 "INT_SUB", (start, strided.constant(start.bits, allowed.low)), start.bits
             ).unsigned_range()
             left = min(span, high) if step.amount < 0 else max(0, span - low)
-            first = self._at_entry(Linear({leaf: 1}, 0, start.bits)) or Linear({}, 0, start.bits)
+            first = self._at_entry(Linear({symbol: 1}, 0, start.bits)) or Linear({}, 0, start.bits)
             form = tuple(first.coefficients.items()), first.constant
             found.append(Count("<=", amount, 0, left, left // amount + 2, None, self._name(step.location), form))
         return found
@@ -153,47 +153,47 @@ class _Counter:
     def _only_at_first(self, edge: EdgeValues) -> bool:
         """Whether only the first iteration can take an edge of its body.
 
-        *Soundness:* from the second iteration on, a leaf of the header is what a back edge brought. The edge's state
-        and conditions speak of the leaves of the iteration that takes it.
+        *Soundness:* from the second iteration on, a symbol of the header is what a back edge brought. The edge's state
+        and conditions speak of the symbols of the iteration that takes it.
         """
         informed = edge.state.copy()
-        for leaf, later in self._later().items():
-            value = strided.meet(informed.value(leaf), later)
+        for symbol, later in self._later().items():
+            value = strided.meet(informed.value(symbol), later)
             if value.is_bottom:
                 return True
-            informed.learn(leaf, value)
+            informed.learn(symbol, value)
         return not all(informed.assume(condition, holds) for condition, holds in edge.conditions)
 
     def _later(self) -> dict[Term, StridedInterval]:
-        """What leaves of the header can be from the second iteration on, as far as back edges say it."""
+        """What symbols of the header can be from the second iteration on, as far as back edges say it."""
         found: dict[Term, StridedInterval] = {}
         loop = self._shape.loop
         state = self._values.states[loop.header]
         lost = frozenset[Term]().union(
             *(
-                self._revived[e]
+                self._killed[e]
                 for e in self._values.edges
                 if e.source in loop.nodes and e.target in loop.nodes - {loop.header}
             )
         )
-        for location, leaf in state.locations.items():
-            node = self._terms[leaf]
+        for location, symbol in state.locations.items():
+            node = self._terms[symbol]
             if (
-                leaf in lost
+                symbol in lost
                 or node.opcode != "leaf"
                 or node.arguments[:2] != ("phi", (self._shape.loop.header,))
-                or leaf in found
+                or symbol in found
             ):
                 continue
             value = strided.bottom(node.bits)
             for edge in self._shape.back_edges:
                 after = self._values.edges[edge].state
                 term = after.read(location)
-                if term is None or after.base(term) is not Base.NUMBER or state.base(leaf) is not Base.NUMBER:
+                if term is None or after.base(term) is not Base.NUMBER or state.base(symbol) is not Base.NUMBER:
                     break
                 value = strided.join(value, after.value(term))
             else:
-                found[leaf] = value
+                found[symbol] = value
         return found
 
     def _name(self, location: Location) -> str:
@@ -203,13 +203,13 @@ class _Counter:
     def ranges(self, count: Count) -> dict[Term, StridedInterval]:
         """What the counters can be while the loop runs as often as it may."""
         found: dict[Term, StridedInterval] = {}
-        for leaf, step in self._own.items():
+        for symbol, step in self._own.items():
             start = None if step.shifts else self._initial(step.location)
             moved = step.amount * (count.max_header - 1)
-            bits = self._terms[leaf].bits
+            bits = self._terms[symbol].bits
             if start is not None and abs(moved) < 1 << bits - 1:
                 reach = strided.between(bits, min(0, moved), max(0, moved), abs(step.amount))
-                found[leaf] = strided.apply("INT_ADD", (start, reach), bits)
+                found[symbol] = strided.apply("INT_ADD", (start, reach), bits)
         return found
 
     def _goes_on(self, edge: Edge) -> bool:
@@ -281,11 +281,11 @@ class _Counter:
         return signed(form.bits, rate & (1 << form.bits) - 1)
 
     def _invariant(self, term: Term) -> bool:
-        """Whether the loop does not define any leaf of ``term``."""
-        return not any(self._defined_inside(leaf) for leaf in self._terms.leaves(term))
+        """Whether the loop does not define any symbol of ``term``."""
+        return not any(self._defined_inside(symbol) for symbol in self._terms.symbols(term))
 
-    def _defined_inside(self, leaf: Term) -> bool:
-        place = defined_at(self._terms[leaf].arguments)
+    def _defined_inside(self, symbol: Term) -> bool:
+        place = defined_at(self._terms[symbol].arguments)
         return place is None or place in self._shape.loop.nodes
 
     def _at_entry(self, form: Linear) -> Linear | None:
@@ -317,8 +317,10 @@ class _Counter:
     def _linear_value(self, state: State, form: Linear) -> StridedInterval:
         """The numbers that ``form`` may be in ``state``, the counters of enclosing loops in their ranges."""
         informed = state.copy()
-        for leaf in {leaf for term in form.coefficients for leaf in self._terms.leaves(term)} & self._known.keys():
-            informed.learn(leaf, self._known[leaf])
+        for symbol in {
+            symbol for term in form.coefficients for symbol in self._terms.symbols(term)
+        } & self._known.keys():
+            informed.learn(symbol, self._known[symbol])
         return informed.linear_value(form.coefficients.items(), form.constant, form.bits)
 
     def _until_equal(self, distance: Linear, rate: int, bits: int) -> Count | None:
@@ -394,8 +396,8 @@ class _Counter:
     def _shifted(self, relation: str, order_signed: bool, first: Term, second: Term) -> Count | None:  # noqa: FBT001
         """While a value that is shifted right each time is not 0."""
         for one, other in ((first, second), (second, first)):
-            leaf = next((leaf for leaf, step in self._own.items() if one in (leaf, step.after)), None)
-            own = self._own[leaf] if leaf is not None else None
+            symbol = next((symbol for symbol, step in self._own.items() if one in (symbol, step.after)), None)
+            own = self._own[symbol] if symbol is not None else None
             least = self._terms.value(other)
             positive = relation == "!=" and least == 0
             if relation == "<" and one == second:
@@ -444,9 +446,9 @@ class _Counter:
         own = {t: s for t, s in self._counters[parent.header].items() if not s.shifts and t in distance.coefficients}
         if len(own) != 1 or outer > MOST_SUMMED:
             return None
-        ((leaf, counter),) = own.items()
-        coefficient = signed(distance.bits, distance.coefficients[leaf])
-        rest = Linear({t: c for t, c in distance.coefficients.items() if t != leaf}, distance.constant, distance.bits)
+        ((symbol, counter),) = own.items()
+        coefficient = signed(distance.bits, distance.coefficients[symbol])
+        rest = Linear({t: c for t, c in distance.coefficients.items() if t != symbol}, distance.constant, distance.bits)
         entering = (e for e in self._values.edges if e.target == parent.header and e.source not in parent.nodes)
         start = arriving(self._values, entering, counter.location)
         rest_value = self._range(rest)

@@ -6,7 +6,7 @@ lost, and with them the bounds of the caller's loops. The number of rounds says 
 
 *Soundness:* a first analysis covers all executions, so the bound of a loop that follows from it holds in each of them,
 and so does what a counter of constant step can be in its rounds. A second analysis may therefore leave out states that
-break it, whatever it finds itself. Within a loop, a leaf of its header is the counter of this round as long as each
+break it, whatever it finds itself. Within a loop, a symbol of its header is the counter of this round as long as each
 edge speaks of it, which is checked of the result.
 """
 
@@ -22,17 +22,17 @@ from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph
 from wcet_probe.analyzer.loops.counters import Step, counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.values.analysis import Values, analyze_values, brought_back
+from wcet_probe.analyzer.values.analysis import Values, analyze_values, killed_bindings
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
-from wcet_probe.analyzer.values.state import Base, LeafRange, LeafSteps
-from wcet_probe.analyzer.values.terms import LeafName, Term
+from wcet_probe.analyzer.values.state import Base, SymbolRange, SymbolSteps
+from wcet_probe.analyzer.values.terms import SymbolName, Term
 from wcet_probe.model.image import Image
 
 Place = int | tuple[int, int]
 """A point, at whose entry something holds, or source and target of the edges along which it does."""
 
-Ranges = Mapping[Place, tuple[LeafRange | LeafSteps, ...]]
-"""What is proved of the leaves of loop headers."""
+Ranges = Mapping[Place, tuple[SymbolRange | SymbolSteps, ...]]
+"""What is proved of the symbols of loop headers."""
 
 _MOST_ROUNDS = 4
 _ANYWHERE = 1 << 31
@@ -54,13 +54,13 @@ def analyze_with_counters(
     *Soundness:* as said of the module.
     """
 
-    def again(told: Ranges) -> Values:
-        ranges = {place: told[place] for place in told if isinstance(place, int)}
-        rounds = {place: told[place] for place in told if isinstance(place, tuple)}
+    def again(asserted: Ranges) -> Values:
+        ranges = {place: asserted[place] for place in asserted if isinstance(place, int)}
+        rounds = {place: asserted[place] for place in asserted if isinstance(place, tuple)}
         return analyze_values(image, lifter, graph, arguments, words, ranges, rounds)  # type: ignore[arg-type]
 
     ranges: Ranges = {}
-    refused: set[LeafName] = set()
+    refused: set[SymbolName] = set()
     values = again(ranges)
     for _ in range(_MOST_ROUNDS):
         found = _ranges(values) if _loses_stores(values) else {}
@@ -69,15 +69,15 @@ def analyze_with_counters(
             break
         ranges = added
         values = again(ranges)
-        while revived := _revived(values, ranges):
-            refused |= revived
+        while killed := _killed(values, ranges):
+            refused |= killed
             ranges = _without(ranges, refused)
             values = again(ranges)
     return values
 
 
 def _added(
-    ranges: Ranges, found: Mapping[Place, Sequence[LeafRange | LeafSteps]], refused: Collection[LeafName]
+    ranges: Ranges, found: Mapping[Place, Sequence[SymbolRange | SymbolSteps]], refused: Collection[SymbolName]
 ) -> Ranges:
     """``ranges`` with what was ``found`` besides; empty where that is nothing."""
     both = {
@@ -88,37 +88,37 @@ def _added(
     return both if both != ranges else {}
 
 
-def _without(ranges: Ranges, refused: Collection[LeafName]) -> Ranges:
-    """``ranges`` without those ``refused`` elsewhere than at the header that defines the leaf."""
+def _without(ranges: Ranges, refused: Collection[SymbolName]) -> Ranges:
+    """``ranges`` without those ``refused`` elsewhere than at the header that defines the symbol."""
     kept = {
-        point: tuple(one for one in told if one.name not in refused or _header(one) == point)
-        for point, told in ranges.items()
+        point: tuple(one for one in asserted if one.name not in refused or _header(one) == point)
+        for point, asserted in ranges.items()
     }
-    return {point: told for point, told in kept.items() if told}
+    return {point: asserted for point, asserted in kept.items() if asserted}
 
 
-def _revived(values: Values, ranges: Ranges) -> set[LeafName]:
-    """The leaves with ranges within their loops that an edge there is silent about, while its target speaks of them.
+def _killed(values: Values, ranges: Ranges) -> set[SymbolName]:
+    """The symbols with ranges within their loops that an edge there kills, while its target speaks of them.
 
-    *Soundness:* such a leaf need not be what its header defined last, see `joins.spoken`.
+    *Soundness:* such a symbol need not be what its header defined last, see `joins.live_symbols`.
     """
     nodes = {loop.header: loop.nodes for loop in loops_of(values.forest)}
-    inside = {one for point, told in ranges.items() for one in told if _header(one) != point}
-    silent = brought_back(values)
+    inside = {one for point, asserted in ranges.items() for one in asserted if _header(one) != point}
+    killed = killed_bindings(values)
     found = set()
     for one in inside:
-        leaf, loop = values.terms.leaf(one.name, one.bits), nodes[_header(one)]
+        symbol, loop = values.terms.symbol(one.name, one.bits), nodes[_header(one)]
         if any(
-            leaf in leaves and edge.source in loop and edge.target in loop and edge.target != _header(one)
-            for edge, leaves in silent.items()
+            symbol in symbols and edge.source in loop and edge.target in loop and edge.target != _header(one)
+            for edge, symbols in killed.items()
         ):
             found.add(one.name)
     return found
 
 
-def _header(told: LeafRange | LeafSteps) -> int:
-    """The header that defines the leaf."""
-    header: Any = told.name[1]
+def _header(asserted: SymbolRange | SymbolSteps) -> int:
+    """The header that defines the symbol."""
+    header: Any = asserted.name[1]
     return int(header[0])
 
 
@@ -128,48 +128,48 @@ def _loses_stores(values: Values) -> bool:
     for own in values.accesses.values():
         for access in own:
             if access.is_store and access.base is not Base.ANY and access.offset.extent >= _ANYWHERE and access.pointer:
-                lost |= values.terms.leaves(access.pointer)
+                lost |= values.terms.symbols(access.pointer)
     return any(
-        leaf in lost and (start := _start(values, shape, step)) is not None and start[1].extent < _ANYWHERE
+        symbol in lost and (start := _start(values, shape, step)) is not None and start[1].extent < _ANYWHERE
         for shape in (loop_shapes(values) if lost else ())
-        for leaf, step in counters_of(values, shape).items()
+        for symbol, step in counters_of(values, shape).items()
     )
 
 
-def _ranges(values: Values) -> dict[Place, list[LeafRange | LeafSteps]]:
+def _ranges(values: Values) -> dict[Place, list[SymbolRange | SymbolSteps]]:
     """What the counters of bounded loops can be, by the places where that is so."""
     shapes = loop_shapes(values)
     counts = count_loops(values, shapes)
-    found: dict[Place, list[LeafRange | LeafSteps]] = {}
+    found: dict[Place, list[SymbolRange | SymbolSteps]] = {}
     for shape in shapes:
         count = counts.get(shape.loop.header)
         if count is None:
             continue
         going_on = list(_surely_repeated(values, shape))
-        steps: list[LeafSteps] = []
-        for leaf, step in counters_of(values, shape).items():
+        steps: list[SymbolSteps] = []
+        for symbol, step in counters_of(values, shape).items():
             start = _start(values, shape, step)
             if step.shifts or start is None:
                 continue
             everywhere = _reached(start[1], step, count.max_header - 1)
             if everywhere is None:
                 continue
-            _add(found, [shape.loop.header], _told(values, leaf, start[0], everywhere))
+            _add(found, [shape.loop.header], _asserted(values, symbol, start[0], everywhere))
             if start[1].is_constant:
-                node = values.terms[leaf]
-                steps.append(LeafSteps(node.arguments, node.bits, start[0], start[1].value, step.amount))
+                node = values.terms[symbol]
+                steps.append(SymbolSteps(node.arguments, node.bits, start[0], start[1].value, step.amount))
             before_last = _reached(start[1], step, count.max_header - 2) if count.max_header >= 2 else None
             if before_last is not None:
-                _add(found, going_on, _told(values, leaf, start[0], before_last))
+                _add(found, going_on, _asserted(values, symbol, start[0], before_last))
         for edge in values.edges if len(steps) > 1 else ():
             if edge.source in shape.loop.nodes and edge.target not in shape.loop.nodes:
                 found[edge.source, edge.target] = [*found.get((edge.source, edge.target), ()), *steps]
     return found
 
 
-def _told(values: Values, leaf: Term, base: Base, value: StridedInterval) -> LeafRange:
-    node = values.terms[leaf]
-    return LeafRange(node.arguments, node.bits, base, value)
+def _asserted(values: Values, symbol: Term, base: Base, value: StridedInterval) -> SymbolRange:
+    node = values.terms[symbol]
+    return SymbolRange(node.arguments, node.bits, base, value)
 
 
 def _start(values: Values, shape: LoopShape, step: Step) -> tuple[Base, StridedInterval] | None:
@@ -188,15 +188,15 @@ def _start(values: Values, shape: LoopShape, step: Step) -> tuple[Base, StridedI
     return bases.pop(), result
 
 
-def _add(found: dict[Place, list[LeafRange | LeafSteps]], points: Sequence[int], told: LeafRange) -> None:
+def _add(found: dict[Place, list[SymbolRange | SymbolSteps]], points: Sequence[int], asserted: SymbolRange) -> None:
     for point in points:
-        found.setdefault(point, []).append(told)
+        found.setdefault(point, []).append(asserted)
 
 
 def _reached(start: StridedInterval, step: Step, rounds: int) -> StridedInterval | None:
     """What a counter can be after up to so many rounds; None where that is too far to tell anything.
 
-    *Soundness:* it does not come round: `LeafSteps` count rounds by it.
+    *Soundness:* it does not come round: `SymbolSteps` count rounds by it.
     """
     moved = step.amount * max(0, rounds)
     if abs(moved) + start.extent >= min(_ANYWHERE, 1 << start.bits):

@@ -1,9 +1,9 @@
 """Infeasible path combinations: pairs of edges that no execution takes both of, because their conditions contradict.
 
-*Soundness:* where an edge is taken, its conditions hold for the values that their leaves then have. Both edges lie in
+*Soundness:* where an edge is taken, its conditions hold for the values that their symbols then have. Both edges lie in
 the body of one loop, or of none, and in no inner loop; so each is taken at most once between two passes of the header.
-No leaf of the first edge's conditions is defined anew behind it in the same pass, nor lost and brought back by a choice
-(`state.spoken`). If the state on the second edge has no room for these conditions, no pass takes both.
+No symbol of the first edge's conditions is defined anew behind it in the same pass, nor lost and brought back by a
+choice (`state.live_symbols`). If the state on the second edge has no room for these conditions, no pass takes both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer.graph.loop_forest import Loop, reach_sets
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.values.analysis import Values, brought_back
+from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.state import ENTRY, State, defined_at
 from wcet_probe.analyzer.values.terms import Term, Terms
 
@@ -22,7 +22,7 @@ _MOST_PAIRS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class InfeasiblePair:
     """At most one of two edges is taken in a pass of the loop with ``header``, or in the call where it is None."""
 
     first: Edge
@@ -30,21 +30,21 @@ class Conflict:
     header: int | None
 
 
-def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
+def infeasible_edge_pairs(values: Values) -> tuple[InfeasiblePair, ...]:
     """All pairs of edges whose conditions contradict each other, as far as the values tell.
 
     *Soundness:* as said of the module. Not finding a pair costs precision only.
     """
-    found: list[Conflict] = []
+    found: list[InfeasiblePair] = []
     left = _MOST_PAIRS
-    revived = brought_back(values)
-    reviving = [
-        (1 << edge.source | 1 << edge.target, lost) for edge, lost in revived.items() if lost and edge.target >= 0
+    killed = killed_bindings(values)
+    killing = [
+        (1 << edge.source | 1 << edge.target, lost) for edge, lost in killed.items() if lost and edge.target >= 0
     ]
     leaving = Counter(edge.source for edge in values.edges if edge.target == EXIT)
     # The flow problem has one edge out of the function for each point.
     ambiguous = {edge for edge in values.edges if edge.target == EXIT and leaving[edge.source] > 1}
-    speaking = {edge: _spoken_of(one.state) for edge, one in values.edges.items() if one.conditions}
+    speaking = {edge: _live_of(one.state) for edge, one in values.edges.items() if one.conditions}
     for header, nodes, body in _parts(values):
         deciding = [v for e, v in values.edges.items() if e.source in nodes and v.conditions and e not in ambiguous]
         reached = _reached(values, body, header)
@@ -54,7 +54,7 @@ def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
             if first.edge.target not in body or first.edge.target == header:
                 continue
             behind = reached[first.edge.target]
-            lost = revived[first.edge].union(*(own for ends, own in reviving if ends & ~behind == 0))
+            lost = killed[first.edge].union(*(own for ends, own in killing if ends & ~behind == 0))
             conditions = [pair for pair in first.conditions if _lasts(values.terms, pair[0], behind, lost)]
             if not conditions:
                 continue
@@ -62,7 +62,7 @@ def conflicting_edges(values: Values) -> tuple[Conflict, ...]:
                 if behind >> second.edge.source & 1 and left:
                     left -= 1
                     if _contradict(values.terms, conditions, second.state, speaking[second.edge]):
-                        found.append(Conflict(first.edge, second.edge, header))
+                        found.append(InfeasiblePair(first.edge, second.edge, header))
     return tuple(found)
 
 
@@ -75,17 +75,17 @@ def _reached(values: Values, body: frozenset[int], header: int | None) -> Mappin
     return reach_sets(successors)
 
 
-def _spoken_of(state: State) -> frozenset[Term]:
-    """The leaves that something is known of, or of what they are in."""
-    return frozenset(leaf for term in state.known for leaf in state.terms.leaves(term))
+def _live_of(state: State) -> frozenset[Term]:
+    """The symbols that something is known of, or of what they are in."""
+    return frozenset(symbol for term in state.known for symbol in state.terms.symbols(term))
 
 
 def _lasts(terms: Terms, condition: Term, behind: int, lost: frozenset[Term]) -> bool:
-    """Whether no leaf of ``condition`` is defined anew at the points ``behind``, as bits, or among ``lost``."""
-    places = {leaf: defined_at(terms[leaf].arguments) for leaf in terms.leaves(condition)}
+    """Whether no symbol of ``condition`` is defined anew at the points ``behind``, as bits, or among ``lost``."""
+    places = {symbol: defined_at(terms[symbol].arguments) for symbol in terms.symbols(condition)}
     return all(
-        place == ENTRY or (place is not None and leaf not in lost and not behind >> place & 1)
-        for leaf, place in places.items()
+        place == ENTRY or (place is not None and symbol not in lost and not behind >> place & 1)
+        for symbol, place in places.items()
     )
 
 
@@ -103,9 +103,11 @@ def _parts(values: Values) -> Iterator[tuple[int | None, frozenset[int], frozens
         todo.extend(part for part in loop.parts if isinstance(part, Loop))
 
 
-def _contradict(terms: Terms, conditions: Sequence[tuple[Term, bool]], state: State, spoken: frozenset[Term]) -> bool:
-    """Whether ``state``, which speaks of the leaves ``spoken``, has no room for the conditions."""
-    speaking = [(term, holds) for term, holds in conditions if not terms.leaves(term).isdisjoint(spoken)]
+def _contradict(
+    terms: Terms, conditions: Sequence[tuple[Term, bool]], state: State, live_symbols: frozenset[Term]
+) -> bool:
+    """Whether ``state``, which speaks of the symbols ``live_symbols``, has no room for the conditions."""
+    speaking = [(term, holds) for term, holds in conditions if not terms.symbols(term).isdisjoint(live_symbols)]
     if not speaking:
         return False
     informed = state.copy()

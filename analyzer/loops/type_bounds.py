@@ -91,8 +91,8 @@ def _origins(image: Image, values: Values, count: Count) -> Iterator[tuple[int |
     """Where the values come from that the count depends on, in words, with the index of an argument."""
     registers = {place: name for name, place in values.registers.items()}
     arguments = _ARGUMENTS.get(image.isa, range(4))
-    for leaf in sorted({leaf for part, _ in count.distance[0] for leaf in values.terms.leaves(part)}):
-        match values.terms[leaf].arguments:
+    for symbol in sorted({symbol for part, _ in count.distance[0] for symbol in values.terms.symbols(part)}):
+        match values.terms[symbol].arguments:
             case ("in", Location() as location):
                 name = registers.get(location, "a register")
                 number = int(name[1:]) if name[0] == "r" and name[1:].isdecimal() else -1

@@ -18,8 +18,8 @@ from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.semantics import operation
-from wcet_probe.analyzer.values.joins import covers, join, resumed, settled, spoken, widened
-from wcet_probe.analyzer.values.state import Base, LeafRange, LeafSteps, Location, State
+from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed, settled, widened
+from wcet_probe.analyzer.values.state import Base, Location, State, SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.analyzer.values.transfer import MOST_READ, Access, Flow, Memory, Transfer
 from wcet_probe.model.image import Image
@@ -77,8 +77,8 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     graph: Supergraph,
     arguments: Mapping[str, StridedInterval],
     words: Mapping[int, StridedInterval] = MappingProxyType({}),
-    ranges: Mapping[int, Sequence[LeafRange]] = MappingProxyType({}),
-    rounds: Mapping[tuple[int, int], Sequence[LeafSteps]] = MappingProxyType({}),
+    ranges: Mapping[int, Sequence[SymbolRange]] = MappingProxyType({}),
+    rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]] = MappingProxyType({}),
 ) -> Values:
     """Analyse ``graph``.
 
@@ -88,7 +88,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
         graph: of the entry function.
         arguments: what the caller guarantees of registers at entry, by name.
         words: what flow facts say of words of memory, by address.
-        ranges: what is proved of leaves, by the point at whose entry it holds.
+        ranges: what is proved of symbols, by the point at whose entry it holds.
         rounds: the counters of a loop, by source and target of the edges that leave it.
 
     Raises:
@@ -117,8 +117,8 @@ class _Analysis:
         graph: Supergraph,
         arguments: Mapping[str, StridedInterval],
         memory: Memory,
-        ranges: Mapping[int, Sequence[LeafRange]],
-        rounds: Mapping[tuple[int, int], Sequence[LeafSteps]],
+        ranges: Mapping[int, Sequence[SymbolRange]],
+        rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]],
     ) -> None:
         self._image, self._lifter, self._graph = image, lifter, graph
         self._ranges, self._rounds = ranges, rounds
@@ -158,14 +158,14 @@ class _Analysis:
         state = State(self._terms, big_endian=self._lifter.big_endian)
         for name, value in arguments.items():
             register = self._register(name)
-            leaf = self._terms.leaf(("in", register), 32)
-            state.set_location(register, leaf)
-            state.set_known(leaf, value)
+            symbol = self._terms.symbol(("in", register), 32)
+            state.set_location(register, symbol)
+            state.set_known(symbol, value)
         pointer = self._register("r1" if self._lifter.isa is Isa.POWERPC else "r13")
-        leaf = self._terms.leaf(("stack pointer",), 32)
-        state.set_location(pointer, leaf)
-        state.set_base(leaf, Base.STACK)
-        state.set_known(leaf, strided.constant(32, 0))
+        symbol = self._terms.symbol(("stack pointer",), 32)
+        state.set_location(pointer, symbol)
+        state.set_base(symbol, Base.STACK)
+        state.set_known(symbol, strided.constant(32, 0))
         return state
 
     def _register(self, name: str) -> Location:
@@ -256,7 +256,7 @@ class _Analysis:
             value = flow.state.value(flow.target)
             is_number = flow.state.base(flow.target) is Base.NUMBER
             return is_number and value.is_constant and value.value & ~1 == expected
-        link = self._terms.leaf(("in", self._register("lr")), 32)
+        link = self._terms.symbol(("in", self._register("lr")), 32)
         term, operands = self._terms[flow.target], self._terms.operands(flow.target)
         masked = term.opcode == "INT_AND" and self._terms.value(operands[1]) in _WITHOUT_LOW_BITS
         return link in (flow.target, operands[0] if masked else None)
@@ -264,7 +264,7 @@ class _Analysis:
     def is_caller(self, index: int, state: State, address: Term) -> bool:
         """Whether a return to ``address`` surely leads behind the call."""
         target = state.value(address)
-        link = self._terms.leaf(("in", self._register("lr")), 32)
+        link = self._terms.symbol(("in", self._register("lr")), 32)
         expected = {
             self._graph.points[edge.target].block.address
             for edge in self._order.outgoing[index]
@@ -272,19 +272,19 @@ class _Analysis:
         }
         if expected:
             return target.is_constant and target.value & ~1 in expected
-        return self._terms.leaves(address) == {link}
+        return self._terms.symbols(address) == {link}
 
     def strays(self, index: int, state: State, address: Term) -> tuple[int, ...]:
         """Where a return to ``address`` leads if that surely is not behind the call; empty where it may be."""
         value = state.value(address)
-        link = self._terms.leaf(("in", self._register("lr")), 32)
-        if state.base(address) is not Base.NUMBER or value.size > MOST_READ or link in self._terms.leaves(address):
+        link = self._terms.symbol(("in", self._register("lr")), 32)
+        if state.base(address) is not Base.NUMBER or value.size > MOST_READ or link in self._terms.symbols(address):
             return ()
         back, found = self._graph.points[index].return_address, {one & ~1 for one in value.values()}
         return () if back in found else tuple(sorted(found))
 
     def targets(self, state: State, target: Term) -> tuple[int, ...]:
-        """All values of ``target``, where they follow from one leaf with few values and read-only memory."""
+        """All values of ``target``, where they follow from one symbol with few values and read-only memory."""
         return _enumerated(state, target, self._memory, thumb=self._lifter.isa is Isa.THUMB)
 
     def site(self, node: int) -> int:
@@ -343,14 +343,16 @@ class _Notes:
         self._visited.clear()
 
 
-def brought_back(values: Values) -> Mapping[Edge, frozenset[Term]]:
-    """The leaves that each edge is silent about while the state that it leads to speaks of them.
+def killed_bindings(values: Values) -> Mapping[Edge, frozenset[Term]]:
+    """The bindings that each edge kills: symbols its state does not speak of, while the one that it leads to does.
 
-    *Soundness:* see `state.spoken`: what is known of such a leaf behind the edge need not be true of the value that it
-    had before.
+    *Soundness:* see `state.live_symbols`: what is known of such a symbol behind the edge need not be true of the value
+    that it had before.
     """
-    states = {index: spoken(state) for index, state in values.states.items()}
-    return {edge: frozenset(states.get(edge.target, ())) - spoken(found.state) for edge, found in values.edges.items()}
+    states = {index: live_symbols(state) for index, state in values.states.items()}
+    return {
+        edge: frozenset(states.get(edge.target, ())) - live_symbols(found.state) for edge, found in values.edges.items()
+    }
 
 
 def _order(edge: Edge) -> tuple[int, int, str, int]:

@@ -10,27 +10,27 @@ from collections.abc import Iterable, Sequence
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.lattice import Lattice
 from wcet_probe.analyzer.values.state import ENTRY, RELATIONS, TRUTHS, Base, State, defined_at
-from wcet_probe.analyzer.values.terms import LeafName, Term, Terms
+from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
 
 
-def join(states: Sequence[State], place: LeafName, former: State | None = None, *, gated: bool = False) -> State:
+def join(states: Sequence[State], place: SymbolName, former: State | None = None, *, gated: bool = False) -> State:
     """The least state of this form that holds wherever one of ``states`` does.
 
     Args:
         states: at least one.
-        place: names where the paths meet; the leaves that are made here carry it.
-        former: the result of an earlier join here: what was a leaf of this place stays one.
-        gated: whether two states that know the opposite of one condition make choices of it, and no leaves.
+        place: names where the paths meet; the symbols that are made here carry it.
+        former: the result of an earlier join here: what was a symbol of this place stays one.
+        gated: whether two states that know the opposite of one condition make gamma nodes of it, and no symbols.
 
-    *Soundness:* a location keeps its term only where all states agree on it; else it becomes a leaf of this place,
-    whose value covers the values of all. Locations that share a leaf held equal values in each of the states. A choice
-    is its first part in all that the state with the condition stands for, and its second part in the rest.
+    *Soundness:* a location keeps its term only where all states agree on it; else it becomes a symbol of this place,
+    whose value covers the values of all. Locations that share a symbol held equal values in each of the states. A gamma
+    node is its first part in all that the state with the condition stands for, and its second part in the rest.
     """
     if len(states) == 1 and former is None:
         return states[0].copy()
     terms = states[0].terms
     merged = State(terms, big_endian=states[0].big_endian)
-    gate = _gate(states, place) if gated and former is None else None
+    predicate = _predicate(states, place) if gated and former is None else None
     classes: dict[tuple[Term | None, tuple[Term, ...]], Term] = {}
     every = sorted(set().union(*(state.locations for state in states)))
     for location in every:
@@ -38,7 +38,7 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None, 
         if None in held:
             if location.space == "register":
                 # Left out, it would be read as its value at entry.
-                unknown = terms.leaf(("phi", place, location), 8 * location.size_bytes)
+                unknown = terms.symbol(("phi", place, location), 8 * location.size_bytes)
                 merged.set_location(location, unknown)
                 merged.set_base(unknown, Base.ANY)
             continue
@@ -48,23 +48,23 @@ def join(states: Sequence[State], place: LeafName, former: State | None = None, 
         if own is None and len(set(parts)) == 1 and not _speaks_of(terms, parts[:1], place):
             merged.set_location(location, parts[0])
             continue
-        leaf = classes.get((own, parts))
-        if leaf is None and gate is not None and not _speaks_of(terms, parts, place):
-            leaf = terms.choice(gate, *parts)
-            if leaf is not None:
-                classes[own, parts] = leaf
-                _choice_value(merged, leaf, states, parts)
-        if leaf is None:
-            leaf = terms.leaf(("phi", place, location), 8 * location.size_bytes)
-            classes[own, parts] = leaf
-            _join_values(merged, leaf, states, parts)
-        merged.set_location(location, leaf)
-    _keep_common(merged, states, place, gate)
+        symbol = classes.get((own, parts))
+        if symbol is None and predicate is not None and not _speaks_of(terms, parts, place):
+            symbol = terms.gamma(predicate, *parts)
+            if symbol is not None:
+                classes[own, parts] = symbol
+                _gamma_value(merged, symbol, states, parts)
+        if symbol is None:
+            symbol = terms.symbol(("phi", place, location), 8 * location.size_bytes)
+            classes[own, parts] = symbol
+            _join_values(merged, symbol, states, parts)
+        merged.set_location(location, symbol)
+    _keep_common(merged, states, place, predicate)
     return merged
 
 
-def _gate(states: Sequence[State], place: LeafName) -> Term | None:
-    """A condition that holds in the first of two states and not in the second, and speaks of no leaf of ``place``."""
+def _predicate(states: Sequence[State], place: SymbolName) -> Term | None:
+    """A condition that holds in the first of two states and not in the second, and speaks of no symbol of ``place``."""
     if len(states) != 2:
         return None
     one, other = states
@@ -83,30 +83,30 @@ def _gate(states: Sequence[State], place: LeafName) -> Term | None:
     return min(candidates, key=lambda term: (terms[term].opcode not in RELATIONS, term), default=None)
 
 
-def _is_of(terms: Terms, term: Term, place: LeafName) -> bool:
+def _is_of(terms: Terms, term: Term, place: SymbolName) -> bool:
     node = terms[term]
     return node.opcode == "leaf" and node.arguments[0] == "phi" and node.arguments[1] == place
 
 
-def _speaks_of(terms: Terms, parts: Iterable[Term], place: LeafName) -> bool:
-    """Whether a leaf of ``place`` is in ``parts``: an older value there than the one that is made at ``place``."""
-    return any(_is_of(terms, leaf, place) for part in parts for leaf in terms.leaves(part))
+def _speaks_of(terms: Terms, parts: Iterable[Term], place: SymbolName) -> bool:
+    """Whether a symbol of ``place`` is in ``parts``: an older value there than the one that is made at ``place``."""
+    return any(_is_of(terms, symbol, place) for part in parts for symbol in terms.symbols(part))
 
 
-def _join_values(merged: State, leaf: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
+def _join_values(merged: State, symbol: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
     bases = {state.base(part) for state, part in zip(states, parts, strict=True)}
     base = bases.pop() if len(bases) == 1 else Base.ANY
     if base is not Base.NUMBER:
-        merged.set_base(leaf, base)
+        merged.set_base(symbol, base)
     if base is Base.ANY:
         return
-    value = strided.bottom(merged.terms[leaf].bits)
+    value = strided.bottom(merged.terms[symbol].bits)
     for state, part in zip(states, parts, strict=True):
         value = strided.join(value, state.value(part))
-    merged.set_known(leaf, value)
+    merged.set_known(symbol, value)
 
 
-def _choice_value(merged: State, chosen: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
+def _gamma_value(merged: State, chosen: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
     """What each state knows of its part, which may follow from the condition in a way that values do not tell later."""
     if merged.terms[chosen].opcode == "CHOICE" and all(
         state.base(part) is Base.NUMBER for state, part in zip(states, parts, strict=True)
@@ -118,27 +118,27 @@ def _choice_value(merged: State, chosen: Term, states: Sequence[State], parts: S
             merged.set_known(chosen, value)
 
 
-def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: Term | None) -> None:
-    """What all states know of terms that are still spoken of; ``gate`` is the condition of the choices, if any.
+def _keep_common(merged: State, states: Sequence[State], place: SymbolName, predicate: Term | None) -> None:
+    """What all states know of terms that are still spoken of; ``predicate`` is that of the gamma nodes, if any.
 
-    Only where blocks meet a leaf may be given another value: `spoken` lets others see it.
+    Only where blocks meet a symbol may be given another value: `live_symbols` lets others see it.
     """
     terms = merged.terms
     live: set[Term] = set()
     for term in merged.locations.values():
-        live |= terms.leaves(term)
-    live = {leaf for leaf in live if not _is_of(terms, leaf, place)}
-    if gate is not None and len(place) == 1:
-        free = {leaf for leaf in live - terms.leaves(gate) if defined_at(terms[leaf].arguments) != ENTRY}
+        live |= terms.symbols(term)
+    live = {symbol for symbol in live if not _is_of(terms, symbol, place)}
+    if predicate is not None and len(place) == 1:
+        free = {symbol for symbol in live - terms.symbols(predicate) if defined_at(terms[symbol].arguments) != ENTRY}
         states = [_completed(state, states, free) for state in states]
-    for leaf in live:
-        bases = {state.bases.get(leaf, Base.NUMBER) for state in states}
+    for symbol in live:
+        bases = {state.bases.get(symbol, Base.NUMBER) for state in states}
         base = bases.pop() if len(bases) == 1 else Base.ANY
         if base is not Base.NUMBER:
-            merged.set_base(leaf, base)
+            merged.set_base(symbol, base)
     first, *others = sorted(states, key=lambda state: len(state.known))
     for term in first.known:
-        if term in merged.known or not terms.leaves(term) <= live or merged.base(term) is Base.ANY:
+        if term in merged.known or not terms.symbols(term) <= live or merged.base(term) is Base.ANY:
             continue
         if not all(term in other.known or term in live or _sure(other, term) for other in others):
             continue
@@ -150,35 +150,36 @@ def _keep_common(merged: State, states: Sequence[State], place: LeafName, gate: 
 
 
 def _completed(state: State, states: Sequence[State], live: set[Term]) -> State:
-    """``state`` with what the other one knows of the leaves among ``live`` that it does not speak of.
+    """``state`` with what the other one knows of the symbols among ``live`` that it does not speak of.
 
-    *Soundness:* such a leaf came in through a choice; where ``state`` holds, the choice is the other part, so the leaf
-    can be given any value that the other one allows. Not among ``live`` are the leaves of the choice's condition, and
-    values at entry, which registers that are not in the state hold.
+    *Soundness:* such a symbol came in through a gamma node; where ``state`` holds, the gamma node is the other part, so
+    the symbol can be given any value that the other one allows. Not among ``live`` are the symbols of the gamma node's
+    condition, and values at entry, which registers that are not in the state hold.
     """
-    silent = live - spoken(state)
-    if not silent:
+    killed = live - live_symbols(state)
+    if not killed:
         return state
     other = states[0] if states[1] is state else states[1]
     result = state.copy()
-    for term in [term for term in result.known if not result.terms.leaves(term).isdisjoint(silent)]:
+    for term in [term for term in result.known if not result.terms.symbols(term).isdisjoint(killed)]:
         result.set_known(term, None)
-    for leaf in silent:
-        result.set_base(leaf, other.bases.get(leaf, Base.NUMBER))
-        if leaf in other.known:
-            result.set_known(leaf, other.known[leaf])
+    for symbol in killed:
+        result.set_base(symbol, other.bases.get(symbol, Base.NUMBER))
+        if symbol in other.known:
+            result.set_known(symbol, other.known[symbol])
     return result
 
 
-def spoken(state: State) -> set[Term]:
-    """The leaves that locations of ``state`` are made of.
+def live_symbols(state: State) -> set[Term]:
+    """The symbols that locations of ``state`` are made of.
 
-    *Soundness:* along an execution, a leaf has one value from its definition on to the next as long as it is spoken of
-    on each edge; behind an edge that is silent about it, it may be another where a choice brings it back.
+    *Soundness:* along an execution, a symbol has one value from its definition on to the next as long as it is spoken
+    of on each edge; behind an edge that does not (it kills the binding), it may be another where a gamma node brings it
+    back.
     """
     found: set[Term] = set()
     for term in state.locations.values():
-        found |= state.terms.leaves(term)
+        found |= state.terms.symbols(term)
     return found
 
 
@@ -187,10 +188,10 @@ def _sure(state: State, term: Term) -> bool:
     return state.terms[term].opcode in TRUTHS and state.value(term).is_constant
 
 
-def resumed(entering: Sequence[State], place: LeafName, former: State, *, in_haste: bool) -> State:
+def resumed(entering: Sequence[State], place: SymbolName, former: State, *, in_haste: bool) -> State:
     """What holds at a loop's header where ``entering`` do, if what comes round is as it was in ``former``.
 
-    What was a leaf of the place is one again, with at least the values that it had; memory that was lost is not held.
+    What was a symbol of the place is one again, with at least the values that it had; memory that was lost is not held.
 
     Args:
         entering: from outside, at least one.
@@ -206,13 +207,13 @@ def resumed(entering: Sequence[State], place: LeafName, former: State, *, in_has
     terms = result.terms
     result.forget([at for at in result.locations if at.space != "register" and at not in former.locations])
     held = set(result.locations.values())
-    for leaf in sorted({term for term in former.locations.values() if term in held and _is_of(terms, term, place)}):
-        if former.bases.get(leaf, Base.NUMBER) is not result.bases.get(leaf, Base.NUMBER):
-            result.set_base(leaf, Base.ANY)
-        before, now = former.known.get(leaf), result.known.get(leaf)
+    for symbol in sorted({term for term in former.locations.values() if term in held and _is_of(terms, term, place)}):
+        if former.bases.get(symbol, Base.NUMBER) is not result.bases.get(symbol, Base.NUMBER):
+            result.set_base(symbol, Base.ANY)
+        before, now = former.known.get(symbol), result.known.get(symbol)
         if now is not None:
-            lost = before is None or result.bases.get(leaf) is Base.ANY
-            result.set_known(leaf, None if lost or before is None else strided.join(before, now))
+            lost = before is None or result.bases.get(symbol) is Base.ANY
+            result.set_known(symbol, None if lost or before is None else strided.join(before, now))
     return result
 
 
@@ -228,12 +229,12 @@ def widened(old: State, new: State, thresholds: Sequence[int]) -> State:
     return result
 
 
-def settled(old: State, new: State, place: LeafName) -> State:
+def settled(old: State, new: State, place: SymbolName) -> State:
     """Above ``new``, and nothing that ``old`` does not say, so that a chain of them ends.
 
-    *Soundness:* what is said is said by ``new``, of the same terms or of a leaf of the place that stands for them. A
-    step of a chain drops a location, makes a leaf of one, forgets a known term, takes its value further by a widening
-    without thresholds, or no longer knows what a leaf is measured from; none of them is ever undone.
+    *Soundness:* what is said is said by ``new``, of the same terms or of a symbol of the place that stands for them. A
+    step of a chain drops a location, makes a symbol of one, forgets a known term, takes its value further by a widening
+    without thresholds, or no longer knows what a symbol is measured from; none of them is ever undone.
     """
     terms = new.terms
     result = State(terms, big_endian=new.big_endian)
@@ -242,34 +243,36 @@ def settled(old: State, new: State, place: LeafName) -> State:
         if before == term or _is_of(terms, term, place):
             result.set_location(location, term)
         elif location.space == "register":
-            leaf = terms.leaf(("phi", place, location), 8 * location.size_bytes)
-            result.set_location(location, leaf)
-            result.set_base(leaf, Base.ANY)
-    live, before_leaves = spoken(result), spoken(old)
-    for leaf in live:
-        base = new.bases.get(leaf, Base.NUMBER) if leaf not in result.bases else Base.ANY
-        if leaf in before_leaves and base is not old.bases.get(leaf, Base.NUMBER):
+            symbol = terms.symbol(("phi", place, location), 8 * location.size_bytes)
+            result.set_location(location, symbol)
+            result.set_base(symbol, Base.ANY)
+    live, before_symbols = live_symbols(result), live_symbols(old)
+    for symbol in live:
+        base = new.bases.get(symbol, Base.NUMBER) if symbol not in result.bases else Base.ANY
+        if symbol in before_symbols and base is not old.bases.get(symbol, Base.NUMBER):
             base = Base.ANY
-        result.set_base(leaf, base)
-    former_leaves = set(old.locations.values())
+        result.set_base(symbol, base)
+    former_symbols = set(old.locations.values())
     for term, value in new.known.items():
-        if not terms.leaves(term) <= live or any(result.bases.get(leaf) is Base.ANY for leaf in terms.leaves(term)):
+        if not terms.symbols(term) <= live or any(
+            result.bases.get(symbol) is Base.ANY for symbol in terms.symbols(term)
+        ):
             continue
         before_value = old.known.get(term)
         if before_value is not None:
             result.set_known(term, strided.widen(before_value, strided.join(before_value, value), ()))
-        elif _is_of(terms, term, place) and term not in former_leaves:
+        elif _is_of(terms, term, place) and term not in former_symbols:
             result.set_known(term, value)
     return result
 
 
 class HeaderStates(Lattice[State]):
-    """The domain of the states of one loop header, whose leaves of that place stand for whatever comes round.
+    """The domain of the states of one loop header, whose symbols of that place stand for whatever comes round.
 
     *Soundness:* `covers` tells term by term, so what it does not know to be below may be all the same.
     """
 
-    def __init__(self, place: LeafName) -> None:
+    def __init__(self, place: SymbolName) -> None:
         self._place = place
 
     def leq(self, one: State, other: State) -> bool:
@@ -295,9 +298,9 @@ def covers(old: State, new: State) -> bool:
     if any(new.locations[location] != term for location, term in old.locations.items()):
         return False
     if old.bases != new.bases:
-        mentioned = spoken(old).union(*(old.terms.leaves(term) for term in old.known))
-        for leaf in mentioned & (old.bases.keys() | new.bases.keys()):
-            if old.bases.get(leaf, Base.NUMBER) not in (new.bases.get(leaf, Base.NUMBER), Base.ANY):
+        mentioned = live_symbols(old).union(*(old.terms.symbols(term) for term in old.known))
+        for symbol in mentioned & (old.bases.keys() | new.bases.keys()):
+            if old.bases.get(symbol, Base.NUMBER) not in (new.bases.get(symbol, Base.NUMBER), Base.ANY):
                 return False
     return all(
         strided.leq(new.known.get(term, unknown), value) or strided.leq(new.value(term), value)

@@ -1,7 +1,7 @@
 """How deep a recursion goes, where values show that it goes no deeper.
 
-The supergraph follows recursion to a depth and leaves out the calls beyond it. Where no value leads to such a call, the
-depth is proved; else a greater one is tried, as long as an argument gets narrower.
+The supergraph follows recursion to a depth and symbols out the calls beyond it. Where no value leads to such a call,
+the depth is proved; else a greater one is tried, as long as an argument gets narrower.
 
 *Soundness:* without an error no execution comes to a call that is left out, so the graph has all of their paths.
 """

@@ -24,5 +24,5 @@ def tells_low_bits(terms: Terms, term: Term) -> bool:
 
 def tells_stack_alignment(terms: Terms) -> bool:
     """Whether low bits of a stack address are asked for anywhere."""
-    pointer = terms.leaf(("stack pointer",), 32)
-    return any(pointer in terms.leaves(term) and tells_low_bits(terms, term) for term in range(len(terms)))
+    pointer = terms.symbol(("stack pointer",), 32)
+    return any(pointer in terms.symbols(term) and tells_low_bits(terms, term) for term in range(len(terms)))

@@ -1,7 +1,7 @@
 """An abstract state: what each register, stack slot and static word holds, as terms, and what is known of the terms.
 
-A state stands for all concrete states for which some assignment of numbers to the leaves agrees with every location's
-term and lies within every known value. A leaf is the value of its definition's latest execution; when it is defined
+A state stands for all concrete states for which some assignment of numbers to the symbols agrees with every location's
+term and lies within every known value. A symbol is the value of its definition's latest execution; when it is defined
 anew, what still speaks of the older one is renamed.
 
 *Soundness:* pointers are numbers, offsets from the stack pointer at entry (``Base.STACK``), or may be either
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
-from wcet_probe.analyzer.values.terms import LeafName, Term, Terms
+from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
 
 RELATIONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
 TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
@@ -58,19 +58,19 @@ class Location(NamedTuple):
         )
 
 
-class LeafRange(NamedTuple):
-    """What a leaf is known to be from elsewhere, where it is of ``base``."""
+class SymbolRange(NamedTuple):
+    """What a symbol is known to be from elsewhere, where it is of ``base``."""
 
-    name: LeafName
+    name: SymbolName
     bits: int
     base: Base
     value: StridedInterval
 
 
-class LeafSteps(NamedTuple):
-    """What a leaf of ``base`` is in round t of its loop: ``start + amount * t``, without wrapping around."""
+class SymbolSteps(NamedTuple):
+    """What a symbol of ``base`` is in round t of its loop: ``start + amount * t``, without wrapping around."""
 
-    name: LeafName
+    name: SymbolName
     bits: int
     base: Base
     start: int
@@ -108,7 +108,7 @@ class State:
 
     @property
     def bases(self) -> Mapping[Term, Base]:
-        """The leaves that are not numbers."""
+        """The symbols that are not numbers."""
         return self._bases
 
     def __eq__(self, other: object) -> bool:
@@ -155,23 +155,23 @@ class State:
             self._known[term] = value
         self._forget_values(term)
 
-    def set_base(self, leaf: Term, base: Base) -> None:
-        """``leaf`` is measured from ``base``."""
-        if self._bases.get(leaf, Base.NUMBER) is base:
+    def set_base(self, symbol: Term, base: Base) -> None:
+        """``symbol`` is measured from ``base``."""
+        if self._bases.get(symbol, Base.NUMBER) is base:
             return
         self._make_own()
         if base is Base.NUMBER:
-            del self._bases[leaf]
+            del self._bases[symbol]
         else:
-            self._bases[leaf] = base
-        self._forget_values(leaf)
-        for stale in [term for term in self._base_cache if leaf in self.terms.leaves(term)]:
+            self._bases[symbol] = base
+        self._forget_values(symbol)
+        for stale in [term for term in self._base_cache if symbol in self.terms.symbols(term)]:
             del self._base_cache[stale]
 
     def _forget_values(self, term: Term) -> None:
         """What was evaluated of terms that ``term`` may be a part of is forgotten: a whole has a greater number."""
-        part, leaves = self.terms.leaves(term), self.terms.leaves
-        for stale in [whole for whole in self._cache if whole >= term and part <= leaves(whole)]:
+        part, symbols = self.terms.symbols(term), self.terms.symbols
+        for stale in [whole for whole in self._cache if whole >= term and part <= symbols(whole)]:
             del self._cache[stale]
 
     # ---------------------------------------------------------------------------------------------------- locations
@@ -189,7 +189,7 @@ class State:
                 )
                 return self._part(content, held, location) if inside and location.space in _REGISTERS else None
         if location.space == "register":
-            return self.terms.leaf(("in", location), 8 * location.size_bytes)
+            return self.terms.symbol(("in", location), 8 * location.size_bytes)
         return None
 
     def _part(self, content: Term, held: Location, wanted: Location) -> Term | None:
@@ -236,27 +236,29 @@ class State:
             ]
         )
 
-    # ------------------------------------------------------------------------------------------------------- leaves
+    # ------------------------------------------------------------------------------------------------------- symbols
 
-    def define(self, name: LeafName, bits: int, value: StridedInterval | None = None, base: Base = Base.NUMBER) -> Term:
-        """The leaf ``name``, newly defined: older uses of the name are renamed."""
-        leaf = self.terms.leaf(name, bits)
-        self._retire(leaf, name)
+    def define(
+        self, name: SymbolName, bits: int, value: StridedInterval | None = None, base: Base = Base.NUMBER
+    ) -> Term:
+        """The symbol ``name``, newly defined: older uses of the name are renamed."""
+        symbol = self.terms.symbol(name, bits)
+        self._retire(symbol, name)
         if value is not None:
-            self.set_known(leaf, value)
-        self.set_base(leaf, base)
-        return leaf
+            self.set_known(symbol, value)
+        self.set_base(symbol, base)
+        return symbol
 
-    def _retire(self, leaf: Term, name: LeafName) -> None:
-        leaves = self.terms.leaves
+    def _retire(self, symbol: Term, name: SymbolName) -> None:
+        symbols = self.terms.symbols
         users: dict[Term, list[Location]] = {}
         for location, term in self._locations.items():
-            if leaf in leaves(term):
+            if symbol in symbols(term):
                 users.setdefault(term, []).append(location)
         renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
             (term, self.value(term), self.base(term), locations) for term, locations in users.items()
         ]
-        self._forget_leaf(leaf)
+        self._forget_symbol(symbol)
         for term, value, base, locations in renamed:
             old = self._unused(("was", *name, *locations[0]), self.terms[term].bits)
             for location in locations:
@@ -264,22 +266,22 @@ class State:
             self.set_known(old, value)
             self.set_base(old, base)
 
-    def _forget_leaf(self, leaf: Term) -> None:
-        """Nothing is known of ``leaf`` any more, nor of what it is in."""
-        leaves = self.terms.leaves
-        for term in [term for term in self._known if leaf in leaves(term)]:
+    def _forget_symbol(self, symbol: Term) -> None:
+        """Nothing is known of ``symbol`` any more, nor of what it is in."""
+        symbols = self.terms.symbols
+        for term in [term for term in self._known if symbol in symbols(term)]:
             self.set_known(term, None)
-        self.set_base(leaf, Base.NUMBER)
+        self.set_base(symbol, Base.NUMBER)
 
-    def _unused(self, name: LeafName, bits: int) -> Term:
+    def _unused(self, name: SymbolName, bits: int) -> Term:
         held: set[Term] = set()
         for term in self._locations.values():
-            held |= self.terms.leaves(term)
+            held |= self.terms.symbols(term)
         number = 0
-        while (leaf := self.terms.leaf((*name, number), bits)) in held:
+        while (symbol := self.terms.symbol((*name, number), bits)) in held:
             number += 1
-        self._forget_leaf(leaf)
-        return leaf
+        self._forget_symbol(symbol)
+        return symbol
 
     # ------------------------------------------------------------------------------------------------------- values
 
@@ -291,7 +293,7 @@ class State:
         return found
 
     def _find_base(self, term: Term) -> Base:
-        if self._bases.keys().isdisjoint(self.terms.leaves(term)):
+        if self._bases.keys().isdisjoint(self.terms.symbols(term)):
             return Base.NUMBER
         node = self.terms[term]
         if node.opcode == "leaf":
@@ -338,7 +340,7 @@ class State:
         return computed if known is None else _meet(computed, known)
 
     def _chosen(self, term: Term) -> StridedInterval:
-        """The values of a choice: of each part, where its side of the condition can be."""
+        """The values of a gamma node: of each part, where its side of the condition can be."""
         condition, *parts = self.terms.operands(term)
         if self.base(term) is Base.ANY:
             return strided.top(self.terms[term].bits)
@@ -406,7 +408,7 @@ class State:
                 self._learn_condition(condition, holds=holds)
                 return self.assume(operands[0], holds) and self.assume(operands[1], holds)
             case "CHOICE":
-                return self._assume_choice(condition, wanted, holds=holds)
+                return self._assume_gamma(condition, wanted, holds=holds)
         self._learn_condition(condition, holds=holds)
         if node.opcode in RELATIONS and self._comparable(node.opcode, operands):
             left, right = operands
@@ -423,10 +425,10 @@ class State:
         if self.terms[opposite].opcode != "BOOL_NEGATE":
             self._learn(opposite, strided.constant(bits, int(not holds)))
 
-    def _assume_choice(self, choice: Term, wanted: StridedInterval, *, holds: bool) -> bool:
-        """Learn that a choice between truth values is ``wanted``: where one part cannot be it, the other was chosen."""
-        condition, *parts = self.terms.operands(choice)
-        self._learn(choice, wanted)
+    def _assume_gamma(self, gamma: Term, wanted: StridedInterval, *, holds: bool) -> bool:
+        """Learn that a gamma node of truth values is ``wanted``: where one part cannot be it, the other was chosen."""
+        condition, *parts = self.terms.operands(gamma)
+        self._learn(gamma, wanted)
         for part, other, side in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
             elsewhere = self.copy()
             if not elsewhere.assume(condition, not side) or _meet(elsewhere.value(other), wanted).is_bottom:
@@ -445,45 +447,46 @@ class State:
         if not narrowed.is_bottom:
             self._learn(term, narrowed)
 
-    def learn_ranges(self, ranges: Iterable[LeafRange]) -> None:
-        """Learn what was proved elsewhere of leaves that locations are made of.
+    def learn_ranges(self, ranges: Iterable[SymbolRange]) -> None:
+        """Learn what was proved elsewhere of symbols that locations are made of.
 
-        *Soundness:* of a leaf that is not spoken of, nothing is learnt: it may be given any value (`joins.spoken`).
+        *Soundness:* of a symbol that is not spoken of, nothing is learnt: it may be given any value
+        (`joins.live_symbols`).
         """
         for one in ranges:
-            leaf = self._spoken(one)
-            if leaf is not None:
-                self.learn(leaf, one.value)
+            symbol = self._live(one)
+            if symbol is not None:
+                self.learn(symbol, one.value)
 
-    def learn_round(self, steps: Iterable[LeafSteps]) -> None:
+    def learn_round(self, steps: Iterable[SymbolSteps]) -> None:
         """Learn of several counters of a loop what follows from all of them being in the same round; so of each loop.
 
-        *Soundness:* as of `learn_ranges`; leaves of one header are of one loop.
+        *Soundness:* as of `learn_ranges`; symbols of one header are of one loop.
         """
-        loops: dict[object, list[tuple[Term, LeafSteps]]] = {}
+        loops: dict[object, list[tuple[Term, SymbolSteps]]] = {}
         for one in steps:
-            leaf = self._spoken(one)
-            if leaf is not None:
-                loops.setdefault(one.name[1], []).append((leaf, one))
+            symbol = self._live(one)
+            if symbol is not None:
+                loops.setdefault(one.name[1], []).append((symbol, one))
         for counters in loops.values():
             self._learn_round(counters)
 
-    def _learn_round(self, counters: Sequence[tuple[Term, LeafSteps]]) -> None:
+    def _learn_round(self, counters: Sequence[tuple[Term, SymbolSteps]]) -> None:
         first, last = 0, _UNKNOWN_EXTENT
-        for leaf, one in counters:
+        for symbol, one in counters:
             start = strided.constant(one.bits, one.start)
-            ends = (self.value(leaf), start) if one.amount > 0 else (start, self.value(leaf))
+            ends = (self.value(symbol), start) if one.amount > 0 else (start, self.value(symbol))
             low, high = strided.apply("INT_SUB", ends, one.bits).unsigned_range()
             first, last = max(first, -(-low // abs(one.amount))), min(last, high // abs(one.amount))
-        for leaf, one in counters if first <= last < _UNKNOWN_EXTENT else ():
+        for symbol, one in counters if first <= last < _UNKNOWN_EXTENT else ():
             values = (one.start + one.amount * first, one.start + one.amount * last)
             if abs(values[1] - values[0]) < _UNKNOWN_EXTENT:
-                self.learn(leaf, strided.between(one.bits, min(values), max(values), abs(one.amount)))
+                self.learn(symbol, strided.between(one.bits, min(values), max(values), abs(one.amount)))
 
-    def _spoken(self, told: LeafRange | LeafSteps) -> Term | None:
-        leaf = self.terms.leaf(told.name, told.bits)
-        spoken = any(leaf in self.terms.leaves(term) for term in self.locations.values())
-        return leaf if spoken and self.base(leaf) is told.base else None
+    def _live(self, asserted: SymbolRange | SymbolSteps) -> Term | None:
+        symbol = self.terms.symbol(asserted.name, asserted.bits)
+        live_symbols = any(symbol in self.terms.symbols(term) for term in self.locations.values())
+        return symbol if live_symbols and self.base(symbol) is asserted.base else None
 
     def _learn(self, term: Term, value: StridedInterval) -> None:
         if self.terms[term].opcode != "const":
@@ -512,7 +515,7 @@ class State:
                 if high < 1 << bits:
                     return self._refine(operands[0], strided.between(bits, low, high), depth - 1)
             case "CHOICE":
-                return self._refine_choice(operands, after, depth)
+                return self._refine_gamma(operands, after, depth)
             case "INT_AND" if constant and after.is_constant and not after.value:
                 lowest = constant & -constant
                 if constant == (1 << node.bits) - lowest:  # no upper bit is set
@@ -523,7 +526,7 @@ class State:
                 return self._refine(operands[0], wide, depth - 1)
         return True
 
-    def _refine_choice(self, operands: Sequence[Term], value: StridedInterval, depth: int) -> bool:
+    def _refine_gamma(self, operands: Sequence[Term], value: StridedInterval, depth: int) -> bool:
         """Where one part cannot be among ``value``, the other was chosen."""
         condition, *parts = operands
         for part, other, holds in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
@@ -536,11 +539,11 @@ class State:
 
 
 ENTRY = -1
-"""Where a leaf is defined that stands for a value at entry."""
+"""Where a symbol is defined that stands for a value at entry."""
 
 
-def defined_at(name: LeafName) -> int | None:
-    """The point that defines the leaf of this name, ``ENTRY``, or None where that is not known."""
+def defined_at(name: SymbolName) -> int | None:
+    """The point that defines the symbol of this name, ``ENTRY``, or None where that is not known."""
     match name:
         case ("in", _) | ("stack pointer",):
             return ENTRY
@@ -551,16 +554,16 @@ def defined_at(name: LeafName) -> int | None:
     return None
 
 
-def is_defined_before(name: LeafName, place: int, now: tuple[int, int]) -> bool:
-    """Whether the leaf of this name, where point ``place`` defines it, was defined in the current execution of it.
+def is_defined_before(name: SymbolName, place: int, now: tuple[int, int]) -> bool:
+    """Whether the symbol of this name, where point ``place`` defines it, was defined in the current execution of it.
 
     Args:
-        name: of the leaf.
+        name: of the symbol.
         place: the point that is executed.
         now: address and operation that it has come to.
 
     *Soundness:* the instructions of a block are executed in the order of their addresses. Where a predicated definition
-    was skipped, what speaks of the leaf behind it does so under the condition that it was not.
+    was skipped, what speaks of the symbol behind it does so under the condition that it was not.
     """
     defined = defined_at(name)
     match name:

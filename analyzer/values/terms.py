@@ -1,8 +1,8 @@
-"""Symbolic values: hash-consed terms over leaves, simplified as they are made, and their linear forms.
+"""Symbolic values: hash-consed terms over symbols, simplified as they are made, and their linear forms.
 
-A term is a number of the table. Its operations are those of p-code. Leaves stand for values that are not computed from
+A term is a number of the table. Its operations are those of p-code. Symbols stand for values that are not computed from
 others: a register at entry, a loaded word, the value that arrives where paths meet. The same computation on the same
-leaves is the same term, so copies of a value share what is learnt of it.
+symbols is the same term, so copies of a value share what is learnt of it.
 
 *Soundness:* each simplification is an identity of bit vectors (tested against the operations on random values).
 """
@@ -17,10 +17,10 @@ from wcet_probe.analyzer.pcode.semantics import operation
 Term = int
 """Index into a :class:`Terms` table."""
 
-LeafName = tuple[object, ...]
+SymbolName = tuple[object, ...]
 
 _MOST_DEPTH = 24
-_MOST_CHOICE_DEPTH = 10
+_MOST_GAMMA_DEPTH = 10
 _SMALL = 16
 _COMMUTATIVE = frozenset({"INT_ADD", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_EQUAL", "INT_NOTEQUAL"})
 _COMPARISONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
@@ -36,7 +36,7 @@ _MIRRORED = {
 
 
 class Node(NamedTuple):
-    """A term: ``opcode`` on ``arguments``; ``const`` carries its value and ``leaf`` its name in ``arguments``."""
+    """A term: ``opcode`` on ``arguments``; ``const`` carries its value and ``symbol`` its name in ``arguments``."""
 
     opcode: str
     arguments: tuple[object, ...]
@@ -57,7 +57,7 @@ class Terms:
     def __init__(self) -> None:
         self._nodes: list[Node] = []
         self._index: dict[Node, Term] = {}
-        self._leaves: list[frozenset[Term]] = []
+        self._symbols: list[frozenset[Term]] = []
         self._depth: list[int] = []
         self._linear: dict[Term, Linear] = {}
 
@@ -67,15 +67,15 @@ class Terms:
     def __getitem__(self, term: Term) -> Node:
         return self._nodes[term]
 
-    def leaves(self, term: Term) -> frozenset[Term]:
-        """The leaves that ``term`` is made of."""
-        return self._leaves[term]
+    def symbols(self, term: Term) -> frozenset[Term]:
+        """The symbols that ``term`` is made of."""
+        return self._symbols[term]
 
     def deciding(self, term: Term) -> frozenset[Term]:
-        """The leaves that ``term`` is made of, those left out that are only in the parts of choices.
+        """The symbols that ``term`` is made of, those left out that are only in the parts of gamma nodes.
 
-        *Soundness:* where paths meet, the leaves of the part that is not chosen may be given any value
-        (`joins._completed`); the value of the choice is not changed by that.
+        *Soundness:* where paths meet, the symbols of the part that is not chosen may be given any value
+        (`joins._completed`); the value of the gamma node is not changed by that.
         """
         node = self._nodes[term]
         if node.opcode == "leaf":
@@ -84,7 +84,7 @@ class Terms:
         return frozenset().union(*map(self.deciding, operands[:1] if node.opcode == "CHOICE" else operands))
 
     def operands(self, term: Term) -> tuple[Term, ...]:
-        """The terms that ``term`` is made of; none of a leaf or a constant."""
+        """The terms that ``term`` is made of; none of a symbol or a constant."""
         node = self._nodes[term]
         return () if node.opcode in ("const", "leaf") else node.arguments  # type: ignore[return-value]
 
@@ -92,8 +92,8 @@ class Terms:
         """The constant ``value`` modulo 2**bits."""
         return self._make(Node("const", (value & (1 << bits) - 1,), bits))
 
-    def leaf(self, name: LeafName, bits: int) -> Term:
-        """The leaf called ``name``."""
+    def symbol(self, name: SymbolName, bits: int) -> Term:
+        """The symbol called ``name``."""
         return self._make(Node("leaf", name, bits))
 
     def value(self, term: Term) -> int | None:
@@ -128,7 +128,7 @@ class Terms:
             return self._logical(other, self.negated(first), self.negated(rest[0]), node.bits)
         return self._make(Node("BOOL_NEGATE", (condition,), node.bits))
 
-    def choice(self, condition: Term, one: Term, other: Term) -> Term | None:
+    def gamma(self, condition: Term, one: Term, other: Term) -> Term | None:
         """``one`` where ``condition`` holds, else ``other``; None where the term would be too deep."""
         one, other = self._decided(one, condition), self._decided(other, self.negated(condition))
         if one == other:
@@ -138,7 +138,7 @@ class Terms:
             chosen = condition if values == (1, 0) else self.negated(condition)
             bits = self._nodes[one].bits
             return chosen if self._nodes[chosen].bits == bits else self._plain("INT_ZEXT", (chosen,), bits)
-        if max(self._depth[part] for part in (condition, one, other)) >= _MOST_CHOICE_DEPTH:
+        if max(self._depth[part] for part in (condition, one, other)) >= _MOST_GAMMA_DEPTH:
             return None
         if self._is_truth(one) and self._is_truth(other) and self._nodes[condition].bits == self._nodes[one].bits:
             truth = self._chosen_truth(condition, one, other)
@@ -147,11 +147,11 @@ class Terms:
         return self._plain("CHOICE", (condition, one, other), self._nodes[one].bits)
 
     def _chosen_truth(self, condition: Term, one: Term, other: Term) -> Term | None:
-        """A choice between truth values, one of which is a constant, or told by the condition, as AND or OR."""
+        """A gamma node between truth values, one of which is a constant, or told by the condition, as AND or OR."""
         bits, opposite = self._nodes[one].bits, self.negated(condition)
-        told = {condition: 1, opposite: 0}
-        first = told.get(one, self.value(one))
-        second = told.get(other) if other in told else None
+        asserted = {condition: 1, opposite: 0}
+        first = asserted.get(one, self.value(one))
+        second = asserted.get(other) if other in asserted else None
         second = 1 - second if second is not None else self.value(other)
         if first is not None:
             return self._logical(*(("BOOL_OR", condition) if first else ("BOOL_AND", opposite)), other, bits)
@@ -160,7 +160,7 @@ class Terms:
         return None
 
     def _decided(self, term: Term, condition: Term) -> Term:
-        """``term`` where ``condition`` holds: of choices by the same condition, the part that is chosen."""
+        """``term`` where ``condition`` holds: of gamma nodes by the same condition, the part that is chosen."""
         while self._nodes[term].opcode == "CHOICE":
             by, one, other = self.operands(term)
             if by != condition and self.negated(by) != condition:
@@ -186,11 +186,11 @@ class Terms:
             term = self._index[node] = len(self._nodes)
             self._nodes.append(node)
             if node.opcode in ("const", "leaf"):
-                self._leaves.append(frozenset({term}) if node.opcode == "leaf" else frozenset())
+                self._symbols.append(frozenset({term}) if node.opcode == "leaf" else frozenset())
                 self._depth.append(0)
             else:
                 operands: tuple[Term, ...] = node.arguments  # type: ignore[assignment]
-                self._leaves.append(frozenset().union(*(self._leaves[operand] for operand in operands)))
+                self._symbols.append(frozenset().union(*(self._symbols[operand] for operand in operands)))
                 self._depth.append(1 + max(self._depth[operand] for operand in operands))
         return term
 
@@ -410,7 +410,7 @@ class Terms:
         return self._plain(opcode, (first, second), bits)
 
     def _chosen_constant(self, opcode: str, operands: tuple[Term, ...], constant: int) -> Term | None:
-        """Whether a choice between two constants is ``constant``: its condition, or that it does not hold."""
+        """Whether a gamma node between two constants is ``constant``: its condition, or that it does not hold."""
         condition, *parts = operands
         values = [self.value(part) for part in parts]
         if None in values:

@@ -27,7 +27,7 @@ Trace = tuple[tuple[int, int], ...]
 """Where control came together with other pointers before, and by which of its ways."""
 
 
-def pointer_ways(values: Values) -> Mapping[Edge, int]:
+def pointer_paths(values: Values) -> Mapping[Edge, int]:
     """The edges to points where paths meet with different pointers, numbered by what they bring.
 
     A pointer is what an address of an access is the sum of, there or once it has come round a loop. Headers of loops
@@ -40,7 +40,7 @@ def pointer_ways(values: Values) -> Mapping[Edge, int]:
     for edge in values.edges:
         arriving.setdefault(edge.target, []).append(edge)
     addends = _pointers(values, headers, arriving)
-    ways: dict[Edge, int] = {}
+    paths: dict[Edge, int] = {}
     for point, edges in arriving.items():
         if point == EXIT or point in headers or len(edges) < 2:
             continue
@@ -48,8 +48,8 @@ def pointer_ways(values: Values) -> Mapping[Edge, int]:
         brought = {edge: _brought(values, edge, held) for edge in edges}
         numbers = {terms: number for number, terms in enumerate(dict.fromkeys(brought.values()))}
         if len(numbers) > 1:
-            ways |= {edge: numbers[terms] for edge, terms in brought.items()}
-    return ways
+            paths |= {edge: numbers[terms] for edge, terms in brought.items()}
+    return paths
 
 
 def _pointers(values: Values, headers: Collection[int], arriving: Mapping[int, Sequence[Edge]]) -> set[Term]:
@@ -72,7 +72,7 @@ def _brought(values: Values, edge: Edge, held: Iterable[Location]) -> tuple[Term
     return tuple(state.read(location) for location in held)
 
 
-def unfolded(values: Values, ways: Mapping[Edge, int]) -> Supergraph:
+def partitioned(values: Values, paths: Mapping[Edge, int]) -> Supergraph:
     """The graph of ``values`` with a copy of each point for each trace that leads to it.
 
     Loops are copied as a whole. Where traces become too many, what is oldest of them is forgotten.
@@ -84,19 +84,19 @@ def unfolded(values: Values, ways: Mapping[Edge, int]) -> Supergraph:
         if edge.source in outgoing and (edge.target == EXIT or edge.target in outgoing):
             outgoing[edge.source].append(edge)
     # Of copies that are too many in sum, fewer are made everywhere, rather than none at the end.
-    graphs = (_copied(values, outgoing, ways, most) for most in range(_MOST_COPIES, 0, -1))
+    graphs = (_copied(values, outgoing, paths, most) for most in range(_MOST_COPIES, 0, -1))
     return next(graph for graph in graphs if len(graph.points) <= _MOST_GROWTH * len(values.states))
 
 
 def _copied(
-    values: Values, outgoing: Mapping[int, Sequence[Edge]], ways: Mapping[Edge, int], most_copies: int
+    values: Values, outgoing: Mapping[int, Sequence[Edge]], paths: Mapping[Edge, int], most_copies: int
 ) -> Supergraph:
     """The graph with at most so many copies of a point; with one it is the graph of ``values``."""
-    unfolding = _Unfolding(values.graph.points, outgoing, ways, most_copies)
-    for _, arrival in unfolding.level(values.forest, [(0, _Arrival((), None))]):
+    partitioning = _Partitioning(values.graph.points, outgoing, paths, most_copies)
+    for _, arrival in partitioning.level(values.forest, [(0, _Arrival((), None))]):
         if arrival.edge is not None:
-            unfolding.edges.append(arrival.edge)
-    return replace(values.graph, points=tuple(unfolding.points), edges=tuple(unfolding.edges))
+            partitioning.edges.append(arrival.edge)
+    return replace(values.graph, points=tuple(partitioning.points), edges=tuple(partitioning.edges))
 
 
 class _Arrival(NamedTuple):
@@ -107,10 +107,10 @@ class _Arrival(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Unfolding:
+class _Partitioning:
     originals: Sequence[Point]
     outgoing: Mapping[int, Sequence[Edge]]
-    ways: Mapping[Edge, int]
+    paths: Mapping[Edge, int]
     most_copies: int
     points: list[Point] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
@@ -121,7 +121,7 @@ class _Unfolding:
     ) -> list[tuple[int, _Arrival]]:
         """Copy ``parts``, in the loop with the header and its copy ``header``.
 
-        ``seeds`` is what arrives from there; what leaves is returned. Both say where control goes.
+        ``seeds`` is what arrives from there; what symbols is returned. Both say where control goes.
         """
         arriving: dict[int, list[_Arrival]] = {_first(part): [] for part in parts}
         leaving: list[tuple[int, _Arrival]] = []
@@ -159,8 +159,8 @@ class _Unfolding:
             kept -= 1
 
     def _along(self, edge: Edge, copy: int, trace: Trace) -> _Arrival:
-        way = self.ways.get(edge)
-        longer = trace if way is None else (*trace, (edge.target, way))
+        path = self.paths.get(edge)
+        longer = trace if path is None else (*trace, (edge.target, path))
         return _Arrival(longer, replace(edge, source=copy))
 
     def _copy(self, point: int, arrivals: Iterable[_Arrival]) -> int:

@@ -32,10 +32,10 @@ MOST_READ = 1024
 class Access:
     """A data access of an instruction: ``size_bytes`` at an address of ``base`` plus ``offset``.
 
-    ``pointer`` is the address as a term that means the same value as long as none of its leaves is defined anew; None
+    ``pointer`` is the address as a term that means the same value as long as none of its symbols is defined anew; None
     where one of them may have been in this execution of the block. The address is ``constant`` plus the sum of
-    ``parts``: factor, term and value of each (`Terms.linear`), without the term of a choice where one of its parts is
-    known to be in a range. An access that is not ``is_certain`` may also not take place where its instruction is
+    ``parts``: factor, term and value of each (`Terms.linear`), without the term of a gamma node where one of its parts
+    is known to be in a range. An access that is not ``is_certain`` may also not take place where its instruction is
     executed. One that ``is_leaving`` takes place only where control then goes elsewhere than to the next instruction.
     Where one ``has_stack_part``, a part of its address is an offset from the stack pointer at entry. ``skipped_bytes``
     of an access that goes to several lines are in the lines before, see `symbolic_lines.Lines.pieces`.
@@ -134,7 +134,7 @@ class Transfer:
         """What a block makes of ``state``, which is used up.
 
         Args:
-            place: the point; leaves that are defined in it carry its number.
+            place: the point; symbols that are defined in it carry its number.
             instructions: the block's.
             state: at its entry.
             accesses: is told of each data access.
@@ -308,7 +308,7 @@ class _Run:
         self._write(state, op.output, term, index)
 
     def _opaque(self, state: State, name: str, operands: tuple[Term, ...], bits: int, index: int) -> Term:
-        """A leaf for a term that would be too deep."""
+        """A symbol for a term that would be too deep."""
         bases = [state.base(operand) for operand in operands]
         if any(bases):
             return state.define((self._place, self._instruction.address, index), bits, base=Base.ANY)
@@ -383,10 +383,11 @@ class _Run:
         return all(is_unknown(1, state.value(part)) and self._is_unknown(state, part) for part in parts)
 
     def _is_lasting(self, pointer: Term, index: int) -> bool:
-        """Whether each leaf of ``pointer`` is defined elsewhere, or was in this execution of the block."""
+        """Whether each symbol of ``pointer`` is defined elsewhere, or was in this execution of the block."""
         now = (self._instruction.address, index)
         return all(
-            is_defined_before(self._terms[leaf].arguments, self._place, now) for leaf in self._terms.leaves(pointer)
+            is_defined_before(self._terms[symbol].arguments, self._place, now)
+            for symbol in self._terms.symbols(pointer)
         )
 
     def _load(self, state: State, pointer: Term, size_bytes: int, index: int) -> Term:
@@ -402,12 +403,14 @@ class _Run:
             held = state.read(place)
             if held is not None:
                 return held
-        told = self._memory.words.get(place.offset) if place and place.space == "static" and size_bytes == 4 else None
-        if told is not None:
-            leaf = state.define(name, bits, told)
+        asserted = (
+            self._memory.words.get(place.offset) if place and place.space == "static" and size_bytes == 4 else None
+        )
+        if asserted is not None:
+            symbol = state.define(name, bits, asserted)
             if place is not None and not state.overlapping(place):
-                state.set_location(place, leaf)
-            return leaf
+                state.set_location(place, symbol)
+            return symbol
         value = self._table_value(state, pointer, size_bytes)
         if value is not None:
             # Read-only memory is a function of the address, and its content can be looked up for each of them.
@@ -416,10 +419,10 @@ class _Run:
                 state.set_known(looked_up, value)
                 return looked_up
         base = Base.ANY if state.base(pointer) is not Base.NUMBER or self._memory.stack_escapes else Base.NUMBER
-        leaf = state.define(name, bits, value, Base.NUMBER if value is not None else base)
+        symbol = state.define(name, bits, value, Base.NUMBER if value is not None else base)
         if place is not None and not state.overlapping(place):
-            state.set_location(place, leaf)
-        return leaf
+            state.set_location(place, symbol)
+        return symbol
 
     def _table_value(self, state: State, pointer: Term, size_bytes: int) -> StridedInterval | None:
         """What a load from a read-only table gives, where its addresses are few."""

@@ -17,14 +17,14 @@ from wcet_probe.model.image import Image
 _REMEDY = "name them by a flow fact, [[calls]] function = …, offset = …, targets = […]."
 
 
-def check_resolved(image: Image, graph: Supergraph, values: Values, told: Collection[int]) -> None:
-    """Raise AnalysisError where control goes to what is not known, or nowhere: ``told`` are the branches of facts.
+def check_resolved(image: Image, graph: Supergraph, values: Values, asserted: Collection[int]) -> None:
+    """Raise AnalysisError where control goes to what is not known, or nowhere: ``asserted`` are the branches of facts.
 
     *Soundness:* without an error, each indirect branch and call that can be reached has all its targets in the graph,
     and no return is known to lead elsewhere than the graph says.
     """
     reachable = {graph.points[index].block.last_address for index in values.states}
-    unknown = {site for site, targets in values.indirect.items() if not targets and site not in told}
+    unknown = {site for site, targets in values.indirect.items() if not targets and site not in asserted}
     for address in sorted(unknown.union(graph.unresolved)):
         if address in reachable:
             raise _unknown_targets(image, values, address)

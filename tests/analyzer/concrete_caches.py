@@ -100,8 +100,8 @@ class Problem:
 class Reached:
     """All that can happen: each node with each content, and how its accesses then go."""
 
-    def __init__(self, problem: Problem, limit: int = 20_000) -> None:
-        self.problem, self.limit = problem, limit
+    def __init__(self, problem: Problem, constraint: int = 20_000) -> None:
+        self.problem, self.constraint = problem, constraint
         self._passes: dict[tuple[int, Cache], frozenset[tuple[Cache, int, int]]] = {}
         lines, config = problem.lines(), problem.config
         per_set = [
@@ -114,9 +114,9 @@ class Reached:
             for number in range(config.sets)
         ]
         self.starts: list[Cache] = list(product(*per_set))
-        self.is_complete = len(self.starts) <= limit
+        self.is_complete = len(self.starts) <= constraint
         if not self.is_complete:
-            self.starts = Random(1).sample(self.starts, limit)
+            self.starts = Random(1).sample(self.starts, constraint)
         self.hits: dict[int, int] = {}
         self.misses: dict[int, int] = {}
         self._explore()
@@ -157,8 +157,8 @@ class Reached:
                         seen.add((target, after))
                         waiting.append((target, after))
 
-    def most_misses(self, scope: Scope, accesses: Iterable[tuple[int, int]], limit: int) -> int:
-        """Most misses of ``accesses`` in a stay in ``scope``; counting ends above ``limit``."""
+    def most_misses(self, scope: Scope, accesses: Iterable[tuple[int, int]], constraint: int) -> int:
+        """Most misses of ``accesses`` in a stay in ``scope``; counting ends above ``constraint``."""
         graph, bits = self.problem.graph, dict.fromkeys(scope.nodes, 0)
         for node, index in accesses:
             bits[node] |= 1 << index
@@ -171,7 +171,7 @@ class Reached:
             for after, _, misses in self.passes(node, content):
                 total = count + (misses & bits[node]).bit_count() if inside else 0
                 most = max(most, total)
-                if most > limit:
+                if most > constraint:
                     return most
                 for target in graph.successors[node]:
                     new = (target, after, total if target in scope.nodes else 0)

@@ -21,14 +21,14 @@ def random_program(random: Random, policy: Replacement | None = None, most_ways:
     config = config_of(policy, ways, sets=sets, write_allocate=random.random() < 0.7)
     config = replace(config, line_bytes=LINE_BYTES, write_back=random.random() < 0.7)
     lines = sets * random.choice((2, 3, 3, 4) if sets == 2 else (2, 3))
-    told = random.choice((1, 4, 8, 8, 16, 16))
+    asserted = random.choice((1, 4, 8, 8, 16, 16))
     count, edges, _ = _program(random)
     edges = sorted(set(edges))
     above = _dominators(count, edges)
     places = [random.choice((0, 1, 1, 2, 2, 3, 4)) for _ in range(count)]
-    variables = tuple(_variable(random, count, places, told, lines) for _ in range(random.randint(1, 4)))
+    variables = tuple(_variable(random, count, places, asserted, lines) for _ in range(random.randint(1, 4)))
     variables = _merged(random, variables, edges, above)
-    choice, head, silent = _choice(random, variables, edges, above, told)
+    choice, head, killed = _choice(random, variables, edges, above, asserted)
     spread = [random.choice(range(0, min(sets - 1, 2) * LINE_BYTES + 1, 4)) for _ in range(3)]
     unnamed, skipped = random.choice((0.0, 0.0, 0.15)), random.choice((0.0, 0.0, 0.3))
     stores = random.choice((0.0, 0.3, 0.5))
@@ -44,7 +44,7 @@ def random_program(random: Random, policy: Replacement | None = None, most_ways:
         return Step(to, offset, random.random() < stores, random.random() >= skipped, is_named=kind >= unnamed)
 
     steps = tuple(tuple(step(point) for _ in range(place)) for point, place in enumerate(places))
-    return Program(steps, tuple(edges), variables, silent, config, told, lines + 3)
+    return Program(steps, tuple(edges), variables, killed, config, asserted, lines + 3)
 
 
 def random_sweep(random: Random) -> Program:
@@ -62,9 +62,9 @@ def random_sweep(random: Random) -> Program:
     count = 1 + max(target for _, target in edges)
     header = 2 if count == 5 and (2, 2) in edges else 1
     back = {edge for edge in edges if edge[1] == header and edge[0] >= header}
-    sign, told = random.choice((1, 1, -1)), random.choice((4, 4, 8))
-    moves = {edge: sign * told * random.choice((0, 1, 1, 1, 1, 2)) for edge in sorted(back)}
-    arguments = tuple(Variable(None, 0, tuple(range(0, 8 * LINE_BYTES, told)), strided.top(32)) for _ in range(3))
+    sign, asserted = random.choice((1, 1, -1)), random.choice((4, 4, 8))
+    moves = {edge: sign * asserted * random.choice((0, 1, 1, 1, 1, 2)) for edge in sorted(back)}
+    arguments = tuple(Variable(None, 0, tuple(range(0, 8 * LINE_BYTES, asserted)), strided.top(32)) for _ in range(3))
     sources = {edge: (0, 0) for edge in edges if edge[1] == header} | {e: (3, move) for e, move in moves.items()}
     loaded = Variable(random.choice(sorted(e[0] for e in back)), 0, arguments[0].choices, strided.top(32))
     variables = (*arguments, Variable(header, 0, (0,), strided.top(32), sources), loaded)
@@ -77,22 +77,22 @@ def random_sweep(random: Random) -> Program:
         return Step(to, offset, random.random() < stores, random.random() >= skipped, is_named=True)
 
     steps = tuple(tuple(step(point) for _ in range(random.choice((0, 1, 1, 2)))) for point in range(count))
-    return Program(steps, edges, variables, {}, config, told, 8)
+    return Program(steps, edges, variables, {}, config, asserted, 8)
 
 
 def random_walk(random: Random) -> Program:
     """A loop as of `random_sweep`, which goes on to what it loads: a line that was accessed gets another name."""
     program = random_sweep(random)
     *rest, moving, loaded = program.variables
-    told = program.told_bytes
-    chased = {edge: (4, told * random.choice((0, 0, 1, -1))) for edge in moving.sources if edge[0] == loaded.point}
+    asserted = program.asserted_bytes
+    chased = {edge: (4, asserted * random.choice((0, 0, 1, -1))) for edge in moving.sources if edge[0] == loaded.point}
     moving = replace(moving, sources={**moving.sources, **chased})
     before = {edge[0] for edge in chased}
 
     def more(point: int, own: tuple[Step, ...]) -> tuple[Step, ...]:
         if not own or point not in before:
             return own
-        return *own, replace(random.choice(own), to=4, offset=told * random.choice((0, 0, 1)))
+        return *own, replace(random.choice(own), to=4, offset=asserted * random.choice((0, 0, 1)))
 
     steps = tuple(more(point, own) for point, own in enumerate(program.steps))
     return replace(program, variables=(*rest, moving, loaded), steps=steps)
@@ -114,7 +114,7 @@ def random_copies(random: Random) -> Program:
 
 def random_renaming(random: Random) -> Program:
     """A tiny program whose blocks give new names to what older ones mean, some bytes further, again and again."""
-    sets, told = random.choice((4, 4, 8)), random.choice((8, 16, 16))
+    sets, asserted = random.choice((4, 4, 8)), random.choice((8, 16, 16))
     config = config_of(random.choice(list(Replacement)), random.choice((2, 2, 2, 4)), sets=sets)
     config = replace(config, line_bytes=LINE_BYTES, write_allocate=random.random() < 0.8)
     count, edges, _ = _program(random)
@@ -127,10 +127,10 @@ def random_renaming(random: Random) -> Program:
         if random.random() < 0.5:
             choices = (low, low + page)
             return Variable(None, 0, choices, strided.between(32, *choices, page))
-        return Variable(None, 0, tuple(range(16 * page, 18 * page, told)), strided.top(32))
+        return Variable(None, 0, tuple(range(16 * page, 18 * page, asserted)), strided.top(32))
 
     variables = [argument() for _ in range(3)]
-    steps_of = (0, 0, 0, told, -told, LINE_BYTES, -LINE_BYTES, page // 2, page // 4)
+    steps_of = (0, 0, 0, asserted, -asserted, LINE_BYTES, -LINE_BYTES, page // 2, page // 4)
     for _ in range(random.randint(1, 3)):
         head = random.randrange(1, count)
         sources = {}
@@ -144,7 +144,7 @@ def random_renaming(random: Random) -> Program:
                 sources[edge] = random.choice([*known, known[-1]]), random.choice(steps_of)
         variables.append(Variable(head, 0, (0,), strided.top(32), sources))
 
-    offsets = [0, *(random.choice((0, 4, told, LINE_BYTES, 2 * LINE_BYTES)) for _ in range(2))]
+    offsets = [0, *(random.choice((0, 4, asserted, LINE_BYTES, 2 * LINE_BYTES)) for _ in range(2))]
     stores = random.choice((0.0, 0.0, 0.4))
 
     def step(point: int) -> Step:
@@ -154,7 +154,7 @@ def random_renaming(random: Random) -> Program:
         return Step(to, random.choice(offsets) if to else 0, random.random() < stores, certain, is_named=True)
 
     steps = tuple(tuple(step(point) for _ in range(random.choice((0, 1, 2, 2, 3)))) for point in range(count))
-    return Program(steps, tuple(edges), tuple(variables), {}, config, told, 2 * sets)
+    return Program(steps, tuple(edges), tuple(variables), {}, config, asserted, 2 * sets)
 
 
 def random_index(random: Random) -> Program:
@@ -182,8 +182,8 @@ def told_index(random: Random) -> Program:
 
     count = 1 + max(target for _, target in edges)
     steps = tuple(tuple(step() for _ in range(random.choice((0, 1, 2, 3)))) for _ in range(count))
-    told = random.choice((4, 8, 16, 16))
-    return Program(steps, edges, variables, {}, replace(config, line_bytes=LINE_BYTES), told, 4 * sets)
+    asserted = random.choice((4, 8, 16, 16))
+    return Program(steps, edges, variables, {}, replace(config, line_bytes=LINE_BYTES), asserted, 4 * sets)
 
 
 def _indexed(random: Random, program: Program) -> Program:
@@ -228,28 +228,30 @@ def told_program(random: Random) -> Program:
 
     steps = tuple(tuple(changed(point, step) for step in block) for point, block in enumerate(program.steps))
     far = max((sum(max(variables[n].choices) for n in variables_of(s.to)) for block in steps for s in block), default=0)
-    told = {
-        (point, index): _told(random, program.line_count)
+    asserted = {
+        (point, index): _asserted(random, program.line_count)
         for point, block in enumerate(steps)
         for index, step in enumerate(block)
         if step.is_named and random.random() < 0.4
     }
     lines = max(program.line_count, far // LINE_BYTES + 3)
     everywhere = random.choice((1, 1, 1, 4))
-    return replace(program, steps=steps, variables=variables, told=told, told_bytes=everywhere, line_count=lines)
+    return replace(
+        program, steps=steps, variables=variables, asserted=asserted, asserted_bytes=everywhere, line_count=lines
+    )
 
 
 def visiting_program(random: Random) -> Program:
     """A loop as of `random_sweep` or `random_walk`, some accesses of which visit a line first, and some again."""
     program = random.choice((random_sweep, random_walk))(random)
-    told = {
-        (point, index): Pointers(program.told_bytes, visit=random.choice(("first", "again")))
+    asserted = {
+        (point, index): Pointers(program.asserted_bytes, visit=random.choice(("first", "again")))
         for point, block in enumerate(program.steps)
         for index in range(len(block))
         if random.random() < 0.6
     }
     config = replace(program.config, write_back=True, write_allocate=random.random() < 0.7)
-    return replace(program, told=told, config=config)
+    return replace(program, asserted=asserted, config=config)
 
 
 def random_null(random: Random) -> Program:
@@ -273,7 +275,7 @@ def _loosened(random: Random, variable: Variable) -> Variable:
     return replace(variable, choices=tuple(one + random.choice((0, 0, 0, 4, 8, 12)) for one in variable.choices))
 
 
-def _told(random: Random, lines: int) -> Pointers:
+def _asserted(random: Random, lines: int) -> Pointers:
     alignment = random.choice((4, 8, 8, 16, 16))
     remainder = random.choice((0, 0, random.randrange(0, alignment, 4)))
     if random.random() < 0.7:
@@ -287,7 +289,7 @@ def _choice(
     variables: Sequence[Variable],
     edges: Sequence[tuple[int, int]],
     above: Mapping[int, frozenset[int]],
-    told: int,
+    asserted: int,
 ) -> tuple[Choice | None, int, dict[tuple[int, int], frozenset[int]]]:
     """A choice that is made where blocks meet, which block that is, and what the edges to there are silent about."""
     heads = [t for t in above if sum(target == t for _, target in edges) > 1]
@@ -300,9 +302,9 @@ def _choice(
         return None, 0, {}  # behind the head its old value had another name
     if used[0].point is not None and used[0].point not in above[head]:
         return None, 0, {}
-    if any((each.range.low | each.range.stride) % told for each in used[1:] if not each.range.is_top):
+    if any((each.range.low | each.range.stride) % asserted for each in used[1:] if not each.range.is_top):
         return None, 0, {}  # what is told of pointers is taken to be true of all that a choice is made of
-    silent = {}
+    killed = {}
     for edge in edges:
         if edge[1] == head:
             unknown = {
@@ -311,8 +313,8 @@ def _choice(
                 if variables[each].point is not None and variables[each].point not in above[edge[0]]
             }
             unknown |= {each for each in (condition, one, other) if random.random() < 0.2}
-            silent[edge] = frozenset(unknown) - {v.sources[edge][0] for v in variables if edge in v.sources}
-    return Choice(condition, random.choice(variables[condition].choices), one, other), head, silent
+            killed[edge] = frozenset(unknown) - {v.sources[edge][0] for v in variables if edge in v.sources}
+    return Choice(condition, random.choice(variables[condition].choices), one, other), head, killed
 
 
 def _merged(
@@ -356,11 +358,11 @@ def _dominators(count: int, edges: Sequence[tuple[int, int]]) -> dict[int, froze
         above = new
 
 
-def _variable(random: Random, count: int, places: Sequence[int], told: int, lines: int) -> Variable:
+def _variable(random: Random, count: int, places: Sequence[int], asserted: int, lines: int) -> Variable:
     point = random.choice((None, random.randrange(count), random.randrange(count)))
     place = 0 if point is None else random.randint(0, places[point])
     if random.random() < 0.6:  # nothing is known but what is told
-        return Variable(point, place, tuple(range(0, lines * LINE_BYTES, max(4, told))), strided.top(32))
+        return Variable(point, place, tuple(range(0, lines * LINE_BYTES, max(4, asserted))), strided.top(32))
     stride = random.choice((4, 8, 16, 32, 64))
     low = random.randrange(0, lines * LINE_BYTES, 4)
     choices = tuple(range(low, lines * LINE_BYTES, stride))[: random.randint(1, 5)]
@@ -395,8 +397,8 @@ def random_chase(random: Random) -> Program:
         (((0, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 4)), (2, 3)),
         (((0, 1), (1, 2), (1, 3), (2, 4), (3, 4), (4, 1), (4, 5)), (2, 3, 4)),
     ))  # fmt: skip
-    told = 2 * LINE_BYTES
-    values = tuple(range(0, random.choice((3, 3, 4)) * told, told))
+    asserted = 2 * LINE_BYTES
+    values = tuple(range(0, random.choice((3, 3, 4)) * asserted, asserted))
     others = [Variable(None, 0, values, strided.top(32)) for _ in range(random.choice((2, 2, 3)))]
     place = random.choice((None, 0, 1, 1, 1))
     loaded = Variable(place, 1, values, strided.top(32))
@@ -422,4 +424,4 @@ def random_chase(random: Random) -> Program:
     steps[1] = (remembered, *(inside() for _ in range(random.choice((0, 0, 1)))), *steps[1])
     config = replace(config_of("fifo", random.choice((2, 2, 3)), sets=2, write_allocate=False), write_back=True)
     config = replace(config, line_bytes=LINE_BYTES)
-    return Program(tuple(steps), edges, tuple(variables), {}, config, told, 2 * len(values) + 4)
+    return Program(tuple(steps), edges, tuple(variables), {}, config, asserted, 2 * len(values) + 4)

@@ -11,17 +11,17 @@ from typing import NamedTuple
 from tests.analyzer.relational_programs import BrokenFactError, Event, Program, Run, bound_of, most_events
 from wcet_probe.analyzer.dcache.miss_constraints import Shared, SharedMisses
 from wcet_probe.analyzer.dcache.misses import DataMisses
-from wcet_probe.analyzer.dcache.symbolic_blocks import Line
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock
 from wcet_probe.model.target import CacheConfig
 
 MOST_BLOCKS = 40
 
 
 class _Misses(NamedTuple):
-    """Misses in stays, by name: of persistent accesses, and of those that fill."""
+    """Misses in scopes, by name: of persistent accesses, and of those that fill."""
 
-    persistent: Counter[Line]
-    filling: Counter[Line]
+    persistent: Counter[SymbolicBlock]
+    filling: Counter[SymbolicBlock]
 
 
 def attack(program: Program, random: Random, runs: int) -> Counter[str]:
@@ -65,12 +65,14 @@ def attack_limits(program: Program, random: Random, runs: int) -> Counter[str]:
     for _ in range(runs if parts else 0):
         run, missed = _shared_misses_of(program, random, shares)
         for part in dict.fromkeys(parts):
-            own, limits = said[part].misses, said[part].limits
+            own, constraints = said[part].misses, said[part].constraints
             most = sum(count * run.points[point] for point, count in own.items())
             if sum(missed[key] for key in part) > most:
-                most += most_events(limits, {name: 1 for limit in limits for name, _ in limit.events}, run)
+                most += most_events(
+                    constraints, {name: 1 for constraint in constraints for name, _ in constraint.auxiliaries}, run
+                )
             assert sum(missed[key] for key in part) <= most, (program, part, run.points, run.taken)
-            counts["limits"] += len(limits)
+            counts["limits"] += len(constraints)
     return counts
 
 
@@ -81,9 +83,9 @@ def _shared_misses_of(
     length = random.randint(1, MOST_BLOCKS)
     with suppress(BrokenFactError):
         while point is not None and sum(run.points.values()) < length:
-            for event in run.block(point):
-                if event.miss and (event.point, event.index) in shares:
-                    missed[shares[event.point, event.index]] += 1
+            for auxiliary in run.block(point):
+                if auxiliary.miss and (auxiliary.point, auxiliary.index) in shares:
+                    missed[shares[auxiliary.point, auxiliary.index]] += 1
             point = run.leave(point)
     return run, missed
 
@@ -99,21 +101,23 @@ def attack_stores(program: Program, random: Random, runs: int) -> Counter[str]:
     shares = {place: key for place in places if (key := view.shared(*place))}
     parts = []
     for line, own in sorted(view.stores.items()):
-        known = view.filled.get(line, {}).values()
+        known = view.allocated.get(line, {}).values()
         lines = {line, *(one.before for one in known)}
         keys = frozenset(key for key in shares.values() if key.line in lines)
         said = view.shared_misses(keys, frozenset({line}))
         misses = {place for place, key in shares.items() if key in keys}
         parts.append((own, misses, said))
         counts.update({"filled": len(known), "modified": sum(one.is_modified for one in known)})
-        counts["limits"] += len(said.limits)
+        counts["limits"] += len(said.constraints)
     worst: dict[tuple[int, tuple[int, int, int], frozenset[object]], tuple[int, Run]] = {}
     for _ in range(runs if any(own for own, _, _ in parts) else 0):
-        run, events = _events_of(program, random)
+        run, auxiliaries = _events_of(program, random)
         taken = frozenset([*run.points.items(), *run.taken.items()])
         for number, (own, misses, _) in enumerate(parts):
-            missed = sum(event.miss is True for event in events if (event.point, event.index) in misses)
-            stored = [event for event in events if (event.point, event.index) in own]
+            missed = sum(
+                auxiliary.miss is True for auxiliary in auxiliaries if (auxiliary.point, auxiliary.index) in misses
+            )
+            stored = [auxiliary for auxiliary in auxiliaries if (auxiliary.point, auxiliary.index) in own]
             singles, modified = sum(one.is_single for one in stored), sum(one.modifies for one in stored)
             for weights in _WEIGHTS:
                 found = weights[0] * missed + weights[1] * singles + weights[2] * modified
@@ -127,42 +131,49 @@ def attack_stores(program: Program, random: Random, runs: int) -> Counter[str]:
 
 def _most_stored(said: SharedMisses, weights: tuple[int, int, int], run: Run) -> int:
     miss, single, modifying = weights
-    costs = {name: miss for limit in said.limits for name, _ in limit.events}
+    costs = {name: miss for constraint in said.constraints for name, _ in constraint.auxiliaries}
     costs |= {name: count * single for name, count in said.written.items()} | dict.fromkeys(said.modified, modifying)
     each = ((said.misses, miss), (said.writes, max(single, modifying)))
     most = sum(cost * count * run.points[point] for own, cost in each for point, count in own.items())
-    return most + most_events(said.limits, costs, run)
+    return most + most_events(said.constraints, costs, run)
 
 
 def _most_modified(data: DataMisses, config: CacheConfig, run: Run) -> int:
     """How often stores modify lines at most that were not."""
-    limits = [limit for limit in data.limits if limit.name not in {"write-backs:misses", "write-backs:visits"}]
-    costs = {name: 0 for limit in limits for name, _ in limit.events} | {"write-backs": 1, "write-backs:singles": 1}
-    return most_events(limits, costs, run) - config.sets * config.ways
+    constraints = [
+        constraint
+        for constraint in data.constraints
+        if constraint.name not in {"write-backs:misses", "write-backs:visits"}
+    ]
+    costs = {name: 0 for constraint in constraints for name, _ in constraint.auxiliaries} | {
+        "write-backs": 1,
+        "write-backs:singles": 1,
+    }
+    return most_events(constraints, costs, run) - config.sets * config.ways
 
 
 def _events_of(program: Program, random: Random) -> tuple[Run, list[Event]]:
-    run, point, events = Run(program, random, is_modified=random.random() < 0.5), 0, list[Event]()
+    run, point, auxiliaries = Run(program, random, is_modified=random.random() < 0.5), 0, list[Event]()
     length = random.randint(1, MOST_BLOCKS // 4)
     with suppress(BrokenFactError):
         while point is not None and sum(run.points.values()) < length:
-            for event in run.block(point):
-                events.append(event)
+            for auxiliary in run.block(point):
+                auxiliaries.append(auxiliary)
             point = run.leave(point)
-    return run, events
+    return run, auxiliaries
 
 
 def _starts(program: Program) -> dict[int | tuple[int, int], set[int]]:
-    """The groups whose stays begin at a point, or behind an edge."""
+    """The groups whose scopes begin at a point, or behind an edge."""
     view, found = program.view, dict[int | tuple[int, int], set[int]]()
-    number_of = {leaf: number for number, leaf in enumerate(view.leaves)}
+    number_of = {symbol: number for number, symbol in enumerate(view.symbols)}
     for number, group in enumerate(view.lines.groups):
-        for leaf in group.leaves:
-            point = program.variables[number_of[leaf]].point
+        for symbol in group.symbols:
+            point = program.variables[number_of[symbol]].point
             if point is not None:
                 found.setdefault(point, set()).add(number)
-        for edge, silent in program.silent.items():
-            if any(number_of[leaf] in silent for leaf in group.deciding):
+        for edge, killed in program.killed.items():
+            if any(number_of[symbol] in killed for symbol in group.deciding):
                 found.setdefault(edge, set()).add(number)
     return found
 
@@ -174,25 +185,25 @@ def _forget(missed: _Misses, groups: Collection[int]) -> None:
 
 
 def _check_block(program: Program, run: Run, point: int, missed: _Misses, once: Counter[int | None]) -> int:
-    """Execute a block, and count what modifies lines; ``missed`` are the lines that were missed in their stays.
+    """Execute a block, and count what modifies lines; ``missed`` are the lines that were missed in their scopes.
 
     ``once`` are the numbers of those on which accesses did that are persistent in the call.
     """
-    verdicts, named, here = program.view.analysis.verdicts[point], program.view.named[point], Counter[Line]()
+    verdicts, named, here = program.view.analysis.verdicts[point], program.view.named[point], Counter[SymbolicBlock]()
     modified = 0
-    for event in run.block(point):
-        verdict, line = verdicts[event.index], named[event.index].line
-        modified += event.modifies
-        assert not (event.modifies and verdict.is_modified), (program, event, "modified before")
-        if event.miss:
-            once[event.line] += verdict.is_persistent_in_call
-            assert once[event.line] <= 1, (program, event, "in the call")
-        if event.miss and line is not None:
-            assert not verdict.is_hit, (program, event)
-            assert not (verdict.is_kept and missed.filling[line]), (program, event, "filled before")
-            missed.filling[line] += named[event.index].fills
+    for auxiliary in run.block(point):
+        verdict, line = verdicts[auxiliary.index], named[auxiliary.index].line
+        modified += auxiliary.modifies
+        assert not (auxiliary.modifies and verdict.is_modified), (program, auxiliary, "modified before")
+        if auxiliary.miss:
+            once[auxiliary.line] += verdict.is_persistent_in_call
+            assert once[auxiliary.line] <= 1, (program, auxiliary, "in the call")
+        if auxiliary.miss and line is not None:
+            assert not verdict.is_hit, (program, auxiliary)
+            assert not (verdict.is_kept and missed.filling[line]), (program, auxiliary, "filled before")
+            missed.filling[line] += named[auxiliary.index].fills
             missed.persistent[line] += verdict.is_persistent
             here[line] += verdict.is_persistent_in_block
-            assert missed.persistent[line] <= 1, (program, event, "in its stay")
-            assert here[line] <= 1, (program, event, "in the block")
+            assert missed.persistent[line] <= 1, (program, auxiliary, "in its stay")
+            assert here[line] <= 1, (program, auxiliary, "in the block")
     return modified

@@ -16,13 +16,13 @@ from random import Random
 from types import SimpleNamespace
 
 from tests.analyzer.concrete_caches import ALIEN, EMPTY, contents, touches
-from wcet_probe.analyzer.dcache.allocated_before import Filled, filled_lines
+from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, analyze
-from wcet_probe.analyzer.dcache.miss_constraints import Shared, SharedMisses, Stays, shared_misses
+from wcet_probe.analyzer.dcache.miss_constraints import Scopes, Shared, SharedMisses, shared_misses
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
-from wcet_probe.analyzer.dcache.resident_at_entry import held_lines
-from wcet_probe.analyzer.dcache.strided_traversals import Sweeps
-from wcet_probe.analyzer.dcache.symbolic_blocks import Line, Lines
+from wcet_probe.analyzer.dcache.resident_at_entry import resident_lines
+from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversals
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock, SymbolicBlocks
 from wcet_probe.analyzer.dcache.younger_sets import LineAccess
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -30,7 +30,7 @@ from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.graph.loop_forest import loop_forest
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.ipet.exact_lp import Constraint, FlowSystem
-from wcet_probe.analyzer.ipet.flow_problem import Limit
+from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import solve
 from wcet_probe.analyzer.values.analysis import EdgeValues, Values
 from wcet_probe.analyzer.values.state import Base, Location, State
@@ -108,17 +108,17 @@ class Step:
 class Program:
     """Blocks of steps, edges, and the variables that each edge's state is silent about.
 
-    ``told`` are facts that speak of single accesses, by block and place.
+    ``asserted`` are facts that speak of single accesses, by block and place.
     """
 
     steps: tuple[tuple[Step, ...], ...]
     edges: tuple[tuple[int, int], ...]
     variables: tuple[Variable, ...]
-    silent: Mapping[tuple[int, int], frozenset[int]]
+    killed: Mapping[tuple[int, int], frozenset[int]]
     config: CacheConfig
-    told_bytes: int
+    asserted_bytes: int
     line_count: int
-    told: Mapping[tuple[int, int], Pointers] = field(default_factory=dict)
+    asserted: Mapping[tuple[int, int], Pointers] = field(default_factory=dict)
 
     @property
     def exits(self) -> frozenset[int]:
@@ -139,11 +139,11 @@ class View:
 
     def __init__(self, program: Program) -> None:
         self.program, self.terms = program, Terms()
-        self.leaves = [self._leaf(number, variable) for number, variable in enumerate(program.variables)]
+        self.symbols = [self._leaf(number, variable) for number, variable in enumerate(program.variables)]
         points = range(len(program.steps))
         state = self._state(frozenset())
         edges = {
-            Edge(s, t, "jump", t): self._state(program.silent.get((s, t), frozenset()), (s, t))
+            Edge(s, t, "jump", t): self._state(program.killed.get((s, t), frozenset()), (s, t))
             for s, t in program.edges
         }
         edges |= {Edge(point, EXIT, "return", None): state for point in program.exits}
@@ -163,7 +163,8 @@ class View:
             registers={},
         )
         self.pointers = PointerFacts(
-            Pointers(program.told_bytes), {_address(*place): told for place, told in program.told.items()}
+            Pointers(program.asserted_bytes),
+            {_address(*place): asserted for place, asserted in program.asserted.items()},
         )
 
     @cached_property
@@ -171,12 +172,12 @@ class View:
         return data_misses(self.values, self.program.target, self.pointers)
 
     @cached_property
-    def lines(self) -> Lines:
-        return Lines(self.values, self.program.config, self.pointers)
+    def lines(self) -> SymbolicBlocks:
+        return SymbolicBlocks(self.values, self.program.config, self.pointers)
 
     @cached_property
-    def sweeps(self) -> Sweeps:
-        return Sweeps(self.values, self.lines, self.program.config)
+    def traversals(self) -> StridedTraversals:
+        return StridedTraversals(self.values, self.lines, self.program.config)
 
     @cached_property
     def named(self) -> dict[int, list[LineAccess]]:
@@ -188,7 +189,7 @@ class View:
                     config.write_allocate or not one.is_store,
                     one.is_certain,
                     self.lines.candidates_of(one),
-                    self.sweeps.of(point, self.lines.of_access(one), is_certain=one.is_certain),
+                    self.traversals.of(point, self.lines.of_access(one), is_certain=one.is_certain),
                     one.is_store and config.write_back,
                 )
                 for one in found
@@ -198,31 +199,33 @@ class View:
 
     @cached_property
     def analysis(self) -> RelationalAnalysis:
-        return analyze(self.values, self.lines, self.named, self.program.config, self.sweeps.found)
+        return analyze(self.values, self.lines, self.named, self.program.config, self.traversals.found)
 
     @cached_property
-    def stays(self) -> Stays:
+    def scopes(self) -> Scopes:
         sure = {p: {a.line for a in own if a.is_certain and a.fills} for p, own in self.named.items()}
-        return Stays(self.values, sure, held_lines(self.values, self.named, self.analysis))
+        return Scopes(self.values, sure, resident_lines(self.values, self.named, self.analysis))
 
     def shared(self, point: int, index: int) -> Shared | None:
         """Whose misses an access shares, if any."""
         access, verdict = self.named[point][index], self.analysis.verdicts[point][index]
-        swept = access.swept if verdict.is_persistent_in_sweep and not verdict.is_persistent_in_call else None
-        swept = swept if swept and self.sweeps.by_name[swept.group].step_bytes else None
-        if verdict.is_hit or not (verdict.is_persistent or verdict.is_persistent_in_call or swept):
+        traversed = (
+            access.traversed if verdict.is_persistent_in_traversal and not verdict.is_persistent_in_call else None
+        )
+        traversed = traversed if traversed and self.traversals.by_name[traversed.group].step_bytes else None
+        if verdict.is_hit or not (verdict.is_persistent or verdict.is_persistent_in_call or traversed):
             return None
         candidates = frozenset(access.candidates if verdict.is_persistent_in_call else ())
-        return Shared(access.line if verdict.is_persistent else None, candidates, swept)
+        return Shared(access.line if verdict.is_persistent else None, candidates, traversed)
 
     @cached_property
-    def filled(self) -> Mapping[Line, Mapping[Edge, Filled]]:
-        return filled_lines(self.values, self.named, self.analysis)
+    def allocated(self) -> Mapping[SymbolicBlock, Mapping[Edge, Allocated]]:
+        return allocated_lines(self.values, self.named, self.analysis)
 
     @cached_property
-    def stores(self) -> dict[Line, set[tuple[int, int]]]:
+    def stores(self) -> dict[SymbolicBlock, set[tuple[int, int]]]:
         """Places of the stores, by line, that are single writes only if no access by that name filled it before."""
-        found: dict[Line, set[tuple[int, int]]] = {}
+        found: dict[SymbolicBlock, set[tuple[int, int]]] = {}
         for point, own in self.named.items():
             for index, (access, verdict) in enumerate(zip(own, self.analysis.verdicts[point], strict=True)):
                 key = self.shared(point, index)
@@ -232,7 +235,7 @@ class View:
                     found.setdefault(access.line, set()).add((point, index))
         return found
 
-    def shared_misses(self, keys: frozenset[Shared], stored: frozenset[Line] = frozenset()) -> SharedMisses:
+    def shared_misses(self, keys: frozenset[Shared], stored: frozenset[SymbolicBlock] = frozenset()) -> SharedMisses:
         """What is said of the misses of the accesses that share those of ``keys``, as if there were no others.
 
         And of the ``stores`` to the lines that are ``stored``.
@@ -244,8 +247,10 @@ class View:
                 if key in keys:
                     found.setdefault(key, []).append(point)
         writes = {line: Counter(point for point, _ in sorted(self.stores[line])) for line in sorted(stored)}
-        sweeps, groups = self.sweeps.by_name, self.lines.groups
-        return shared_misses(found, self.stays, sweeps, groups, LINE_BYTES, writes=writes, filled=self.filled)
+        traversals, groups = self.traversals.by_name, self.lines.groups
+        return shared_misses(
+            found, self.scopes, traversals, groups, LINE_BYTES, writes=writes, allocated=self.allocated
+        )
 
     def _instructions(self, point: int) -> tuple[SimpleNamespace, ...]:
         return tuple(SimpleNamespace(address=_address(point, index)) for index in range(len(self.program.steps[point])))
@@ -254,21 +259,21 @@ class View:
         location = Location("register", 4 * number, 4)
         name = ("in", location) if variable.point is None else (variable.point, number, 0)
         name = ("phi", (variable.point,), location) if variable.sources else name
-        return self.terms.leaf(name, 32)
+        return self.terms.symbol(name, 32)
 
-    def _state(self, silent: frozenset[int], edge: tuple[int, int] | None = None) -> State:
+    def _state(self, killed: frozenset[int], edge: tuple[int, int] | None = None) -> State:
         """At the entry of a block, or on an edge."""
         state = State(self.terms, big_endian=True)
-        for number, leaf in enumerate(self.leaves):
+        for number, symbol in enumerate(self.symbols):
             location = Location("register", 4 * number, 4)
-            state.set_location(location, self.terms.constant(0, 32) if number in silent else leaf)
+            state.set_location(location, self.terms.constant(0, 32) if number in killed else symbol)
             if edge in (sources := self.program.variables[number].sources):
                 source, constant = sources[edge]
-                held = self.terms.constant(0, 32) if source is None else self.leaves[source]
-                term = self.terms.apply("INT_ADD", (held, self.terms.constant(constant, 32)), 32)
+                resident = self.terms.constant(0, 32) if source is None else self.symbols[source]
+                term = self.terms.apply("INT_ADD", (resident, self.terms.constant(constant, 32)), 32)
                 state.set_location(location, self.terms.constant(0, 32) if term is None else term)
-            if number not in silent and not self.program.variables[number].range.is_top:
-                state.set_known(leaf, self.program.variables[number].range)
+            if number not in killed and not self.program.variables[number].range.is_top:
+                state.set_known(symbol, self.program.variables[number].range)
         return state
 
     def _term(self, to: Address) -> Term:
@@ -276,14 +281,16 @@ class View:
             case None:
                 return self.terms.constant(0, 32)
             case int():
-                return self.leaves[to]
+                return self.symbols[to]
             case Sum():
-                total = self.terms.apply("INT_ADD", (self.leaves[to.one], self.leaves[to.other]), 32)
+                total = self.terms.apply("INT_ADD", (self.symbols[to.one], self.symbols[to.other]), 32)
                 assert total is not None
                 return total
-        left, right = self.leaves[to.condition], self.terms.constant(to.constant, 32)
+        left, right = self.symbols[to.condition], self.terms.constant(to.constant, 32)
         condition = self.terms.apply("INT_EQUAL", (left, right), 8)
-        chosen = None if condition is None else self.terms.choice(condition, self.leaves[to.one], self.leaves[to.other])
+        chosen = (
+            None if condition is None else self.terms.gamma(condition, self.symbols[to.one], self.symbols[to.other])
+        )
         assert chosen is not None
         return chosen
 
@@ -304,7 +311,7 @@ class View:
             size_bytes=4,
             pointer=pointer if known else None,
             constant=form.constant if step.is_named else 0,
-            parts=parts if step.is_named else ((1, terms.leaf(("was", point, index), 32), strided.top(32)),),
+            parts=parts if step.is_named else ((1, terms.symbol(("was", point, index), 32), strided.top(32)),),
             is_certain=step.is_certain,
         )
 
@@ -390,7 +397,7 @@ class Run:
             else:
                 address = self._address(step)
                 self._observe(address, self.program.view.accesses[point][index])
-                self._visit(step, address // LINE_BYTES, self.program.told.get((point, index)))
+                self._visit(step, address // LINE_BYTES, self.program.asserted.get((point, index)))
                 yield Event(point, index, *self._access(step, address))
         self._define(own, _NOWHERE)
 
@@ -401,12 +408,12 @@ class Run:
         if address not in places.observable(access) or not is_allowed:
             raise BrokenFactError
 
-    def _visit(self, step: Step, line: int, told: Pointers | None) -> None:
-        if told and told.visit == "again" and line not in self.visited:
+    def _visit(self, step: Step, line: int, asserted: Pointers | None) -> None:
+        if asserted and asserted.visit == "again" and line not in self.visited:
             raise BrokenFactError
         if step.is_store:
             self.visited.discard(line)
-        if told and told.visit == "first":
+        if asserted and asserted.visit == "first":
             self.visited.add(line)
 
     def leave(self, point: int) -> int | None:
@@ -417,7 +424,7 @@ class Run:
         edge = self.random.choice(targets)
         self.taken[edge] += 1
         before = list(self.now.values)
-        for number in self.program.silent.get(edge, ()):
+        for number in self.program.killed.get(edge, ()):
             self.now.values[number] = self.random.choice(self.program.variables[number].choices)
         for number, variable in enumerate(self.program.variables):
             if edge in variable.sources:
@@ -427,11 +434,11 @@ class Run:
 
     def _can(self, edge: tuple[int, int]) -> bool:
         """Where a state is silent about a part of a choice, it is not the part that is chosen."""
-        silent = self.program.silent.get(edge, frozenset())
+        killed = self.program.killed.get(edge, frozenset())
         for choice in choices_of(self.program):
-            if choice.condition not in silent:
+            if choice.condition not in killed:
                 chosen = choice.one if self.now.values[choice.condition] == choice.constant else choice.other
-                if chosen in silent:
+                if chosen in killed:
                     return False
         return True
 
@@ -501,17 +508,19 @@ def choices_of(program: Program) -> frozenset[Choice]:
 
 def bound_of(data: DataMisses, run: Run) -> int:
     """Most cycles that ``data`` allows for the points and edges that ``run`` executed."""
-    events = most_events(data.limits, {event.name: event.cost for event in data.events}, run)
-    return events + sum(count * data.points.get(point, 0) for point, count in run.points.items())
+    auxiliaries = most_events(data.constraints, {auxiliary.name: auxiliary.cost for auxiliary in data.auxiliaries}, run)
+    return auxiliaries + sum(count * data.points.get(point, 0) for point, count in run.points.items())
 
 
-def most_events(limits: Sequence[Limit], costs: Mapping[str, int], run: Run) -> int:
+def most_events(constraints: Sequence[LinearConstraint], costs: Mapping[str, int], run: Run) -> int:
     """Most that events cost for the points and edges that ``run`` executed."""
-    names = [limit.name for limit in limits]
+    names = [constraint.name for constraint in constraints]
     assert len(set(names)) == len(names), names  # duals are by name
-    constraints = []
-    for limit in limits:
-        room = limit.constant - sum(factor * run.points[point] for point, factor in limit.points)
-        room -= sum(factor * run.taken[edge.source, edge.target] for edge, factor in limit.edges if edge is not None)
-        constraints.append(Constraint(limit.name, dict(limit.events), "<=", room))
-    return solve(FlowSystem(tuple(costs), costs, tuple(constraints))).certified if costs else 0
+    rows = []
+    for constraint in constraints:
+        room = constraint.constant - sum(factor * run.points[point] for point, factor in constraint.points)
+        room -= sum(
+            factor * run.taken[edge.source, edge.target] for edge, factor in constraint.edges if edge is not None
+        )
+        rows.append(Constraint(constraint.name, dict(constraint.auxiliaries), "<=", room))
+    return solve(FlowSystem(tuple(costs), costs, tuple(rows))).certified if costs else 0

@@ -412,8 +412,8 @@ def test_no_attack_succeeds(attack, policy):
     )
     facts = parse_facts("f.toml", attack.facts) if attack.facts else Facts()
     one, tiny = analysed(guest, "f", facts), with_cache(target, f"{attack.spec},policy={policy}")
-    told = 16 if "multiple_of" in attack.facts else 1
-    bound = one.bound(tiny, PointerFacts(Pointers(told), {}))
+    asserted = 16 if "multiple_of" in attack.facts else 1
+    bound = one.bound(tiny, PointerFacts(Pointers(asserted), {}))
     for start in (*InitialCache, InitialCache.WARM):
         with one.machine(tiny) as machine:
             machine._stack_pointer += attack.moved_bytes

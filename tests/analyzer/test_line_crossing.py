@@ -12,7 +12,7 @@ from tests.analyzer.test_cache_soundness import NOTHING_TOLD, analysed, with_cac
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.access_bound import most_accesses
 from wcet_probe.analyzer.bound import Prepared, prove
-from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.pcode.interpreter import DataAccess
 from wcet_probe.answer.contradiction import check_accesses
@@ -95,10 +95,10 @@ def prepared_of(body: str) -> Prepared:
     return analysed(guest_of(assembler({"f": f"{body}\nblr"}, target) + DATA, target), "f").prepared
 
 
-def lines_of(prepared: Prepared, told: Pointers) -> Lines:
+def lines_of(prepared: Prepared, asserted: Pointers) -> SymbolicBlocks:
     config = prepared.request.target.dcache
     assert config is not None
-    return Lines(prepared.values, config, PointerFacts(told, {}))
+    return SymbolicBlocks(prepared.values, config, PointerFacts(asserted, {}))
 
 
 @pytest.mark.parametrize("case", SPANS)
@@ -107,12 +107,12 @@ def test_each_access_is_cut_into_as_many_pieces_as_it_may_go_to_lines(case):
     prepared = prepared_of(body)
     lines = lines_of(prepared, Pointers())
     assert len(list(lines.accesses(0))) == pieces
-    told = [one.statement for one in prove(prepared.request).assumptions if one.id == "alignment"]
-    assert told == ([f"no data access crosses a cache line at {assumed}"] if assumed else [])
+    asserted = [one.statement for one in prove(prepared.request).assumptions if one.id == "alignment"]
+    assert asserted == ([f"no data access crosses a cache line at {assumed}"] if assumed else [])
 
 
 @pytest.mark.parametrize(
-    ("told", "body", "pieces", "assumed"),
+    ("asserted", "body", "pieces", "assumed"),
     [
         (4, "lwz 3, 8(4)", 1, False),
         (2, "lwz 3, 8(4)", 1, True),
@@ -120,8 +120,8 @@ def test_each_access_is_cut_into_as_many_pieces_as_it_may_go_to_lines(case):
         (8, "lwz 3, 2(4)", 1, False),
     ],
 )
-def test_facts_tell_which_accesses_cross_a_line(told, body, pieces, assumed):
-    lines = lines_of(prepared_of(body), Pointers(told))
+def test_facts_tell_which_accesses_cross_a_line(asserted, body, pieces, assumed):
+    lines = lines_of(prepared_of(body), Pointers(asserted))
     assert (len(list(lines.accesses(0))), bool(lines.assumed)) == (pieces, assumed)
 
 

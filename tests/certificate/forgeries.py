@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation, certificate
 from wcet_probe.analyzer.ipet.flow_system import (
+    AuxiliaryVariable,
     Constraint,
     FlowEdge,
-    FlowEvent,
     FlowLoop,
     FlowNode,
     FlowProblem,
@@ -53,7 +53,7 @@ def problem_of(text):
         entry=rows["entry"][0],
         exits=tuple(w[0] for w in fields["exit"]),
         loops=tuple(loops),
-        events=tuple(FlowEvent(w[0], int(w[1])) for w in fields.get("event", [])),
+        events=tuple(AuxiliaryVariable(w[0], int(w[1])) for w in fields.get("event", [])),
         exit_costs={w[0]: int(w[1]) for w in fields["exit"]},
         constraints=tuple(constraints),
     )

@@ -11,9 +11,9 @@ from wcet_probe.analyzer import bound as bound_module
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.asserted import Asserted
 from wcet_probe.certificate.charge import edge_cost
 from wcet_probe.certificate.check import Binary, check_bound
-from wcet_probe.certificate.told import Told
 from wcet_probe.errors import VerificationError
 from wcet_probe.reports.formats.bound_document import bound_section
 
@@ -57,7 +57,7 @@ def not_checked(on):
     bound = prove(BoundRequest(on.image, on.target, on.instructions, on.costs, "f", Facts(), {}, {}))
     section = json.loads(json.dumps(bound_section(bound)))
     document = {"image": {"sha256": on.image.sha256}, "target": on.target.name, "bound": section}
-    found = check_bound(document, Binary(on.image, on.instructions, on.costs, on.target, Told(), {})).findings
+    found = check_bound(document, Binary(on.image, on.instructions, on.costs, on.target, Asserted(), {})).findings
     return {one.check for one in found if one.verdict != "ok"}
 
 

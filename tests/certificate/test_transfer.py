@@ -89,8 +89,8 @@ def check_chains(on, steps, draw):
             fitting = [
                 one for one in here if all(holds(one.state.read(r), word, pointer, LINK) for r, word in real.items())
             ]
-            told = {r: (hex(word), here[0].state.read(r)) for r, word in real.items() if r in instruction.writes}
-            assert fitting, (f"{instruction.text} at {address:#x}", told)
+            asserted = {r: (hex(word), here[0].state.read(r)) for r, word in real.items() if r in instruction.writes}
+            assert fitting, (f"{instruction.text} at {address:#x}", asserted)
             state = fitting[0].state
             index += 1
             followed += 1

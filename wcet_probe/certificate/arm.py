@@ -109,11 +109,11 @@ def execute(machine: Machine, instruction: Instruction, state: State) -> list[Ou
 
 def _assumed(state: State, condition: str, *, holds: bool) -> State | None:
     meaning = _CONDITIONS.get(condition)
-    told = state.flags.get("nzcv")
-    if meaning is None or told is None or (condition in _SIGNS and not told.is_result):
+    asserted = state.flags.get("nzcv")
+    if meaning is None or asserted is None or (condition in _SIGNS and not asserted.is_result):
         return state.copy()
     relation, is_signed = meaning
-    if told.is_result and condition not in {"eq", "ne", *_SIGNS}:
+    if asserted.is_result and condition not in {"eq", "ne", *_SIGNS}:
         return state.copy()
     found = assume(state, "nzcv", relation, is_signed=is_signed, holds=holds)
     return state.copy() if found is state else found
@@ -245,8 +245,8 @@ def _result(
     if name in {"cmp", "cmn", "tst"}:
         return TOP, None, _compared(state, name, operands, instruction, thumb=thumb)
     if name in _UNARY:
-        value, told = _second_operand(state, operands[1:], instruction, thumb=thumb)
-        return _UNARY[name](value), told if name == "mov" else None, _NO_FLAGS
+        value, asserted = _second_operand(state, operands[1:], instruction, thumb=thumb)
+        return _UNARY[name](value), asserted if name == "mov" else None, _NO_FLAGS
     if name in _BINARY:
         if len(operands) == 2 or (len(operands) == 3 and operands[2].split(" ")[0] in {*_SHIFTS, "ror", "rrx"}):
             operands = [operands[0], *operands]
@@ -288,8 +288,8 @@ def _compared(state: State, name: str, operands: list[str], instruction: Instruc
         return Comparison(state.name(left), a, right, b)
     result = numbers.conjunction(a, b) if name == "tst" else numbers.add(a, b)
     is_same = name == "tst" and right == state.name(left)
-    told = (state.name(left), a) if is_same else (None, result)
-    return Comparison(*told, None, constant(0), is_result=True)
+    asserted = (state.name(left), a) if is_same else (None, result)
+    return Comparison(*asserted, None, constant(0), is_result=True)
 
 
 def _second_operand(
@@ -325,9 +325,9 @@ def _access(machine: Machine, instruction: Instruction, name: str, state: State)
     if instruction.accesses[0].kind is AccessKind.LOAD:
         found = _loads(machine, instruction, name, state)
         _write_back(machine, instruction, name, state)
-        for register, (value, told) in found.items():
+        for register, (value, asserted) in found.items():
             if register != PC:
-                state.write(register, value, told)
+                state.write(register, value, asserted)
         unknown = instruction.writes - found.keys() - _moved(instruction, name)
     else:
         for address, size_bytes, register in _transfers(machine, instruction, state):
@@ -342,10 +342,10 @@ def _access(machine: Machine, instruction: Instruction, name: str, state: State)
 def _loads(machine: Machine, instruction: Instruction, name: str, state: State) -> dict[str, tuple[Value, object]]:
     found = {}
     for address, size_bytes, register in _transfers(machine, instruction, state):
-        value, told = machine.load(address, size_bytes, state)
+        value, asserted = machine.load(address, size_bytes, state)
         if name.startswith("ldrs"):
             value = numbers.extended(value, 8 * size_bytes, is_signed=True)
-        found[register] = value, told
+        found[register] = value, asserted
     return found
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from wcet_probe.certificate.asserted import Asserted, Extent, Fact, loop_behind, loop_extent, parameters_of
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Code, Coverage, cover
@@ -21,7 +22,6 @@ from wcet_probe.certificate.pairs import Pairs
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
 from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.sums import Sums
-from wcet_probe.certificate.told import Extent, Fact, Told, loop_behind, loop_extent, parameters_of
 from wcet_probe.certificate.verify import CheckedBound, verify_result
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
@@ -55,7 +55,7 @@ class Binary:
         instructions: its code, decoded again.
         costs: of each instruction, by the target's table.
         target: the core.
-        told: the facts, as their files say.
+        asserted: the facts, as their files say.
         parameters: those of the run that facts speak of; None where nobody but the result tells them.
     """
 
@@ -63,7 +63,7 @@ class Binary:
     instructions: Sequence[Instruction]
     costs: Sequence[InstructionCost]
     target: Target
-    told: Told
+    asserted: Asserted
     parameters: Mapping[str, int] | None
 
 
@@ -153,10 +153,10 @@ class _Check:
 
     def _checked_parameters(self) -> Finding:
         said = dict(self._section["parameters"])
-        declared = {name for name, _ in self._binary.told.declared}
+        declared = {name for name, _ in self._binary.asserted.declared}
         given = self._binary.parameters
         own = {name: value for name, value in said.items() if name not in declared} if given is None else dict(given)
-        found = parameters_of(self._binary.told, own)
+        found = parameters_of(self._binary.asserted, own)
         demand(found == said, "the parameters are not those of the question and of the files of facts")
         self._parameters = found
         note = "as the question and the files of facts give them"
@@ -176,7 +176,7 @@ class _Check:
         """What facts say of registers at entry."""
         first = 3 if self._binary.image.isa is Isa.POWERPC else 0
         found: dict[Place, Value] = {}
-        for fact in self._binary.told.of("argument"):
+        for fact in self._binary.asserted.of("argument"):
             if fact.content.get("function") == self._graph.entry_function:
                 index = fact.content.get("index")
                 register = f"r{first + int(index)}" if index is not None else str(fact.content.get("register"))
@@ -211,14 +211,14 @@ class _Check:
     # ---------------------------------------------------------------------------------------------- loops, constraints
 
     def _limited(self) -> Iterator[Finding]:
-        shown, told, open_loops = 0, 0, []
+        shown, asserted, open_loops = 0, 0, []
         edges = {edge.name: edge for edge in self._graph.edges}
         loops = [
             (edges[back.split()[0]].target, entering.split(), back.split())
             for _, _, entering, back in self._records[0]["loop"]
         ]
         self._sums = Sums(
-            self._code, self._graph, self._coverage.instructions, loops, self._binary.told, self._parameters
+            self._code, self._graph, self._coverage.instructions, loops, self._binary.asserted, self._parameters
         )
         where = {loop["name"]: loop for loop in self._section["loops"]}
         derived = [{loop["constraint"]: loop for loop in one.loops} for one in self._bounds]
@@ -232,8 +232,8 @@ class _Check:
                     open_loops.append(name)
                 shown += 1
             elif loop is not None:
-                self._told_loop(name, loop, where[name], back.split())
-                told += 1
+                self._asserted_loop(name, loop, where[name], back.split())
+                asserted += 1
         for records in self._records[1:]:
             demand(records["loop"] == self._records[0]["loop"], "the certificates bound their loops differently")
         if open_loops:
@@ -241,8 +241,8 @@ class _Check:
             yield Finding("loop bounds", OPEN, words)
         elif shown:
             yield Finding("loop bounds", OK, f"{shown} by counters that the invariants bound")
-        if told:
-            yield Finding("told loop bounds", OK, f"{told} as their facts say, which are assumptions")
+        if asserted:
+            yield Finding("told loop bounds", OK, f"{asserted} as their facts say, which are assumptions")
         for records, bound in zip(self._records, self._bounds, strict=True):
             yield from self._constrained(records, bound.unit)
 
@@ -256,13 +256,13 @@ class _Check:
             self._code, self._graph, self._invariants, self._coverage, arriving, entering=into, back=found
         )
 
-    def _told_loop(self, name: str, loop: Json, listed: Json, back: list[str]) -> None:
+    def _asserted_loop(self, name: str, loop: Json, listed: Json, back: list[str]) -> None:
         """The bound of a loop is that of the fact at the place that the result names."""
         where = listed["where"]
         if loop["origin"] == "pragma":
             self._pragma(name, loop, where, back)
             return
-        fact = self._binary.told.at(str(where))
+        fact = self._binary.asserted.at(str(where))
         demand(fact is not None and fact.kind == "loop", f"no fact stands at {where}, which the loop {name} rests on")
         assert fact is not None  # noqa: S101  (told above)
         said = {fact.expression("max"), fact.expression("total")} - {None}
@@ -274,13 +274,13 @@ class _Check:
     def _pragma(self, name: str, loop: Json, where: object, back: list[str]) -> None:
         """A pragma stands in a source, before the loop that it bounds."""
         file, _, line = str(where).rpartition(":")
-        text = (self._binary.told.sources or {}).get(file)
+        text = (self._binary.asserted.sources or {}).get(file)
         demand(text is not None and line.isdigit(), f"the source of the pragma at {where} is not there")
         lines = (text or "").split("\n")
         row = lines[int(line) - 1] if 0 < int(line) <= len(lines) else ""
         found = re.search(r"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b", row)
         demand(found and found[2] == loop["expression"], f"no pragma at {where} bounds the loop {name} so")
-        extent = loop_behind(self._binary.told, file, int(line))
+        extent = loop_behind(self._binary.asserted, file, int(line))
         demand(extent is not None, f"no loop stands behind the pragma at {where}")
         assert extent is not None  # noqa: S101  (told above)
         self._check_extent(name, f"the pragma at {where}", extent, loop, back)
@@ -297,22 +297,22 @@ class _Check:
             same = symbol is not None and symbol.address + int(offset) == header
             demand(same, f"the fact at {fact.where} speaks of another loop than {name}")
             return
-        extent = loop_extent(self._binary.told, fact)
+        extent = loop_extent(self._binary.asserted, fact)
         if extent is None:
             self._open_constraints.append(f"that the fact at {fact.where} speaks of the loop {name}: no source")
             return
         self._check_extent(name, f"the fact at {fact.where}", extent, loop, back)
 
-    def _check_extent(self, name: str, told: str, extent: Extent, loop: Json, back: list[str]) -> None:
+    def _check_extent(self, name: str, asserted: str, extent: Extent, loop: Json, back: list[str]) -> None:
         """A loop has code of the source loop that is told of, and may test once more than that runs."""
         header = next(edge.target for edge in self._graph.edges if edge.name == back[0])
         own = any(map(extent.owns, self._sums.loops[header].lines))
-        demand(own, f"{told} speaks of another loop than {name}")
-        demand(loop["offset"] or not extent.has_test, f"the loop {name} tests once more than {told} counts")
+        demand(own, f"{asserted} speaks of another loop than {name}")
+        demand(loop["offset"] or not extent.has_test, f"the loop {name} tests once more than {asserted} counts")
 
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
         events = {name for name, _ in records["event"]}
-        shown, told, others = 0, 0, list(self._open_constraints) if unit == self._bounds[0].unit else []
+        shown, asserted, others = 0, 0, list(self._open_constraints) if unit == self._bounds[0].unit else []
         caches = 0
         for name, relation, constant, terms in records["constraint"]:
             factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
@@ -325,13 +325,13 @@ class _Check:
                 if fact is None:
                     others.append(name)
                 else:
-                    told += 1
+                    asserted += 1
                     self._used[f"fact {fact.where}"] = None
         if others:
             words = f"{len(others)} constraints that limit paths: {_shortened(others)}"
             yield Finding(f"constraints in {unit}", OPEN, words)
-        elif shown or told:
-            words = f"{shown} pairs of edges exclude each other, {told} follow from facts, which are assumptions"
+        elif shown or asserted:
+            words = f"{shown} pairs of edges exclude each other, {asserted} follow from facts, which are assumptions"
             yield Finding(f"constraints in {unit}", OK, words)
         if caches:
             yield Finding(f"limits of misses in {unit}", OPEN, f"{caches} constraints; none of them limits a path")
@@ -341,10 +341,10 @@ class _Check:
         demand(_KINDS_OF_CONSTRAINTS.fullmatch(name), f"nothing allows the constraint {name}, which limits paths")
         kind, _, number_of = name.partition(":")
         if kind in {"flow", "infeasible"}:
-            count = len(self._binary.told.of(kind))
+            count = len(self._binary.asserted.of(kind))
             demand(int(number_of.partition(".")[0]) < count, f"no fact makes the constraint {name}, which limits paths")
         if kind == "fact":
-            demand(self._binary.told.of("loop"), f"no fact makes the constraint {name}, which limits paths")
+            demand(self._binary.asserted.of("loop"), f"no fact makes the constraint {name}, which limits paths")
         if kind not in {"fact", "flow", "infeasible"}:
             return None
         return self._sums.follows(kind, int(number_of.partition(".")[0]), factors, constant)
@@ -380,15 +380,15 @@ class _Check:
     def _assumed(self) -> Finding:
         """The list of assumptions holds all that was used; of facts it says what their files say."""
         listed = {one["id"]: one["statement"] for one in self._section["assumptions"]}
-        told = self._binary.told
+        asserted = self._binary.asserted
         if self._binary.target.translation:
             self._used["no-translation-misses"] = None
         if self._used.keys() - {*_ALWAYS} and any(one.startswith("fact ") for one in self._used):
-            self._used |= dict.fromkeys(f"lemma {fact.content.get('id')}" for fact in told.of("lemma"))
+            self._used |= dict.fromkeys(f"lemma {fact.content.get('id')}" for fact in asserted.of("lemma"))
         constraints = [name for records in self._records for name, *_ in records["constraint"]]
         if any(_FACT_CONSTRAINT.match(name) for name in constraints):
             kinds = ("flow", "infeasible", "loop")
-            known = {f"fact {fact.where}" for kind in kinds for fact in told.of(kind)}
+            known = {f"fact {fact.where}" for kind in kinds for fact in asserted.of(kind)}
             demand(known & listed.keys(), "constraints of facts are used, and no fact is listed")
         for used in self._used:
             demand(used in listed, f"the assumption {used} is used and not listed")
@@ -401,12 +401,12 @@ class _Check:
     def _check_statement(self, name: str, statement: str) -> None:
         kind, _, where = name.partition(" ")
         if kind == "fact":
-            fact = self._binary.told.at(where)
+            fact = self._binary.asserted.at(where)
             demand(fact is not None, f"there is no fact at {where}")
             reason = str(fact.content.get("because", "")) if fact is not None else ""
             demand(reason in statement, f"the assumption {name} has other words than its file")
         if kind == "lemma":
-            lemmas = {str(fact.content.get("id")): fact for fact in self._binary.told.of("lemma")}
+            lemmas = {str(fact.content.get("id")): fact for fact in self._binary.asserted.of("lemma")}
             demand(where in lemmas, f"there is no lemma {where}")
             own = lemmas[where].content
             demand(

@@ -123,8 +123,8 @@ def cover(
     found.escapes = machine.escapes
     state = code.isa.entry_state()
     state.values |= arguments
-    told = outside(state, invariants[graph.entry])
-    demand(told is None, f"what is said of {told} at the entry is not known of the caller")
+    asserted = outside(state, invariants[graph.entry])
+    demand(asserted is None, f"what is said of {asserted} at the entry is not known of the caller")
     return found
 
 
@@ -152,8 +152,8 @@ def _follow(
     if outcome.is_assumed:
         found.open.append(f"where the {outcome.way} at {place} goes")
         for edge in graph.leading[node]:
-            told = outside(outcome.state, invariants[edge.target])
-            demand(told is None, f"what is said of {told} at {edge.target} does not follow from {node}")
+            asserted = outside(outcome.state, invariants[edge.target])
+            demand(asserted is None, f"what is said of {asserted} at {edge.target} does not follow from {node}")
             _take(found, edge, outcome)
         found.leaving |= {node} & graph.exits.keys()
         return

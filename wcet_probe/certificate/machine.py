@@ -252,32 +252,32 @@ def _scaled(value: Value, access: Access) -> Value:
 
 def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: bool = True) -> State | None:
     """``state`` where the operands that the flags compare stand in ``relation``, or not; None where that cannot be."""
-    told = state.flags.get(flags)
-    if told is None:
+    asserted = state.flags.get(flags)
+    if asserted is None:
         return state
-    if told.is_signed is not None:
-        is_signed = told.is_signed
+    if asserted.is_signed is not None:
+        is_signed = asserted.is_signed
     relation = relation if holds else opposite(relation)
-    if told.is_result and relation not in {"==", "!="}:
+    if asserted.is_result and relation not in {"==", "!="}:
         # The sign of a result is known, and no more: ``<`` stands for negative.
         if relation not in {"<", ">="}:
             return state
         is_signed = True
-    left = refined(told.left_value, relation, told.right_value, is_signed=is_signed)
-    right = refined(told.right_value, mirrored(relation), told.left_value, is_signed=is_signed)
+    left = refined(asserted.left_value, relation, asserted.right_value, is_signed=is_signed)
+    right = refined(asserted.right_value, mirrored(relation), asserted.left_value, is_signed=is_signed)
     if left is None or right is None:
         return None
     result = state.copy()
-    _tighten(result, told.left, left)
-    _tighten(result, told.right, right)
-    if told.difference is not None:
+    _tighten(result, asserted.left, left)
+    _tighten(result, asserted.right, right)
+    if asserted.difference is not None:
         left_over: Value | None = subtract(left, right)
         if relation in {"==", "!="} and left_over is not None:
             left_over = refined(left_over, relation, constant(0), is_signed=False)
         if left_over is None:
             return None
-        _tighten(result, told.difference, left_over)
-    result.flags[flags] = replace(told, left_value=left, right_value=right)
+        _tighten(result, asserted.difference, left_over)
+    result.flags[flags] = replace(asserted, left_value=left, right_value=right)
     return result
 
 
@@ -299,5 +299,5 @@ def joined(a: State, b: State) -> State:
     names = {place: a.name(place) for place in values if a.name(place) == b.name(place)}
     for place in values:
         names.setdefault(place, object())
-    flags = {key: told for key, told in a.flags.items() if b.flags.get(key) == told}
+    flags = {key: asserted for key, asserted in a.flags.items() if b.flags.get(key) == asserted}
     return State(values, names, flags)

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wcet_probe.certificate.asserted import Asserted, Fact, function_lines, loop_extent, point_line
 from wcet_probe.certificate.coverage import Code
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.records import Edge, Graph, demand
-from wcet_probe.certificate.told import Fact, Told, function_lines, loop_extent, point_line
 from wcet_probe.certificate.walk import arriving_edges, natural_loop
 from wcet_probe.model.instruction import Control, Instruction
 
@@ -42,11 +42,11 @@ class Sums:
         graph: Graph,
         instructions: Mapping[str, Sequence[Instruction]],
         loops: Sequence[tuple[str, Sequence[str], Sequence[str]]],
-        told: Told,
+        asserted: Asserted,
         parameters: Mapping[str, int],
     ) -> None:
         """``loops`` are header, entering and back edges."""
-        self._code, self._graph, self._told, self._parameters = code, graph, told, parameters
+        self._code, self._graph, self._asserted, self._parameters = code, graph, asserted, parameters
         self._instructions = instructions
         self._arriving = arriving_edges(graph)
         self.loops = {header: self._loop(header, entering, back, loops) for header, entering, back in loops}
@@ -54,7 +54,7 @@ class Sums:
 
     def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> Fact | None:
         """The fact that the constraint ``sum of factors <= constant`` follows from; None where none is found."""
-        for fact in self._told.of("loop") if kind == "fact" else self._told.of(kind)[number : number + 1]:
+        for fact in self._asserted.of("loop") if kind == "fact" else self._asserted.of(kind)[number : number + 1]:
             for allowed, least in self._of(kind, fact):
                 names = {*allowed, *factors}
                 if constant >= least and all(factors.get(name, 0) <= allowed.get(name, 0) for name in names):
@@ -152,20 +152,20 @@ class Sums:
         """Weights of nodes, and of the entries of loops by header; None where a place is not found."""
         nodes: dict[str, int] = {}
         entries: dict[str, int] = {}
-        for key, told in dict(fact.content.get("sum", {})).items():
-            term, weight = _TERM.fullmatch(str(key)), value_of(str(told), self._parameters)
+        for key, asserted in dict(fact.content.get("sum", {})).items():
+            term, weight = _TERM.fullmatch(str(key)), value_of(str(asserted), self._parameters)
             demand(term is not None, f"the sum at {fact.where} holds {key!r}")
             kind, function, name = term.groups() if term else ("", None, "")
             function = function or str(fact.content.get("function"))
             if kind == "loop":
-                extent = loop_extent(self._told, fact, name, function)
+                extent = loop_extent(self._asserted, fact, name, function)
                 if extent is None or (weight < 0 and not extent.has_test):
                     return None
                 own = {loop.header for loop in self.loops.values() if any(map(extent.owns, loop.lines))}
                 if weight > 0 and extent.has_test:
                     entries |= {header: entries.get(header, 0) - weight for header in own}
             else:
-                line = point_line(self._told, fact, name, function)
+                line = point_line(self._asserted, fact, name, function)
                 if line is None:
                     return None
                 own = self._surely_once(line, tests=kind == "branch") if weight > 0 else set(self._nodes_at(line))
@@ -231,13 +231,13 @@ class Sums:
     def _never(self, fact: Fact) -> list[tuple[Factors, int]]:
         """An infeasible place: blocks that are all code of it."""
         if "point" in fact.content:
-            line = point_line(self._told, fact, str(fact.content["point"]), str(fact.content.get("function")))
+            line = point_line(self._asserted, fact, str(fact.content["point"]), str(fact.content.get("function")))
             span = (line[0], line[1], line[1]) if line else None
         elif "line" in fact.content:
-            lines = function_lines(self._told, fact)
+            lines = function_lines(self._asserted, fact)
             span = (lines[0], int(fact.content["line"]), int(fact.content["line"])) if lines else None
         else:
-            span = None if "offset" in fact.content else function_lines(self._told, fact)
+            span = None if "offset" in fact.content else function_lines(self._asserted, fact)
         if span is None:
             return []
         file, first, last = span
@@ -250,7 +250,7 @@ class Sums:
 
     def _total(self, fact: Fact) -> list[tuple[Factors, int]]:
         """The total of a loop: its header runs at most so often, and once more for each entry if it tests first."""
-        total, extent = fact.expression("total"), loop_extent(self._told, fact)
+        total, extent = fact.expression("total"), loop_extent(self._asserted, fact)
         if total is None or extent is None or "within" in fact.content:
             return []
         own = {loop.header: 1 for loop in self.loops.values() if any(map(extent.owns, loop.lines))}

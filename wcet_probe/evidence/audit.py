@@ -154,8 +154,8 @@ def _checked(check: str, subject: str, look: Callable[[], str]) -> Check:
     except WcetProbeError as error:
         return Check(check, subject, FAILED, VerificationError(f"{subject}: {error}"))
     except _MALFORMED as error:
-        told = f"{subject}: {check} cannot be checked ({error!r}); get the pack again."
-        return Check(check, subject, FAILED, VerificationError(told))
+        asserted = f"{subject}: {check} cannot be checked ({error!r}); get the pack again."
+        return Check(check, subject, FAILED, VerificationError(asserted))
 
 
 def _digest(pack: Pack, digest: str | None) -> str:
@@ -254,7 +254,7 @@ def _certificates(result: Recorded) -> str:
 
 def _candidates(program: Program, result: Recorded, most_instructions: int) -> str:
     """The other candidate states of the scenario are measured again, and cost what the result says."""
-    told = {one["variant"]: one for one in result.document["state"]["candidates"]}
+    asserted = {one["variant"]: one for one in result.document["state"]["candidates"]}
     every = scenario_plans(result, program.allocator, program.target)
     most_tried = tried_of_each(len(every))
     plans = [one for one in every if one.variant != result.variant]
@@ -269,7 +269,7 @@ def _candidates(program: Program, result: Recorded, most_instructions: int) -> s
             most_instructions=most_instructions * most_tried,
         )
         counts = {"variant": plan.variant, "instructions": seen.instructions, "cycles": seen.cycles}
-        demand(told[plan.variant] == counts, f"the candidate {plan.variant!r} costs something else")
+        demand(asserted[plan.variant] == counts, f"the candidate {plan.variant!r} costs something else")
     return f"{OK}, {_count(len(plans), 'other candidate')} measured again"
 
 

@@ -19,10 +19,10 @@ from wcet_probe.build.program import Program
 from wcet_probe.build.sources import find_sources
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.certificate.asserted import read_asserted
 from wcet_probe.certificate.check import OK, OPEN, Binary, Checked, Finding, check_bound
 from wcet_probe.certificate.loops import demand
 from wcet_probe.certificate.shown import follows
-from wcet_probe.certificate.told import read_told
 from wcet_probe.errors import UsageError
 from wcet_probe.evidence.recorded import Recorded, recorded_results
 from wcet_probe.evidence.witness import witness_plan
@@ -42,9 +42,9 @@ Json = Mapping[str, Any]
 def allocator_binary(program: Program, heap_bytes: int) -> Binary:
     """What the bound of an allocator's operation is held against."""
     allocator, target = program.allocator, program.target
-    told = read_told(allocator.facts, dict(allocator.sources))
+    asserted = read_asserted(allocator.facts, dict(allocator.sources))
     parameters = fact_parameters(allocator, target, heap_bytes)
-    return Binary(program.image, program.instructions, program.costs, target, told, parameters)
+    return Binary(program.image, program.instructions, program.costs, target, asserted, parameters)
 
 
 def check_file_result(
@@ -79,8 +79,8 @@ def check_file_result(
     _check_target(document, target)
     image = read_image(elf, target.isa, compiler="")
     instructions = with_timing_problems(decode(image), target)
-    told = read_told([(str(file), _text(file)) for file in facts], find_sources(elf, source_dirs))
-    binary = Binary(image, instructions, costs(instructions, target), target, told, None)
+    asserted = read_asserted([(str(file), _text(file)) for file in facts], find_sources(elf, source_dirs))
+    binary = Binary(image, instructions, costs(instructions, target), target, asserted, None)
     return check_bound(document, binary), ()
 
 
@@ -112,10 +112,10 @@ def answer_findings(
     plans = scenario_plans(result, allocator, target)
     plan = witness_plan(result, allocator, target)
     demand(document["command"] in _commands(result, allocator), "the command is not that of the question")
-    told = (plan.state, tuple(plan.why), plan.driver or None, plan.driver_value)
+    asserted = (plan.state, tuple(plan.why), plan.driver or None, plan.driver_value)
     state = document["state"]
     said = (state["description"], tuple(state["why"]), state["driver"], state["driver_value"])
-    demand(said == told, "the state or its reason is described otherwise than the scenario does")
+    demand(said == asserted, "the state or its reason is described otherwise than the scenario does")
     _check_candidates(document, plans)
     _check_witnesses(document, plans)
     return (

@@ -17,11 +17,11 @@ from wcet_probe.model.target import MemoryRange
 SETS = 4
 
 
-def view_of(variable: Variable, told: Pointers) -> View:
+def view_of(variable: Variable, asserted: Pointers) -> View:
     """Of a program that reads ``variable`` once, with a fact about it."""
     config = replace(config_of("lru", 2, sets=SETS), line_bytes=LINE_BYTES)
     steps = (Step(0, 0, is_store=False, is_certain=True, is_named=True),)
-    return Program((steps,), (), (variable,), {}, config, 4, 64, {(0, 0): told}).view
+    return Program((steps,), (), (variable,), {}, config, 4, 64, {(0, 0): asserted}).view
 
 
 @pytest.mark.parametrize(("most", "place"), [(8 + (SETS * LINE_BYTES << 20), "block"), (8, "static")])
@@ -55,10 +55,10 @@ def test_sets_and_observable_addresses_hold_for_all_values():
                 variable = None if step.to is None else program.variables[step.to]
                 if variable is not None and variable.sources:
                     continue
-                sets, told = places.sets_of(access), places.observable(access)
+                sets, asserted = places.sets_of(access), places.observable(access)
                 for value in (0,) if variable is None else variable.choices:
                     address = value + step.offset
                     assert sets is None or address // LINE_BYTES % config.sets in sets
-                    assert address in told
+                    assert address in asserted
                     checked += 1
     assert checked > 2000

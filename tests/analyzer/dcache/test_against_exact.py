@@ -18,7 +18,7 @@ from tests.analyzer.relational_programs import (
 from wcet_probe.model.target import Replacement
 
 
-def reachable(program: Program, limit: int) -> dict[tuple[int, int], set[bool]] | None:
+def reachable(program: Program, constraint: int) -> dict[tuple[int, int], set[bool]] | None:
     """Whether each access can hit and miss, of all runs from any start; None where there are too many situations.
 
     Only for programs whose accesses are named and certain and whose states are never silent.
@@ -32,14 +32,14 @@ def reachable(program: Program, limit: int) -> dict[tuple[int, int], set[bool]] 
     size = len(values)
     for own in per_set:
         size *= len(own)
-    if size > limit:
+    if size > constraint:
         return None
     found: dict[tuple[int, int], set[bool]] = {}
     waiting = [(0, value, content) for value in values for content in product(*per_set)]
     seen = set(waiting)
     while waiting:
         point, value, content = waiting.pop()
-        if len(seen) > 8 * limit:
+        if len(seen) > 8 * constraint:
             return None
         for after in _passed(program, point, value, content, found):
             for source, target in program.edges:
@@ -72,7 +72,7 @@ def _passed(program, point, value, content, found):
     return ways
 
 
-def undecided(policy: Replacement, programs: int, limit: int) -> Counter[str]:
+def undecided(policy: Replacement, programs: int, constraint: int) -> Counter[str]:
     """Accesses without a verdict of a hit, and how many of them hit in all that can happen."""
     counts, number = Counter[str](), 0
     while counts["programs"] < programs:
@@ -82,12 +82,12 @@ def undecided(policy: Replacement, programs: int, limit: int) -> Counter[str]:
         merged = any(variable.sources for variable in program.variables)
         if (
             merged
-            or program.silent
+            or program.killed
             or choices_of(program)
             or not all(step.is_named and step.is_certain for step in steps)
         ):
             continue
-        found = reachable(program, limit)
+        found = reachable(program, constraint)
         if found is None:
             continue
         counts["programs"] += 1

@@ -1,4 +1,4 @@
-"""Stores to lines that were filled before their stay began, against runs."""
+"""Stores to lines that were filled before their scope began, against runs."""
 
 from __future__ import annotations
 

@@ -27,16 +27,16 @@ from tests.analyzer.relational_attacks import attack, attack_limits, attack_stor
 from tests.analyzer.relational_programs import Program
 from wcet_probe.analyzer.dcache import analysis as relational_analysis
 from wcet_probe.analyzer.dcache import misses as data_misses
-from wcet_probe.analyzer.dcache import resident_at_entry as held_lines
+from wcet_probe.analyzer.dcache import resident_at_entry as resident_lines
 from wcet_probe.analyzer.dcache import younger_sets as relational_cache
 from wcet_probe.analyzer.dcache.analysis import analyze
-from wcet_probe.analyzer.dcache.miss_constraints import Stays
-from wcet_probe.analyzer.dcache.strided_traversals import Sweep
-from wcet_probe.analyzer.dcache.symbolic_blocks import Group
+from wcet_probe.analyzer.dcache.miss_constraints import Scopes
+from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversal
+from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup
 from wcet_probe.analyzer.dcache.younger_sets import RelationalCache
 from wcet_probe.analyzer.domains.cache_sets import effective_ways
 from wcet_probe.analyzer.graph.supergraph import EXIT
-from wcet_probe.analyzer.ipet.flow_problem import Limit
+from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 
 
 def campaign(seed: str, verdicts: int, runs: int, make: Callable[[Random], Program] = random_program) -> Counter[str]:
@@ -68,8 +68,8 @@ def test_no_run_refutes_what_facts_about_visits_make_of_write_backs():
 def test_runs_refute_that_first_visits_make_no_write_backs(monkeypatch):
     right = data_misses._Costs._fills
 
-    def wrong(costs, name, misses, events):
-        return right(costs, name, {} if name == "write-backs:visits" else misses, events)
+    def wrong(costs, name, misses, auxiliaries):
+        return right(costs, name, {} if name == "write-backs:visits" else misses, auxiliaries)
 
     monkeypatch.setattr(data_misses._Costs, "_fills", wrong)
     with pytest.raises(AssertionError):
@@ -126,9 +126,9 @@ def _one_more(config):
     ("of", "name", "wrong"),
     [
         (relational_cache, "effective_ways", _one_more),
-        (Group, "may_meet", lambda one, other: False),  # noqa: ARG005
+        (ReferenceGroup, "may_meet", lambda one, other: False),  # noqa: ARG005
         (relational_cache, "most_in_one_set", lambda group, others: 0),  # noqa: ARG005
-        (RelationalCache, "without", lambda cache, state, dropped: state),  # noqa: ARG005
+        (RelationalCache, "without", lambda cache, state, killed: state),  # noqa: ARG005
     ],
 )
 def test_runs_refute_what_is_wrong(monkeypatch, of, name, wrong):
@@ -141,8 +141,8 @@ def test_runs_refute_what_is_wrong(monkeypatch, of, name, wrong):
     ("of", "name", "wrong", "seed"),
     [
         (RelationalCache, "is_kept", lambda _, __, access: access.line is not None and not access.fills, "s1 387"),
-        (Stays, "is_last", lambda *_: True, "s1 580"),
-        (data_misses._Costs, "_refill_limit", lambda _, refills, *__: refills.limit, "s1 9365"),
+        (Scopes, "is_last", lambda *_: True, "s1 580"),
+        (data_misses._Costs, "_refill_constraint", lambda _, refills, *__: refills.constraint, "s1 9365"),
     ],
 )
 def test_a_run_refutes_what_is_wrong_of_first_in_first_out(monkeypatch, of, name, wrong, seed):
@@ -153,26 +153,32 @@ def test_a_run_refutes_what_is_wrong_of_first_in_first_out(monkeypatch, of, name
         attack(random_fifo(random), random, 8)
 
 
-def sweeping(seed: str, programs: int, runs: int) -> Counter[str]:
-    """Counts of what is said of programs that sweep, each held against runs."""
+def traversing(seed: str, programs: int, runs: int) -> Counter[str]:
+    """Counts of what is said of programs that traversal, each held against runs."""
     counts = Counter[str]()
     for number in range(programs):
         random = Random(f"{seed} {number}")
         program = random_sweep(random)
         counts += attack(program, random, runs)
-        counts["sweep"] += sum(v.is_persistent_in_sweep for own in program.view.analysis.verdicts.values() for v in own)
+        counts["sweep"] += sum(
+            v.is_persistent_in_traversal for own in program.view.analysis.verdicts.values() for v in own
+        )
     return counts
 
 
 def test_no_run_refutes_what_is_said_of_sweeps():
-    assert sweeping("quick", 250, 6)["sweep"] > 60
+    assert traversing("quick", 250, 6)["sweep"] > 60
     assert limits_campaign("sweeps", 150, 6, random_sweep)["limits"] > 1000
 
 
 def test_runs_refute_what_is_wrong_of_sweeps(monkeypatch):
-    monkeypatch.setattr(Sweep, "limit", lambda _, name, events, *__: Limit(name, constant=1, events=((events[0], 1),)))
+    monkeypatch.setattr(
+        StridedTraversal,
+        "limit",
+        lambda _, name, auxiliaries, *__: LinearConstraint(name, constant=1, auxiliaries=((auxiliaries[0], 1),)),
+    )
     with pytest.raises(AssertionError):
-        sweeping("wrong", 600, 6)
+        traversing("wrong", 600, 6)
 
 
 def test_no_run_refutes_a_limit_of_lines_whose_stay_begins_in_the_cache():
@@ -200,14 +206,14 @@ def test_no_run_refutes_what_is_said_of_many_stores_to_where_they_were():
 
 
 def test_runs_refute_that_such_lines_are_never_evicted(monkeypatch):
-    monkeypatch.setattr(held_lines, "_touched", lambda held, *_, **__: held)
+    monkeypatch.setattr(resident_lines, "_touched", lambda resident, *_, **__: resident)
     with pytest.raises(AssertionError):
         limits_campaign("z", 100, 12, random_walk)
 
 
 @pytest.mark.slow
 def test_no_run_refutes_what_is_said_of_many_sweeps():
-    sweeping("slow", 30_000, 12)
+    traversing("slow", 30_000, 12)
 
 
 @pytest.mark.slow
@@ -245,5 +251,5 @@ def test_the_order_of_iteration_decides_nothing(monkeypatch):
             with monkeypatch.context() as patch:
                 patch.setattr(relational_analysis, "fixpoint", in_any_order(shuffle))
                 view = program.view
-                found = analyze(view.values, view.lines, view.named, program.config, view.sweeps.found)
+                found = analyze(view.values, view.lines, view.named, program.config, view.traversals.found)
                 assert found.verdicts == expected.verdicts

@@ -1,4 +1,4 @@
-"""What data accesses cost: misses each time, misses that a stay shares, single accesses, write-backs."""
+"""What data accesses cost: misses each time, misses that a scope shares, single accesses, write-backs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_without_a_cache_each_access_is_single():
     view = program_of((), (step(0), step(0, 4), step(0, is_store=True)), ()).view
     target = replace(view.program.target, dcache=None)
     data = data_misses(view.values, target, view.pointers)
-    assert (data.points[1], data.events, data.limits, data.lines) == (3 * SINGLE, (), (), None)
+    assert (data.points[1], data.auxiliaries, data.constraints, data.lines) == (3 * SINGLE, (), (), None)
 
 
 @pytest.mark.parametrize("policy", ["lru", "fifo"])

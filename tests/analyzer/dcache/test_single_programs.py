@@ -18,11 +18,11 @@ ARGUMENT = strided.top(32)
 
 
 def program_of(
-    steps, edges, variables, *, policy="lru", ways=1, sets=4, told_bytes=16, silent=None, line_count=16
+    steps, edges, variables, *, policy="lru", ways=1, sets=4, asserted_bytes=16, killed=None, line_count=16
 ) -> Program:
     config = config_of(policy, ways, sets=sets)
     config = type(config)(**{f: getattr(config, f) for f in config.__slots__} | {"line_bytes": 16})
-    return Program(tuple(steps), tuple(edges), tuple(variables), silent or {}, config, told_bytes, line_count)
+    return Program(tuple(steps), tuple(edges), tuple(variables), killed or {}, config, asserted_bytes, line_count)
 
 
 def read(to, offset=0) -> Step:
@@ -42,7 +42,7 @@ def test_a_line_of_a_group_elsewhere_leaves_the_misses_of_its_other_lines():
             [(), (read(0, 32), *others), (read(0, 0),), (read(0, 8),), (read(0, 16),), ()],
             [(0, 1), (1, 1), (1, 2), (2, 3), (3, 4), (4, 5)],
             [pointer],
-            told_bytes=8,
+            asserted_bytes=8,
             line_count=40,
         ),
         1000,
@@ -102,10 +102,10 @@ def test_a_name_that_no_access_has_shown_to_be_right_gives_no_further_name(last)
         [(0, 1), (1, 2), (1, 3), (2, 4), (3, 4)],
         [pointer, same, further],
         ways=2,
-        told_bytes=4,
+        asserted_bytes=4,
         line_count=24,
     )
-    worst(replace(program, told={(2, 0): Pointers(16), (3, 0): last, (3, 1): last}))
+    worst(replace(program, asserted={(2, 0): Pointers(16), (3, 0): last, (3, 1): last}))
 
 
 ANYWHERE = Variable(None, 0, tuple(range(0, 512, 16)), ARGUMENT)
@@ -116,10 +116,10 @@ def in_one_set(*choices: int) -> Variable:
     return Variable(None, 0, choices, strided.between(32, choices[0], choices[-1], choices[1] - choices[0]))
 
 
-def before_and_behind(first, inside, variables, *, told=None, edges=((0, 1), (1, 2)), **more) -> Program:
+def before_and_behind(first, inside, variables, *, asserted=None, edges=((0, 1), (1, 2)), **more) -> Program:
     """Block 0, block 1, and block 2 with an access to variable 0, which must not be said to hit."""
     program = program_of([first, inside, (read(0),)], edges, variables, **{**FAR, **more})
-    program = replace(program, told=told or {})
+    program = replace(program, asserted=asserted or {})
     assert not program.view.analysis.verdicts[2][0].is_hit
     return program
 
@@ -134,7 +134,7 @@ def test_lines_that_names_meant_in_many_rounds_are_many(move, policy):
 
 
 def test_lines_that_move_on_and_come_back_are_one():
-    """Two loops' values: one is what the other was, and that is it again, so that all lines stay near."""
+    """Two loops' values: one is what the other was, and that is it again, so that all lines scope near."""
     one = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (1, 0), (2, 1): (3, -16)})
     other = Variable(2, 0, (0,), ARGUMENT, {(1, 2): (2, 16)})
     program = program_of(
@@ -161,9 +161,9 @@ def test_a_line_is_of_no_group_that_is_in_fewer_sets():
     same = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (1, 0)})
     first, pointer = replace(ANYWHERE, choices=(128,)), replace(ANYWHERE, choices=(16, 336))
     variables = [pointer, first, in_one_set(16, 80), same, in_one_set(208, 272)]
-    told = {(1, 0): Pointers(16, sets=frozenset({0}))}
+    asserted = {(1, 0): Pointers(16, sets=frozenset({0}))}
     blocks = (read(0), read(1, 16), read(2)), (read(3), read(4))
-    worst(before_and_behind(*blocks, variables, told=told, ways=3, line_count=40), 400)
+    worst(before_and_behind(*blocks, variables, asserted=asserted, ways=3, line_count=40), 400)
 
 
 def test_what_is_told_of_one_pointer_is_not_told_of_another_one():
@@ -171,8 +171,8 @@ def test_what_is_told_of_one_pointer_is_not_told_of_another_one():
     loose = replace(ANYWHERE, choices=tuple(range(0, 512, 4)))
     same = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (1, 0)})
     blocks = [(read(0),), (read(2), read(2, 12)), ()]
-    program = program_of(blocks, [(0, 1), (1, 2)], [ANYWHERE, loose, same], told_bytes=4, line_count=40)
-    program = replace(program, told={(0, 0): Pointers(16)})
+    program = program_of(blocks, [(0, 1), (1, 2)], [ANYWHERE, loose, same], asserted_bytes=4, line_count=40)
+    program = replace(program, asserted={(0, 0): Pointers(16)})
     assert not program.view.analysis.verdicts[1][1].is_hit
     worst(program)
 
@@ -184,9 +184,9 @@ def test_what_a_pointer_has_become_is_told_of_where_all_that_it_comes_from_is(is
     same = Variable(3, 0, (0,), ARGUMENT, {(1, 3): (0, 0), (2, 3): (1, 16)})
     blocks = [(), (read(0),), (read(1),), (read(2), read(2, 12)), ()]
     edges = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)]
-    program = program_of(blocks, edges, [one, other, same], told_bytes=4, line_count=40)
-    told = {(1, 0): Pointers(16)} | ({(2, 0): Pointers(16)} if is_told else {})
-    program = replace(program, told=told)
+    program = program_of(blocks, edges, [one, other, same], asserted_bytes=4, line_count=40)
+    asserted = {(1, 0): Pointers(16)} | ({(2, 0): Pointers(16)} if is_told else {})
+    program = replace(program, asserted=asserted)
     assert program.view.analysis.verdicts[3][1].is_hit == is_told
     worst(program)
 
@@ -202,13 +202,13 @@ def test_a_sum_with_a_new_value_has_no_name_by_the_old_one():
 def test_a_line_that_hit_may_miss_later_in_a_fifo_set(ways):
     """Blocks 1 and 3 hit, by what the line was called before; block 2 accesses it behind one fill of another line."""
     first = Variable(None, 0, tuple(range(0, 256, 32)), ARGUMENT)
-    filled = Variable(1, 1, tuple(range(0, 512, 16)), ARGUMENT)
+    allocated = Variable(1, 1, tuple(range(0, 512, 16)), ARGUMENT)
     again = Variable(1, 0, (0,), ARGUMENT, {(0, 1): (0, 0), (3, 1): (3, 0)})
     last = Variable(3, 0, (0,), ARGUMENT, {(2, 3): (2, 0)})
     program = program_of(
         [(read(0),), (read(2), read(1)), (read(2),), (read(3),), ()],
         [(0, 1), (1, 2), (2, 3), (3, 1), (3, 4)],
-        [first, filled, again, last],
+        [first, allocated, again, last],
         policy="fifo",
         ways=ways,
         sets=2,
@@ -235,15 +235,15 @@ def test_accesses_to_a_line_share_its_misses_whether_they_share_those_of_a_table
 def test_limits_of_a_line_with_and_without_a_table_have_different_names():
     """Block 1 accesses two lines of a table; where block 3 accesses one of them again, the other may be old."""
     entry = Variable(None, 0, (0, 16), strided.between(32, 0, 16, 16))
-    filled = (read(None, 0), read(0), read(None, 64), read(0), read(None, 128), read(0))
+    allocated = (read(None, 0), read(0), read(None, 64), read(0), read(None, 128), read(0))
     program = program_of(
-        [(), filled, (), (read(0),), ()],
+        [(), allocated, (), (read(0),), ()],
         [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)],
         [entry],
         ways=2,
         line_count=20,
     )
-    names = [limit.name for limit in program.view.data.limits]
+    names = [constraint.name for constraint in program.view.data.constraints]
     assert len(set(names)) == len(names)
     worst(program)
 
@@ -254,9 +254,9 @@ def test_granules_of_one_line_are_evicted_one_by_one(policy):
     others = [read(None, 16 * line) for line in range(12)]
     block = (read(0, 0), *others, read(0, 8), *others, read(0, 16), *others)
     variable = Variable(0, 0, tuple(range(0, 128, 8)), ARGUMENT)
-    worst(program_of([block, ()], [(0, 0), (0, 1)], [variable], policy=policy, told_bytes=8))
+    worst(program_of([block, ()], [(0, 0), (0, 1)], [variable], policy=policy, asserted_bytes=8))
     entry = Variable(None, 0, tuple(range(0, 128, 8)), ARGUMENT)
-    worst(program_of([block, ()], [(0, 0), (0, 1)], [entry], policy=policy, told_bytes=8))
+    worst(program_of([block, ()], [(0, 0), (0, 1)], [entry], policy=policy, asserted_bytes=8))
 
 
 def test_a_choice_whose_variable_is_never_loaded_misses_all_the_same():
@@ -268,6 +268,6 @@ def test_a_choice_whose_variable_is_never_loaded_misses_all_the_same():
         [(), (), (), (read(choice),), ()],
         [(0, 1), (0, 2), (1, 3), (2, 3), (3, 0), (3, 4)],
         [condition, loaded, other],
-        silent={(2, 3): frozenset({1}), (1, 3): frozenset({2})},
+        killed={(2, 3): frozenset({1}), (1, 3): frozenset({2})},
     )
     worst(program)

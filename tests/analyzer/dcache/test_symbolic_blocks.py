@@ -12,7 +12,7 @@ from tests.analyzer.concrete_caches import config_of
 from tests.analyzer.relational_programs import LINE_BYTES, Program, Step, Sum, Variable
 from tests.analyzer.test_cache_soundness import analysed
 from tests.support import assembler, guest_of
-from wcet_probe.analyzer.dcache.symbolic_blocks import Group, Lines, most_in_one_set
+from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlocks, most_in_one_set
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.values.terms import Linear
@@ -23,13 +23,13 @@ _alignments = st.sampled_from((1, 2, 4, 8, 16))
 _numbers = st.frozensets(st.integers(0, 11), min_size=1, max_size=4)
 
 
-def group(alignment: int = 16, residue: int = 0, *, numbers=None, sets=None) -> Group:
-    return Group(frozenset(), frozenset(), alignment, residue, numbers, sets, is_short=True, set_count=SETS)
+def group(alignment: int = 16, residue: int = 0, *, numbers=None, sets=None) -> ReferenceGroup:
+    return ReferenceGroup(frozenset(), frozenset(), alignment, residue, numbers, sets, is_short=True, set_count=SETS)
 
 
-def program_of(*variables: Variable, steps: tuple[Step, ...], told_bytes: int = 8) -> Program:
+def program_of(*variables: Variable, steps: tuple[Step, ...], asserted_bytes: int = 8) -> Program:
     config = replace(config_of("lru", 2, sets=SETS), line_bytes=LINE_BYTES)
-    return Program((steps,), (), variables, {}, config, told_bytes, 64)
+    return Program((steps,), (), variables, {}, config, asserted_bytes, 64)
 
 
 def read(to, offset: int) -> Step:
@@ -86,22 +86,22 @@ def test_lines_in_one_set_meet_though_two_sets_are_possible():
 
 
 @given(st.randoms(use_true_random=False), _alignments, st.integers(-48, 48), st.integers(-48, 48))
-def test_a_renamed_line_is_the_same_line(draw, told, old, new):
+def test_a_renamed_line_is_the_same_line(draw, asserted, old, new):
     """Two variables that differ by a constant; a line that has a name by the one is the line by the other."""
     offsets = [draw.randrange(0, 44, 4) for _ in range(4)]
     steps = tuple(read(number, offset) for number in (0, 1) for offset in offsets)
-    whole = tuple(range(0, 256, told))
-    program = program_of(*[Variable(None, 0, whole, strided.top(32))] * 2, steps=steps, told_bytes=told)
+    whole = tuple(range(0, 256, asserted))
+    program = program_of(*[Variable(None, 0, whole, strided.top(32))] * 2, steps=steps, asserted_bytes=asserted)
     view, lines = program.view, program.view.lines
-    one, other = view.leaves
+    one, other = view.symbols
     for access in view.accesses[0][:4]:
         line = lines.of_access(access)
-        named = lines.renamed(line, Linear({one: 1}, old, 32), Linear({other: 1}, new, 32), ()) if line else None
+        named = lines.substituted(line, Linear({one: 1}, old, 32), Linear({other: 1}, new, 32), ()) if line else None
         if named is None:
             continue
-        for value in range(1024, 1088, told):
+        for value in range(1024, 1088, asserted):
             there = value + old - new  # the other variable, if what was known of alignments is true of it
-            if there % told:
+            if there % asserted:
                 continue
             target = lines.groups[named.line.group]
             byte = there + named.line.granule * target.alignment_bytes - target.residue
@@ -111,12 +111,14 @@ def test_a_renamed_line_is_the_same_line(draw, told, old, new):
 def test_a_line_is_renamed_to_what_is_accessed_only():
     """By the name of a line that no access is to, it would not be known which lines it meets."""
     far = SETS * LINE_BYTES
-    program = program_of(*[Variable(None, 0, (0,), strided.top(32))] * 2, steps=(read(0, 0), read(1, 0)), told_bytes=16)
+    program = program_of(
+        *[Variable(None, 0, (0,), strided.top(32))] * 2, steps=(read(0, 0), read(1, 0)), asserted_bytes=16
+    )
     view = program.view
-    (line, _), (one, other) = [view.lines.of_access(access) for access in view.accesses[0]], view.leaves
-    same = view.lines.renamed(line, Linear({one: 1}, 0, 32), Linear({other: 1}, 0, 32), ())
+    (line, _), (one, other) = [view.lines.of_access(access) for access in view.accesses[0]], view.symbols
+    same = view.lines.substituted(line, Linear({one: 1}, 0, 32), Linear({other: 1}, 0, 32), ())
     assert same is not None
-    assert view.lines.renamed(line, Linear({one: 1}, 0, 32), Linear({other: 1}, far, 32), ()) is None
+    assert view.lines.substituted(line, Linear({one: 1}, 0, 32), Linear({other: 1}, far, 32), ()) is None
 
 
 @pytest.mark.parametrize(
@@ -128,8 +130,8 @@ def test_what_is_told_of_a_number_holds_behind_as_far_as_runs_show_it(first, ali
         *[Variable(None, 0, (0,), strided.top(32))] * 2,
         Variable(None, 0, (0, 8), strided.between(32, 0, 8, 8)),
     )
-    program = program_of(*variables, steps=(read(first, 0), read(0, 0)), told_bytes=4)
-    view = replace(program, told={(0, 0): Pointers(16)}).view
+    program = program_of(*variables, steps=(read(first, 0), read(0, 0)), asserted_bytes=4)
+    view = replace(program, asserted={(0, 0): Pointers(16)}).view
     line = view.lines.of_access(view.accesses[0][1])
     assert line is not None
     assert view.lines.groups[line.group].alignment_bytes == alignment
@@ -141,7 +143,7 @@ def test_an_index_into_the_stack_is_measured_from_the_stack_pointer():
     body = "stwu 1, -64(1)\n lbzx 7, 1, 3\n lbz 8, -64(3)\n addi 1, 1, 64\n blr"
     values = analysed(guest_of(assembler({"f": body}, target), target), "f").prepared.values
     assert target.dcache is not None
-    lines = Lines(values, target.dcache, PointerFacts(Pointers(4), {}))
+    lines = SymbolicBlocks(values, target.dcache, PointerFacts(Pointers(4), {}))
     _, indexed, plain = values.accesses[0]
     assert lines.of_access(indexed) != lines.of_access(plain)
 
@@ -154,10 +156,10 @@ def test_an_index_that_is_folded_gives_a_name_only_what_accesses_before_show():
         Variable(None, 0, (), strided.between(32, 0, 4, 4)),
     )
     steps = read(Sum(0, 1), 0), read(Sum(0, 2), 0)
-    told = {(0, 0): Pointers(8), (0, 1): Pointers(16)}
-    program = replace(program_of(pointer, strides, index, steps=steps, told_bytes=1), told=told)
+    asserted = {(0, 0): Pointers(8), (0, 1): Pointers(16)}
+    program = replace(program_of(pointer, strides, index, steps=steps, asserted_bytes=1), asserted=asserted)
     lines = program.view.lines
     line = lines.of_access(program.view.accesses[0][1])
     assert line is not None
-    assert lines.variable(line.group).keys() == {program.view.leaves[0]}
+    assert lines.symbolic_part(line.group).keys() == {program.view.symbols[0]}
     assert lines.groups[line.group].alignment_bytes == 8

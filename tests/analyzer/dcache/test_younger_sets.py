@@ -6,25 +6,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.concrete_caches import config_of
-from wcet_probe.analyzer.dcache.symbolic_blocks import Group, Line
-from wcet_probe.analyzer.dcache.younger_sets import CacheState, LineAccess, RelationalCache, Renaming, Younger, join
+from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlock
+from wcet_probe.analyzer.dcache.younger_sets import (
+    CacheState,
+    LineAccess,
+    RelationalCache,
+    Substitution,
+    YoungerSet,
+    join,
+)
 from wcet_probe.model.target import Replacement
 
 
-def group(numbers=None, *, sets=None, alignment=8) -> Group:
-    return Group(frozenset(), frozenset(), alignment, 0, numbers, sets, is_short=True, set_count=4)
+def group(numbers=None, *, sets=None, alignment=8) -> ReferenceGroup:
+    return ReferenceGroup(frozenset(), frozenset(), alignment, 0, numbers, sets, is_short=True, set_count=4)
 
 
 GROUPS = (group(), group(), group(sets=frozenset({0})), group(sets=frozenset({1, 2})), group())
-_lines = st.builds(Line, st.integers(0, len(GROUPS) - 1), st.integers(0, 2))
+_lines = st.builds(SymbolicBlock, st.integers(0, len(GROUPS) - 1), st.integers(0, 2))
 
 
 @st.composite
-def _youngers(draw) -> Younger:
+def _youngers(draw) -> YoungerSet:
     groups = draw(st.frozensets(st.integers(0, len(GROUPS) - 1), max_size=3))
     common = frozenset(group for group in groups if draw(st.booleans()))
     others, most = draw(st.integers(0, 2)), draw(st.integers(len(common), 3))
-    return Younger(groups, others, most, draw(st.booleans()), common, draw(st.booleans()))
+    return YoungerSet(groups, others, most, draw(st.booleans()), common, draw(st.booleans()))
 
 
 _younger = _youngers()
@@ -62,16 +69,16 @@ def test_what_is_known_less_of_stays_so(a, b, access, policy):
 
 
 def test_where_paths_meet_a_line_is_as_old_as_on_the_path_with_most():
-    cache, line = RelationalCache(GROUPS, config_of("lru", 3, sets=4)), Line(0, 0)
+    cache, line = RelationalCache(GROUPS, config_of("lru", 3, sets=4)), SymbolicBlock(0, 0)
 
     def behind(*groups: int):
         state = CacheState({}, {})
         for group in groups:
-            state = cache.touch(state, LineAccess(Line(group, 0), fills=True, is_certain=True))
+            state = cache.touch(state, LineAccess(SymbolicBlock(group, 0), fills=True, is_certain=True))
         return state
 
     both = join(behind(0, 1, 4), behind(0, 2, 3))
-    assert both.must[line] == Younger(frozenset({1, 2, 3, 4}), 0, 2)
+    assert both.must[line] == YoungerSet(frozenset({1, 2, 3, 4}), 0, 2)
     again = cache.touch(both, LineAccess(line, fills=True, is_certain=True))
     assert line in again.must
     assert line not in cache.touch(both, LineAccess(None, fills=True, is_certain=True)).must
@@ -83,19 +90,19 @@ _groups = st.integers(0, len(GROUPS) - 1)
 def counted(cache: RelationalCache, state: CacheState) -> CacheState:
     """``state`` with no more younger lines than there can be, as all states have that can be reached."""
 
-    def least(line: Line, younger: Younger | None) -> Younger | None:
+    def least(line: SymbolicBlock, younger: YoungerSet | None) -> YoungerSet | None:
         return None if younger is None else cache._counted(line, younger, 4)
 
     must = {line: found for line, younger in state.must.items() if (found := least(line, younger))}
-    return CacheState(must, {line: least(line, younger) for line, younger in state.stay.items()})
+    return CacheState(must, {line: least(line, younger) for line, younger in state.scope.items()})
 
 
 @given(_states, _states, st.frozensets(_groups), st.dictionaries(_groups, _groups, max_size=3))
-def test_names_are_dropped_monotonously(a, b, dropped, successors):
-    cache, renaming = RelationalCache(GROUPS, config_of("lru", 4, sets=4)), Renaming(dropped, successors)
+def test_names_are_dropped_monotonously(a, b, killed, successors):
+    cache, substitution = RelationalCache(GROUPS, config_of("lru", 4, sets=4)), Substitution(killed, successors)
     a, b = counted(cache, a), counted(cache, b)
-    assert leq(cache.without(a, renaming), cache.without(join(a, b), renaming))
-    kept = cache.without(a, renaming)
-    gone = dropped.difference(successors.values())
-    assert all(line.group not in dropped for line in (*kept.must, *kept.stay))
-    assert all(younger is None or not younger.groups & gone for younger in (*kept.must.values(), *kept.stay.values()))
+    assert leq(cache.without(a, substitution), cache.without(join(a, b), substitution))
+    kept = cache.without(a, substitution)
+    gone = killed.difference(successors.values())
+    assert all(line.group not in killed for line in (*kept.must, *kept.scope))
+    assert all(younger is None or not younger.groups & gone for younger in (*kept.must.values(), *kept.scope.values()))

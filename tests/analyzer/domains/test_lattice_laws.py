@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.analyzer.dcache.test_younger_sets import _known as stays
+from tests.analyzer.dcache.test_younger_sets import _known as scopes
 from tests.analyzer.dcache.test_younger_sets import _states as cache_states
 from wcet_probe import analyzer
-from wcet_probe.analyzer.dcache import allocated_before as filled_lines
+from wcet_probe.analyzer.dcache import allocated_before as allocated_lines
 from wcet_probe.analyzer.dcache import younger_sets as relational_cache
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.cache_sets import EffectiveWays, SetAccess, SetState, SetStates, access
@@ -32,7 +32,7 @@ from wcet_probe.analyzer.values.terms import Terms
 PLACE = (7,)
 TERMS = Terms()
 LOCATIONS = (*(Location("register", 4 * n, 4) for n in range(3)), Location("stack", -4, 4), Location("static", 64, 4))
-LEAVES = {at: TERMS.leaf(("phi", PLACE, at), 32) for at in LOCATIONS}
+LEAVES = {at: TERMS.symbol(("phi", PLACE, at), 32) for at in LOCATIONS}
 SUM = TERMS.apply("INT_ADD", (LEAVES[LOCATIONS[0]], LEAVES[LOCATIONS[1]]), 32)
 
 
@@ -72,12 +72,12 @@ def set_states(draw):
 @st.composite
 def header_states(draw):
     state = State(TERMS, big_endian=False)
-    for at, leaf in LEAVES.items():
+    for at, symbol in LEAVES.items():
         if at.space == "register" or draw(st.booleans()):
-            state.set_location(at, leaf)
-            state.set_base(leaf, draw(st.sampled_from((Base.NUMBER, Base.NUMBER, Base.STACK, Base.ANY))))
-            if state.bases.get(leaf) is not Base.ANY and draw(st.booleans()):
-                state.set_known(leaf, draw(intervals(32)))
+            state.set_location(at, symbol)
+            state.set_base(symbol, draw(st.sampled_from((Base.NUMBER, Base.NUMBER, Base.STACK, Base.ANY))))
+            if state.bases.get(symbol) is not Base.ANY and draw(st.booleans()):
+                state.set_known(symbol, draw(intervals(32)))
     return state
 
 
@@ -90,7 +90,7 @@ def ages(draw):
 @st.composite
 def congruences(draw):
     modulus = 1 << draw(st.integers(0, 5))
-    return residues.Residue(modulus, draw(st.integers(0, modulus - 1)))
+    return residues.Congruence(modulus, draw(st.integers(0, modulus - 1)))
 
 
 SET_ACCESSES = st.builds(
@@ -119,8 +119,8 @@ CASES = (
     ),
     Case("conditional ages", Joined(persistence._join), ages()),
     Case("lines by name", Joined(relational_cache.join), cache_states),
-    Case("lines by name in a stay", Joined(relational_cache.united), stays),
-    Case("lines surely filled", Joined(filled_lines._both), st.dictionaries(st.integers(0, 3), st.booleans())),
+    Case("lines by name in a stay", Joined(relational_cache.united), scopes),
+    Case("lines surely filled", Joined(allocated_lines._both), st.dictionaries(st.integers(0, 3), st.booleans())),
     Case("congruences", Joined(residues.joined), congruences()),
 )
 ALL = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -198,7 +198,7 @@ def test_operations_are_monotone_where_claimed(case, data):
 
 @given(st.lists(header_states(), min_size=2, max_size=4))
 def test_a_settled_header_says_nothing_new(states):
-    """What a chain of settled states may still say shrinks: locations, known terms, leaves with a base."""
+    """What a chain of settled states may still say shrinks: locations, known terms, symbols with a base."""
     domain = HeaderStates(PLACE)
     former = states[0]
     for state in states[1:]:

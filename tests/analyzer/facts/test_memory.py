@@ -34,22 +34,22 @@ def request(facts: str) -> BoundRequest:
     return BoundRequest(on.image, on.target, on.instructions, on.costs, "f", parse_facts("f.toml", facts), {}, {"n": 3})
 
 
-def told(facts: str, line_bytes: int | None = 32):
+def asserted(facts: str, line_bytes: int | None = 32):
     return pointer_facts(parse_facts("f.toml", facts), index_sources({}), None, {"n": 3}, line_bytes)
 
 
 def test_a_pointer_fact_without_functions_speaks_of_all_accesses():
-    found = told(f"[[pointer]]\nmultiple_of = 16\nfirst_set = 2\nsets = 3\n{BECAUSE}")
+    found = asserted(f"[[pointer]]\nmultiple_of = 16\nfirst_set = 2\nsets = 3\n{BECAUSE}")
     assert found.of(0x1234) == Pointers(16, frozenset({2, 3, 4}))
-    assert told("").of(0x1234) == Pointers(1, None)
-    odd = told(f'[[pointer]]\nmultiple_of = 8\nremainder = "n + 1"\n{BECAUSE}')
+    assert asserted("").of(0x1234) == Pointers(1, None)
+    odd = asserted(f'[[pointer]]\nmultiple_of = 8\nremainder = "n + 1"\n{BECAUSE}')
     assert odd.of(0x1234) == Pointers(8, remainder=4)
 
 
 @pytest.mark.parametrize(("line_bytes", "visit"), [(16, "again"), (32, "again"), (64, None), (None, None)])
 def test_visits_are_told_of_lines_that_are_small_enough(line_bytes, visit):
     facts = f'[[pointer]]\nmultiple_of = 4\nvisit = "again"\nvisit_line_bytes = "8 * n + 8"\n{BECAUSE}'
-    assert told(facts, line_bytes).of(0x1234) == Pointers(4, visit=visit)
+    assert asserted(facts, line_bytes).of(0x1234) == Pointers(4, visit=visit)
 
 
 def test_an_access_misses_as_often_as_it_is_to_another_line_than_the_one_before():
@@ -83,7 +83,7 @@ def test_an_access_misses_as_often_as_it_is_to_another_line_than_the_one_before(
 )
 def test_pointer_facts_that_are_refused(facts, reason):
     with pytest.raises(UsageError, match=reason):
-        told(facts)
+        asserted(facts)
 
 
 def test_a_word_fact_bounds_what_is_loaded():

@@ -1,4 +1,4 @@
-"""Persistent groups against the most misses that any stay can have, from any initial content."""
+"""Persistent groups against the most misses that any execution of a scope can have, from any initial content."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def verdicts_of(problem: Problem) -> Counter[str]:
         problem.scopes, persistent_groups(problem.graph, problem.config, problem.scopes, states), strict=True
     ):
         for group in found:
-            limit = len(group.lines)
-            assert reached.most_misses(scope, group.accesses, limit) <= limit, (problem, scope, group)
+            constraint = len(group.lines)
+            assert reached.most_misses(scope, group.accesses, constraint) <= constraint, (problem, scope, group)
             counts["group"] += 1
         persistent = {pair for group in found for pair in group.accesses}
         for node in scope.nodes & reached.misses.keys():
@@ -63,7 +63,7 @@ def verdicts_of(problem: Problem) -> Counter[str]:
 def test_no_group_misses_more_often_than_said():
     counts = sum((verdicts_of(random_problem(Random(seed))) for seed in range(600)), Counter[str]())
     assert counts["group"] > 2000
-    # Accesses to one line that could have been proved persistent, among them those that are passed once in a stay.
+    # Accesses to one line that could have been proved persistent, among them those that are passed once.
     assert counts["decidable"] < counts["none"] * 0.5
 
 

@@ -21,8 +21,8 @@ ARM = ("cortex-m4", "arm926ej-s")
 
 def counting(draw):
     """A loop with a counter that steps, tested at its end or its head, with constants or masked arguments."""
-    start, limit, step = draw.choice(FIRST), draw.choice(LIMITS), draw.choice((1, 1, 2, 3, 4, 7))
-    lines = [f"ldr r4, ={start:#x}", f"ldr r5, ={limit:#x}"]
+    start, constraint, step = draw.choice(FIRST), draw.choice(LIMITS), draw.choice((1, 1, 2, 3, 4, 7))
+    lines = [f"ldr r4, ={start:#x}", f"ldr r5, ={constraint:#x}"]
     if draw.random() < 0.4:
         lines[0] = f"and r4, r0, #{draw.choice((3, 7, 15))}"
     if draw.random() < 0.4:

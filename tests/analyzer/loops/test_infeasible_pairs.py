@@ -7,7 +7,7 @@ import pytest
 from tests.path_check import attack, check_path, edge_counts, interpret, proved
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.ipet.flow_problem import edge_name, point_name
-from wcet_probe.analyzer.loops.infeasible_pairs import conflicting_edges
+from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
 from wcet_probe.catalog.lookup import load_target
 
 ONCE = """
@@ -56,14 +56,14 @@ def test_no_run_takes_both_edges(target):
     for name in bodies:
         proof = proved(guest, name)
         names = {index: point_name(proof.values.graph.points[index]) for index in proof.values.states}
-        conflicts = conflicting_edges(proof.values)
-        assert conflicts or name == "changed"
+        infeasible_pairs = infeasible_edge_pairs(proof.values)
+        assert infeasible_pairs or name == "changed"
         longest = 0
         for argument in (*range(24), *(draw.getrandbits(32) for _ in range(8))):
             result = interpret(proof, argument)
             counts = edge_counts(proof.values, result.path)
             check_path(proof, result.path)
-            for one in conflicts:
+            for one in infeasible_pairs:
                 if one.header is None:
                     assert counts[edge_name(names, one.first)] + counts[edge_name(names, one.second)] <= 1
             longest = max(longest, result.instructions)

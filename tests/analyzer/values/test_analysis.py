@@ -1,4 +1,4 @@
-"""Values through stack slots, calls and choices: each executed edge is in it, and each register in its range."""
+"""Values through stack slots, calls and gamma nodes: each executed edge is in it, and each register in its range."""
 
 import random
 

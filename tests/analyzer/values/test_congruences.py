@@ -12,15 +12,15 @@ from tests.analyzer.relational_programs import LINE_BYTES, Run
 from tests.analyzer.test_cache_soundness import analysed
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.values.congruences import Residue, Residues, is_unknown, joined
+from wcet_probe.analyzer.values.congruences import Congruence, Congruences, is_unknown, joined
 from wcet_probe.catalog.lookup import load_target
 
 _classes = st.builds(
-    lambda power, number: Residue(1 << power, number % (1 << power)), st.integers(0, 5), st.integers(0, 31)
+    lambda power, number: Congruence(1 << power, number % (1 << power)), st.integers(0, 5), st.integers(0, 31)
 )
 
 
-def numbers(of: Residue) -> set[int]:
+def numbers(of: Congruence) -> set[int]:
     return set(range(of.residue, 64, of.modulus))
 
 
@@ -28,7 +28,7 @@ def numbers(of: Residue) -> set[int]:
 def test_the_join_is_the_least_class_above_both(one, other):
     both = joined(one, other)
     assert numbers(one) | numbers(other) <= numbers(both)
-    finer = Residue(2 * both.modulus, one.residue % (2 * both.modulus))
+    finer = Congruence(2 * both.modulus, one.residue % (2 * both.modulus))
     assert both.modulus == min(one.modulus, other.modulus) or not numbers(one) | numbers(other) <= numbers(finer)
     assert joined(other, one) == both
 
@@ -36,7 +36,7 @@ def test_the_join_is_the_least_class_above_both(one, other):
 @given(st.integers(0, 200), st.integers(1, 64), st.integers(0, 9))
 def test_the_class_of_a_range_holds_all_of_it(low, stride, steps):
     values = random_program(Random(0)).view.values
-    found = Residues(values, LINE_BYTES).of_number(strided.between(32, low, low + stride * steps, stride))
+    found = Congruences(values, LINE_BYTES).of_number(strided.between(32, low, low + stride * steps, stride))
     assert {(low + stride * step) % found.modulus for step in range(steps + 1)} == {found.residue}
 
 
@@ -47,11 +47,11 @@ def test_what_merges_where_blocks_meet_is_in_its_class():
         random = Random(f"residues {seed}")
         program = random_program(random)
         merged = [(n, v) for n, v in enumerate(program.variables) if v.sources]
-        if not merged or program.silent:
+        if not merged or program.killed:
             continue
-        found = Residues(program.view.values, LINE_BYTES)
-        (number, variable), leaf = merged[0], program.view.leaves[merged[0][0]]
-        known = found.of_unknown(leaf, Residue(program.told_bytes, 0))
+        found = Congruences(program.view.values, LINE_BYTES)
+        (number, variable), symbol = merged[0], program.view.symbols[merged[0][0]]
+        known = found.of_unknown(symbol, Congruence(program.asserted_bytes, 0))
         sharp += known.modulus > 1
         for _ in range(5):
             run, point, met = Run(program, random), 0, False
@@ -71,8 +71,8 @@ def test_an_argument_enters_a_loop_that_begins_the_function():
     target = load_target("mpc603e")
     body = "0: lwz 7, 8(3)\n lwz 3, 0(5)\n addi 3, 3, 8\n cmpwi 7, 0\n bne 0b\n blr"
     values = analysed(guest_of(assembler({"f": body}, target), target), "f").prepared.values
-    (leaf,) = (part for access in values.accesses[0][:1] for _, part, _ in access.parts)
-    assert Residues(values, 32).of_unknown(leaf, Residue(16, 0)) == Residue(8, 0)
+    (symbol,) = (part for access in values.accesses[0][:1] for _, part, _ in access.parts)
+    assert Congruences(values, 32).of_unknown(symbol, Congruence(16, 0)) == Congruence(8, 0)
 
 
 def test_facts_speak_of_numbers_without_a_range():

@@ -1,7 +1,7 @@
 """Abstract states against concrete ones: whatever is written, assumed, defined and joined, they are still admitted.
 
-Each state is followed by concrete ones with the numbers of their leaves, so that no search for an assignment is needed.
-Leaves and meeting places have few names, which come again as they do in loops.
+Each state is followed by concrete ones with the numbers of their symbols, so that no search for an assignment is
+needed. Symbols and meeting places have few names, which come again as they do in loops.
 """
 
 import random
@@ -11,7 +11,7 @@ import pytest
 
 from tests.analyzer.values.test_terms import CORNERS, evaluated
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.values.joins import _gate, covers, join, resumed, settled, spoken, widened
+from wcet_probe.analyzer.values.joins import _predicate, covers, join, live_symbols, resumed, settled, widened
 from wcet_probe.analyzer.values.state import Base, Location, State
 from wcet_probe.analyzer.values.terms import Terms
 
@@ -23,13 +23,13 @@ RELATIONS = ("INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLES
 
 @dataclass
 class Concrete:
-    """What locations hold, and the numbers of the leaves that make the state say so."""
+    """What locations hold, and the numbers of the symbols that make the state say so."""
 
     cells: dict = field(default_factory=dict)
-    leaves: dict = field(default_factory=dict)
+    symbols: dict = field(default_factory=dict)
 
     def copy(self):
-        return Concrete(dict(self.cells), dict(self.leaves))
+        return Concrete(dict(self.cells), dict(self.symbols))
 
 
 class Walk:
@@ -41,7 +41,7 @@ class Walk:
             for location in (*REGISTERS, *FLAGS):
                 value = self.draw.getrandbits(1) if location in FLAGS else self.number()
                 one.cells[location] = value
-                one.leaves[self.terms.leaf(("in", location), 8 * location.size_bytes)] = value
+                one.symbols[self.terms.symbol(("in", location), 8 * location.size_bytes)] = value
             self.concretes.append(one)
 
     def number(self):
@@ -51,13 +51,13 @@ class Walk:
         for one in concretes:
             for location in {*state.locations, *REGISTERS, *FLAGS}:
                 term = state.read(location)
-                assert evaluated(self.terms, term, one.leaves) == one.cells[location], location
+                assert evaluated(self.terms, term, one.symbols) == one.cells[location], location
             for term, value in state.known.items():
-                if state.base(term) is Base.NUMBER and self.terms.leaves(term) <= one.leaves.keys():
-                    assert evaluated(self.terms, term, one.leaves) in value, self.terms[term]
+                if state.base(term) is Base.NUMBER and self.terms.symbols(term) <= one.symbols.keys():
+                    assert evaluated(self.terms, term, one.symbols) in value, self.terms[term]
             for location in state.locations:
                 term = state.read(location)
-                assert evaluated(self.terms, term, one.leaves) in state.value(term)
+                assert evaluated(self.terms, term, one.symbols) in state.value(term)
 
     def operand(self, state):
         if self.draw.random() < 0.3:
@@ -74,7 +74,7 @@ class Walk:
         if term is not None:
             state.write(location, term)
             for one in concretes:
-                one.cells[location] = evaluated(self.terms, term, one.leaves)
+                one.cells[location] = evaluated(self.terms, term, one.symbols)
 
     def step(self, state, concretes):
         draw = self.draw
@@ -97,23 +97,23 @@ class Walk:
                 state.forget_range("stack", -4 * draw.randrange(1, 4), 0)
 
     def define(self, state, concretes):
-        """A load: the leaf may have been defined before, then what speaks of it gets another name."""
+        """A load: the symbol may have been defined before, then what speaks of it gets another name."""
         low = self.number()
         value = strided.between(32, low, min(low + 9, (1 << 32) - 1)) if self.draw.random() < 0.6 else None
         before = dict(state.locations)
-        leaf = state.define((self.draw.randrange(3), 0, 0), 32, value)
+        symbol = state.define((self.draw.randrange(3), 0, 0), 32, value)
         for one in concretes:
             for location, term in state.locations.items():
                 if before[location] != term:
-                    one.leaves[term] = one.cells[location]
-            one.leaves[leaf] = self.number() if value is None else self.draw.choice(list(value.values()))
-        self.write(state, concretes, self.draw.choice(REGISTERS), leaf)
+                    one.symbols[term] = one.cells[location]
+            one.symbols[symbol] = self.number() if value is None else self.draw.choice(list(value.values()))
+        self.write(state, concretes, self.draw.choice(REGISTERS), symbol)
 
     def assume(self, state, concretes):
         """Only where it holds, or holds not, for all."""
         condition = self.condition(state)
         truths = (
-            {bool(evaluated(self.terms, condition, one.leaves)) for one in concretes} if condition is not None else ()
+            {bool(evaluated(self.terms, condition, one.symbols)) for one in concretes} if condition is not None else ()
         )
         if len(truths) == 1:
             assert state.assume(condition, holds=truths.pop())
@@ -125,7 +125,7 @@ class Walk:
         sides = []
         for holds in (True, False):
             side = state.copy()
-            own = [one.copy() for one in concretes if bool(evaluated(self.terms, condition, one.leaves)) is holds]
+            own = [one.copy() for one in concretes if bool(evaluated(self.terms, condition, one.symbols)) is holds]
             possible = side.assume(condition, holds)
             assert possible or not own
             if own:
@@ -136,20 +136,20 @@ class Walk:
         self.draw.shuffle(sides)
         place, gated = (self.draw.randrange(100, 102),), self.draw.random() < 0.7
         merged = join([state for state, _ in sides], place, gated=gated)
-        gate = _gate([state for state, _ in sides], place) if gated else None
-        fixed = self.terms.leaves(gate) if gate is not None else frozenset()
+        predicate = _predicate([state for state, _ in sides], place) if gated else None
+        fixed = self.terms.symbols(predicate) if predicate is not None else frozenset()
         together = []
         for number, (state, concretes) in enumerate(sides):
             others = sides[1 - number][1] if len(sides) == 2 else concretes
-            said = spoken(state)
+            said = live_symbols(state)
             for one in concretes:
-                for leaf in spoken(merged) - said - fixed:
-                    name = self.terms[leaf].arguments
+                for symbol in live_symbols(merged) - said - fixed:
+                    name = self.terms[symbol].arguments
                     if name[0] != "in" and len(sides) == 2:
-                        one.leaves[leaf] = others[0].leaves.get(leaf, 0)
+                        one.symbols[symbol] = others[0].symbols.get(symbol, 0)
                 for location, term in merged.locations.items():
                     if self.terms[term].opcode == "leaf" and self.terms[term].arguments[:2] == ("phi", place):
-                        one.leaves[term] = one.cells[location]
+                        one.symbols[term] = one.cells[location]
                 together.append(one)
         if len(sides) == 2:
             grown = widened(sides[0][0], merged, (0, 5, 100))
@@ -158,18 +158,18 @@ class Walk:
             entering = [state for state, _ in sides]
             for in_haste in (False, True):
                 again = resumed(entering, place, merged, in_haste=in_haste)
-                self.check(again, self.renamed(again, place, together))
+                self.check(again, self.substituted(again, place, together))
             last = settled(sides[0][0], merged, place)
-            self.check(last, self.renamed(last, place, together))
+            self.check(last, self.substituted(last, place, together))
         return merged, together
 
-    def renamed(self, state, place, concretes):
-        """The same, with what the leaves of ``place`` stand for in ``state``."""
+    def substituted(self, state, place, concretes):
+        """The same, with what the symbols of ``place`` stand for in ``state``."""
         found = [one.copy() for one in concretes]
         for one in found:
             for location, term in state.locations.items():
                 if self.terms[term].opcode == "leaf" and self.terms[term].arguments[:2] == ("phi", place):
-                    one.leaves[term] = one.cells[location]
+                    one.symbols[term] = one.cells[location]
         return found
 
     def run(self, state, concretes, depth, steps):
@@ -207,7 +207,7 @@ def test_a_register_that_was_never_written_is_not_silent():
     """One side has saved and restored it, the other has not touched it, and knows of it all the same."""
     terms = Terms()
     register = REGISTERS[0]
-    entry = terms.leaf(("in", register), 32)
+    entry = terms.symbol(("in", register), 32)
     restored, untouched = State(terms, big_endian=False), State(terms, big_endian=False)
     restored.set_location(register, entry)
     restored.learn(entry, strided.between(32, 10, 20))
@@ -218,11 +218,11 @@ def test_a_register_that_was_never_written_is_not_silent():
 
 
 def test_a_choice_speaks_of_no_older_value_of_its_own_place():
-    """Behind the join, the leaf of its place is the new value, and what was said with the older one must not hold."""
+    """Behind the join, the symbol of its place is the new value, and what was said with the older one must not hold."""
     terms = Terms()
     kept, other = REGISTERS[:2]
-    older = terms.leaf(("phi", (7,), kept), 32)
-    condition = terms.apply("INT_LESS", (terms.leaf(("in", FLAGS[0]), 32), terms.constant(5, 32)), 8)
+    older = terms.symbol(("phi", (7,), kept), 32)
+    condition = terms.apply("INT_LESS", (terms.symbol(("in", FLAGS[0]), 32), terms.constant(5, 32)), 8)
     states = []
     for holds in (True, False):
         state = State(terms, big_endian=False)
@@ -232,4 +232,4 @@ def test_a_choice_speaks_of_no_older_value_of_its_own_place():
         assert state.assume(condition, holds)
         states.append(state)
     merged = join(states, (7,), gated=True)
-    assert older not in terms.leaves(merged.locations[other])
+    assert older not in terms.symbols(merged.locations[other])

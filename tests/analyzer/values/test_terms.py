@@ -1,4 +1,4 @@
-"""Simplified terms against the operations of p-code, on random values of their leaves."""
+"""Simplified terms against the operations of p-code, on random values of their symbols."""
 
 import random
 
@@ -18,30 +18,30 @@ SHIFTS = (0, 1, 2, 3, 28, 29, 31, 32, 33)
 RUNS = 6
 
 
-def evaluated(terms, term, leaves):
+def evaluated(terms, term, symbols):
     node = terms[term]
     if node.opcode == "leaf":
-        return leaves[term]
+        return symbols[term]
     if node.opcode == "const":
         return node.arguments[0]
     operands = terms.operands(term)
-    values = [evaluated(terms, operand, leaves) for operand in operands]
+    values = [evaluated(terms, operand, symbols) for operand in operands]
     if node.opcode == "CHOICE":
         return values[1] if values[0] else values[2]
     return operation(node.opcode, tuple(terms[operand].bits // 8 for operand in operands), node.bits // 8)(*values)
 
 
 class Dag:
-    """Terms, each with what it must be for some values of the leaves."""
+    """Terms, each with what it must be for some values of the symbols."""
 
     def __init__(self, seed):
         self.draw, self.terms = random.Random(seed), Terms()
-        self.leaves = [{} for _ in range(RUNS)]
+        self.symbols = [{} for _ in range(RUNS)]
         self.words, self.truths = [], []
         for number in range(self.draw.randint(1, 3)):
-            self.leaf(self.words, ("x", number), 32, self.number)
+            self.symbol(self.words, ("x", number), 32, self.number)
         for number in range(self.draw.randint(0, 2)):
-            self.leaf(self.truths, ("t", number), 8, lambda: self.draw.getrandbits(1))
+            self.symbol(self.truths, ("t", number), 8, lambda: self.draw.getrandbits(1))
         for constant in (0, 1):
             self.truths.append((self.terms.constant(constant, 8), [constant] * RUNS))
         for _ in range(3):
@@ -53,11 +53,11 @@ class Dag:
     def constant(self, value):
         return self.terms.constant(value, 32), [value] * RUNS
 
-    def leaf(self, kind, name, bits, value):
-        term = self.terms.leaf(name, bits)
+    def symbol(self, kind, name, bits, value):
+        term = self.terms.symbol(name, bits)
         values = [value() for _ in range(RUNS)]
-        for leaves, one in zip(self.leaves, values, strict=True):
-            leaves[term] = one
+        for symbols, one in zip(self.symbols, values, strict=True):
+            symbols[term] = one
         kind.append((term, values))
 
     def grow(self):  # noqa: PLR0911  one for each kind
@@ -90,7 +90,7 @@ class Dag:
                 kind = draw.choice((self.words, self.words, self.truths))
                 one, two = draw.choice(kind), draw.choice(kind)
                 values = [a if t else b for t, a, b in zip(truth[1], one[1], two[1], strict=True)]
-                return kind, terms.choice(truth[0], one[0], two[0]), values
+                return kind, terms.gamma(truth[0], one[0], two[0]), values
         return self.packed()
 
     def applied(self, opcode, bits, kind, *operands):
@@ -121,10 +121,10 @@ def check(seed, steps=25):
             continue
         kind, term, values = grown
         assert dag.terms[term].bits == (32 if kind is dag.words else 8)
-        assert [evaluated(dag.terms, term, leaves) for leaves in dag.leaves] == values
+        assert [evaluated(dag.terms, term, symbols) for symbols in dag.symbols] == values
         form = dag.terms.linear(term)
-        for leaves, value in zip(dag.leaves, values, strict=True):
-            total = sum(c * evaluated(dag.terms, part, leaves) for part, c in form.coefficients.items())
+        for symbols, value in zip(dag.symbols, values, strict=True):
+            total = sum(c * evaluated(dag.terms, part, symbols) for part, c in form.coefficients.items())
             assert (total + form.constant) % (1 << form.bits) == value
         kind.append((term, values))
 
@@ -144,8 +144,8 @@ def test_many_simplified_terms_have_the_value_of_their_operations(seed):
 
 def test_a_choice_of_words_is_a_word():
     terms = Terms()
-    condition = terms.apply("INT_LESS", (terms.leaf(("x",), 32), terms.constant(5, 32)), 8)
-    chosen = terms.choice(condition, terms.constant(1, 32), terms.constant(0, 32))
+    condition = terms.apply("INT_LESS", (terms.symbol(("x",), 32), terms.constant(5, 32)), 8)
+    chosen = terms.gamma(condition, terms.constant(1, 32), terms.constant(0, 32))
     assert terms[chosen].bits == 32
 
 
@@ -153,20 +153,20 @@ def test_a_choice_of_words_is_a_word():
 def test_flags_of_a_comparison_become_an_order(constant):
     """N != V after ``cmp`` is one signed comparison, also where the compiler turned it to ``cmn``."""
     terms = Terms()
-    word, zero = terms.leaf(("x",), 32), terms.constant(0, 32)
-    limit, addend = terms.constant(constant, 32), terms.constant(-constant, 32)
-    for opcode, overflow, second in (("INT_SUB", "INT_SBORROW", limit), ("INT_ADD", "INT_SCARRY", addend)):
+    word, zero = terms.symbol(("x",), 32), terms.constant(0, 32)
+    constraint, addend = terms.constant(constant, 32), terms.constant(-constant, 32)
+    for opcode, overflow, second in (("INT_SUB", "INT_SBORROW", constraint), ("INT_ADD", "INT_SCARRY", addend)):
         difference = terms.apply(opcode, (word, second), 32)
         flags = terms.apply("INT_SLESS", (difference, zero), 8), terms.apply(overflow, (word, second), 8)
         less = terms.apply("INT_NOTEQUAL", flags, 8)
         assert terms[less].opcode == "INT_SLESS"
-        assert terms.operands(less) == (word, limit)
+        assert terms.operands(less) == (word, constraint)
         assert terms.apply("INT_EQUAL", flags, 8) == terms.negated(less)
 
 
 def test_the_least_number_has_no_negative_to_compare_with():
     terms = Terms()
-    word, least = terms.leaf(("x",), 32), terms.constant(1 << 31, 32)
+    word, least = terms.symbol(("x",), 32), terms.constant(1 << 31, 32)
     total = terms.apply("INT_ADD", (word, least), 32)
     flags = terms.apply("INT_SLESS", (total, terms.constant(0, 32)), 8), terms.apply("INT_SCARRY", (word, least), 8)
     for value in CORNERS:
@@ -178,25 +178,25 @@ def test_the_least_number_has_no_negative_to_compare_with():
 def test_a_range_check_of_a_difference_is_one_comparison(strict):
     """ARM tells ``x - 1 > 3`` by a carry and by a flag that ``x`` is 4: together they are one order of ``x - 1``."""
     terms = Terms()
-    x = terms.leaf(("x",), 32)
+    x = terms.symbol(("x",), 32)
     less = terms.apply("INT_SUB", (x, terms.constant(1, 32)), 32)
     three = terms.constant(3, 32)
     carry = terms.apply("INT_LESSEQUAL", (three, less), 8)
     same = terms.apply("INT_EQUAL", (terms.apply("INT_SUB", (less, three), 32), terms.constant(0, 32)), 8)
     if strict:
-        told = terms.apply("BOOL_AND", (carry, terms.negated(same)), 8)
-        assert told == terms.apply("INT_LESS", (three, less), 8)
+        asserted = terms.apply("BOOL_AND", (carry, terms.negated(same)), 8)
+        assert asserted == terms.apply("INT_LESS", (three, less), 8)
     else:
-        told = terms.apply("BOOL_OR", (terms.negated(carry), same), 8)
-        assert told == terms.apply("INT_LESSEQUAL", (less, three), 8)
+        asserted = terms.apply("BOOL_OR", (terms.negated(carry), same), 8)
+        assert asserted == terms.apply("INT_LESSEQUAL", (less, three), 8)
     for value in (*range(7), (1 << 32) - 1):
         expected = ((value - 1) % (1 << 32) > 3) == strict
-        assert evaluated(terms, told, {x: value}) == expected
+        assert evaluated(terms, asserted, {x: value}) == expected
 
 
 def test_comparisons_of_other_distances_stay_apart():
     terms = Terms()
-    x, y = terms.leaf(("x",), 32), terms.leaf(("y",), 32)
+    x, y = terms.symbol(("x",), 32), terms.symbol(("y",), 32)
     less = terms.apply("INT_LESSEQUAL", (x, y), 8)
     other = terms.apply("INT_NOTEQUAL", (x, terms.apply("INT_ADD", (y, terms.constant(1, 32)), 32)), 8)
     both = terms.apply("BOOL_AND", (less, other), 8)
@@ -206,19 +206,19 @@ def test_comparisons_of_other_distances_stay_apart():
 def test_choices_by_one_condition_and_its_opposite_are_one_choice():
     """As two predicated instructions write a register."""
     terms = Terms()
-    x, old = terms.leaf(("x",), 32), terms.leaf(("old",), 32)
+    x, old = terms.symbol(("x",), 32), terms.symbol(("old",), 32)
     less = terms.apply("INT_LESS", (x, terms.constant(64, 32)), 8)
-    first = terms.choice(less, x, old)
-    assert terms.choice(terms.negated(less), terms.constant(64, 32), first) == terms.choice(
+    first = terms.gamma(less, x, old)
+    assert terms.gamma(terms.negated(less), terms.constant(64, 32), first) == terms.gamma(
         terms.negated(less), terms.constant(64, 32), x
     )
-    assert terms.choice(less, first, old) == first
+    assert terms.gamma(less, first, old) == first
 
 
 def test_a_choice_beside_a_comparison_is_no_comparison():
     terms = Terms()
-    x, y = terms.leaf(("x",), 32), terms.leaf(("y",), 32)
+    x, y = terms.symbol(("x",), 32), terms.symbol(("y",), 32)
     less = terms.apply("INT_LESS", (x, y), 8)
-    truths = [terms.apply("INT_EQUAL", (terms.leaf(("z", number), 32), y), 8) for number in range(2)]
-    choice = terms.choice(less, *truths)
+    truths = [terms.apply("INT_EQUAL", (terms.symbol(("z", number), 32), y), 8) for number in range(2)]
+    choice = terms.gamma(less, *truths)
     assert terms[terms.apply("BOOL_AND", (less, choice), 8)].opcode == "BOOL_AND"

@@ -10,12 +10,12 @@ import pytest
 
 from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest, loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Point, Supergraph
-from wcet_probe.analyzer.values import trace_partitioning as unfolding
-from wcet_probe.analyzer.values.trace_partitioning import unfolded
+from wcet_probe.analyzer.values import trace_partitioning as partitioning
+from wcet_probe.analyzer.values.trace_partitioning import partitioned
 
 
 def values_of(edges: list[tuple[int, int]], count: int):
-    """What `unfolded` needs of values, or None where the graph is irreducible or cannot be executed."""
+    """What `partitioned` needs of values, or None where the graph is irreducible or cannot be executed."""
     graph_edges = tuple(Edge(source, target, "jump", target) for source, target in edges)
     successors = {p: tuple(t for s, t in edges if s == p and t != EXIT) for p in range(count)}
     try:
@@ -58,7 +58,7 @@ def test_copies_have_the_edges_of_their_points(part):
         if case is None:
             continue
         values, ways = case
-        graph = unfolded(values, ways)
+        graph = partitioned(values, ways)
         copied += len(graph.points) - len(values.states)
         number = {point.index: point.block.address // 4 for point in graph.points}
         assert number[0] == 0
@@ -81,7 +81,7 @@ def test_copies_have_the_edges_of_their_points(part):
 def test_what_follows_two_pointers_is_copied_for_each():
     values = values_of([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, EXIT)], 5)
     ways = {edge: edge.source for edge in values.graph.edges if edge.target == 3}
-    graph = unfolded(values, ways)
+    graph = partitioned(values, ways)
     assert sorted((p.block.address // 4, p.copy) for p in graph.points) == [
         (0, 0),
         (1, 0),
@@ -96,10 +96,10 @@ def test_what_follows_two_pointers_is_copied_for_each():
 @pytest.mark.parametrize(("growth", "expected"), [(8, [2, 4, 8, 8]), (4, [2, 4, 4, 4])])
 def test_of_too_many_ways_the_latest_are_kept(monkeypatch, growth, expected):
     """And where the points become too many, fewer everywhere."""
-    monkeypatch.setattr(unfolding, "_MOST_GROWTH", growth)
+    monkeypatch.setattr(partitioning, "_MOST_GROWTH", growth)
     diamonds = 4
     edges = [(4 * n + a, 4 * n + b) for n in range(diamonds) for a, b in ((0, 1), (0, 2), (1, 3), (2, 3), (3, 4))]
     values = values_of([*edges, (4 * diamonds, EXIT)], 4 * diamonds + 1)
     ways = {edge: edge.source for edge in values.graph.edges if edge.target % 4 == 3}
-    copies = Counter(point.block.address // 4 for point in unfolded(values, ways).points)
+    copies = Counter(point.block.address // 4 for point in partitioned(values, ways).points)
     assert [copies[4 * n + 3] for n in range(diamonds)] == expected

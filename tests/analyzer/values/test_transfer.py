@@ -46,9 +46,9 @@ class Sample:
         for offset in range(-64, 64, 4):
             if self.draw.random() < 0.5:
                 word = int.from_bytes(data[POINTER - STACK + offset :][:4], "big" if lifter.big_endian else "little")
-                leaf = self.terms.leaf(("slot", offset), 32)
-                self.state.set_known(leaf, self.around(word, 32))
-                self.state.set_location(Location("stack", offset, 4), leaf)
+                symbol = self.terms.symbol(("slot", offset), 32)
+                self.state.set_known(symbol, self.around(word, 32))
+                self.state.set_location(Location("stack", offset, 4), symbol)
 
     def register(self, name):
         varnode, draw = self.lifter.registers[name], self.draw
@@ -59,16 +59,16 @@ class Sample:
         ]
         if name.startswith("cr"):
             value = draw.choice((8, 4, 2))
-        leaf = self.terms.leaf(("in", location), bits)
+        symbol = self.terms.symbol(("in", location), bits)
         if name == "ctr":
             value = draw.choice((0, 1, 2, 7))
         if name == self.stack_register:
             value = POINTER
-            self.state.set_base(leaf, Base.STACK)
-            self.state.set_known(leaf, strided.constant(bits, 0))
+            self.state.set_base(symbol, Base.STACK)
+            self.state.set_known(symbol, strided.constant(bits, 0))
         elif draw.random() < 0.6:
-            self.state.set_known(leaf, self.around(value, bits))
-        self.state.set_location(location, leaf)
+            self.state.set_known(symbol, self.around(value, bits))
+        self.state.set_location(location, symbol)
         self.machine.write_register(name, value)
 
     def around(self, value, bits):

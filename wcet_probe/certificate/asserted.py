@@ -39,7 +39,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Asserted:
     """All facts about a binary, and the parameters that their files declare, in order."""
 
     facts: tuple[Fact, ...] = ()
@@ -55,7 +55,7 @@ class Told:
         return [fact for fact in self.facts if fact.kind == kind]
 
 
-def read_told(files: Sequence[tuple[str, str]], sources: Mapping[str, str] | None = None) -> Told:
+def read_asserted(files: Sequence[tuple[str, str]], sources: Mapping[str, str] | None = None) -> Asserted:
     """The facts in ``files``, given as name and text.
 
     Args:
@@ -77,7 +77,7 @@ def read_told(files: Sequence[tuple[str, str]], sources: Mapping[str, str] | Non
         parameters = document.get("parameters", {})
         demand(isinstance(parameters, dict), f"{shown} declares no table of parameters")
         declared += [(name, str(value)) for name, value in parameters.items()]
-    return Told(tuple(facts), tuple(declared), sources)
+    return Asserted(tuple(facts), tuple(declared), sources)
 
 
 def _entries(shown: str, text: str, document: Mapping[str, Any]) -> Iterator[Fact]:
@@ -95,14 +95,14 @@ def _entries(shown: str, text: str, document: Mapping[str, Any]) -> Iterator[Fac
             yield Fact(where, kind, table)
 
 
-def parameters_of(told: Told, given: Mapping[str, int]) -> dict[str, int]:
+def parameters_of(asserted: Asserted, given: Mapping[str, int]) -> dict[str, int]:
     """The parameters of the run and those that the facts declare.
 
     Raises:
         VerificationError: one has no value, or is declared over another.
     """
     values = dict(given)
-    for name, expression in told.declared:
+    for name, expression in asserted.declared:
         demand(name not in values, f"the parameter {name} is declared twice")
         values[name] = value_of(expression, values)
     return values
@@ -125,7 +125,7 @@ class Extent:
         return not any(first <= line[1] <= last for first, last in self.inner)
 
 
-def loop_extent(told: Told, fact: Fact, label: str | None = None, function: str | None = None) -> Extent | None:
+def loop_extent(asserted: Asserted, fact: Fact, label: str | None = None, function: str | None = None) -> Extent | None:
     """The source loop that ``fact`` names by label or line; None where the sources do not tell.
 
     A mark ``/* loop: NAME */`` stands before the loop, or behind its head on the same line. ``label`` and ``function``
@@ -133,7 +133,7 @@ def loop_extent(told: Told, fact: Fact, label: str | None = None, function: str 
     """
     label = label or fact.content.get("label")
     line = fact.content.get("line") if label is None else None
-    for file, text, start, end in _bodies(told, fact, function):
+    for file, text, start, end in _bodies(asserted, fact, function):
         plain = _blanked(text)
         if label is not None:
             mark = _mark("loop", str(label)).search(text, start, end)
@@ -150,9 +150,9 @@ def loop_extent(told: Told, fact: Fact, label: str | None = None, function: str 
     return None
 
 
-def loop_behind(told: Told, file: str, line: int) -> Extent | None:
+def loop_behind(asserted: Asserted, file: str, line: int) -> Extent | None:
     """The first loop that begins on or behind a line of a source."""
-    text = (told.sources or {}).get(file)
+    text = (asserted.sources or {}).get(file)
     return None if text is None else _extent(file, text, _blanked(text), _offset(text, line), len(text))
 
 
@@ -174,9 +174,9 @@ def _extent(file: str, text: str, plain: str, start: int, end: int) -> Extent | 
     return Extent(file, first_line, _line(text, last), has_test, tuple(inner))
 
 
-def point_line(told: Told, fact: Fact, name: str, function: str) -> tuple[str, int] | None:
+def point_line(asserted: Asserted, fact: Fact, name: str, function: str) -> tuple[str, int] | None:
     """File and line of the statement behind the mark ``/* point: NAME */``."""
-    for file, text, start, end in _bodies(told, fact, function):
+    for file, text, start, end in _bodies(asserted, fact, function):
         mark = _mark("point", name).search(text, start, end)
         if mark is not None:
             plain = _blanked(text)
@@ -189,17 +189,17 @@ def _mark(kind: str, name: str) -> re.Pattern[str]:
     return re.compile(rf"(?:/\*|//)\s*{kind}:\s*{re.escape(name)}\s*(?:\*/|\n)")
 
 
-def function_lines(told: Told, fact: Fact) -> tuple[str, int, int] | None:
+def function_lines(asserted: Asserted, fact: Fact) -> tuple[str, int, int] | None:
     """File, first and last line of the function of ``fact``."""
-    for file, text, start, end in _bodies(told, fact, None):
+    for file, text, start, end in _bodies(asserted, fact, None):
         return file, _line(text, start), _line(text, end)
     return None
 
 
-def _bodies(told: Told, fact: Fact, function: str | None) -> Iterator[tuple[str, str, int, int]]:
+def _bodies(asserted: Asserted, fact: Fact, function: str | None) -> Iterator[tuple[str, str, int, int]]:
     """Files, texts, and where the function begins and ends in them."""
     own = str(fact.content.get("function"))
-    for file, text in (told.sources or {}).items():
+    for file, text in (asserted.sources or {}).items():
         if function in {None, own} and fact.content.get("file") not in {None, file}:
             continue
         body = _function(text, function or own)
