@@ -5,6 +5,17 @@ held against it.
 
 *Soundness:* the stack pointer at entry is a multiple of 8 (assumption ``stack-alignment``), and a number of which
 nothing is known and to which others are added to make an address is a multiple of what a flow fact says of pointers.
+
+The index is masked, so that the access is known to be to one line of static memory, of set 0:
+
+>>> table = example('''
+... unsigned small[8] __attribute__((aligned(32)));
+... unsigned f(unsigned i) { return small[i & 7] + small[i & 3]; }''')
+>>> first = next(table.lines.accesses(0))
+>>> table.lines.places.place_of(first), sorted(table.lines.places.sets_of(first))
+('static', [0])
+>>> table.lines.places.span(first, {}).value
+'one'
 """
 
 from __future__ import annotations

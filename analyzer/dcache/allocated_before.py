@@ -10,6 +10,25 @@ groups were filled since the first access of the scope that may have filled it; 
 missed, no more were filled since. Only lines that were surely accessed count, in a scope that ends at the edge, so that
 there is one such scope for each that begins. It has its other name behind an edge as said of `dcache.analysis`, and
 ages on.
+
+The store to the node before is a single write only where its line was not filled in the round before, as group 0:
+
+>>> turn = example('''
+... struct node { struct node *next, *last; };
+... void f(struct node *n) {
+...     struct node *before = 0;
+...     while (n) {
+...         struct node *next = n->next;
+...         n->next = before;
+...         if (before) before->last = n;
+...         before = n; n = next;
+...     }
+... }''', spec="d:sets=16,ways=4,line=32,policy=fifo,allocate=no")
+>>> [(tuple(line), [tuple(one.before) for one in edges.values()])
+...  for line, edges in allocated_lines(turn.values, turn.named, turn.analysis).items()]
+[((1, 0), [(0, 0)])]
+>>> [(one.constant, one.auxiliaries) for one in turn.data.constraints if one.name.endswith("filled")][0]
+(0, (('write:1.0@4', 1), ('miss:0.0', 1)))
 """
 
 from __future__ import annotations

@@ -5,6 +5,20 @@ where it is defined, and behind an edge that kills it (`values.killed_bindings`)
 hold on all of them; of a number that gets a new name there is asserted what is asserted of the numbers that it may be.
 An access that may not have taken place tells nothing of what is behind it; nor does more hold behind it than runs are
 held against, which show the address, and not the numbers that it is the sum of (`_shown`).
+
+That the node is a multiple of 16 is asserted of each of the accesses; behind the first one it has shown itself, as a
+run would have been refused that does not:
+
+>>> walk = example('''
+... struct node { struct node *next; unsigned key, size; };
+... unsigned f(struct node *n, unsigned count) {
+...     unsigned sum = 0;
+...     for (; count; count--) { sum += n->key; if (sum & 1) n->size = sum; n = n->next; }
+...     return sum;
+... }''')
+>>> alignments = asserted_alignments(walk.values, walk.pointers)
+>>> [[(len(one.terms), len(one.shown)) for one in alignments[point]] for point in (3, 5, 4)]
+[[(1, 0)], [(1, 1)], [(1, 1)]]
 """
 
 from __future__ import annotations

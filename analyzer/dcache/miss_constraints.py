@@ -7,6 +7,18 @@ a miss before.
 
 *Soundness:* a persistent access misses at most once in the scope of its line, so there are at most as many misses as
 scopes in which the line is accessed; each of these begins somewhere, and has a first access.
+
+Both accesses may be to any word of the table, which is one line. They share one miss, in one call: their auxiliary
+variables are at most 1 in sum, and each at most as large as its access is executed (point 0).
+
+>>> table = example('''
+... unsigned small[8] __attribute__((aligned(32)));
+... unsigned f(unsigned i) { return small[i & 7] + small[i & 3]; }''')
+>>> for one in table.data.constraints[:3]:
+...     print(one.name, one.points, one.constant, one.auxiliaries)
+miss:region1 () 1 (('miss:0.1048576:region1', 1), ('miss:1.1048576:region1', 1))
+miss:0.1048576:executed ((0, -1),) 0 (('miss:0.1048576:region1', 1),)
+miss:0.1048576:stay () 1 (('miss:0.1048576:region1', 1),)
 """
 
 from __future__ import annotations

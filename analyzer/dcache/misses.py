@@ -18,6 +18,20 @@ without those of visits again, and with each first visit counted as a fill.
 
 *Soundness:* as said of `younger_sets`; the cache may hold anything at entry, all of it modified. What a visit is
 is told by flow facts.
+
+The loop's node is new in each round (point 3): a fill of 209 cycles each time. The other accesses hit.
+
+>>> walk = example('''
+... struct node { struct node *next; unsigned key, size; };
+... unsigned f(struct node *n, unsigned count) {
+...     unsigned sum = 0;
+...     for (; count; count--) { sum += n->key; if (sum & 1) n->size = sum; n = n->next; }
+...     return sum;
+... }''')
+>>> dict(walk.data.points)
+{3: 209, 4: 0, 5: 0}
+>>> [(one.name, one.cost) for one in walk.data.auxiliaries]
+[('write-backs', 209), ('write-backs:singles', 9)]
 """
 
 from __future__ import annotations

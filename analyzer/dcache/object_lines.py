@@ -11,6 +11,15 @@ as `_ways` says. Policies that `cache_sets.effective_ways` compares with an LRU 
 what was filled in the call, and is within the real one. First-in first-out: between two fills of a line there are as
 many fills of others as ways; of the first line to be filled twice, these are all different, and so are more than there
 are.
+
+A fact says that all accesses of the loop are to two lines, one a set, as where descriptors lie in known sets. They miss
+twice at most, however long the list is:
+
+>>> objects = Objects("facts:1", lines=2, lines_per_set=1)
+>>> for one in object_constraints({objects: {3: 1, 4: 2}}):
+...     print(one.name, one.points, one.constant, one.auxiliaries)
+miss:objects:0:executed ((3, -1), (4, -2)) 0 (('miss:objects:0', 1),)
+miss:objects:0:most () 2 (('miss:objects:0', 1),)
 """
 
 from __future__ import annotations

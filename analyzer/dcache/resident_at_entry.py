@@ -7,6 +7,24 @@ so nothing is known of it where the two ways meet. It misses in those scopes onl
 *Soundness:* a line that must be in the cache before an edge is in it behind the edge, by whatever name. From there on
 it ages as lines in *must* do (`younger_sets`), apart from what is known on other ways: where these meet, something
 is claimed only of the scopes that began with the line in the cache.
+
+On the back edge (from point 3 to point 2) the line of the node is in the cache, and in the next round it is that of the
+node before, group 1; the scope of that name begins with it in the cache, if it begins there:
+
+>>> turn = example('''
+... struct node { struct node *next, *last; };
+... void f(struct node *n) {
+...     struct node *before = 0;
+...     while (n) {
+...         struct node *next = n->next;
+...         n->next = before;
+...         if (before) before->last = n;
+...         before = n; n = next;
+...     }
+... }''', spec="d:sets=16,ways=4,line=32,policy=fifo,allocate=no")
+>>> resident = resident_lines(turn.values, turn.named, turn.analysis)
+>>> [(tuple(line), [(edge.source, edge.target) for edge in edges]) for line, edges in resident.items()]
+[((1, 0), [(3, 2)])]
 """
 
 from __future__ import annotations

@@ -13,6 +13,21 @@ After S. Hahn and D. Grund, Relational cache analysis for static timing analysis
 *Soundness:* a group is compared with itself only as long as no symbol of its variable part is given another value; that
 is for `younger_sets` to see to. What is known of a variable part, and of where an access may go, is as
 said of `addresses`.
+
+All accesses of this loop are by one symbol, the node that is walked: one reference group. The node is asserted to be
+a multiple of 16, so that a granule has 16 bytes, and the fields of a node are in one:
+
+>>> walk = example('''
+... struct node { struct node *next; unsigned key, size; };
+... unsigned f(struct node *n, unsigned count) {
+...     unsigned sum = 0;
+...     for (; count; count--) { sum += n->key; if (sum & 1) n->size = sum; n = n->next; }
+...     return sum;
+... }''')
+>>> walk.blocks()  # of each access: reference group and granule
+[('load', (0, 0)), ('load', (0, 0)), ('store', (0, 0))]
+>>> [(group.alignment_bytes, len(group.symbols)) for group in walk.lines.groups]
+[(16, 1)]
 """
 
 from __future__ import annotations

@@ -15,6 +15,21 @@ takes place. A group is dropped where a symbol of it may get another value. FIFO
 filled since a line was first accessed in the scope, it is evicted at most once in it, by fills for what came before the
 scope; it was filled again then. Else the first line filled in the scope and evicted in it would have been so by as many
 fills as there are ways, of different lines, as a line filled twice was evicted before.
+
+In each round the first access to the node may miss. Those behind it hit, as nothing was accessed in between: the
+younger set of the node's line is empty where their blocks begin.
+
+>>> walk = example('''
+... struct node { struct node *next; unsigned key, size; };
+... unsigned f(struct node *n, unsigned count) {
+...     unsigned sum = 0;
+...     for (; count; count--) { sum += n->key; if (sum & 1) n->size = sum; n = n->next; }
+...     return sum;
+... }''')
+>>> walk.verdicts()
+['persistent', 'hit', 'hit']
+>>> [[sorted(one.groups) for one in state.must.values()] for _, state in sorted(walk.analysis.states.items())]
+[[], [], [], [], [[]], [[]]]
 """
 
 from __future__ import annotations
