@@ -24,11 +24,12 @@ run would have been refused that does not:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 from typing import NamedTuple
 
+from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.facts.memory import PointerFacts
-from wcet_probe.analyzer.graph.flow_order import in_order
+from wcet_probe.analyzer.graph.fixpoint import least
+from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.congruences import Congruence, joined
@@ -53,55 +54,35 @@ class AssertedOf(NamedTuple):
 def asserted_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, tuple[AssertedOf, ...]]:
     """For each access of each point of ``values``, what is asserted of the terms of its address.
 
-    *Soundness:* as said of the module; the iteration only loses knowledge, and ends where nothing is lost.
+    *Soundness:* as said of the module; a fixpoint, which is checked in one pass.
     """
-    behind: dict[int, Asserted] = {}
     killed = killed_bindings(values)
-    arriving: dict[int, list[Edge]] = {point: [] for point in values.states}
-    for edge in values.edges:
-        if edge.target != EXIT:
-            arriving[edge.target].append(edge)
-    order = [point for point in in_order(values.forest) if point in values.states]
-    found: dict[int, tuple[AssertedOf, ...]] = {}
-    changed = True
-    while changed:
-        changed = False
-        for point in order:
-            own, after = _through(values, pointers, point, _met(values, point, arriving[point], behind, killed))
-            if behind.get(point) != after:
-                behind[point], changed = after, True
-            found[point] = own
-    return found
-
-
-def _met(
-    values: Values,
-    point: int,
-    edges: list[Edge],
-    behind: Mapping[int, Asserted],
-    killed: Mapping[Edge, frozenset[Term]],
-) -> Asserted:
-    """What is asserted on all ways to ``point`` of what has the same value there."""
     terms = values.terms
-    arriving_facts = [
-        {
-            term: asserted
-            for term, asserted in behind[edge.source].items()
-            if all(
-                symbol not in killed[edge] and defined_at(terms[symbol].arguments) != point
-                for symbol in terms.symbols(term)
-            )
+
+    def behind(point: int, asserted: Asserted) -> Asserted:
+        return _through(values, pointers, point, asserted)[1]
+
+    def along(edge: Edge, asserted: Asserted) -> Asserted:
+        """What still has the same value where ``edge`` leads to, and what is another name of it there."""
+        kept = {
+            term: each
+            for term, each in asserted.items()
+            if all(s not in killed[edge] and defined_at(terms[s].arguments) != edge.target for s in terms.symbols(term))
         }
-        | _brought(values, edge, behind[edge.source])
-        for edge in edges
-        if edge.source in behind
-    ]
-    if point == 0 or not arriving_facts:
-        return {}
-    return {
-        term: reduce(joined, (arriving_fact[term] for arriving_fact in arriving_facts))
-        for term in set.intersection(*map(set, arriving_facts))
-    }
+        return kept | _brought(values, edge, asserted)
+
+    order = FlowOrder(values.states, (edge for edge in values.edges if edge.target != EXIT))
+    nothing: Asserted = {}
+    states = least(order, Joined(common), {0: nothing}, behind, along)
+    return {point: _through(values, pointers, point, states.get(point, nothing))[0] for point in values.states}
+
+
+def common(one: Asserted, other: Asserted) -> Asserted:
+    """What is asserted on both of two ways.
+
+    *Soundness:* the classes are above those of either.
+    """
+    return {term: joined(each, other[term]) for term, each in one.items() if term in other}
 
 
 def _brought(values: Values, edge: Edge, asserted: Asserted) -> dict[Term, Congruence]:

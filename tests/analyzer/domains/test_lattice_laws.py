@@ -18,6 +18,7 @@ from tests.analyzer.dcache.test_younger_sets import _known as scopes
 from tests.analyzer.dcache.test_younger_sets import _states as cache_states
 from wcet_probe import analyzer
 from wcet_probe.analyzer.dcache import allocated_before as allocated_lines
+from wcet_probe.analyzer.dcache import asserted_alignment
 from wcet_probe.analyzer.dcache import younger_sets as relational_cache
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.cache_sets import EffectiveWays, SetAccess, SetState, SetStates, access
@@ -122,6 +123,7 @@ CASES = (
     Case("lines by name in a stay", Joined(relational_cache.united), scopes),
     Case("lines surely filled", Joined(allocated_lines._both), st.dictionaries(st.integers(0, 3), st.booleans())),
     Case("congruences", Joined(residues.joined), congruences()),
+    Case("asserted classes", Joined(asserted_alignment.common), st.dictionaries(st.integers(0, 3), congruences())),
 )
 ALL = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
