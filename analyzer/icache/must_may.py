@@ -12,10 +12,9 @@ just this.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from heapq import heappop, heappush
 from typing import TypeVar
 
 from wcet_probe.analyzer.domains.cache_sets import (
@@ -30,12 +29,17 @@ from wcet_probe.analyzer.domains.cache_sets import (
     leq,
     must_hold,
 )
+from wcet_probe.analyzer.domains.lattice import Joined
+from wcet_probe.analyzer.graph.fixpoint import least
+from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.model.target import CacheConfig
 
 State = TypeVar("State")
 
 SetNodes = Mapping[int, tuple[SetAccess, ...]]
 """The accesses of each node that may be to one set; nodes without are left out."""
+START = -1
+"""The node before the entries of a region."""
 
 
 class Classification(StrEnum):
@@ -105,7 +109,7 @@ def analyze(graph: CacheGraph, config: CacheConfig, *, is_cold: bool = False) ->
     """
     ways = effective_ways(config)
     start = initial_state(ways, is_cold=is_cold)
-    whole = region(graph, reverse_postorder(graph))
+    whole = region(graph)
     states = {}
     for number, nodes in by_set(graph, config).items():
         found = fixpoint(whole, start, _transfer(nodes, ways), join)
@@ -200,48 +204,25 @@ def by_set(graph: CacheGraph, config: CacheConfig) -> dict[int, SetNodes]:
     return {number: {node: tuple(own) for node, own in nodes.items()} for number, nodes in parts.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A part of a graph in the order of iteration; its nodes are numbered by their place in it.
+def region(graph: CacheGraph, nodes: Collection[int] | None = None) -> FlowOrder[Arrow]:
+    """The part of a graph that consists of ``nodes`` that the entry leads to, or all of it, behind `START`.
 
-    Attributes:
-        nodes: of the graph.
-        predecessors: in the region, of each node.
-        successors: likewise.
-        entries: where paths from outside enter.
+    *Soundness:* `START` leads to the graph's entry and to the target of each edge from outside.
     """
-
-    nodes: tuple[int, ...]
-    predecessors: tuple[tuple[int, ...], ...]
-    successors: tuple[tuple[int, ...], ...]
-    entries: frozenset[int]
-
-
-def region(graph: CacheGraph, order: Sequence[int], nodes: frozenset[int] | None = None) -> Region:
-    """The part of a graph that consists of ``nodes``, or all of it.
-
-    Args:
-        graph: the whole.
-        order: the nodes that the entry leads to, each before its successors as far as can be: it decides the time of a
-            fixpoint, not the result.
-        nodes: of the part.
-
-    *Soundness:* the graph's entry and the target of each edge from outside are entries.
-    """
-    inside = tuple(order) if nodes is None else tuple(node for node in order if node in nodes)
-    place = {node: number for number, node in enumerate(inside)}
-    successors = tuple(tuple(place[t] for t in graph.successors[node] if t in place) for node in inside)
-    predecessors: list[list[int]] = [[] for _ in inside]
-    for number, targets in enumerate(successors):
-        for target in targets:
-            predecessors[target].append(number)
-    outside = (t for node in order if node not in place for t in graph.successors[node])
-    entries = frozenset(place[node] for node in (graph.entry, *outside) if node in place)
-    return Region(inside, tuple(map(tuple, predecessors)), successors, entries)
+    reached, waiting = {graph.entry}, [graph.entry]
+    while waiting:
+        new = set(graph.successors[waiting.pop()]) - reached
+        reached |= new
+        waiting += new
+    inside = reached if nodes is None else reached.intersection(nodes)
+    arrows = [Arrow(node, target) for node in sorted(reached) for target in dict.fromkeys(graph.successors[node])]
+    entries = {graph.entry, *(target for source, target in arrows if source not in inside)} & inside
+    within = (arrow for arrow in arrows if arrow.source in inside and arrow.target in inside)
+    return FlowOrder((START, *sorted(inside)), (*(Arrow(START, node) for node in sorted(entries)), *within), START)
 
 
 def fixpoint(
-    part: Region, start: State, transfer: Callable[[int, State], State], join: Callable[[State, State], State]
+    part: FlowOrder[Arrow], start: State, transfer: Callable[[int, State], State], join: Callable[[State, State], State]
 ) -> dict[int, State]:
     """The least states at the start of a region's nodes, for a finite domain and a monotone ``transfer``.
 
@@ -251,47 +232,12 @@ def fixpoint(
         transfer: the state behind a node of the graph.
         join: the least state above two.
 
-    *Soundness:* a node is visited again when the state behind a predecessor has changed, until none has.
+    *Soundness:* as said of `fixpoint.solve`, which checks the result in one pass.
     """
-    before: list[State | None] = [None] * len(part.nodes)
-    after: list[State | None] = [None] * len(part.nodes)
-    waiting = sorted(part.entries)
-    queued = set(waiting)
-    while waiting:
-        place = heappop(waiting)
-        queued.discard(place)
-        new = start if place in part.entries else None
-        for source in part.predecessors[place]:
-            other = after[source]
-            if other is not None:
-                new = other if new is None or new is other else join(new, other)
-        old = before[place]
-        if new is None or new is old or new == old:
-            continue
-        before[place] = new
-        after[place] = transfer(part.nodes[place], new)
-        for target in part.successors[place]:
-            if target not in queued:
-                queued.add(target)
-                heappush(waiting, target)
-    return {node: state for node, state in zip(part.nodes, before, strict=True) if state is not None}
-
-
-def reverse_postorder(graph: CacheGraph) -> tuple[int, ...]:
-    """The nodes that the entry leads to, each before its successors but for the ends of back edges."""
-    found: list[int] = []
-    seen = {graph.entry}
-    open_nodes = [(graph.entry, iter(graph.successors[graph.entry]))]
-    while open_nodes:
-        node, rest = open_nodes[-1]
-        target = next((t for t in rest if t not in seen), None)
-        if target is None:
-            found.append(node)
-            open_nodes.pop()
-        else:
-            seen.add(target)
-            open_nodes.append((target, iter(graph.successors[target])))
-    return tuple(reversed(found))
+    found = least(
+        part, Joined(join), {START: start}, lambda node, state: state if node == START else transfer(node, state)
+    )
+    return {node: state for node, state in found.items() if node != START}
 
 
 def _transfer(nodes: SetNodes, ways: EffectiveWays) -> Callable[[int, SetState], SetState]:

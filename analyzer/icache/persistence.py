@@ -21,14 +21,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.domains.cache_sets import SetAccess, SetState, access, effective_ways
+from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.icache.must_may import (
     CacheGraph,
-    Region,
     SetNodes,
     by_set,
     fixpoint,
     region,
-    reverse_postorder,
 )
 from wcet_probe.model.target import CacheConfig, Replacement
 
@@ -102,8 +101,7 @@ def persistent_groups(
     *Soundness:* as said of the module. Each miss of an access of a group is one of the group's lines.
     """
     sets = {number: (nodes, states[number]) for number, nodes in by_set(graph, config).items()}
-    order = reverse_postorder(graph)
-    return tuple(_groups(graph, scope, _persistent(graph, config, scope, order, sets)) for scope in scopes)
+    return tuple(_groups(graph, scope, _persistent(graph, config, scope, sets)) for scope in scopes)
 
 
 def _groups(
@@ -129,15 +127,14 @@ def _persistent(
     graph: CacheGraph,
     config: CacheConfig,
     scope: Scope,
-    order: Sequence[int],
     sets: Mapping[int, tuple[SetNodes, Sequence[SetState | None]]],
 ) -> frozenset[tuple[int, int, int]]:
     """Node, index and line of each access that misses only if the line was not filled before in the scope."""
-    inside = region(graph, order, scope.nodes)
+    inside = region(graph, scope.nodes)
     once = scope.nodes - _on_cycles(graph, scope.nodes)
     found: set[tuple[int, int, int]] = set()
     for nodes, states in sets.values():
-        own = {node: nodes[node] for node in inside.nodes if node in nodes}
+        own = {node: nodes[node] for node in inside.outgoing if node in nodes}
         if _fits(own, once, config):
             found.update(
                 (n, p.index, line) for n, parts in own.items() for p in parts if p.fills for line in p.lines or ()
@@ -179,7 +176,7 @@ def _fits(nodes: SetNodes, once: frozenset[int], config: CacheConfig) -> bool:
 def _conditional(
     config: CacheConfig,
     nodes: SetNodes,
-    inside: Region,
+    inside: FlowOrder[Arrow],
     once: frozenset[int],
     states: Sequence[SetState | None],
 ) -> Iterator[tuple[int, int, int]]:

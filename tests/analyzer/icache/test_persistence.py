@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from random import Random
 
 import pytest
 
 from tests.analyzer.concrete_caches import Problem, Reached, config_of, random_problem
 from wcet_probe.analyzer.domains.cache_sets import SetAccess
-from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph, Region, analyze, fixpoint
+from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph, analyze
 from wcet_probe.analyzer.icache.persistence import Scope, _join, _Step, _touch, persistent_groups
 from wcet_probe.model.target import Replacement
 
@@ -152,24 +151,6 @@ def test_conditional_ages_are_monotone():
         after, result = _touch(a, one, bits, ways), _touch(above, one, bits, ways)
         assert _join(after, result) == result, (a, b, one)
         states.append(random.choice((after, result)))
-
-
-def test_the_fixpoint_is_the_same_in_any_order():
-    random = Random(0)
-    for _ in range(200):
-        count = random.randint(2, 7)
-        edges = {(random.randrange(count), random.randrange(count)) for _ in range(2 * count)}
-        edges |= set(pairwise(range(count)))
-        bits = [1 << random.randrange(4) if random.random() < 0.5 else 0 for _ in range(count)]
-        results = []
-        for _ in range(4):
-            order = random.sample(range(count), count)
-            place = {node: number for number, node in enumerate(order)}
-            before = tuple(tuple(place[s] for s, t in edges if t == node) for node in order)
-            behind = tuple(tuple(place[t] for s, t in edges if s == node) for node in order)
-            part = Region(tuple(order), before, behind, frozenset({place[0]}))
-            results.append(fixpoint(part, 0, lambda node, state, bits=bits: state | bits[node], int.__or__))
-        assert all(result == results[0] for result in results)
 
 
 def test_every_policy_is_met():
