@@ -6,7 +6,7 @@ beyond them it is a conjecture; the optimum of IPET is piecewise linear in the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from wcet_probe.analyzer.bound import Bounded, BoundRequest, prepare
@@ -90,10 +90,3 @@ def _fit(drivers: Sequence[tuple[str, Sequence[int]]], bounds: Sequence[int]) ->
     for row, column in zip(rows, pivots, strict=False):
         solution[column] = row[-1]
     return solution
-
-
-def formula_value(formula: Formula, parameters: Mapping[str, int]) -> Fraction:
-    """What the formula comes to for ``parameters``, which its expressions speak of."""
-    return formula.constant + sum(
-        (factor * evaluate(parse(text), parameters) for text, factor in formula.terms), Fraction(0)
-    )

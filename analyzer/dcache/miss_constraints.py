@@ -32,19 +32,13 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.allocated_before import Allocated
+from wcet_probe.analyzer.dcache.scopes import Scopes, Starts
 from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversal
 from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlock
-from wcet_probe.analyzer.domains.lattice import Dual, Truths
 from wcet_probe.analyzer.facts.language import Visit
 from wcet_probe.analyzer.facts.memory import Objects
-from wcet_probe.analyzer.graph.fixpoint import least
-from wcet_probe.analyzer.graph.flow_order import FlowOrder
-from wcet_probe.analyzer.graph.loop_forest import loops_of
-from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
-from wcet_probe.analyzer.values.analysis import Values, killed_bindings
-from wcet_probe.analyzer.values.state import defined_at
-from wcet_probe.analyzer.values.terms import Term
 
 
 class Shared(NamedTuple):
@@ -89,163 +83,6 @@ class SharedMisses(NamedTuple):
     modified: list[str]
     refills: list[Refills]
     accesses: dict[str, tuple[int | None, frozenset[int]]]
-
-
-class Starts(NamedTuple):
-    """Where scopes begin: at points and edges, and where ``at_entry`` also once in the call."""
-
-    points: tuple[int, ...]
-    edges: tuple[Edge, ...]
-    at_entry: bool
-
-
-class Scopes:
-    """The scopes of groups in ``values``.
-
-    ``sure`` are the lines that each point accesses in any case, and fills; ``resident`` the edges of
-    `resident_at_entry`.
-    """
-
-    def __init__(
-        self,
-        values: Values,
-        sure: Mapping[int, Collection[SymbolicBlock | None]],
-        resident: Mapping[SymbolicBlock, frozenset[Edge]],
-    ) -> None:
-        self._terms, self._sure, self._resident = values.terms, sure, resident
-        self._points = sorted(values.states)
-        self._order = FlowOrder(self._points, (edge for edge in values.edges if edge.target != EXIT))
-        self._brought_back = killed_bindings(values)
-        self.repeated = frozenset(node for loop in loops_of(values.forest) for node in loop.nodes)
-        """Points that may be executed more than once."""
-
-    def starts(self, group: ReferenceGroup) -> Starts:
-        """Where scopes of a group begin, but for the first of those that begin at points that are executed once.
-
-        *Soundness:* a scope begins where one of the group's symbols is defined, and behind an edge that may give it
-        another value. Those that are not defined in a loop are defined once at most.
-        """
-        edges = (
-            edge
-            for edge, killed in self._brought_back.items()
-            if edge.target != EXIT
-            and any(symbol in killed and self._defined_at(symbol) != edge.target for symbol in group.deciding)
-        )
-        return Starts(
-            points=self._defined_again(group.symbols),
-            edges=tuple(edges),
-            at_entry=not self._defined_again(group.deciding),
-        )
-
-    def missing(self, group: ReferenceGroup, line: SymbolicBlock) -> Starts:
-        """Where scopes of a group begin in which ``line`` may miss, as `starts`.
-
-        *Soundness:* a scope that begins where all the symbols that are defined are values of before begins behind one
-        of the edges that lead there.
-        """
-        return self.but_for(group, self._resident.get(line, frozenset()))
-
-    def but_for(self, group: ReferenceGroup, resident: frozenset[Edge]) -> Starts:
-        """Where scopes of a group begin, but for those behind some edges that are ``resident``.
-
-        *Soundness:* as said of `missing`.
-        """
-        starts = self.starts(group)
-        joins = {edge.target for edge in resident if edge.target in starts.points and self._is_join(group, edge.target)}
-        arriving = (edge for point in sorted(joins) for edge in self._order.incoming[point])
-        return Starts(
-            points=tuple(point for point in starts.points if point not in joins),
-            edges=tuple(edge for edge in (*starts.edges, *arriving) if edge not in resident),
-            at_entry=starts.at_entry,
-        )
-
-    def sure_points(self, line: SymbolicBlock) -> frozenset[int]:
-        """The points that access ``line`` in any case, and fill it."""
-        return frozenset(point for point in self._points if line in self._sure[point])
-
-    def _is_join(self, group: ReferenceGroup, point: int) -> bool:
-        """Whether all symbols of ``group`` that ``point`` defines are values that edges bring there."""
-        own = (symbol for symbol in group.symbols if self._defined_at(symbol) == point)
-        return point != 0 and all(self._terms[symbol].arguments[:2] == ("phi", (point,)) for symbol in own)
-
-    def is_one_address(self, group: ReferenceGroup) -> bool:
-        """Whether the variable part of ``group`` has one value in the call.
-
-        *Soundness:* all its symbols are defined once at most, and no edge gives it another value.
-        """
-        known = all(self._defined_at(symbol) is not None for symbol in group.symbols)
-        return known and self.starts(group) == Starts((), (), at_entry=True)
-
-    def leading_to(self, starts: Starts, points: Collection[int]) -> frozenset[int]:
-        """``points``, and those that they can be reached from with none of ``starts`` in between.
-
-        *Soundness:* a scope in which the line is accessed at ``points`` begins there, or at another one of these;
-        behind a start within one of ``points`` the access may have been before it.
-        """
-        begins = set(starts.points).difference(points)
-        found, waiting = set(points), list(points)
-        while waiting:
-            point = waiting.pop()
-            arriving = () if point in begins else self._order.incoming[point]
-            sources = {edge.source for edge in arriving if edge not in starts.edges} - found
-            found |= sources
-            waiting += sources
-        return frozenset(found)
-
-    def first(
-        self, group: ReferenceGroup, points: Collection[int], is_meant: Callable[[SymbolicBlock], bool]
-    ) -> tuple[int, ...]:
-        """Those of ``points`` by which a line that ``is_meant`` may be accessed for the first time in a scope.
-
-        *Soundness:* the others are executed behind one of ``points`` that surely accesses such a line. Accesses
-        elsewhere do not count, whatever line they are to: their misses are not limited here, and a FIFO set may evict
-        what hit in it.
-        """
-        sure = {point for point in points if any(line and is_meant(line) for line in self._sure[point])}
-        return self._not_behind(group, points, sure)
-
-    def first_executed(self, group: ReferenceGroup, points: Collection[int]) -> tuple[int, ...]:
-        """Those of ``points`` that may be the first of them to be executed in a scope of ``group``."""
-        return self._not_behind(group, points, points)
-
-    def _not_behind(self, group: ReferenceGroup, points: Collection[int], sure: Collection[int]) -> tuple[int, ...]:
-        """Those of ``points`` that are not executed behind one that is ``sure``, in the same scope, on every way.
-
-        *Soundness:* a greatest fixpoint.
-        """
-        before = least(
-            self._order,
-            Dual(Truths()),
-            {0: False},
-            lambda point, is_behind: is_behind or point in sure,
-            lambda edge, is_behind: is_behind and not self._begins(group, edge),
-        )
-        return tuple(point for point in points if not before.get(point, True))
-
-    def is_last(self, group: ReferenceGroup, point: int, others: Iterable[int]) -> bool:
-        """Whether neither ``point`` nor one of ``others`` is executed behind ``point``, in a scope of ``group``."""
-        found, waiting = set[int](), [point]
-        while waiting:
-            onward = {
-                edge.target for edge in self._order.outgoing[waiting.pop()] if not self._begins(group, edge)
-            } - found
-            found |= onward
-            waiting += onward
-        return found.isdisjoint((point, *others))
-
-    def _begins(self, group: ReferenceGroup, edge: Edge) -> bool:
-        """Whether a scope of ``group`` may begin behind ``edge``."""
-        if not self._brought_back[edge].isdisjoint(group.deciding):
-            return True
-        return any(self._defined_at(symbol) == edge.target for symbol in group.symbols)
-
-    def _defined_at(self, symbol: Term) -> int | None:
-        return defined_at(self._terms[symbol].arguments)
-
-    def _defined_again(self, symbols: Iterable[Term]) -> tuple[int, ...]:
-        """The points in loops that define some of ``symbols``."""
-        points = {self._defined_at(symbol) for symbol in symbols}
-        return tuple(sorted(point for point in points if point is not None and point in self.repeated))
 
 
 def shared_misses(

@@ -44,9 +44,10 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
-from wcet_probe.analyzer.dcache.miss_constraints import Refills, Scopes, Shared, shared_misses, visit_variable
+from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, shared_misses, visit_variable
 from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
 from wcet_probe.analyzer.dcache.resident_at_entry import resident_lines
+from wcet_probe.analyzer.dcache.scopes import Scopes
 from wcet_probe.analyzer.dcache.strided_traversals import MOST_COUNTED_LINES, StridedTraversals
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock, SymbolicBlocks
 from wcet_probe.analyzer.dcache.younger_sets import LineAccess, Verdict

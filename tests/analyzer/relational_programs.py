@@ -18,9 +18,10 @@ from types import SimpleNamespace
 from tests.analyzer.concrete_caches import ALIEN, EMPTY, contents, touches
 from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, analyze
-from wcet_probe.analyzer.dcache.miss_constraints import Scopes, Shared, SharedMisses, shared_misses
+from wcet_probe.analyzer.dcache.miss_constraints import Shared, SharedMisses, shared_misses
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.resident_at_entry import resident_lines
+from wcet_probe.analyzer.dcache.scopes import Scopes
 from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversals
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock, SymbolicBlocks
 from wcet_probe.analyzer.dcache.younger_sets import LineAccess

@@ -30,7 +30,7 @@ from wcet_probe.analyzer.dcache import misses as data_misses
 from wcet_probe.analyzer.dcache import resident_at_entry as resident_lines
 from wcet_probe.analyzer.dcache import younger_sets as relational_cache
 from wcet_probe.analyzer.dcache.analysis import analyze
-from wcet_probe.analyzer.dcache.miss_constraints import Scopes
+from wcet_probe.analyzer.dcache.scopes import Scopes
 from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversal
 from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup
 from wcet_probe.analyzer.dcache.younger_sets import RelationalCache

@@ -14,9 +14,9 @@ from tests.analyzer.test_cache_soundness import analysed, with_cache
 from tests.support import guest_of
 from wcet_probe.analyzer import dcache
 from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, analyze
-from wcet_probe.analyzer.dcache.miss_constraints import Scopes
 from wcet_probe.analyzer.dcache.misses import DataMisses, _is_sure, _steps, data_misses
 from wcet_probe.analyzer.dcache.resident_at_entry import resident_lines
+from wcet_probe.analyzer.dcache.scopes import Scopes
 from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversals
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
