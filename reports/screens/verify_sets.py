@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wcet_probe.cache_sets.verdict import SetReport
 
 _OFFENCES_SHOWN = 8
+_SITES_SHOWN = 8
 _DIGITS_SHOWN = 16
 Rows = list[tuple[str, frozenset[int]]]
 
@@ -199,11 +200,24 @@ def _rests_on(report: SetReport, width: int) -> Iterator[Line]:
     lemmas = {lemma.id: lemma for proof in report.proofs.values() for lemma in proof.lemmas}
     for lemma in lemmas.values():
         yield from paragraph("Lemma", f"{lemma.id.removeprefix('fact ')}: {lemma.because}", width)
+        sites = list(dict.fromkeys(_sites_of(report, lemma.id)))
+        more = len(sites) - _SITES_SHOWN
+        text = f"{_count(sites)} rest{'s' * (len(sites) == 1)} on it: {', '.join(sites[:_SITES_SHOWN])}"
+        yield from paragraph("", text + (f" and {more} more; --json has all" if more > 0 else ""), width)
     if lemmas:
         yield from paragraph("", _checked(report), width)
     assumed = dict.fromkeys(name for proof in report.proofs.values() for name in proof.assumptions)
     if others := [name for name in assumed if name not in lemmas]:
         yield from paragraph("Assumed", ", ".join(others), width)
+
+
+def _sites_of(report: SetReport, lemma: str) -> Iterator[str]:
+    for proof in report.proofs.values():
+        yield from (site.location for site in proof.sites if site.lemma == lemma)
+
+
+def _count(sites: Collection[str]) -> str:
+    return f"{len(sites)} instruction{'s' * (len(sites) != 1)}"
 
 
 def _checked(report: SetReport) -> str:
@@ -241,6 +255,7 @@ def _proof_document(proof: SetProof) -> Document:
         "stack_bytes": proof.stack_bytes,
         "offences": [plain(offence) for offence in proof.offences],
         "lemmas": [plain(lemma) for lemma in proof.lemmas],
+        "rests_on_lemmas": [plain(site) for site in proof.sites],
         "assumptions": list(proof.assumptions),
         "is_constant": proof.is_constant,
         "most_accesses": [

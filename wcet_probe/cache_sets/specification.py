@@ -11,7 +11,7 @@ tell, which is a lemma: an assumption that is checked by runs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -25,6 +25,8 @@ from wcet_probe.model.proof import AccessRange, Bound
 from wcet_probe.model.target import CacheConfig
 
 WORD_BYTES = 4
+FACT = "fact "
+"""What the ids of assumptions begin with that are flow facts."""
 
 
 class Ground(StrEnum):
@@ -92,6 +94,24 @@ class Lemma:
 
 
 @dataclass(frozen=True, slots=True)
+class LemmaSite:
+    """An instruction that keeps to the allowed sets by a lemma.
+
+    Attributes:
+        address, text: of the instruction.
+        location: function, offset and source line.
+        is_store: whether it writes.
+        lemma: id of the flow fact.
+    """
+
+    address: int
+    text: str
+    location: str
+    is_store: bool
+    lemma: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetProof:
     """What is proved of one operation.
 
@@ -102,6 +122,7 @@ class SetProof:
         stack_bytes: deepest access below the stack pointer at entry.
         offences: instructions that are not known to keep to the allowed sets.
         lemmas: flow facts that tell where pointers lead.
+        sites: the instructions that rest on them.
         assumptions: names of all that the proof rests on, the lemmas included.
         counts: most accesses, by size of the heap in bytes.
         no_bound: why nothing is proved, or empty.
@@ -116,6 +137,7 @@ class SetProof:
     assumptions: tuple[str, ...]
     counts: Mapping[int, AccessBound]
     no_bound: str = ""
+    sites: tuple[LemmaSite, ...] = ()
 
     @property
     def instructions(self) -> Mapping[Ground, int]:
@@ -127,6 +149,11 @@ class SetProof:
     def holds(self) -> bool:
         """Whether every access keeps to the allowed sets."""
         return not self.no_bound and not self.offences
+
+    @property
+    def rests_on_facts(self) -> bool:
+        """Whether anything that is proved, counts included, rests on a flow fact."""
+        return any(name.startswith(FACT) for name in self.assumptions)
 
     @property
     def is_constant(self) -> bool:
@@ -205,24 +232,29 @@ def prove_sets(
         return SetProof(role, {}, frozenset(range(allowed.sets)), 0, (), (), (), {}, str(error))
     judged = list(_judged(program, bound, allowed))
     grounds: dict[int, Ground] = {}
-    for access, ground in judged:
+    for access, ground, _ in judged:
         grounds[access.address] = max(ground, grounds.get(access.address, ground), key=tuple(Ground).index)
     return SetProof(
         role=role,
         grounds=grounds,
-        may_touch=frozenset().union(*(_may_touch(access, ground, allowed) for access, ground in judged)),
+        may_touch=frozenset().union(*(_may_touch(access, ground, allowed) for access, ground, _ in judged)),
         stack_bytes=_stack_bytes(bound),
         offences=tuple(_offences(program, judged, allowed)),
-        lemmas=tuple(_lemmas(program, bound, grounds.values())),
+        lemmas=tuple(_lemmas(program, bound, {fact for _, _, fact in judged})),
         assumptions=tuple(dict.fromkeys(assumption.id for assumption in bound.assumptions)),
         counts=counts,
+        sites=tuple(_sites(program, judged)),
     )
 
 
 # ------------------------------------------------------------------------------------------------------------ judgement
 
 
-def _judged(program: Program, bound: Bound, allowed: AllowedSets) -> Iterator[tuple[AccessRange, Ground]]:
+Judged = tuple[AccessRange, Ground, str]
+"""An access, why it keeps to the allowed sets, and the flow fact that this rests on; empty where there is none."""
+
+
+def _judged(program: Program, bound: Bound, allowed: AllowedSets) -> Iterator[Judged]:
     mates = line_mates(program.instructions, _starts(bound))
     by_place: dict[tuple[int, tuple[int, ...]], list[AccessRange]] = {}
     for access in bound.accesses:
@@ -230,13 +262,14 @@ def _judged(program: Program, bound: Bound, allowed: AllowedSets) -> Iterator[tu
     by_address = {instruction.address: instruction for instruction in program.instructions}
     for access in bound.accesses:
         ground = _ground(program, access, allowed)
+        fact = access.fact if ground in {Ground.TOLD, Ground.BLOCK} else ""
         if ground is Ground.OUTSIDE and access.sets is None:
             extent_bytes = _extent_bytes(by_address[access.address])
             for mate in mates.get(access.address, ()):
                 others = by_place.get((mate.address, access.context), ())
                 if others and all(_shares_line(other, mate, extent_bytes, allowed) for other in others):
-                    ground = Ground.SAME_LINE
-        yield access, ground
+                    ground, fact = Ground.SAME_LINE, others[0].fact
+        yield access, ground, fact
 
 
 def _starts(bound: Bound) -> frozenset[int]:
@@ -295,12 +328,10 @@ def _signed(number: int) -> int:
     return number - (1 << 32) if number >> 31 else number
 
 
-def _offences(
-    program: Program, judged: Iterable[tuple[AccessRange, Ground]], allowed: AllowedSets
-) -> Iterator[Offence]:
+def _offences(program: Program, judged: Iterable[Judged], allowed: AllowedSets) -> Iterator[Offence]:
     texts = {instruction.address: instruction.text for instruction in program.instructions}
     found: dict[tuple[int, bool], frozenset[int]] = {}
-    for access, ground in judged:
+    for access, ground, _ in judged:
         if ground is Ground.OUTSIDE:
             key = access.address, access.is_store
             found[key] = found.get(key, frozenset()) | _may_touch(access, ground, allowed)
@@ -308,13 +339,18 @@ def _offences(
         yield Offence(address, texts[address], program.image.location(address), is_store, len(sets))
 
 
-def _lemmas(program: Program, bound: Bound, grounds: Iterable[Ground]) -> Iterator[Lemma]:
+def _sites(program: Program, judged: Iterable[Judged]) -> Iterator[LemmaSite]:
+    """The instructions that rest on a flow fact, each with the fact, by address."""
+    texts = {instruction.address: instruction.text for instruction in program.instructions}
+    found = {(access.address, access.is_store, fact) for access, _, fact in judged if fact}
+    for address, is_store, fact in sorted(found):
+        yield LemmaSite(address, texts[address], program.image.location(address), is_store, f"{FACT}{fact}")
+
+
+def _lemmas(program: Program, bound: Bound, used: Collection[str]) -> Iterator[Lemma]:
     """The facts about pointers that accesses rest on."""
-    used = set(grounds)
     told = {assumption.id: assumption for assumption in reversed(bound.assumptions)}
     for fact in allocator_facts(program.allocator).pointers:
-        tells_sets = fact.sets is not None or fact.symbol is not None
-        by_sets = tells_sets and used & {Ground.TOLD, Ground.SAME_LINE}
-        if by_sets or (fact.is_own_block and Ground.BLOCK in used):
-            assumption = told[f"fact {fact.where}"]
+        if fact.where in used:
+            assumption = told[f"{FACT}{fact.where}"]
             yield Lemma(assumption.id, assumption.statement, fact.because, assumption.check)
