@@ -148,8 +148,8 @@ def verify_program(
 
 
 def _own_block_code(allowed: AllowedSets, proofs: Collection[SetProof]) -> frozenset[int] | None:
-    """Instructions that may access the own block, by a lemma or because nothing is known of them; None: any."""
-    may = {Ground.BLOCK, Ground.OUTSIDE}
+    """Instructions that may access the own block, or of which nothing is known; None: any."""
+    may = {Ground.OWN, Ground.OUTSIDE}
     if not allowed.is_promised or any(proof.no_bound for proof in proofs):
         return None
     return frozenset(address for proof in proofs for address, ground in proof.grounds.items() if ground in may)
@@ -175,7 +175,8 @@ def _sets_promise(role: str, allowed: AllowedSets, proof: SetProof, run: SetRun 
     outside = run.outside[role] if run else 0
     seen = f"{outside:,} of {run.operations[role]:,} outside" if run else "-"
     status = _under(proof.sites) if proof.holds else Status.NOT_PROVEN
-    if outside and allowed.is_promised:
+    is_misaligned = run is not None and "alignment" in run.violations
+    if (outside or is_misaligned) and allowed.is_promised:
         status = Status.REFUTED
     return Promise(f"{role} keeps to the allowed sets", status, _ground(proof), seen)
 
