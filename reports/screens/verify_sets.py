@@ -114,7 +114,8 @@ def _what_was_run(report: SetReport) -> str:
         return "no operation was run"
     operations = sum(run.operations.values())
     states = f"{run.worst_states} worst state{'s' * (run.worst_states != 1)}"
-    return f"{operations:,} operations run: {states}, the rest random with seed {report.request.seed}"
+    rest = f"{run.guided:,} guided, the rest random with seed {report.request.seed}"
+    return f"{operations:,} operations run: {states}, {rest}"
 
 
 def _allowed(allowed: AllowedSets) -> str:
@@ -133,6 +134,8 @@ def _against(report: SetReport, width: int) -> Iterator[Line]:
                 continue
             yield ""
             where = f"{wrong.location} accessed {wrong.address:#010x}" if wrong.location else "it starts there"
+            if key == "alignment":
+                where += f", and not at a multiple of {report.request.allocator.alignment_bytes}"
             if key == "lemma":
                 where += ", and is proved not to go to the own block"
             text = f"{wrong.where}: {wrong.operation}, block {wrong.block:#010x}: set {wrong.set_index}; {where}"
@@ -268,6 +271,7 @@ def _proof_document(proof: SetProof) -> Document:
 def _run_document(run: SetRun) -> Document:
     return {
         "worst_states": run.worst_states,
+        "guided_operations": run.guided,
         "operations": run.operations,
         "refused": run.refused,
         "misplaced": run.misplaced,
