@@ -14,7 +14,7 @@ from wcet_probe.reports.screens.terminal import Line, heading, page_width, print
 from wcet_probe.sizes import format_size
 
 if TYPE_CHECKING:
-    from wcet_probe.cache_sets.run import SetRun
+    from wcet_probe.cache_sets.run import SetRun, Violation
     from wcet_probe.cache_sets.specification import AllowedSets, SetProof
     from wcet_probe.cache_sets.verdict import SetReport
 
@@ -133,13 +133,7 @@ def _against(report: SetReport, width: int) -> Iterator[Line]:
             if key == "sets" and not report.allowed.is_promised:
                 continue
             yield ""
-            where = f"{wrong.location} accessed {wrong.address:#010x}" if wrong.location else "it starts there"
-            if key == "alignment":
-                where += f", and not at a multiple of {report.request.allocator.alignment_bytes}"
-            if key == "lemma":
-                where += ", and is proved not to go to the own block"
-            text = f"{wrong.where}: {wrong.operation}, block {wrong.block:#010x}: set {wrong.set_index}; {where}"
-            yield from paragraph("Refuted", text, width)
+            yield from paragraph("Refuted", _refutation(report, key, wrong), width)
     for role, proof in report.proofs.items():
         if proof.no_bound:
             yield ""
@@ -153,6 +147,17 @@ def _against(report: SetReport, width: int) -> Iterator[Line]:
             )
             if more := len(proof.offences) - _OFFENCES_SHOWN:
                 yield from [f"  and {more} more; --json has all"] if more > 0 else []
+
+
+def _refutation(report: SetReport, key: str, wrong: Violation) -> str:
+    if key == "invariant":
+        return f"{wrong.where}: {wrong.operation}, an invariant of the heap is broken that lemmas rest on"
+    where = f"{wrong.location} accessed {wrong.address:#010x}" if wrong.location else "it starts there"
+    if key == "alignment":
+        where += f", and not at a multiple of {report.request.allocator.alignment_bytes}"
+    if key == "lemma":
+        where += ", and is proved not to go to the own block"
+    return f"{wrong.where}: {wrong.operation}, block {wrong.block:#010x}: set {wrong.set_index}; {where}"
 
 
 def _strips(report: SetReport, width: int, characters: str) -> Iterator[Line]:

@@ -175,8 +175,8 @@ def _sets_promise(role: str, allowed: AllowedSets, proof: SetProof, run: SetRun 
     outside = run.outside[role] if run else 0
     seen = f"{outside:,} of {run.operations[role]:,} outside" if run else "-"
     status = _under(proof.sites) if proof.holds else Status.NOT_PROVEN
-    is_misaligned = run is not None and "alignment" in run.violations
-    if (outside or is_misaligned) and allowed.is_promised:
+    is_broken = run is not None and not run.violations.keys().isdisjoint({"alignment", "invariant"})
+    if (outside or is_broken) and allowed.is_promised:
         status = Status.REFUTED
     return Promise(f"{role} keeps to the allowed sets", status, _ground(proof), seen)
 
