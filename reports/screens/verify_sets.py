@@ -68,7 +68,7 @@ def sets_picture(report: SetReport) -> str:
 def _screen(report: SetReport, width: int, characters: str) -> Iterator[Line]:
     asked, allowed = report.request, report.allowed
     yield heading(f"{asked.allocator.name} on {asked.target.name}: {_answer(report)}")
-    yield f"heap {format_size(asked.heap_bytes)}, {_what_was_run(report)}"
+    yield from (f"heap {format_size(asked.heap_bytes)}, {_what_was_run(report)}").split("\n")
     yield ""
     yield from paragraph("Allowed", _allowed(allowed), width)
     promise = asked.allocator.promise
@@ -115,7 +115,7 @@ def _what_was_run(report: SetReport) -> str:
     operations = sum(run.operations.values())
     states = f"{run.worst_states} worst state{'s' * (run.worst_states != 1)}"
     rest = f"{run.guided:,} guided, the rest random with seed {report.request.seed}"
-    return f"{operations:,} operations run: {states}, {rest}"
+    return f"{operations:,} operations run:\n{states}, {rest}"
 
 
 def _allowed(allowed: AllowedSets) -> str:
