@@ -88,7 +88,8 @@ def link_origins(values: Values, found: Iterable[tuple[Reach, ...]]) -> Mapping[
 def _is_older(values: Values, leaf: Term, index: int) -> bool:
     """Whether ``leaf`` has at the entry of point ``index`` the value that it has at the access."""
     name = values.terms[leaf].arguments
-    return name[0] == "phi" or defined_at(name) not in {index, None}
+    place = defined_at(name)
+    return place is not None and (place != index or name[:2] == ("phi", (index,)))
 
 
 def _alternatives(state: State, pointer: Term, bits: int, *, is_old: bool, depth: int = 0) -> Iterator[Reach]:

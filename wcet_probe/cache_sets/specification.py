@@ -343,12 +343,12 @@ class Links:
     origins: Mapping[int, tuple[Reach, ...]]
 
     def speaks_of(self, link: int | None) -> bool:
-        """Whether the word ``link`` is one of them: not a word from elsewhere in such an object."""
+        """Whether the word ``link`` is one of them: not a word from elsewhere in such an object, nor who knows what."""
         if self.offsets is None or link is None:
             return True
-        return all(
-            origin.offset is None or origin.offset % self.unit_bytes in self.offsets
-            for origin in self.origins.get(link, ())
+        origins = self.origins.get(link, ())
+        return bool(origins) and all(
+            origin.offset is None or origin.offset % self.unit_bytes in self.offsets for origin in origins
         )
 
 
