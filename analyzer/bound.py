@@ -98,7 +98,18 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
 
     *Soundness:* as said of the module.
     """
-    prepared = prepare(request, progress)
+    return prove_prepared(prepare(request, progress), progress)
+
+
+def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda _: None) -> Bound:
+    """As `prove`, of what is prepared; its accesses are in the order of the points and of the values' accesses.
+
+    Raises:
+        AnalysisError, UsageError: as `prove`.
+
+    *Soundness:* as said of the module.
+    """
+    request = prepared.request
     progress("solving the flow problem")
     stage = prepared.bounded(request.parameters)
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")

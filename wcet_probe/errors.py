@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     NO_BOUND = 4
     CONTRADICTION = 5
     CHECKED_IN_PART = 6
+    UNDER_LEMMAS = 7
     INTERRUPTED = 130
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.lattice import Lattice
-from wcet_probe.analyzer.values.state import ENTRY, RELATIONS, TRUTHS, Base, State, defined_at
-from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
+from wcet_probe.analyzer.values.state import ENTRY, RELATIONS, TRUTHS, Base, Location, State, defined_at
+from wcet_probe.analyzer.values.terms import Node, SymbolName, Term, Terms
 
 
 def join(states: Sequence[State], place: SymbolName, former: State | None = None, *, gated: bool = False) -> State:
@@ -127,6 +127,7 @@ def _keep_common(merged: State, states: Sequence[State], place: SymbolName, pred
     live: set[Term] = set()
     for term in merged.locations.values():
         live |= terms.symbols(term)
+    live |= _still_held(terms, states)
     live = {symbol for symbol in live if not _is_of(terms, symbol, place)}
     if predicate is not None and len(place) == 1:
         free = {symbol for symbol in live - terms.symbols(predicate) if defined_at(terms[symbol].arguments) != ENTRY}
@@ -147,6 +148,19 @@ def _keep_common(merged: State, states: Sequence[State], place: SymbolName, pred
             if other.known.get(term) != value:
                 value = strided.join(value, other.value(term))
         merged.set_known(term, value)
+
+
+def _still_held(terms: Terms, states: Sequence[State]) -> set[Term]:
+    """The values at entry of which something is known and that registers hold which no path has written.
+
+    *Soundness:* such a register is in no state's locations, and then holds its value at entry, see `state.State.read`.
+    """
+    found: set[Term] = set()
+    for term in states[0].known:
+        match terms[term]:
+            case Node("leaf", ("in", Location() as register)) if not any(one.overlapping(register) for one in states):
+                found.add(term)
+    return found
 
 
 def _completed(state: State, states: Sequence[State], live: set[Term]) -> State:
@@ -174,8 +188,7 @@ def live_symbols(state: State) -> set[Term]:
     """The symbols that locations of ``state`` are made of.
 
     *Soundness:* along an execution, a symbol has one value from its definition on to the next as long as it is spoken
-    of on each edge; behind an edge that does not (it kills the binding), it may be another where a gamma node brings it
-    back.
+    of on each edge; behind an edge that does not (it kills the binding), it may be another where a gamma node brings it back.
     """
     found: set[Term] = set()
     for term in state.locations.values():

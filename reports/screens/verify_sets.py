@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -14,11 +14,12 @@ from wcet_probe.reports.screens.terminal import Line, heading, page_width, print
 from wcet_probe.sizes import format_size
 
 if TYPE_CHECKING:
-    from wcet_probe.cache_sets.run import SetRun
+    from wcet_probe.cache_sets.run import SetRun, Violation
     from wcet_probe.cache_sets.specification import AllowedSets, SetProof
     from wcet_probe.cache_sets.verdict import SetReport
 
 _OFFENCES_SHOWN = 8
+_SITES_SHOWN = 8
 _DIGITS_SHOWN = 16
 Rows = list[tuple[str, frozenset[int]]]
 
@@ -67,7 +68,7 @@ def sets_picture(report: SetReport) -> str:
 def _screen(report: SetReport, width: int, characters: str) -> Iterator[Line]:
     asked, allowed = report.request, report.allowed
     yield heading(f"{asked.allocator.name} on {asked.target.name}: {_answer(report)}")
-    yield f"heap {format_size(asked.heap_bytes)}, {_what_was_run(report)}"
+    yield from (f"heap {format_size(asked.heap_bytes)}, {_what_was_run(report)}").split("\n")
     yield ""
     yield from paragraph("Allowed", _allowed(allowed), width)
     promise = asked.allocator.promise
@@ -113,7 +114,8 @@ def _what_was_run(report: SetReport) -> str:
         return "no operation was run"
     operations = sum(run.operations.values())
     states = f"{run.worst_states} worst state{'s' * (run.worst_states != 1)}"
-    return f"{operations:,} operations run: {states}, the rest random with seed {report.request.seed}"
+    rest = f"{run.guided:,} guided, the rest random with seed {report.request.seed}"
+    return f"{operations:,} operations run:\n{states}, {rest}"
 
 
 def _allowed(allowed: AllowedSets) -> str:
@@ -131,11 +133,7 @@ def _against(report: SetReport, width: int) -> Iterator[Line]:
             if key == "sets" and not report.allowed.is_promised:
                 continue
             yield ""
-            where = f"{wrong.location} accessed {wrong.address:#010x}" if wrong.location else "it starts there"
-            if key == "lemma":
-                where += ", and is proved not to go to the own block"
-            text = f"{wrong.where}: {wrong.operation}, block {wrong.block:#010x}: set {wrong.set_index}; {where}"
-            yield from paragraph("Refuted", text, width)
+            yield from paragraph("Refuted", _refutation(report, key, wrong), width)
     for role, proof in report.proofs.items():
         if proof.no_bound:
             yield ""
@@ -149,6 +147,17 @@ def _against(report: SetReport, width: int) -> Iterator[Line]:
             )
             if more := len(proof.offences) - _OFFENCES_SHOWN:
                 yield from [f"  and {more} more; --json has all"] if more > 0 else []
+
+
+def _refutation(report: SetReport, key: str, wrong: Violation) -> str:
+    if key == "invariant":
+        return f"{wrong.where}: {wrong.operation}, an invariant of the heap is broken that lemmas rest on"
+    where = f"{wrong.location} accessed {wrong.address:#010x}" if wrong.location else "it starts there"
+    if key == "alignment":
+        where += f", and not at a multiple of {report.request.allocator.alignment_bytes}"
+    if key == "lemma":
+        where += ", and is proved not to go to the own block"
+    return f"{wrong.where}: {wrong.operation}, block {wrong.block:#010x}: set {wrong.set_index}; {where}"
 
 
 def _strips(report: SetReport, width: int, characters: str) -> Iterator[Line]:
@@ -199,11 +208,24 @@ def _rests_on(report: SetReport, width: int) -> Iterator[Line]:
     lemmas = {lemma.id: lemma for proof in report.proofs.values() for lemma in proof.lemmas}
     for lemma in lemmas.values():
         yield from paragraph("Lemma", f"{lemma.id.removeprefix('fact ')}: {lemma.because}", width)
+        sites = list(dict.fromkeys(_sites_of(report, lemma.id)))
+        more = len(sites) - _SITES_SHOWN
+        text = f"{_count(sites)} rest{'s' * (len(sites) == 1)} on it: {', '.join(sites[:_SITES_SHOWN])}"
+        yield from paragraph("", text + (f" and {more} more; --json has all" if more > 0 else ""), width)
     if lemmas:
         yield from paragraph("", _checked(report), width)
     assumed = dict.fromkeys(name for proof in report.proofs.values() for name in proof.assumptions)
     if others := [name for name in assumed if name not in lemmas]:
         yield from paragraph("Assumed", ", ".join(others), width)
+
+
+def _sites_of(report: SetReport, lemma: str) -> Iterator[str]:
+    for proof in report.proofs.values():
+        yield from (site.location for site in proof.sites if site.lemma == lemma)
+
+
+def _count(sites: Collection[str]) -> str:
+    return f"{len(sites)} instruction{'s' * (len(sites) != 1)}"
 
 
 def _checked(report: SetReport) -> str:
@@ -241,6 +263,7 @@ def _proof_document(proof: SetProof) -> Document:
         "stack_bytes": proof.stack_bytes,
         "offences": [plain(offence) for offence in proof.offences],
         "lemmas": [plain(lemma) for lemma in proof.lemmas],
+        "rests_on_lemmas": [plain(site) for site in proof.sites],
         "assumptions": list(proof.assumptions),
         "is_constant": proof.is_constant,
         "most_accesses": [
@@ -253,6 +276,7 @@ def _proof_document(proof: SetProof) -> Document:
 def _run_document(run: SetRun) -> Document:
     return {
         "worst_states": run.worst_states,
+        "guided_operations": run.guided,
         "operations": run.operations,
         "refused": run.refused,
         "misplaced": run.misplaced,

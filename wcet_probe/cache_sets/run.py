@@ -1,4 +1,4 @@
-"""What operations touch when they are run: the worst states and random workloads, each operation held to a promise.
+"""What operations touch when they are run: worst states, guided and random workloads, each held to a promise.
 
 An operation may touch the allowed sets, the stack, constants in the code, and the sets of its own block's first word
 and of the word before it. Besides, malloc's block starts in the set that was asked for. The most accesses of an
@@ -14,6 +14,7 @@ from itertools import compress
 from typing import NamedTuple
 
 from wcet_probe.build.program import Program
+from wcet_probe.cache_sets.guided import GUIDED, Place
 from wcet_probe.cache_sets.specification import AllowedSets
 from wcet_probe.emu.machine import Machine
 from wcet_probe.emu.set_watch import OperationSets
@@ -29,6 +30,8 @@ _WORST = ("worst-alloc", "worst-failing-alloc", "worst-free")
 _OPERATIONS_AT_ONCE = 1 << 15
 _MOST_LIVE_BLOCKS = 1024
 _SHARE_OF_FREES = 0.4
+_SHARE_OF_A_GUIDED = 5
+"""A guided workload but the last may take one of so many shares of what is left for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,9 @@ class Violation:
     """An operation that broke a promise.
 
     Attributes:
-        promise: ``sets`` or ``start``; ``lemma``: an instruction went to the own block that is proved to go elsewhere.
+        promise: ``sets`` or ``start``; ``lemma``: an instruction went to the own block that is proved to go elsewhere;
+            ``alignment``: the block is not aligned as the manifest says; ``invariant``: the allocator's own check
+            found an invariant of the heap broken.
         where: the state or workload, and the number of the operation in it, from 0 on.
         operation: what was called.
         block: what it returned, or was given.
@@ -87,6 +92,7 @@ class SetRun:
     """What was seen.
 
     Attributes:
+        guided: how many of the operations were guided.
         worst_states: how many candidate states of the worst scenarios were run.
         operations: by role, how many operations were watched.
         refused, misplaced: how many allocations were refused, and served in another set than was asked for.
@@ -99,6 +105,7 @@ class SetRun:
     """
 
     worst_states: int = 0
+    guided: int = 0
     refused: int = 0
     misplaced: int = 0
     checks: int = 0
@@ -120,14 +127,15 @@ def run_operations(
     own_block_code: Collection[int] | None = None,
     progress: Progress = silent,
 ) -> SetRun:
-    """Run the worst states and ``operations`` random operations, and hold each to ``allowed``.
+    """Run the worst states and ``operations`` guided and random operations, and hold each to ``allowed``.
 
     Parameters:
         program: the allocator's image.
         allowed: which sets may be touched.
         heap_bytes: size of the heap.
-        operations: how many random operations, over all workloads.
-        seed: of the workloads.
+        operations: how many operations besides; at most half of them are guided, over all such workloads, and the
+            rest is random, over all of those.
+        seed: of the random workloads.
         own_block_code: addresses of the instructions that may access the own block outside of the allowed sets; None:
             all.
         progress: is told in words what is being done.
@@ -135,7 +143,7 @@ def run_operations(
     Raises:
         UsageError: the heap cannot hold a worst state.
         EmulationError: the guest went astray.
-        StateError: an invariant of the heap was broken.
+        StateError: an invariant of the heap was broken, of an allocator that promises no sets.
     """
     every = frozenset(range(allowed.sets))
     with Machine(program.image, program.target, program.instructions, program.costs, heap_bytes) as machine:
@@ -143,6 +151,7 @@ def run_operations(
         expected = {name: every if name.startswith(("stack", "code")) else allowed.reserved for name in regions}
         bench = _Bench(program, allowed, heap_bytes, machine, expected, own_block_code, SetRun())
         _run_worst_states(bench, progress)
+        operations -= _run_guided(bench, operations // 2, progress)
         shares = [operations // len(WORKLOADS)] * len(WORKLOADS)
         shares[0] += operations - sum(shares)
         done = 0
@@ -179,11 +188,36 @@ def _run_worst_states(bench: _Bench, progress: Progress) -> None:
             progress(f"running {scenario}: {plan.variant}")
             _initialise(bench)
             if bench.machine.replay(plan.trace):
+                if "invariant" in bench.seen.violations:
+                    continue  # what the state was to be is not to be had of a heap that is broken
                 message = f"the heap refused allocations of the set-up of {scenario}; give a larger --heap."
                 raise StateError(message)
             _watch(bench, trace_of([plan.measured], plan.trace.slot_count), f"{scenario} ({plan.variant})", 0)
             _check(bench, scenario)
             bench.seen.worst_states += 1
+
+
+def _run_guided(bench: _Bench, most: int, progress: Progress) -> int:
+    """Run the guided workloads, ``most`` operations at most; how many were run."""
+    place = Place(bench.heap_bytes, bench.allowed.sets, bench.allowed.line_bytes)
+    done = 0
+    for number, (name, workload) in enumerate(GUIDED):
+        left = most if number == len(GUIDED) - 1 else done + (most - done) // _SHARE_OF_A_GUIDED
+        _initialise(bench)
+        pieces, at = workload(place), 0
+        trace = next(pieces, None)
+        while trace is not None and done + len(trace) <= left:
+            progress(f"running guided operations: {name}", done, most)
+            blocks = _watch(bench, trace, f"guided workload {number + 1} ({name})", at)
+            at += len(trace)
+            done += len(trace)
+            try:
+                trace = pieces.send(blocks)
+            except StopIteration:
+                trace = None
+        _check(bench, name)
+    bench.seen.guided = done
+    return done
 
 
 def _initialise(bench: _Bench) -> None:
@@ -195,7 +229,12 @@ def _initialise(bench: _Bench) -> None:
 
 def _check(bench: _Bench, after: str) -> None:
     allocator = bench.program.allocator
-    if violated := bench.machine.call(allocator.entry_points["check"]):
+    violated = bench.machine.call(allocator.entry_points["check"])
+    if violated and bench.allowed.is_promised:
+        called = f"{allocator.entry_points['check']}() is {violated}"
+        bench.seen.violations.setdefault("invariant", Violation("invariant", after, called, 0, 0, "", 0))
+        return
+    if violated:
         message = f"{allocator.name} broke heap invariant {violated} in {after}; report this with the command line."
         raise StateError(message)
     bench.seen.checks += 1
@@ -250,8 +289,8 @@ def traces(workload: Workload, operations: int, heap_bytes: int, sets: int, draw
 # ------------------------------------------------------------------------------------------------------------ judgement
 
 
-def _watch(bench: _Bench, trace: Trace, where: str, first: int) -> None:
-    """Run ``trace``, and add what it touches to what was seen."""
+def _watch(bench: _Bench, trace: Trace, where: str, first: int) -> tuple[int, ...]:
+    """Run ``trace``, and add what it touches to what was seen; the blocks of its operations."""
     seen, found = bench.seen, bench.machine.replay_sets(trace, bench.expected)
     for kind, role in enumerate(ROLES):
         chosen = [each == kind for each in trace.kinds]
@@ -260,7 +299,9 @@ def _watch(bench: _Bench, trace: Trace, where: str, first: int) -> None:
         seen.most_in_set[role] = max(seen.most_in_set[role], *compress(found.most_in_set, chosen), 0)
         for region, sets in found.touched[kind].items():
             seen.touched[role][region] = seen.touched[role].get(region, frozenset()) | sets
-    _judge(bench, trace, found, where, first)
+    blocks = tuple(_blocks(trace.kinds, found))
+    _judge(bench, trace, found, blocks, (where, first))
+    return blocks
 
 
 class _Called(NamedTuple):
@@ -269,13 +310,17 @@ class _Called(NamedTuple):
     block: int
 
 
-def _judge(bench: _Bench, trace: Trace, found: OperationSets, where: str, first: int) -> None:
-    seen, allowed = bench.seen, bench.allowed
-    takes_set = bench.program.allocator.takes_cache_set
-    blocks = _blocks(trace.kinds, found)
+def _judge(bench: _Bench, trace: Trace, found: OperationSets, blocks: Sequence[int], place: tuple[str, int]) -> None:
+    """Hold the operations of ``trace`` to the promises; ``place`` names it, and tells the number of its first one."""
+    seen, allowed, (where, first) = bench.seen, bench.allowed, place
+    allocator = bench.program.allocator
+    takes_set = allocator.takes_cache_set
     for number, (kind, block, unexpected) in enumerate(zip(trace.kinds, blocks, found.unexpected, strict=True)):
         if kind == 0:
             seen.refused += not block
+            if block % allocator.alignment_bytes:
+                called = _Called(f"{where}, operation {first + number}", trace[number], block)
+                _keep(bench, "alignment", called, 0, block)
             if takes_set and block and allowed.set_of(block) != trace.cache_sets[number]:
                 seen.misplaced += 1
                 _keep(bench, "start", _Called(f"{where}, operation {first + number}", trace[number], block), 0, block)

@@ -11,20 +11,27 @@ tell, which is a lemma: an assumption that is checked by runs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from wcet_probe.analyzer.access_bound import AccessBound, most_accesses
-from wcet_probe.answer.proving import allocator_facts, operation_request, prove_operation
+from wcet_probe.analyzer.bound import prepare, prove_prepared
+from wcet_probe.analyzer.facts.expressions import evaluate
+from wcet_probe.analyzer.values.own_block import Roles, distances
+from wcet_probe.analyzer.values.reach import Reach, link_origins, reaches
+from wcet_probe.answer.proving import allocator_facts, fact_parameters, operation_request
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets.lines import Mate, line_mates
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.proof import AccessRange, Bound
-from wcet_probe.model.target import CacheConfig
+from wcet_probe.model.target import CacheConfig, Isa
 
 WORD_BYTES = 4
+_MOST_REMAINDERS = 1 << 12
+FACT = "fact "
+"""What the ids of assumptions begin with that are flow facts."""
 
 
 class Ground(StrEnum):
@@ -33,9 +40,10 @@ class Ground(StrEnum):
     CONSTANT = "a constant in the code"
     STACK = "the stack"
     PROVED = "static data, by its address"
-    TOLD = "a descriptor, by a lemma"
+    OWN = "the call's own block, by its distance"
+    COMPUTED = "an address whose remainder is known"
+    TOLD = "a descriptor behind a link, by a lemma"
     SAME_LINE = "in the line of a descriptor, by a lemma and the code"
-    BLOCK = "the call's own block, by a lemma"
     OUTSIDE = "not known"
 
 
@@ -92,6 +100,24 @@ class Lemma:
 
 
 @dataclass(frozen=True, slots=True)
+class LemmaSite:
+    """An instruction that keeps to the allowed sets by a lemma.
+
+    Attributes:
+        address, text: of the instruction.
+        location: function, offset and source line.
+        is_store: whether it writes.
+        lemma: id of the flow fact.
+    """
+
+    address: int
+    text: str
+    location: str
+    is_store: bool
+    lemma: str
+
+
+@dataclass(frozen=True, slots=True)
 class SetProof:
     """What is proved of one operation.
 
@@ -102,6 +128,7 @@ class SetProof:
         stack_bytes: deepest access below the stack pointer at entry.
         offences: instructions that are not known to keep to the allowed sets.
         lemmas: flow facts that tell where pointers lead.
+        sites: the instructions that rest on them.
         assumptions: names of all that the proof rests on, the lemmas included.
         counts: most accesses, by size of the heap in bytes.
         no_bound: why nothing is proved, or empty.
@@ -116,6 +143,7 @@ class SetProof:
     assumptions: tuple[str, ...]
     counts: Mapping[int, AccessBound]
     no_bound: str = ""
+    sites: tuple[LemmaSite, ...] = ()
 
     @property
     def instructions(self) -> Mapping[Ground, int]:
@@ -127,6 +155,11 @@ class SetProof:
     def holds(self) -> bool:
         """Whether every access keeps to the allowed sets."""
         return not self.no_bound and not self.offences
+
+    @property
+    def rests_on_facts(self) -> bool:
+        """Whether anything that is proved, counts included, rests on a flow fact."""
+        return any(name.startswith(FACT) for name in self.assumptions)
 
     @property
     def is_constant(self) -> bool:
@@ -194,49 +227,70 @@ def prove_sets(
         UsageError: a flow fact is wrong.
     """
     sizes = tuple(dict.fromkeys(heaps_bytes))
+    register = "r3" if program.target.isa is Isa.POWERPC else "r0"
+    roles = Roles(None, register) if role == "malloc" else Roles(register, None)
     progress(f"proving which sets {role} touches")
     try:
-        bound = prove_operation(program, role, sizes[0])
+        prepared = prepare(operation_request(program, role, sizes[0]))
+        bound = prove_prepared(prepared)
         counts = {}
         for size in sizes:
             progress(f"counting accesses of {role}, heap of {size} bytes")
             counts[size] = most_accesses(operation_request(program, role, size))
     except AnalysisError as error:
         return SetProof(role, {}, frozenset(range(allowed.sets)), 0, (), (), (), {}, str(error))
-    judged = list(_judged(program, bound, allowed))
+    own = distances(prepared.values, roles)
+    found = tuple(reaches(prepared.values, allowed.sets * allowed.line_bytes))
+    links = _links(program, sizes[0], link_origins(prepared.values, found))
+    judged = list(_judged(program, bound, allowed, zip(own, found, strict=True), links))
     grounds: dict[int, Ground] = {}
-    for access, ground in judged:
+    for access, ground, _ in judged:
         grounds[access.address] = max(ground, grounds.get(access.address, ground), key=tuple(Ground).index)
     return SetProof(
         role=role,
         grounds=grounds,
-        may_touch=frozenset().union(*(_may_touch(access, ground, allowed) for access, ground in judged)),
+        may_touch=frozenset().union(*(_may_touch(access, ground, allowed) for access, ground, _ in judged)),
         stack_bytes=_stack_bytes(bound),
         offences=tuple(_offences(program, judged, allowed)),
-        lemmas=tuple(_lemmas(program, bound, grounds.values())),
+        lemmas=tuple(_lemmas(program, bound, {fact for _, _, fact in judged})),
         assumptions=tuple(dict.fromkeys(assumption.id for assumption in bound.assumptions)),
         counts=counts,
+        sites=tuple(_sites(program, judged)),
     )
 
 
 # ------------------------------------------------------------------------------------------------------------ judgement
 
 
-def _judged(program: Program, bound: Bound, allowed: AllowedSets) -> Iterator[tuple[AccessRange, Ground]]:
+Known = tuple[int | None, tuple[Reach, ...]]
+"""Of an access, its distance from the call's block, where that is known, and the alternatives of its address."""
+Judged = tuple[AccessRange, Ground, str]
+"""An access, why it keeps to the allowed sets, and the flow fact that this rests on; empty where there is none."""
+
+
+def _judged(
+    program: Program,
+    bound: Bound,
+    allowed: AllowedSets,
+    known: Iterable[Known],
+    links: Mapping[str, Links],
+) -> Iterator[Judged]:
+    """Each access of ``bound``; ``known`` tells of its address, and ``links`` of those that a flow fact speaks of."""
     mates = line_mates(program.instructions, _starts(bound))
     by_place: dict[tuple[int, tuple[int, ...]], list[AccessRange]] = {}
     for access in bound.accesses:
         by_place.setdefault((access.address, access.context), []).append(access)
     by_address = {instruction.address: instruction for instruction in program.instructions}
-    for access in bound.accesses:
-        ground = _ground(program, access, allowed)
-        if ground is Ground.OUTSIDE and access.sets is None:
+    for access, (distance, alternatives) in zip(bound.accesses, known, strict=True):
+        ground = _ground(program, access, allowed, (distance, alternatives), links.get(access.fact))
+        fact = access.fact if ground is Ground.TOLD else ""
+        if ground is Ground.OUTSIDE and access.place == "any" and access.sets is None and distance is None:
             extent_bytes = _extent_bytes(by_address[access.address])
             for mate in mates.get(access.address, ()):
                 others = by_place.get((mate.address, access.context), ())
                 if others and all(_shares_line(other, mate, extent_bytes, allowed) for other in others):
-                    ground = Ground.SAME_LINE
-        yield access, ground
+                    ground, fact = Ground.SAME_LINE, others[0].fact
+        yield access, ground, fact
 
 
 def _starts(bound: Bound) -> frozenset[int]:
@@ -247,16 +301,88 @@ def _starts(bound: Bound) -> frozenset[int]:
     return frozenset(block.address for block in bound.graph.blocks if ways.get(block.address) != ["fall"])
 
 
-def _ground(program: Program, access: AccessRange, allowed: AllowedSets) -> Ground:
+def _ground(  # noqa: PLR0911  a return for each ground
+    program: Program, access: AccessRange, allowed: AllowedSets, known: Known, links: Links | None
+) -> Ground:
+    """Why ``access`` keeps to the allowed sets; ``known`` is what the values tell of its address.
+
+    An access at a known distance from the call's block is to its header or its first word, or it is outside, whatever
+    a flow fact says of it. What a fact says of ``links`` holds of what they lead to.
+    """
     if access.place == "stack":
         return Ground.STACK
-    if access.place == "block":
-        return Ground.BLOCK
+    distance, alternatives = known
+    if distance is not None:
+        is_own = -WORD_BYTES <= distance <= WORD_BYTES - access.size_bytes
+        return Ground.OWN if is_own else Ground.OUTSIDE
     if access.place == "static" and access.steps == 0 and _is_code(program, access.low):
         return Ground.CONSTANT
     if access.sets is None or not access.sets <= allowed.reserved:
+        is_computed = bool(alternatives) and all(_is_reserved(one, access, allowed) for one in alternatives)
+        return Ground.COMPUTED if is_computed else Ground.OUTSIDE
+    if access.place != "told":
+        return Ground.PROVED
+    if not alternatives or links is None or not all(_is_within(one, access, allowed, links) for one in alternatives):
         return Ground.OUTSIDE
-    return Ground.TOLD if access.place == "told" else Ground.PROVED
+    return Ground.COMPUTED if all(one.offset is None for one in alternatives) else Ground.TOLD
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The links that a flow fact speaks of.
+
+    Attributes:
+        unit_bytes, units: links lead to so many objects of so many bytes in a row.
+        offsets: of the words in such an object that are links; None for all.
+        origins: where links were loaded from.
+    """
+
+    unit_bytes: int
+    units: int
+    offsets: tuple[int, ...] | None
+    origins: Mapping[int, tuple[Reach, ...]]
+
+    def speaks_of(self, link: int | None) -> bool:
+        """Whether the word ``link`` is one of them: not a word from elsewhere in such an object, nor who knows what."""
+        if self.offsets is None or link is None:
+            return True
+        origins = self.origins.get(link, ())
+        return bool(origins) and all(
+            origin.offset is None or origin.offset % self.unit_bytes in self.offsets for origin in origins
+        )
+
+
+def _links(program: Program, heap_bytes: int, origins: Mapping[int, tuple[Reach, ...]]) -> Mapping[str, Links]:
+    """By flow fact about pointers that tells sets, the links that it speaks of."""
+    parameters = fact_parameters(program.allocator, program.target, heap_bytes)
+    return {
+        fact.where: Links(
+            evaluate(fact.multiple_of, parameters),
+            1 if fact.units is None else evaluate(fact.units, parameters),
+            fact.links,
+            origins,
+        )
+        for fact in allocator_facts(program.allocator).pointers
+        if fact.sets is not None
+    }
+
+
+def _is_within(reach: Reach, access: AccessRange, allowed: AllowedSets, links: Links) -> bool:
+    """Whether ``access`` is in what its link leads to, as the flow fact says, or to an allowed set."""
+    if reach.offset is not None:
+        is_inside = 0 <= reach.offset <= links.unit_bytes * links.units - access.size_bytes
+        return is_inside and links.speaks_of(reach.link)
+    return _is_reserved(reach, access, allowed)
+
+
+def _is_reserved(reach: Reach, access: AccessRange, allowed: AllowedSets) -> bool:
+    """Whether an address with these remainders is in an allowed set, to its last byte."""
+    if reach.remainders is None or reach.remainders.size > _MOST_REMAINDERS:
+        return False
+    last = access.size_bytes - 1
+    return all(
+        {allowed.set_of(one), allowed.set_of(one + last)} <= allowed.reserved for one in reach.remainders.values()
+    )
 
 
 def _shares_line(other: AccessRange, mate: Mate, extent_bytes: int, allowed: AllowedSets) -> bool:
@@ -279,8 +405,12 @@ def _is_code(program: Program, address: int) -> bool:
 
 
 def _may_touch(access: AccessRange, ground: Ground, allowed: AllowedSets) -> frozenset[int]:
-    if ground in {Ground.STACK, Ground.BLOCK}:
+    if ground in {Ground.STACK, Ground.OWN}:
         return frozenset()
+    if ground is Ground.COMPUTED:
+        return allowed.reserved
+    if ground is Ground.OUTSIDE and access.place in {"told", "block"}:
+        return frozenset(range(allowed.sets))
     if access.sets is not None:
         return access.sets
     return allowed.reserved if ground is Ground.SAME_LINE else frozenset(range(allowed.sets))
@@ -295,12 +425,10 @@ def _signed(number: int) -> int:
     return number - (1 << 32) if number >> 31 else number
 
 
-def _offences(
-    program: Program, judged: Iterable[tuple[AccessRange, Ground]], allowed: AllowedSets
-) -> Iterator[Offence]:
+def _offences(program: Program, judged: Iterable[Judged], allowed: AllowedSets) -> Iterator[Offence]:
     texts = {instruction.address: instruction.text for instruction in program.instructions}
     found: dict[tuple[int, bool], frozenset[int]] = {}
-    for access, ground in judged:
+    for access, ground, _ in judged:
         if ground is Ground.OUTSIDE:
             key = access.address, access.is_store
             found[key] = found.get(key, frozenset()) | _may_touch(access, ground, allowed)
@@ -308,13 +436,18 @@ def _offences(
         yield Offence(address, texts[address], program.image.location(address), is_store, len(sets))
 
 
-def _lemmas(program: Program, bound: Bound, grounds: Iterable[Ground]) -> Iterator[Lemma]:
+def _sites(program: Program, judged: Iterable[Judged]) -> Iterator[LemmaSite]:
+    """The instructions that rest on a flow fact, each with the fact, by address."""
+    texts = {instruction.address: instruction.text for instruction in program.instructions}
+    found = {(access.address, access.is_store, fact) for access, _, fact in judged if fact}
+    for address, is_store, fact in sorted(found):
+        yield LemmaSite(address, texts[address], program.image.location(address), is_store, f"{FACT}{fact}")
+
+
+def _lemmas(program: Program, bound: Bound, used: Collection[str]) -> Iterator[Lemma]:
     """The facts about pointers that accesses rest on."""
-    used = set(grounds)
     told = {assumption.id: assumption for assumption in reversed(bound.assumptions)}
     for fact in allocator_facts(program.allocator).pointers:
-        tells_sets = fact.sets is not None or fact.symbol is not None
-        by_sets = tells_sets and used & {Ground.TOLD, Ground.SAME_LINE}
-        if by_sets or (fact.is_own_block and Ground.BLOCK in used):
-            assumption = told[f"fact {fact.where}"]
+        if fact.where in used:
+            assumption = told[f"{FACT}{fact.where}"]
             yield Lemma(assumption.id, assumption.statement, fact.because, assumption.check)

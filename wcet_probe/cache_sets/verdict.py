@@ -19,9 +19,14 @@ from wcet_probe.sizes import format_size
 
 
 class Status(StrEnum):
-    """What is to be said of a promise. ``OBSERVED``: no operation broke it, and nothing is proved of it."""
+    """What is to be said of a promise.
+
+    ``UNDER_LEMMAS``: proved, if flow facts hold that are assumed. ``OBSERVED``: no operation broke it, and nothing is
+    proved of it.
+    """
 
     PROVEN = "PROVEN"
+    UNDER_LEMMAS = "UNDER LEMMAS"
     OBSERVED = "OBSERVED"
     NOT_PROVEN = "NOT PROVEN"
     REFUTED = "REFUTED"
@@ -83,12 +88,17 @@ class SetReport:
     def status(self) -> Status:
         """What is to be said of all promises: the worst of them; one that can only be seen does not spoil the rest."""
         found = {promise.status for promise in self.promises}
-        return next((status for status in (Status.REFUTED, Status.NOT_PROVEN) if status in found), Status.PROVEN)
+        worse = Status.REFUTED, Status.NOT_PROVEN, Status.UNDER_LEMMAS
+        return next((status for status in worse if status in found), Status.PROVEN)
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 where all is proven, 4 where something is not, 5 where an observation refutes it."""
-        codes = {Status.NOT_PROVEN: ExitCode.NO_BOUND, Status.REFUTED: ExitCode.CONTRADICTION}
+        """0 where all is proven, 7 if lemmas hold, 4 where something is not, 5 where an observation refutes it."""
+        codes = {
+            Status.UNDER_LEMMAS: ExitCode.UNDER_LEMMAS,
+            Status.NOT_PROVEN: ExitCode.NO_BOUND,
+            Status.REFUTED: ExitCode.CONTRADICTION,
+        }
         return codes.get(self.status, ExitCode.OK)
 
 
@@ -138,8 +148,8 @@ def verify_program(
 
 
 def _own_block_code(allowed: AllowedSets, proofs: Collection[SetProof]) -> frozenset[int] | None:
-    """Instructions that may access the own block, by a lemma or because nothing is known of them; None: any."""
-    may = {Ground.BLOCK, Ground.OUTSIDE}
+    """Instructions that may access the own block, or of which nothing is known; None: any."""
+    may = {Ground.OWN, Ground.OUTSIDE}
     if not allowed.is_promised or any(proof.no_bound for proof in proofs):
         return None
     return frozenset(address for proof in proofs for address, ground in proof.grounds.items() if ground in may)
@@ -164,10 +174,16 @@ def _promises(
 def _sets_promise(role: str, allowed: AllowedSets, proof: SetProof, run: SetRun | None) -> Promise:
     outside = run.outside[role] if run else 0
     seen = f"{outside:,} of {run.operations[role]:,} outside" if run else "-"
-    status = Status.PROVEN if proof.holds else Status.NOT_PROVEN
-    if outside and allowed.is_promised:
+    status = _under(proof.sites) if proof.holds else Status.NOT_PROVEN
+    is_broken = run is not None and not run.violations.keys().isdisjoint({"alignment", "invariant"})
+    if (outside or is_broken) and allowed.is_promised:
         status = Status.REFUTED
     return Promise(f"{role} keeps to the allowed sets", status, _ground(proof), seen)
+
+
+def _under(lemmas: object) -> Status:
+    """What is to be said of what is proved where ``lemmas`` are not empty, or true."""
+    return Status.UNDER_LEMMAS if lemmas else Status.PROVEN
 
 
 def _ground(proof: SetProof) -> str:
@@ -192,7 +208,7 @@ def _count_promise(role: str, proof: SetProof, run: SetRun | None) -> Promise:
     is_exceeded = run is not None and (run.most_accesses[role] > accesses or run.most_in_set[role] > in_set)
     return Promise(
         f"{role}: at most {accesses:,} accesses, {in_set:,} a set",
-        Status.REFUTED if is_exceeded else Status.PROVEN,
+        Status.REFUTED if is_exceeded else _under(proof.rests_on_facts),
         f"proof, {' and '.join(sizes)}",
         seen,
     )

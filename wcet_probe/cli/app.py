@@ -52,6 +52,7 @@ Exit codes:
   3  over budget or worse than the baseline       130  interrupted
   5  observation and proof contradict each other  141  the reader went away
   6  what was checked holds, and something was not checked
+  7  proved, if lemmas hold that are assumed
 """
 _READER_LEFT = 141
 """What a shell reports of a program that SIGPIPE ends, 128 + 13: no failure, but not all of the answer was read."""

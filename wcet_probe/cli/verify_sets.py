@@ -24,7 +24,7 @@ Examples:
 
 \b
 Exit codes: 0 proven, 1 failure of a build or the engine, 2 bad usage or
-  input, 4 not proven, 5 refuted by an observation
+  input, 4 not proven, 5 refuted by an observation, 7 proven if lemmas hold
 """
 
 
