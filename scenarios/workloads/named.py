@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.errors import unknown_name
+from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, DISTRIBUTIONS, lee_scenario
 from wcet_probe.scenarios.workloads.periodic import crespo_tasks, masmano_tasks, periodic_workload
 from wcet_probe.scenarios.workloads.puaut import mean_model, mpg123_pattern
 from wcet_probe.traces.operations import TraceRow
@@ -29,6 +30,11 @@ def _masmano(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
     return lambda seed, most: periodic_workload(masmano_tasks(test, seed), seed, lambda _, blocks: blocks < most)
 
 
+def _lee(distribution: str, configuration: str) -> Callable[[int, int], Iterator[TraceRow]]:
+    """L11's scenarios have the length that they have: every object allocated 100 times at most in three rounds."""
+    return lambda seed, _: lee_scenario(distribution, CONFIGURATIONS[configuration], seed)
+
+
 WORKLOADS: Mapping[str, Workload] = MappingProxyType(
     {
         workload.name: workload
@@ -37,6 +43,11 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
             Workload("mpg123", "P02 §3.2, an audio player", mpg123_pattern),
             *(Workload(f"c06-test{n}", f"C06 §5, test {n}", _crespo(n)) for n in (1, 2, 3)),
             *(Workload(f"m06-test{n}", f"M06 §3.2, test {n}", _masmano(n)) for n in (1, 2, 3)),
+            *(
+                Workload(f"l11-{kind}-{sizes}", f"L11 §V, {how} over time, {sizes}", _lee(kind, sizes))
+                for kind, how in DISTRIBUTIONS.items()
+                for sizes in CONFIGURATIONS
+            ),
         )
     }
 )

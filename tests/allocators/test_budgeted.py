@@ -113,7 +113,9 @@ def test_names():
     assert "budgeted" not in allocator_names()
     composed, shared = load_allocator("budgeted:best-fit", {"budget-buckets": 4}), load_allocator("best-fit")
     assert composed.name == "budgeted:best-fit"
-    assert composed.values == {"budget-objects": 4, "budget-configuration": 1, "budget-buckets": 4, **shared.values}
+    own = {f"budget-size-{i}": 8 * i for i in range(1, 9)} | {f"budget-buckets-{i}": -1 for i in range(1, 9)}
+    common = {"budget-objects": 4, "budget-configuration": 1, "budget-buckets": 4}
+    assert composed.values == {**common, **own, **shared.values}
     assert set(shared.sources) < set(composed.sources)
     assert composed.literature[1:] == shared.literature
     assert composed.alignment_bytes == shared.alignment_bytes

@@ -26,6 +26,7 @@ from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache, OperationKind, Trace
 from wcet_probe.model.target import Target
+from wcet_probe.scenarios.budgeted import dedicated_bytes
 from wcet_probe.traces.operations import HeapOperation
 
 UNITS = ("instructions", "cycles", "fetch_misses", "data_misses")
@@ -111,7 +112,8 @@ class WorkloadRun:
         refused: allocations that the allocator refused; their later frees free nothing.
         distributions: by role (``malloc``, ``free``) and unit of ``UNITS``.
         peak_live_bytes: the most that the program held at once, as it asked for it.
-        peak_reached_bytes: the end of the highest block ever given out, from the start of the heap.
+        peak_reached_bytes: the end of the highest block ever given out, from the start of the heap; of ``budgeted`` that
+            of the shared region, and all buckets (R_max of L11).
         samples: over the run, evenly, at most 512.
         bounds: proved bounds by role, where they were asked for and are established.
     """
@@ -147,7 +149,7 @@ def run_workload(
     progress(f"building {allocator.name} for {target.name}")
     program = load_program(allocator, target, request.compiler, request.cache_dir)
     bounds = _bounds(request, program, progress) if request.prove else {}
-    tally = _Tally()
+    tally = _Tally(request.heap_bytes, dedicated_bytes(allocator.values))
     with Machine(program.image, target, program.instructions, program.costs, request.heap_bytes) as machine:
         if machine.call(allocator.entry_points["init"], machine.heap.base_address, request.heap_bytes):
             raise UsageError(f"{allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap.")
@@ -196,14 +198,16 @@ def _trace(part: list[HeapOperation]) -> Trace:
 class _Tally:
     """What the parts of a workload add up to."""
 
-    def __init__(self) -> None:
+    def __init__(self, heap_bytes: int, dedicated: int) -> None:
         self.operations = 0
+        self._dedicated = self._reached = dedicated
+        self._shared_bytes = heap_bytes - dedicated
         self._refused = 0
         self._counts: dict[tuple[str, str], Counter[int]] = {
             (role, unit): Counter() for role in ("malloc", "free") for unit in UNITS
         }
         self._held: dict[int, int] = {}
-        self._live = self._peak_live = self._reached = 0
+        self._live = self._peak_live = 0
         self._samples: list[MemorySample] = []
         self._stride = 1
 
@@ -222,7 +226,8 @@ class _Tally:
                 self._held[operation.slot] = operation.size_bytes
                 self._live += operation.size_bytes
                 self._peak_live = max(self._peak_live, self._live)
-                self._reached = max(self._reached, result + operation.size_bytes - heap_address)
+                if result - heap_address < self._shared_bytes:
+                    self._reached = max(self._reached, result + operation.size_bytes - heap_address + self._dedicated)
             else:
                 self._refused += 1
             self.operations += 1

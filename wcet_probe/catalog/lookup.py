@@ -193,7 +193,7 @@ def _parameter(entry: Mapping[str, Any]) -> Parameter:
         name=entry["name"],
         macro=entry["macro"],
         default=entry["default"],
-        choices=tuple(entry["choices"]),
+        choices=range(entry["range"][0], entry["range"][1] + 1) if "range" in entry else tuple(entry["choices"]),
         description=entry["description"],
     )
 
@@ -215,7 +215,7 @@ def _chosen(allocator: str, parameters: tuple[Parameter, ...], values: Mapping[s
         if name not in known:
             raise unknown_name(f"parameter of {allocator}", name, known)
         if value not in known[name].choices:
-            choices = ", ".join(map(str, known[name].choices))
-            message = f"parameter {name} of {allocator} cannot be {value}; choose one of {choices}."
+            possible = known[name].choices_in_words
+            message = f"parameter {name} of {allocator} cannot be {value}; choose one of {possible}."
             raise UsageError(message)
     return MappingProxyType({name: values.get(name, parameter.default) for name, parameter in known.items()})

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A build parameter of an allocator: the macro it sets, its default, the values it may take."""
+    """A build parameter of an allocator: the macro it sets, its default, the values it may take (some, or a range)."""
 
     name: str
     macro: str
     default: int
-    choices: tuple[int, ...]
+    choices: Sequence[int]
     description: str
+
+    @property
+    def choices_in_words(self) -> str:
+        """The values that it may take: each of them, or the ends of a range."""
+        if isinstance(self.choices, range):
+            return f"{self.choices[0]} to {self.choices[-1]}"
+        return ", ".join(map(str, self.choices))
 
 
 @dataclass(frozen=True, slots=True)
