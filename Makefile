@@ -20,7 +20,7 @@ WHEEL_VENV := build/wheel-venv
 
 NATIVE := $(wildcard emu/native/*.c emu/native/*.h wcet_probe/traces/native/*.c)
 # The files that go into the wheel, but no leavings of the interpreter.
-PACKAGED := $(shell find wcet_probe allocators analyzer emu reports scenarios targets -name __pycache__ -prune -o -type f -print 2>/dev/null)
+PACKAGED := $(shell find wcet_probe allocators analyzer emu examples reports scenarios targets -name __pycache__ -prune -o -type f -print 2>/dev/null)
 SCRIPTS := tests bench tools
 
 .PHONY: help demo test soundness papers lint format types contracts docs-check wheel bench lock clean

@@ -1,14 +1,15 @@
 """The twenty scenarios of L11 §V: four distributions of objects over time, five configurations of eight sizes.
 
 J. Lee, J. Yi, Improving memory efficiency of dynamic memory allocators for real-time embedded systems, ETRI Journal
-33(2), 2011. A task has one object size, and is active in intervals; within one it allocates and frees objects at random,
-so that 100 (P_i,max of the paper) are live at the interval's peak, in its middle, and none at its ends.
+33(2), 2011. A task has one object size, and is active in intervals; within one it allocates and frees objects at
+random, so that 100 (P_i,max of the paper) are live at the interval's peak, in its middle, and none at its ends.
 
-Open in the paper, and so here: a task allocates 150 objects and frees 50 up to the peak, at random times, each time any of
-those that it holds, and the other way round behind it. An interval is 1,000 steps long, and each task has one in each of three rounds. *td_s*:
-all tasks have the same intervals and peaks. *td_n*: one task at a time. *td_o*: an interval begins when half of the one
-before is over. *td_r*: intervals begin anywhere in their round, are 200 to 1,000 steps long, and have 25 to 100 objects at
-their peak, in one round 100. Tasks take their turns in a random order.
+Open in the paper, and so here: a task allocates 150 objects and frees 50 up to the peak, at random times, each time any
+of those that it holds, and the other way round behind it. An interval is 1,000 steps long, and each task has one in
+each of three rounds. *td_s*: all tasks have the same intervals and peaks. *td_n*: one task at a time. *td_o*: an
+interval begins when a quarter of the one before is over. *td_r*: intervals begin anywhere in their round of 2,000
+steps, are of any length from 200 steps on that fits, and have 25 to 100 objects at their peak, in one round 100. Tasks
+take turns in random order.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _intervals(distribution: str, tasks: int, draw: random.Random, most: int) ->
     turns = [draw.sample(range(tasks), tasks) for _ in range(_ROUNDS)]
     full = [draw.randrange(_ROUNDS) for _ in range(tasks)]
     length = _INTERVAL_STEPS
-    apart = {"s": 0, "n": length + 1, "o": length // 2, "r": 0}[distribution]
+    apart = {"s": 0, "n": length + 1, "o": length // 4, "r": 0}[distribution]
     span = (tasks - 1) * apart + length + 1 if distribution != "r" else 2 * length
     found: list[list[_Interval]] = [[] for _ in range(tasks)]
     for number, order in enumerate(turns):
@@ -103,7 +104,7 @@ def _intervals(distribution: str, tasks: int, draw: random.Random, most: int) ->
             start = number * span + order.index(task) * apart
             steps, objects = length, most
             if distribution == "r":
-                steps = draw.randint(length // 5, length)
+                steps = draw.randint(length // 5, span - 2)
                 start += draw.randint(0, span - steps - 1)
                 objects = most if number == full[task] else draw.randint(max(1, most // 4), most)
             found[task].append(_Interval(start, start + steps // 2, start + steps, objects))

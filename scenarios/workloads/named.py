@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.errors import unknown_name
+from wcet_probe.scenarios.workloads.herter import PROGRAMS
 from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, DISTRIBUTIONS, lee_scenario
-from wcet_probe.scenarios.workloads.periodic import crespo_tasks, masmano_tasks, periodic_workload
+from wcet_probe.scenarios.workloads.periodic import PeriodicTask, crespo_tasks, masmano_tasks, periodic_workload
 from wcet_probe.scenarios.workloads.puaut import mean_model, mpg123_pattern
 from wcet_probe.traces.operations import TraceRow
 
@@ -40,6 +41,7 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
         workload.name: workload
         for workload in (
             Workload("mean", "P02 §3.3, the MEAN model", mean_model),
+            *(Workload(f"{name}-{size}", f"H11 §V.A, {name}, {size}", rows) for (name, size), rows in PROGRAMS.items()),
             Workload("mpg123", "P02 §3.2, an audio player", mpg123_pattern),
             *(Workload(f"c06-test{n}", f"C06 §5, test {n}", _crespo(n)) for n in (1, 2, 3)),
             *(Workload(f"m06-test{n}", f"M06 §3.2, test {n}", _masmano(n)) for n in (1, 2, 3)),
@@ -52,6 +54,40 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
     }
 )
 """All workloads; see the modules for what a paper leaves open and how it is chosen here."""
+
+
+def _crespo_steps(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
+    return lambda seed, steps: periodic_workload(crespo_tasks(test, seed), seed, lambda step, _: step < steps)
+
+
+def _collected(seed: int, allocations: int, period_steps: int) -> Iterator[TraceRow]:
+    """M06 §3, test 4: test 3's tasks, whose blocks a task of a period of its own frees; of 0: they free themselves."""
+    return periodic_workload(masmano_tasks(3, seed), seed, lambda _, blocks: blocks < allocations, period_steps or None)
+
+
+def _single(allocations: int) -> Iterator[TraceRow]:
+    """M06 figure 2's one task: period 15, held for 60 units of time; three blocks of 100 bytes, which is our choice."""
+    task = PeriodicTask(15, 3, 100, 0, (60, 60))
+    return periodic_workload((task,), 0, lambda _, blocks: blocks < allocations)
+
+
+_OF_PAPERS: Mapping[str, Callable[..., Iterator[TraceRow]]] = MappingProxyType(
+    {
+        **{f"c06-test{n}-steps": _crespo_steps(n) for n in (1, 2, 3)},
+        "m06-test4": _collected,
+        "m06-figure2": _single,
+        "l11-objects": lambda kind, seed, most, *sizes: lee_scenario(tuple(DISTRIBUTIONS)[kind], sizes, seed, most),
+    }
+)
+"""What papers ask for besides, with arguments of their own."""
+
+
+def papers_rows(name: str, arguments: tuple[int, ...]) -> Iterator[TraceRow]:
+    """The operations of the workload ``name`` with ``arguments``: seed and number of allocations, or a paper's own."""
+    if name in _OF_PAPERS:
+        return _OF_PAPERS[name](*arguments)
+    seed, allocations = arguments
+    return workload(name).rows(seed, allocations)
 
 
 def workload(name: str) -> Workload:

@@ -2,8 +2,8 @@
 
 J. Lee, J. Yi, Improving memory efficiency of dynamic memory allocators for real-time embedded systems, ETRI Journal
 33(2), 2011. S_i are sizes, P_i(t) the blocks of size S_i that are live at time t, U(t) = Σ S_i P_i(t). N_i buckets are
-chosen so that D = Σ S_i N_i is large, N_i ≤ P_i,max, and U^B(t) = Σ S_i max(N_i, P_i(t)) never exceeds U_max. Sizes that
-get no buckets count in U as well.
+chosen so that D = Σ S_i N_i is large, N_i ≤ P_i,max, and U^B(t) = Σ S_i max(N_i, P_i(t)) never exceeds U_max. Sizes
+that get no buckets count in U as well.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Budget:
 
     @property
     def parameters(self) -> Mapping[str, int]:
-        """The build parameters of ``budgeted:X``; sizes without buckets are left out, as they only lengthen searches."""
+        """The build parameters of ``budgeted:X``; sizes without buckets are left out: they only lengthen searches."""
         chosen = [pair for pair in zip(self.sizes, self.buckets, strict=True) if pair[1]]
         found = sorted(chosen) or [(self.sizes[-1], 0)]
         parameters = {"budget-objects": len(found), "budget-configuration": _OWN_CONFIGURATION}
