@@ -102,9 +102,8 @@ def reproduce(
         laboratory = Laboratory(
             chosen.name.lower(), quick, ResultStore(store or cache_dir(config) / "papers", settings), tell
         )
-        measure_all(
-            planned_points((chosen.exhibits[name] for name in wanted), laboratory), laboratory.store, executors, tell
-        )
+        points = planned_points((chosen.exhibits[name] for name in wanted), laboratory)
+        laboratory.failed = measure_all(points, laboratory.store, executors, tell).failed
         for name in wanted:
             try:
                 exhibits.append(chosen.exhibits[name](laboratory))

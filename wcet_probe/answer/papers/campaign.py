@@ -10,9 +10,10 @@ import multiprocessing
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
 from wcet_probe.answer.papers.points import Point, Settings, measure
 from wcet_probe.answer.papers.store import Result, ResultStore
@@ -72,8 +73,8 @@ def cluster_executors(address: str) -> Executors:
 
 def measure_all(
     points: Collection[Point], store: ResultStore, executors: Executors = local_executor, progress: Progress = silent
-) -> int:
-    """Measure those of ``points`` that ``store`` does not have; how many there were to measure.
+) -> Outcome:
+    """Measure those of ``points`` that ``store`` does not have.
 
     A worker that dies takes no result with it: what it had in hand is measured again, one point at a time where the
     executor itself broke, so that a point that ends its process each time is found and told of.
@@ -84,23 +85,36 @@ def measure_all(
     """
     waiting = deque((point, 1) for point in sorted(set(points)) if store.get(point) is None)
     total = len(waiting)
-    told = _Told(progress, total)
+    told = _Told(progress, total, store)
     at_once = _AT_ONCE
     while waiting:
         with executors() as executor:
-            at_once = _AT_ONCE if _drain(waiting, at_once, executor, store, told) else 1
-    return total
+            at_once = _AT_ONCE if _drain(waiting, at_once, executor, store.settings, told) else 1
+    return Outcome(total, told.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How many points there were to measure, and the reasons of those that could not be."""
+
+    measured: int
+    failed: Mapping[Point, str]
 
 
 class _Told:
-    """What is told of the points that are done, with the time that the rest will take."""
+    """Keeps what is done, and tells of it with the time that the rest will take."""
 
-    def __init__(self, progress: Progress, total: int) -> None:
+    def __init__(self, progress: Progress, total: int, store: ResultStore) -> None:
         self._progress, self._total, self._done = progress, total, 0
+        self._store = store
+        self.failed: dict[Point, str] = {}
         self._begun = time.monotonic()
 
-    def of(self, point: Point) -> None:
-        """Tell that ``point`` is done."""
+    def of(self, point: Point, result: Result) -> None:
+        """``point`` is done."""
+        self._store.put(point, result)
+        if result.error:
+            self.failed[point] = result.error
         self._done += 1
         left = (time.monotonic() - self._begun) / self._done * (self._total - self._done)
         words = f"{self._done:,} of {self._total:,} measured, about {left / 60:.0f} minutes left: {point.words}"
@@ -108,36 +122,34 @@ class _Told:
 
 
 def _drain(
-    waiting: deque[tuple[Point, int]], at_once: int, executor: Executor, store: ResultStore, told: _Told
+    waiting: deque[tuple[Point, int]], at_once: int, executor: Executor, settings: Settings, told: _Told
 ) -> bool:
     """Measure what is ``waiting`` until nothing is; False where the executor broke: then what it had waits again."""
     running: dict[Future[Result], tuple[Point, int]] = {}
     while waiting or running:
         try:
             while waiting and len(running) < at_once:
-                future = executor.submit(attempt, waiting[0][0], store.settings)
+                future = executor.submit(attempt, waiting[0][0], settings)
                 running[future] = waiting.popleft()
         except BrokenExecutor:
-            _again(waiting, running, store, told, certain=at_once == 1)
+            _again(waiting, running, told, certain=at_once == 1)
             return False
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             try:
                 result = future.result()
             except BrokenExecutor:
-                _again(waiting, running, store, told, certain=at_once == 1)
+                _again(waiting, running, told, certain=at_once == 1)
                 return False
             except Exception as error:  # noqa: BLE001  (whatever a cluster or a bug says is the reason)
                 result = Result(None, f"{type(error).__name__}: {error}")
             point, _ = running.pop(future)
-            store.put(point, result)
-            told.of(point)
+            told.of(point, result)
     return True
 
 
 def _again(
     waiting: deque[tuple[Point, int]],
     running: dict[Future[Result], tuple[Point, int]],
-    store: ResultStore,
     told: _Told,
     *,
     certain: bool,
@@ -145,7 +157,6 @@ def _again(
     """Let what was running wait again; if ``certain`` whose process died, but for who has done so too often."""
     for point, number in running.values():
         if certain and number == _ATTEMPTS:
-            store.put(point, Result(None, f"WorkerDied: its process died {_ATTEMPTS} times"))
-            told.of(point)
+            told.of(point, Result(None, f"WorkerDied: its process died {_ATTEMPTS} times"))
         else:
             waiting.appendleft((point, number + certain))

@@ -5,14 +5,14 @@ What a paper asks for is found by asking it once with a laboratory that only not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
 from wcet_probe.answer.papers.campaign import attempt
 from wcet_probe.answer.papers.points import Document, Kind, Point, Run, Worst, allocator_of, run_of
-from wcet_probe.answer.papers.store import ResultStore
+from wcet_probe.answer.papers.store import Result, ResultStore
 from wcet_probe.answer.workload_run import UNITS, Placement
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.errors import ContradictionError, WcetProbeError
@@ -32,12 +32,14 @@ class Laboratory:
         quick: shorter workloads and fewer seeds.
         store: what was measured before, and the core, the compiler and the folders to measure with.
         progress: is told what is measured.
+        failed: what was tried and could not be measured, with the reasons; it is not tried again.
     """
 
     preset: str
     quick: bool
     store: ResultStore
     progress: Callable[[str], None] = lambda _: None
+    failed: Mapping[Point, str] = field(default_factory=dict)
     _kept: dict[Point, Document] = field(default_factory=dict)
     _runs: dict[Point, Run] = field(default_factory=dict)
 
@@ -104,7 +106,7 @@ class Laboratory:
             ContradictionError: an observation contradicts a proof.
         """
         if point not in self._kept:
-            found = self.store.get(point)
+            found = Result(None, self.failed[point]) if point in self.failed else self.store.get(point)
             if found is None:
                 self.progress(point.words)
                 found = attempt(point, self.store.settings)

@@ -170,8 +170,10 @@ def _table_2(laboratory: Laboratory) -> Exhibit:
     labels = {"s": "td_s", "n": "td_n", "o": "td_o", "r": "td_r"}
     header = ("", *(f"{labels[kind]}\n%" for kind in DISTRIBUTIONS), *(f"paper:\n{label}" for label in labels.values()))
     notes = (
-        f"Mean of {len(_chosen(laboratory))} allocators ({', '.join(map(laboratory.label, _chosen(laboratory)))}), "
-        f"{len(_seeds(laboratory))} seed(s). The paper has nine allocators, of which test 2 to 6 are not pinned down.",
+        (
+            f"Mean of {', '.join(map(laboratory.label, _chosen(laboratory)))}; {len(_seeds(laboratory))} seed(s). The "
+            "paper has nine allocators, of which test 2 to 6 are not pinned down."
+        ),
     )
     groups = tuple(f"{sizes} td_{kind}" for sizes in CONFIGURATIONS for kind in DISTRIBUTIONS)
     drawing = bars(
@@ -243,8 +245,10 @@ def _table_3(_laboratory: Laboratory) -> Exhibit:
         *("exhaustive\nΣ S_i N_i", "greedy", "%", "paper:\nexhaustive", "paper:\ngreedy", "%"),
     )
     notes = (
-        "The paper does not say which sizes and distribution; here the n largest of oc2s and ocs, under each distribution. It "
-        "compares times on a machine of its own; here the number of choices stands for them: greedy looks at one.",
+        (
+            "The paper does not say which sizes and distribution; here the n largest of oc2s and ocs, under each. It "
+            "compares times on a machine of its own; here the number of choices stands for them: greedy looks at one."
+        ),
         "Choices that cannot be better than the best so far are left out: examined counts the others.",
     )
     drawing = bars(
@@ -307,8 +311,10 @@ def _figure_7(laboratory: Laboratory) -> Exhibit:
         *("image, bytes\nwithout", "with buckets", "more"),
     )
     notes = (
-        "The paper's calls name their object; ours search for it by size and address, up to eight sizes, which costs "
-        "more. The image includes the check of all invariants.",
+        (
+            "The paper's calls name their object; ours search for it by size and address, up to eight sizes, at a "
+            "cost. The image includes the check of all invariants."
+        ),
     )
     drawing = bars(
         "more instructions, per cent",

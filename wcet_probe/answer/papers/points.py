@@ -40,11 +40,18 @@ from wcet_probe.scenarios import scenario_names
 from wcet_probe.scenarios.workloads.named import papers_rows
 from wcet_probe.traces.operations import heap_operations
 
-copyreg.pickle(MappingProxyType, lambda proxy: (MappingProxyType, (dict(proxy),)))  # type: ignore[arg-type]
 Kind = Literal["worst", "in-state-of", "run", "bound", "code", "per-size", "scheduler"]
 Document = Mapping[str, Any]
 _STATES_OF_PAPERS = ("dlmalloc27", "fast-fit", "quick-fit")
 """The paper's state is of another kind than the dearest known: linear where that is quadratic, or of a root of it."""
+
+
+def _proxied(values: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    return MappingProxyType(values)
+
+
+# A target holds such tables, and Python does not know how to send them to another process.
+copyreg.pickle(MappingProxyType, lambda proxy: (_proxied, (dict(proxy),)))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -101,7 +108,7 @@ class Worst:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a workload counted, as `WorkloadRun` has it; ``static_bytes`` are the allocator's variables, not its heap."""
+    """What a workload counted, as `WorkloadRun` has it; ``static_bytes`` are the allocator's variables."""
 
     operations: int
     refused: int
@@ -143,7 +150,7 @@ def run_of(document: Document) -> Run:
         operations=document["operations"],
         refused=document["refused"],
         distributions={
-            (role, unit): Distribution({value: calls for value, calls in zip(values, counts, strict=True)})
+            (role, unit): Distribution(dict(zip(values, counts, strict=True)))
             for role, unit, values, counts in document["distributions"]
         },
         peak_live_bytes=document["peak_live_bytes"],
