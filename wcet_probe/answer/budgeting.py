@@ -12,11 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wcet_probe.answer.workload_run import WorkloadRequest, WorkloadRun, run_workload
+from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.errors import UsageError
+from wcet_probe.model.target import Target
 from wcet_probe.traces.operations import HeapOperation, TraceRow, heap_operations
 
 MOST_SIZES = 8
@@ -211,3 +215,78 @@ def _choices(found: Profile) -> int:
 def _budget(found: Profile, buckets: tuple[int, ...], examined: int) -> Budget:
     most = int(found.used(buckets).max())
     return Budget(found.sizes, buckets, found.most_used_bytes, most, examined, _choices(found))
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRequest:
+    """Which allocator is X, with which preset, on which core, in a heap of how many bytes."""
+
+    allocator: str
+    preset: str | None
+    target: Target
+    heap_bytes: int
+    compiler: str
+    cache_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What buckets change: memory reached (R_max), instructions of the whole trace, bytes of code and constants."""
+
+    allocator: str
+    reached_bytes: int
+    reached_with_buckets_bytes: int
+    instructions: int
+    instructions_with_buckets: int
+    code_bytes: int
+    code_with_buckets_bytes: int
+    refused: int
+    refused_with_buckets: int
+
+
+def measure_effect(
+    request: EffectRequest,
+    budget: Budget,
+    rows: Callable[[], Iterable[TraceRow]],
+    progress: Callable[[str], None] = lambda _: None,
+) -> Effect:
+    """Run the trace on X and on ``budgeted:X`` with the buckets of ``budget``.
+
+    Raises:
+        UsageError: no such allocator or preset, or a heap that is too small.
+        BuildError: no image.
+        StateError: a heap invariant is broken afterwards.
+    """
+    values = dict(load_allocator(request.allocator, preset=request.preset).values)
+    allocators = (
+        load_allocator(request.allocator, values),
+        load_allocator(f"budgeted:{request.allocator}", {**values, **budget.parameters}),
+    )
+    plain, budgeted = (
+        run_workload(
+            WorkloadRequest(one, request.target, request.heap_bytes, request.compiler, request.cache_dir, prove=False),
+            heap_operations(rows()),
+            progress,
+        )
+        for one in allocators
+    )
+    return Effect(
+        allocator=request.allocator,
+        reached_bytes=plain.peak_reached_bytes,
+        reached_with_buckets_bytes=budgeted.peak_reached_bytes,
+        instructions=_instructions(plain),
+        instructions_with_buckets=_instructions(budgeted),
+        code_bytes=_code_bytes(plain),
+        code_with_buckets_bytes=_code_bytes(budgeted),
+        refused=plain.refused,
+        refused_with_buckets=budgeted.refused,
+    )
+
+
+def _instructions(run: WorkloadRun) -> int:
+    found = (run.distributions[role, "instructions"].calls for role in ("malloc", "free"))
+    return sum(value * calls for one in found for value, calls in one.items())
+
+
+def _code_bytes(run: WorkloadRun) -> int:
+    return sum(len(segment.data) for segment in run.image.segments if segment.executable)

@@ -127,9 +127,9 @@ class MallocWindow:
 class WorkloadRequest:
     """Which allocator runs the workload, on which core, in a heap of how many bytes, and whether bounds are proved.
 
-    ``placement``: which set an allocator that takes a cache set is asked for, by the two ways of H11 §V.A: ``consecutive``
-    the one that the block would be in if blocks were put one behind the other; ``in-turn`` one set for as many blocks as
-    fit into a line, then the next. Else set 0.
+    ``placement``: which set an allocator that takes a cache set is asked for, by the two ways of H11 §V.A:
+    ``consecutive`` the one that the block would be in if blocks were put one behind the other; ``in-turn`` one set for
+    as many blocks as fit into a line, then the next. Else set 0.
     """
 
     allocator: Allocator

@@ -92,7 +92,7 @@ def _table_2(_laboratory: Laboratory) -> Exhibit:
     """Heap that the theory needs for ``M`` live bytes in blocks of ``m`` at most, as a factor of M."""
     rows: list[tuple[Cell, ...]] = []
     for largest in _WORST_CASES:
-        harmonic = sum((Fraction(1, i) for i in range(1, largest + 1)), Fraction(0))
+        harmonic = Fraction(sum(10**15 // i for i in range(1, largest + 1)), 10**15)
         rows.append(
             (
                 f"m = {largest:,}",

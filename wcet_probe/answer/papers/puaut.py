@@ -273,8 +273,8 @@ def _figure_3(laboratory: Laboratory) -> Exhibit:
     header = ("", "mean %", "observed worst %", "witness %", "proven bound %", "bound, cycles")
     notes = (
         (
-            f"{_FRAME_CYCLES:,} cycles of the application between two allocations, as §3.3 has it; the paper's columns are "
-            "computed in the same way from its table 2."
+            f"{_FRAME_CYCLES:,} cycles of the application between two allocations, as §3.3 has it; the paper's columns "
+            "are computed in the same way from its table 2."
         ),
     )
     theirs = {

@@ -1,8 +1,8 @@
 """Results of campaigns in a folder of Parquet files, a row each: appended as they come, and queried as one table.
 
-A row is written to a file beside its place, forced to the disk, and renamed to the name that its key gives: killed at any
-moment, a campaign has each row whole or not at all, and what is measured again takes the same place, so that none is
-there twice. DuckDB, pandas and others read the folder while a campaign runs:
+A row is written to a file beside its place, forced to the disk, and renamed to the name that its key gives: killed at
+any moment, a campaign has each row whole or not at all, and what is measured again takes the same place, so that none
+is there twice. DuckDB, pandas and others read the folder while a campaign runs:
 ``SELECT allocator, what, malloc_most FROM 'store/*.parquet' WHERE kind = 'run'``.
 """
 
@@ -89,14 +89,14 @@ class ResultStore:
         Raises:
             WcetProbeError: the store cannot be written.
         """
-        file, row = self._file(point), {name: None for name in _COLUMNS} | self._row(point, result)
+        file, row = self._file(point), dict.fromkeys(_COLUMNS) | self._row(point, result)
         try:
             self.home.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=self.home, prefix=".new-") as name:
                 new = Path(name, "row.parquet")
                 with duckdb.connect() as database:
                     columns = ", ".join(f"CAST(? AS {kind}) AS {name}" for name, kind in _COLUMNS.items())
-                    database.execute(f"CREATE TABLE result AS SELECT {columns}", list(row.values()))  # noqa: S608  (ours)
+                    database.execute(f"CREATE TABLE result AS SELECT {columns}", list(row.values()))
                     target = str(new).replace("'", "''")
                     database.execute(f"COPY result TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
                 _sync(new)
