@@ -38,7 +38,7 @@ soundness: $(VENV)/.dev $(VENV)/.package ## run the long campaigns that `make te
 	@$(BIN)/python tools/soundness.py $(SOUNDNESS_ARGS)
 
 papers: $(VENV)/.package ## reproduce the papers' tables and figures (PAPERS_ARGS=--quick: in minutes)
-	@for paper in P02 C06 M06; do $(BIN)/wcet-probe reproduce $$paper $(PAPERS_ARGS) || exit; done
+	@for paper in P02 C06 M06 L11 H11; do $(BIN)/wcet-probe reproduce $$paper $(PAPERS_ARGS) || exit; done
 
 lint: $(VENV)/.dev ## check style and formatting
 	@$(BIN)/ruff check --quiet .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 from wcet_probe.errors import unknown_name
@@ -11,7 +12,19 @@ from wcet_probe.scenarios.workloads.herter import PROGRAMS
 from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, DISTRIBUTIONS, lee_scenario
 from wcet_probe.scenarios.workloads.periodic import PeriodicTask, crespo_tasks, masmano_tasks, periodic_workload
 from wcet_probe.scenarios.workloads.puaut import mean_model, mpg123_pattern
+from wcet_probe.traces.file import read_trace
 from wcet_probe.traces.operations import TraceRow
+
+_HOME = Path(__file__).parent / "recorded"
+_RECORDED = MappingProxyType(
+    {
+        "sort": "sort of GNU coreutils 9.1 on 2,500 lines of eight words",
+        "grep": "grep of GNU grep 3.8, (ab|cd)+e on the same lines",
+        "ls": "ls -lR of GNU coreutils 9.1 on the documentation of a system",
+        "perl": "perl 5.36 that counts the words of the same lines",
+    }
+)
+"""Programs of a Linux distribution, recorded by ``wcet-probe record``, without times; 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +49,21 @@ def _lee(distribution: str, configuration: str) -> Callable[[int, int], Iterator
     return lambda seed, _: lee_scenario(distribution, CONFIGURATIONS[configuration], seed)
 
 
+def _recorded(program: str) -> Callable[[int, int], Iterator[TraceRow]]:
+    """A recorded trace has the length that it has, and no seed."""
+    return lambda _seed, _allocations: read_trace(_HOME / f"{program}.parquet")
+
+
 WORKLOADS: Mapping[str, Workload] = MappingProxyType(
     {
         workload.name: workload
         for workload in (
             Workload("mean", "P02 §3.3, the MEAN model", mean_model),
             *(Workload(f"{name}-{size}", f"H11 §V.A, {name}, {size}", rows) for (name, size), rows in PROGRAMS.items()),
+            *(
+                Workload(f"recorded-{name}", f"recorded of {source}", _recorded(name))
+                for name, source in _RECORDED.items()
+            ),
             Workload("mpg123", "P02 §3.2, an audio player", mpg123_pattern),
             *(Workload(f"c06-test{n}", f"C06 §5, test {n}", _crespo(n)) for n in (1, 2, 3)),
             *(Workload(f"m06-test{n}", f"M06 §3.2, test {n}", _masmano(n)) for n in (1, 2, 3)),

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,10 @@ from wcet_probe.cli.run import DEFAULT_COMPILER
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ContradictionError, ExitCode, UsageError, WcetProbeError, unknown_name
 from wcet_probe.model.target import without_caches
+
+if TYPE_CHECKING:
+    from wcet_probe.answer.papers.exhibit import Exhibit, Paper
+    from wcet_probe.answer.papers.laboratory import Laboratory
 
 REPRODUCE_EPILOG = """\b
 Examples:
@@ -86,43 +90,54 @@ def reproduce(
     if paper.upper() not in PAPERS:
         raise unknown_name("paper", paper, PAPERS)
     chosen = PAPERS[paper.upper()]
-    wanted = [name.upper() for name in (*tables, *figures)] or list(chosen.exhibits)
-    for name in wanted:
-        if name not in chosen.exhibits:
-            raise UsageError(f"{chosen.name} has no {name} here; choose from: {', '.join(chosen.exhibits)}.")
+    wanted = _wanted(chosen, (*tables, *figures))
     config = load_config(Path.cwd())
     core = configured_target(target or (chosen.target if config.target is None else None), config)
     if not (caches or chosen.with_caches):
         core = without_caches(core)
     executors = cluster_executors(cluster) if cluster else local_executor
-    console = None if as_json else streams.result_console()
-    exhibits, failed = [], []
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
         settings = Settings(core, compiler or config.cc or DEFAULT_COMPILER, cache_dir(config))
-        laboratory = Laboratory(
-            chosen.name.lower(), quick, ResultStore(store or cache_dir(config) / "papers", settings), tell
-        )
+        results = ResultStore(store or cache_dir(config) / "papers", settings)
+        laboratory = Laboratory(chosen.name.lower(), quick, results, tell)
         points = planned_points((chosen.exhibits[name] for name in wanted), laboratory)
-        laboratory.failed = measure_all(points, laboratory.store, executors, tell).failed
-        for name in wanted:
-            try:
-                exhibits.append(chosen.exhibits[name](laboratory))
-            except ContradictionError:
-                raise
-            except WcetProbeError as error:
-                failed.append(f"{name}: {error}")
-                continue
-            if console:
-                for line in exhibit_lines(chosen, exhibits[-1], console.width):
-                    console.print(line, soft_wrap=True)
+        laboratory.failed = measure_all(points, results, executors, tell).failed
+        exhibits, failed = _built(chosen, wanted, laboratory)
     document = reproduction_document(chosen, core.name, exhibits, quick=quick)
     if pictures:
         _draw(pictures, document)
     if as_json:
         streams.print_json(document)
+    else:
+        console = streams.result_console()
+        for exhibit in exhibits:
+            for line in exhibit_lines(chosen, exhibit, console.width):
+                console.print(line, soft_wrap=True)
     for line in failed:
         click.echo(f"wcet-probe: not measured: {line}", err=True)
     return ExitCode.FAILURE if failed else ExitCode.OK
+
+
+def _wanted(chosen: Paper, asked: Sequence[str]) -> list[str]:
+    """The names of the tables and figures that are ``asked`` for, or of all."""
+    wanted = [name.upper() for name in asked] or list(chosen.exhibits)
+    for name in wanted:
+        if name not in chosen.exhibits:
+            raise UsageError(f"{chosen.name} has no {name} here; choose from: {', '.join(chosen.exhibits)}.")
+    return wanted
+
+
+def _built(chosen: Paper, wanted: Sequence[str], laboratory: Laboratory) -> tuple[list[Exhibit], list[str]]:
+    """The tables and figures, and why some are not there."""
+    exhibits, failed = [], []
+    for name in wanted:
+        try:
+            exhibits.append(chosen.exhibits[name](laboratory))
+        except ContradictionError:
+            raise
+        except WcetProbeError as error:
+            failed.append(f"{name}: {error}")
+    return exhibits, failed
 
 
 def _draw(home: Path, document: Mapping[str, Any]) -> None:

@@ -56,6 +56,10 @@ class Laboratory:
         """The dearest state that is known; of allocators whose paper means another one, that of the paper."""
         return Worst(**self.document(self._point("worst", name, role, heap_bytes)))
 
+    def dearest(self, name: str, role: Literal["alloc", "free"], heap_bytes: int) -> Worst:
+        """The dearest state that is known, whatever the paper has."""
+        return Worst(**self.document(self._point("dearest", name, role, heap_bytes)))
+
     def in_state_of(self, name: str, other: str, heap_bytes: int) -> tuple[int, int]:
         """Instructions and cycles of the malloc that is ``other``'s worst, behind the same operations."""
         found = self.document(self._point("in-state-of", name, other, heap_bytes))
@@ -166,6 +170,7 @@ _INVENTED: MappingProxyType[Kind, Document] = MappingProxyType(
             "windows": [[1, 1, 1, 1, 1, 1]],
             "static_bytes": 0,
         },
+        "dearest": {"scenario": "", "variant": "", "instructions": 1, "cycles": 1},
         "in-state-of": {"instructions": 1, "cycles": 1},
         "bound": {"instructions": 1, "cycles": 1, "why": ""},
         "code": {"code_bytes": 1},

@@ -40,7 +40,7 @@ from wcet_probe.scenarios import scenario_names
 from wcet_probe.scenarios.workloads.named import papers_rows
 from wcet_probe.traces.operations import heap_operations
 
-Kind = Literal["worst", "in-state-of", "run", "bound", "code", "per-size", "scheduler"]
+Kind = Literal["worst", "dearest", "in-state-of", "run", "bound", "code", "per-size", "scheduler"]
 Document = Mapping[str, Any]
 _STATES_OF_PAPERS = ("dlmalloc27", "fast-fit", "quick-fit")
 """The paper's state is of another kind than the dearest known: linear where that is quadratic, or of a root of it."""
@@ -59,7 +59,7 @@ class Point:
     """What is measured.
 
     Attributes:
-        kind: ``worst``: the dearest known state of a role; ``in-state-of``: the malloc, and the operations that lead to
+        kind: ``worst``: the dearest known state of a role, or the paper's; ``dearest``: never the paper's; ``in-state-of``: the malloc, and the operations that lead to
             it, of another allocator's; ``run``: a workload; ``bound``: of a role; ``code``: bytes of the image;
             ``per-size``: bounds of malloc by size; ``scheduler``: the loop of H11 figure 10.
         allocator: by name.
@@ -207,7 +207,9 @@ def _worst_request(point: Point, settings: Settings) -> ProbeRequest:
     return ProbeRequest(
         allocator=allocator_of(point),
         target=settings.target,
-        scenario=own if name in _STATES_OF_PAPERS and own in scenario_names(name) else f"worst-{role}",
+        scenario=own
+        if point.kind == "worst" and name in _STATES_OF_PAPERS and own in scenario_names(name)
+        else f"worst-{role}",
         heap_bytes=point.heap_bytes,
         seed=0,
         initial_cache=None,
@@ -280,6 +282,7 @@ def _scheduler(point: Point, settings: Settings) -> Document:
 _MEASURES: Mapping[str, Callable[[Point, Settings], Document]] = MappingProxyType(
     {
         "worst": _worst,
+        "dearest": _worst,
         "in-state-of": _in_state_of,
         "run": _run,
         "bound": _bound,
