@@ -59,9 +59,10 @@ class Point:
     """What is measured.
 
     Attributes:
-        kind: ``worst``: the dearest known state of a role, or the paper's; ``dearest``: never the paper's; ``in-state-of``: the malloc, and the operations that lead to
-            it, of another allocator's; ``run``: a workload; ``bound``: of a role; ``code``: bytes of the image;
-            ``per-size``: bounds of malloc by size; ``scheduler``: the loop of H11 figure 10.
+        kind: ``worst``: the dearest known state of a role, or the paper's; ``dearest``: never the paper's;
+            ``in-state-of``: the malloc, and the operations that lead to it, of another allocator's; ``run``: a
+            workload; ``bound``: of a role; ``code``: bytes of the image; ``per-size``: bounds of malloc by size;
+            ``scheduler``: the loop of H11 figure 10.
         allocator: by name.
         preset: the paper whose parameters it takes, where it has them.
         values: parameters on top of them.
