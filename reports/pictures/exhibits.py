@@ -102,9 +102,10 @@ def _bars(title: str, drawing: Document) -> str:
         middle = top + len(curves) * _BAR / 2 + 4
         body.append(text(MARGIN, middle, fit(group, labels)))
         for row, (one, colour) in enumerate(zip(curves, colours, strict=True)):
-            value = dict(one["points"]).get(float(index))
-            if value is None:
+            bar = dict(one["points"]).get(float(index))
+            if bar is None:
                 continue
+            value = float(bar)
             end = scale.at(max(value, scale.low)) if value > 0 else left
             body.append(rectangle(left, top + row * _BAR, max(0.0, end - left), _BAR - 1, fill=colour))
             place = top + row * _BAR + _BAR - 2

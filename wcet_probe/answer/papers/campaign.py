@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from wcet_probe.answer.papers.points import Point, Settings, measure
 from wcet_probe.answer.papers.store import Result, ResultStore
@@ -57,10 +58,12 @@ def cluster_executors(address: str) -> Executors:
             "--cluster needs Dask distributed, which is not installed; install 'wcet-probe[cluster]'."
         ) from error
 
+    connect: Any = Client  # untyped
+
     @contextmanager
     def connected() -> Iterator[Executor]:
         try:
-            client = Client(address, timeout=10)
+            client = connect(address, timeout=10)
         except (OSError, ValueError) as error:
             raise UsageError(f"there is no scheduler at {address}; start one: dask scheduler.") from error
         try:

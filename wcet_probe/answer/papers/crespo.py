@@ -168,7 +168,7 @@ def _matrix(laboratory: Laboratory) -> Exhibit:
     found = {
         name: [laboratory.in_state_of(name, other, _SMALL_HEAP_BYTES)[0] for other in _TABLE_3] for name in _TABLE_3
     }
-    rows = tuple((laboratory.label(name), *counts) for name, counts in found.items())
+    rows: tuple[tuple[Cell, ...], ...] = tuple((laboratory.label(name), *counts) for name, counts in found.items())
     own = [counts[index] for index, counts in enumerate(found.values())]
     dearer = [
         f"{_NAMES[name]} in {_NAMES[other]}'s {count:,}, in its own {mine:,}"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from wcet_probe.answer.papers.exhibit import Cell, Curve, Drawing, Exhibit, Paper, Shape, bars, rounded
 from wcet_probe.answer.papers.laboratory import Laboratory
 from wcet_probe.answer.papers.points import Run
+from wcet_probe.answer.workload_run import Placement
 
 _ALLOCATORS = ("dlmalloc28", "tlsf", "cama")
 _HEAP_BYTES = 16 << 20
@@ -42,7 +43,7 @@ def _programs(laboratory: Laboratory) -> tuple[str, ...]:
 
 def _run(laboratory: Laboratory, allocator: str, program: str) -> Run:
     values = (("line-bytes", 64),) if allocator == "cama" else ()
-    placement = "consecutive" if program.startswith("susan") else "in-turn"
+    placement: Placement = "consecutive" if program.startswith("susan") else "in-turn"
     return laboratory.run(allocator, program, (0, 0), heap_bytes=_HEAP_BYTES, values=values, placement=placement)
 
 

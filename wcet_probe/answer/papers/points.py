@@ -46,12 +46,12 @@ _STATES_OF_PAPERS = ("dlmalloc27", "fast-fit", "quick-fit")
 """The paper's state is of another kind than the dearest known: linear where that is quadratic, or of a root of it."""
 
 
-def _proxied(values: Mapping[Any, Any]) -> Mapping[Any, Any]:
+def _proxied(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(values)
 
 
 # A target holds such tables, and Python does not know how to send them to another process.
-copyreg.pickle(MappingProxyType, lambda proxy: (_proxied, (dict(proxy),)))  # type: ignore[arg-type]
+copyreg.pickle(MappingProxyType, lambda proxy: (_proxied, (dict(proxy),)))
 
 
 @dataclass(frozen=True, slots=True, order=True)
