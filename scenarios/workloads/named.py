@@ -29,11 +29,15 @@ _RECORDED = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload: where it is from, and ``rows(seed, allocations)``, at least so many, then all that is live freed."""
+    """A workload: where it is from, and ``rows(seed, allocations)``: at least so many, then all that is live is freed.
+
+    ``own_length``: it is as long as it is, whatever number is asked for; what was recorded may leave blocks to the end.
+    """
 
     name: str
     source: str
     rows: Callable[[int, int], Iterator[TraceRow]]
+    own_length: bool = False
 
 
 def _crespo(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
@@ -59,9 +63,12 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
         workload.name: workload
         for workload in (
             Workload("mean", "P02 §3.3, the MEAN model", mean_model),
-            *(Workload(f"{name}-{size}", f"H11 §V.A, {name}, {size}", rows) for (name, size), rows in PROGRAMS.items()),
             *(
-                Workload(f"recorded-{name}", f"recorded of {source}", _recorded(name))
+                Workload(f"{name}-{size}", f"H11 §V.A, {name}, {size}", rows, own_length=True)
+                for (name, size), rows in PROGRAMS.items()
+            ),
+            *(
+                Workload(f"recorded-{name}", f"recorded of {source}", _recorded(name), own_length=True)
                 for name, source in _RECORDED.items()
             ),
             Workload("mpg123", "P02 §3.2, an audio player", mpg123_pattern),
