@@ -105,11 +105,11 @@ def _bars(title: str, drawing: Document) -> str:
             bar = dict(one["points"]).get(float(index))
             if bar is None:
                 continue
-            value = float(bar)
-            end = scale.at(max(value, scale.low)) if value > 0 else left
+            size = float(bar)
+            end = scale.at(max(size, scale.low)) if size > 0 else left
             body.append(rectangle(left, top + row * _BAR, max(0.0, end - left), _BAR - 1, fill=colour))
             place = top + row * _BAR + _BAR - 2
-            body.append(text(end + 3, place, _number(round(value, 2)), size=_BAR - 1, fill=MUTED, kind="value"))
+            body.append(text(end + 3, place, _number(round(size, 2)), size=_BAR - 1, fill=MUTED, kind="value"))
     words = f"{drawing['up']}{', logarithmic' if scale.logarithmic else ''}"
     body.append(text((left + right) / 2, bottom + 30, words, anchor="middle", fill=MUTED))
     return picture(title, _described(curves, groups), bottom + _AXIS + MARGIN, body)
