@@ -20,7 +20,7 @@ WHEEL_VENV := build/wheel-venv
 
 NATIVE := $(wildcard emu/native/*.c emu/native/*.h wcet_probe/traces/native/*.c)
 # The files that go into the wheel, but no leavings of the interpreter.
-PACKAGED := $(shell find wcet_probe allocators analyzer emu reports scenarios targets -name __pycache__ -prune -o -type f -print 2>/dev/null)
+PACKAGED := $(shell find wcet_probe allocators analyzer emu examples reports scenarios targets -name __pycache__ -prune -o -type f -print 2>/dev/null)
 SCRIPTS := tests bench tools
 
 .PHONY: help demo test soundness papers lint format types contracts docs-check wheel bench lock clean
@@ -38,7 +38,7 @@ soundness: $(VENV)/.dev $(VENV)/.package ## run the long campaigns that `make te
 	@$(BIN)/python tools/soundness.py $(SOUNDNESS_ARGS)
 
 papers: $(VENV)/.package ## reproduce the papers' tables and figures (PAPERS_ARGS=--quick: in minutes)
-	@for paper in P02 C06 M06; do $(BIN)/wcet-probe reproduce $$paper $(PAPERS_ARGS) || exit; done
+	@for paper in P02 C06 M06 L11 H11; do $(BIN)/wcet-probe reproduce $$paper $(PAPERS_ARGS) || exit; done
 
 lint: $(VENV)/.dev ## check style and formatting
 	@$(BIN)/ruff check --quiet .

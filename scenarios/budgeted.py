@@ -42,26 +42,34 @@ _Builder = Callable[[HeapRequest], tuple[ScenarioPlan, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    """The objects and their buckets."""
+    """The objects, and how many buckets each has."""
 
     sizes: tuple[int, ...]
-    buckets: int
+    buckets: tuple[int, ...]
 
     @classmethod
     def of(cls, values: Mapping[str, int]) -> _Budget:
-        sizes = _CONFIGURATIONS[values["budget-configuration"]][: values["budget-objects"]]
-        return cls(sizes, values["budget-buckets"])
+        objects, configuration = values["budget-objects"], values["budget-configuration"]
+        own = configuration == len(_CONFIGURATIONS)
+        sizes = tuple(values[f"budget-size-{i}"] for i in range(1, 9)) if own else _CONFIGURATIONS[configuration]
+        counts = (values[f"budget-buckets-{i}"] for i in range(1, objects + 1))
+        return cls(sizes[:objects], tuple(values["budget-buckets"] if count < 0 else count for count in counts))
 
     def stride(self, index: int) -> int:
         return -(-self.sizes[index] // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
     @property
     def slots(self) -> int:
-        return len(self.sizes) * self.buckets
+        return sum(self.buckets)
+
+    @property
+    def filled(self) -> tuple[int, ...]:
+        """The objects that have buckets."""
+        return tuple(index for index, buckets in enumerate(self.buckets) if buckets)
 
     @property
     def dedicated_bytes(self) -> int:
-        return self.buckets * sum(map(self.stride, range(len(self.sizes))))
+        return sum(self.stride(index) * buckets for index, buckets in enumerate(self.buckets))
 
     def steps(self, size_bytes: int) -> int:
         """Sizes that differ before the search for one ends."""
@@ -70,10 +78,15 @@ class _Budget:
     def emptied(self) -> TraceBuilder:
         """All buckets in use; the slots of an object follow each other."""
         builder = TraceBuilder()
-        for size in self.sizes:
-            for _ in range(self.buckets):
+        for size, buckets in zip(self.sizes, self.buckets, strict=True):
+            for _ in range(buckets):
                 builder.malloc(size)
         return builder
+
+
+def dedicated_bytes(values: Mapping[str, int]) -> int:
+    """What the buckets take at the end of the heap, of the parameters ``values`` of an allocator; 0 without buckets."""
+    return _Budget.of(values).dedicated_bytes if "budget-objects" in values else 0
 
 
 def _of_x(request: HeapRequest, name: str) -> HeapRequest:
@@ -137,11 +150,11 @@ def _bucket_plan(
         trace=builder.trace(),
         measured=Operation(kind, 0, 0 if in_use else size),
         initial_cache=cache,
-        state=f"{budget.buckets - in_use} bucket(s) of {size} bytes are free; {what}",
+        state=f"{budget.buckets[index] - in_use} bucket(s) of {size} bytes are free; {what}",
         why=(
             f"Object {index} of {len(budget.sizes)}, by size, is found after {index} others; its stack does the rest.",
         ),
-        prediction={"free buckets": budget.slots - in_use, "buckets in the stack": budget.buckets - in_use},
+        prediction={"free buckets": budget.slots - in_use, "buckets in the stack": budget.buckets[index] - in_use},
         driver="objects passed by" if index else "",
         driver_value=index or None,
     )
@@ -174,7 +187,7 @@ def _bucket_blocks(guest: GuestHeap) -> Iterator[Block]:
     address = guest.heap.base_address + _shared_bytes(guest)
     for index in range(len(budget.sizes)):
         free, stride = set(_stack(guest, index)), budget.stride(index)
-        for _ in range(budget.buckets):
+        for _ in range(budget.buckets[index]):
             yield Block(address, stride, 0, address in free)
             address += stride
 
@@ -183,7 +196,7 @@ def _object_at(guest: GuestHeap, budget: _Budget, address: int) -> int | None:
     """The object among whose buckets the address is."""
     start = guest.heap.base_address + _shared_bytes(guest)
     for index in range(len(budget.sizes)):
-        end = start + budget.stride(index) * budget.buckets
+        end = start + budget.stride(index) * budget.buckets[index]
         if start <= address < end:
             return index
         start = end
@@ -233,21 +246,30 @@ class _Over:
         return build
 
     def worst_free(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-        last = len(_Budget.of(request.allocator.values).sizes) - 1
-        bucket = _bucket_plan(
-            request, "worst-free", last, InitialCache.DIRTY, in_use=True, variant="a bucket of the last object"
+        buckets = (
+            _bucket_plan(
+                request, "worst-free", last, InitialCache.DIRTY, in_use=True, variant="a bucket of the last object"
+            )
+            for last in _Budget.of(request.allocator.values).filled[-1:]
         )
-        return (*self.behind("worst-free")(request), bucket)
+        return (*self.behind("worst-free")(request), *buckets)
 
     def best_alloc(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         _of_x(request, self.name)
-        return (_bucket_plan(request, "best-alloc", 0, InitialCache.WARM, in_use=False, variant="the first object"),)
+        buckets = tuple(
+            _bucket_plan(request, "best-alloc", first, InitialCache.WARM, in_use=False, variant="the first object")
+            for first in _Budget.of(request.allocator.values).filled[:1]
+        )
+        return buckets or self.behind("best-alloc")(request)
 
     def best_free(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-        bucket = _bucket_plan(
-            request, "best-free", 0, InitialCache.WARM, in_use=True, variant="a bucket of the first object"
+        buckets = (
+            _bucket_plan(
+                request, "best-free", first, InitialCache.WARM, in_use=True, variant="a bucket of the first object"
+            )
+            for first in _Budget.of(request.allocator.values).filled[:1]
         )
-        return (bucket, *self.behind("best-free")(request))
+        return (*buckets, *self.behind("best-free")(request))
 
     def random(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         """The workload that X alone would be given on its share; buckets serve their part of it."""
@@ -259,7 +281,7 @@ class _Over:
         if plan.scenario == "random":
             facts = self.shared.state(_as_x(guest, 0), plan)
             return {**facts, "used blocks": int(facts["used blocks"]) + budget.slots - int(own["free buckets"])}
-        if own["free buckets"]:
+        if "buckets in the stack" in plan.prediction:
             return own
         measured = replace(plan.measured, slot=max(0, plan.measured.slot - budget.slots))
         return {**self.shared.state(_as_x(guest, budget.slots), replace(plan, measured=measured)), **own}

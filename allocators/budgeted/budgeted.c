@@ -6,7 +6,16 @@
 #include "budgeted_sizes.h"
 
 _Static_assert(BUDGETED_OBJECTS > 0 && BUDGETED_OBJECTS <= 8, "a configuration has eight objects");
-_Static_assert(BUDGETED_CONFIGURATION >= 0 && BUDGETED_CONFIGURATION < 5, "L11 has five configurations");
+_Static_assert(BUDGETED_CONFIGURATION >= 0 && BUDGETED_CONFIGURATION < 6, "L11 has five, and the program one of its own");
+_Static_assert(BUDGETED_CONFIGURATION != 5 ||
+                   ((BUDGETED_OBJECTS < 2 || BUDGETED_SIZE_1 < BUDGETED_SIZE_2) &&
+                    (BUDGETED_OBJECTS < 3 || BUDGETED_SIZE_2 < BUDGETED_SIZE_3) &&
+                    (BUDGETED_OBJECTS < 4 || BUDGETED_SIZE_3 < BUDGETED_SIZE_4) &&
+                    (BUDGETED_OBJECTS < 5 || BUDGETED_SIZE_4 < BUDGETED_SIZE_5) &&
+                    (BUDGETED_OBJECTS < 6 || BUDGETED_SIZE_5 < BUDGETED_SIZE_6) &&
+                    (BUDGETED_OBJECTS < 7 || BUDGETED_SIZE_6 < BUDGETED_SIZE_7) &&
+                    (BUDGETED_OBJECTS < 8 || BUDGETED_SIZE_7 < BUDGETED_SIZE_8)),
+               "the sizes rise");
 _Static_assert(BUDGETED_BUCKETS > 0 && BUDGETED_BUCKETS <= 100, "L11 has up to 100 objects at a time");
 
 struct budgeted_control budgeted_control;
@@ -28,11 +37,12 @@ static inline void push(struct budgeted_object *object, struct budgeted_bucket *
 }
 
 /* Fills a stack with the buckets from `place` on, the one of the lowest address on top; where they end. */
-static unsigned char *found(struct budgeted_object *object, size_t size, size_t stride, unsigned char *place)
+static unsigned char *found(struct budgeted_object *object, size_t index, unsigned char *place)
 {
-    unsigned char *bucket = place + stride * BUDGETED_BUCKETS;
+    const size_t stride = budgeted_stride(index);
+    unsigned char *bucket = place + stride * budgeted_buckets(index);
 
-    object->size = size;
+    object->size = budgeted_size(index);
     object->top = NULL;
     object->end = bucket;
     while (bucket != place) {
@@ -47,7 +57,7 @@ int budgeted_init(void *arena, size_t bytes)
     size_t dedicated = 0;
 
     for (size_t i = 0; i < BUDGETED_OBJECTS; i++)
-        dedicated += budgeted_stride(i) * BUDGETED_BUCKETS;
+        dedicated += budgeted_stride(i) * budgeted_buckets(i);
     if (bytes < dedicated || BUDGETED_X_INIT(arena, bytes - dedicated) != 0)
         return -1;
 
@@ -55,7 +65,7 @@ int budgeted_init(void *arena, size_t bytes)
     budgeted_control.dedicated = budgeted_control.base + bytes - dedicated;
     unsigned char *place = budgeted_control.dedicated;
     for (size_t i = 0; i < BUDGETED_OBJECTS; i++)
-        place = found(&budgeted_control.objects[i], budgeted_size(i), budgeted_stride(i), place);
+        place = found(&budgeted_control.objects[i], i, place);
     budgeted_control.objects[BUDGETED_OBJECTS].top = NULL;
     return 0;
 }

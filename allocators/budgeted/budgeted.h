@@ -21,20 +21,70 @@
 
 /* ------------------------------------------------------------------------------------------ parameters of the build */
 
-/* n, the number of objects: 1, 2, 4 or 8. */
+/* n, the number of objects: 1 to 8. */
 #ifndef BUDGETED_OBJECTS
 #define BUDGETED_OBJECTS 4
 #endif
 
 /* Which configuration of table 1 of L11 the sizes are from: the n smallest of its eight. 0: oc_2l, 1: oc_2s, 2: oc_l,
- * 3: oc_s, 4: oc_mix. */
+ * 3: oc_s, 4: oc_mix. 5: BUDGETED_SIZE_1 to BUDGETED_SIZE_n, which must rise. */
 #ifndef BUDGETED_CONFIGURATION
 #define BUDGETED_CONFIGURATION 1
 #endif
 
-/* N, the number of buckets of every object. */
+/* N, the number of buckets of every object that has no number of its own. */
 #ifndef BUDGETED_BUCKETS
 #define BUDGETED_BUCKETS 2
+#endif
+
+/* S_i in bytes, of configuration 5, and N_i, the number of buckets of object i: from 0 on; below 0: N. */
+#ifndef BUDGETED_SIZE_1
+#define BUDGETED_SIZE_1 8
+#endif
+#ifndef BUDGETED_BUCKETS_1
+#define BUDGETED_BUCKETS_1 -1
+#endif
+#ifndef BUDGETED_SIZE_2
+#define BUDGETED_SIZE_2 16
+#endif
+#ifndef BUDGETED_BUCKETS_2
+#define BUDGETED_BUCKETS_2 -1
+#endif
+#ifndef BUDGETED_SIZE_3
+#define BUDGETED_SIZE_3 24
+#endif
+#ifndef BUDGETED_BUCKETS_3
+#define BUDGETED_BUCKETS_3 -1
+#endif
+#ifndef BUDGETED_SIZE_4
+#define BUDGETED_SIZE_4 32
+#endif
+#ifndef BUDGETED_BUCKETS_4
+#define BUDGETED_BUCKETS_4 -1
+#endif
+#ifndef BUDGETED_SIZE_5
+#define BUDGETED_SIZE_5 40
+#endif
+#ifndef BUDGETED_BUCKETS_5
+#define BUDGETED_BUCKETS_5 -1
+#endif
+#ifndef BUDGETED_SIZE_6
+#define BUDGETED_SIZE_6 48
+#endif
+#ifndef BUDGETED_BUCKETS_6
+#define BUDGETED_BUCKETS_6 -1
+#endif
+#ifndef BUDGETED_SIZE_7
+#define BUDGETED_SIZE_7 56
+#endif
+#ifndef BUDGETED_BUCKETS_7
+#define BUDGETED_BUCKETS_7 -1
+#endif
+#ifndef BUDGETED_SIZE_8
+#define BUDGETED_SIZE_8 64
+#endif
+#ifndef BUDGETED_BUCKETS_8
+#define BUDGETED_BUCKETS_8 -1
 #endif
 
 /* ----------------------------------------------------------------------------------------------------- what follows */

@@ -5,25 +5,29 @@
 #include "budgeted_shared.h"
 #include "budgeted_sizes.h"
 
-/* Whether a bucket starts at `offset`; by multiplication, for not every core divides. */
-static int is_bucket(size_t offset, size_t stride)
+/* Whether `offset`, which is below `end`, is a multiple of `stride`; by long division, for not every core divides. */
+static int is_multiple(size_t offset, size_t stride, size_t end)
 {
-    size_t index = 0;
+    size_t step = stride;
 
-    while (index < BUDGETED_BUCKETS && index * stride != offset)
-        index++;
-    return index < BUDGETED_BUCKETS;
+    while (step < end)
+        step *= 2;
+    for (; step >= stride; step /= 2)
+        if (offset >= step)
+            offset -= step;
+    return offset == 0;
 }
 
 /* Ends when the stack is longer than it may be. */
-static int check_stack(const struct budgeted_object *object, size_t stride, const unsigned char *start)
+static int check_stack(const struct budgeted_object *object, size_t stride, size_t buckets, const unsigned char *start)
 {
     size_t length = 0;
 
     for (const struct budgeted_bucket *bucket = object->top; bucket != NULL; bucket = bucket->next) {
-        if (!is_bucket((uintptr_t)bucket - (uintptr_t)start, stride))
+        const size_t offset = (uintptr_t)bucket - (uintptr_t)start;
+        if (offset >= stride * buckets || !is_multiple(offset, stride, stride * buckets))
             return BUDGETED_BAD_STACK_ADDRESS;
-        if (length++ == BUDGETED_BUCKETS)
+        if (length++ == buckets)
             return BUDGETED_BAD_STACK_LENGTH;
     }
     return BUDGETED_HEAP_SOUND;
@@ -35,10 +39,10 @@ static int check_objects(void)
 
     for (size_t i = 0; i < BUDGETED_OBJECTS; i++) {
         const struct budgeted_object *object = &budgeted_control.objects[i];
-        const size_t stride = budgeted_stride(i);
-        if (object->size != budgeted_size(i) || object->end != start + stride * BUDGETED_BUCKETS)
+        const size_t stride = budgeted_stride(i), buckets = budgeted_buckets(i);
+        if (object->size != budgeted_size(i) || object->end != start + stride * buckets)
             return BUDGETED_BAD_OBJECT;
-        const int violation = check_stack(object, stride, start);
+        const int violation = check_stack(object, stride, buckets, start);
         if (violation != BUDGETED_HEAP_SOUND)
             return violation;
         start = object->end;

@@ -15,8 +15,7 @@ def exhibit_lines(paper: Paper, exhibit: Exhibit, width: int) -> Iterator[str]:
     yield f"{paper.name} {exhibit.name}: {exhibit.title}"
     yield from table(exhibit.rows, exhibit.header)
     for shape in exhibit.shapes:
-        verdict = "holds" if shape.holds else "does not hold"
-        yield from paragraph(verdict, f"{shape.name}: {shape.why}", width, _LABEL_WIDTH)
+        yield from paragraph(shape.verdict, f"{shape.name}: {shape.why}", width, _LABEL_WIDTH)
     for note in exhibit.notes:
         yield from paragraph("note", note, width, _LABEL_WIDTH)
     yield ""

@@ -312,7 +312,7 @@ def _allocator_page(allocator: Allocator, width: int) -> Iterator[Line]:
         yield heading("\nParameters")
         yield from table(
             [
-                (p.name, allocator.values.get(p.name, p.default), p.default, ", ".join(map(str, p.choices)), p.macro)
+                (p.name, allocator.values.get(p.name, p.default), p.default, p.choices_in_words, p.macro)
                 for p in allocator.parameters
             ],
             ("name", "value", "default", "choices", "macro"),

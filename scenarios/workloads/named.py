@@ -4,21 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 from wcet_probe.errors import unknown_name
-from wcet_probe.scenarios.workloads.periodic import crespo_tasks, masmano_tasks, periodic_workload
+from wcet_probe.scenarios.workloads.herter import PROGRAMS
+from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, DISTRIBUTIONS, lee_scenario
+from wcet_probe.scenarios.workloads.periodic import PeriodicTask, crespo_tasks, masmano_tasks, periodic_workload
 from wcet_probe.scenarios.workloads.puaut import mean_model, mpg123_pattern
+from wcet_probe.traces.file import read_trace
 from wcet_probe.traces.operations import TraceRow
+
+_HOME = Path(__file__).parent / "recorded"
+_RECORDED = MappingProxyType(
+    {
+        "sort": "sort of GNU coreutils 9.1 on 2,500 lines of eight words",
+        "grep": "grep of GNU grep 3.8, (ab|cd)+e on the same lines",
+        "ls": "ls -lR of GNU coreutils 9.1 on the documentation of a system",
+        "perl": "perl 5.36 that counts the words of the same lines",
+    }
+)
+"""Programs of a Linux distribution, recorded by ``wcet-probe record``, without times; 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload: where it is from, and ``rows(seed, allocations)``, at least so many, then all that is live freed."""
+    """A workload: where it is from, and ``rows(seed, allocations)``: at least so many, then all that is live is freed.
+
+    ``own_length``: it is as long as it is, whatever number is asked for; what was recorded may leave blocks to the end.
+    """
 
     name: str
     source: str
     rows: Callable[[int, int], Iterator[TraceRow]]
+    own_length: bool = False
 
 
 def _crespo(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
@@ -29,18 +48,75 @@ def _masmano(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
     return lambda seed, most: periodic_workload(masmano_tasks(test, seed), seed, lambda _, blocks: blocks < most)
 
 
+def _lee(distribution: str, configuration: str) -> Callable[[int, int], Iterator[TraceRow]]:
+    """L11's scenarios have the length that they have: every object allocated 100 times at most in three rounds."""
+    return lambda seed, _: lee_scenario(distribution, CONFIGURATIONS[configuration], seed)
+
+
+def _recorded(program: str) -> Callable[[int, int], Iterator[TraceRow]]:
+    """A recorded trace has the length that it has, and no seed."""
+    return lambda _seed, _allocations: read_trace(_HOME / f"{program}.parquet")
+
+
 WORKLOADS: Mapping[str, Workload] = MappingProxyType(
     {
         workload.name: workload
         for workload in (
             Workload("mean", "P02 §3.3, the MEAN model", mean_model),
+            *(
+                Workload(f"{name}-{size}", f"H11 §V.A, {name}, {size}", rows, own_length=True)
+                for (name, size), rows in PROGRAMS.items()
+            ),
+            *(
+                Workload(f"recorded-{name}", f"recorded of {source}", _recorded(name), own_length=True)
+                for name, source in _RECORDED.items()
+            ),
             Workload("mpg123", "P02 §3.2, an audio player", mpg123_pattern),
             *(Workload(f"c06-test{n}", f"C06 §5, test {n}", _crespo(n)) for n in (1, 2, 3)),
             *(Workload(f"m06-test{n}", f"M06 §3.2, test {n}", _masmano(n)) for n in (1, 2, 3)),
+            *(
+                Workload(f"l11-{kind}-{sizes}", f"L11 §V, {how} over time, {sizes}", _lee(kind, sizes))
+                for kind, how in DISTRIBUTIONS.items()
+                for sizes in CONFIGURATIONS
+            ),
         )
     }
 )
 """All workloads; see the modules for what a paper leaves open and how it is chosen here."""
+
+
+def _crespo_steps(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
+    return lambda seed, steps: periodic_workload(crespo_tasks(test, seed), seed, lambda step, _: step < steps)
+
+
+def _collected(seed: int, allocations: int, period_steps: int) -> Iterator[TraceRow]:
+    """M06 §3, test 4: test 3's tasks, whose blocks a task of a period of its own frees; of 0: they free themselves."""
+    return periodic_workload(masmano_tasks(3, seed), seed, lambda _, blocks: blocks < allocations, period_steps or None)
+
+
+def _single(allocations: int) -> Iterator[TraceRow]:
+    """M06 figure 2's one task: period 15, held for 60 units of time; three blocks of 100 bytes, which is our choice."""
+    task = PeriodicTask(15, 3, 100, 0, (60, 60))
+    return periodic_workload((task,), 0, lambda _, blocks: blocks < allocations)
+
+
+_OF_PAPERS: Mapping[str, Callable[..., Iterator[TraceRow]]] = MappingProxyType(
+    {
+        **{f"c06-test{n}-steps": _crespo_steps(n) for n in (1, 2, 3)},
+        "m06-test4": _collected,
+        "m06-figure2": _single,
+        "l11-objects": lambda kind, seed, most, *sizes: lee_scenario(tuple(DISTRIBUTIONS)[kind], sizes, seed, most),
+    }
+)
+"""What papers ask for besides, with arguments of their own."""
+
+
+def papers_rows(name: str, arguments: tuple[int, ...]) -> Iterator[TraceRow]:
+    """The operations of the workload ``name`` with ``arguments``: seed and number of allocations, or a paper's own."""
+    if name in _OF_PAPERS:
+        return _OF_PAPERS[name](*arguments)
+    seed, allocations = arguments
+    return workload(name).rows(seed, allocations)
 
 
 def workload(name: str) -> Workload:

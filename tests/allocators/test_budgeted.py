@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -10,6 +11,7 @@ from typing import ClassVar
 import pytest
 
 from wcet_probe.catalog.lookup import allocator_names, load_allocator
+from wcet_probe.cli import main
 from wcet_probe.errors import UsageError
 
 from .conformance import HEAP, WORD, Conformance, Host, Model, Subject
@@ -113,7 +115,9 @@ def test_names():
     assert "budgeted" not in allocator_names()
     composed, shared = load_allocator("budgeted:best-fit", {"budget-buckets": 4}), load_allocator("best-fit")
     assert composed.name == "budgeted:best-fit"
-    assert composed.values == {"budget-objects": 4, "budget-configuration": 1, "budget-buckets": 4, **shared.values}
+    own = {f"budget-size-{i}": 8 * i for i in range(1, 9)} | {f"budget-buckets-{i}": -1 for i in range(1, 9)}
+    common = {"budget-objects": 4, "budget-configuration": 1, "budget-buckets": 4}
+    assert composed.values == {**common, **own, **shared.values}
     assert set(shared.sources) < set(composed.sources)
     assert composed.literature[1:] == shared.literature
     assert composed.alignment_bytes == shared.alignment_bytes
@@ -135,3 +139,33 @@ def test_names():
 def test_what_cannot_be_named(name, message):
     with pytest.raises(UsageError, match=message):
         load_allocator(name)
+
+
+def test_parameters_that_are_ranges(capfd):
+    """Each value in the range is taken, one outside is refused, and documents hold the ends."""
+    values = {"budget-configuration": 5, "budget-size-1": 143, "budget-buckets-1": 7}
+    assert load_allocator("budgeted:tlsf", values).values["budget-size-1"] == 143
+    for name, value in (("budget-size-1", 0), ("budget-buckets-1", -2), ("budget-buckets-1", 65536)):
+        with pytest.raises(UsageError, match=rf"{name} of budgeted:tlsf cannot be {value}; choose one of -?\d+ to"):
+            load_allocator("budgeted:tlsf", {name: value})
+    assert main(["show", "budgeted:tlsf", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    shown = {one["name"]: (one["choices"], one["span"]) for one in document["parameters"]}
+    assert shown["budget-size-1"] == ([], [1, 16777216])
+    assert shown["sl-bits"] == ([4, 5], None)
+
+
+def test_each_object_has_its_own_number_of_buckets(tmp_path):
+    """Sizes of the program's own, on the host; the second has no buckets, and is served by X."""
+    own = {"budget-objects": 3, "budget-configuration": 5}
+    own |= {"budget-size-1": 24, "budget-size-2": 40, "budget-size-3": 64}
+    own |= {"budget-buckets-1": 3, "budget-buckets-2": 0, "budget-buckets-3": 1}
+    host = Host(Subject("budgeted:tlsf", values=own), tmp_path)
+    assert host.init(HEAP) == 0
+    start = HEAP - (3 * 32 + 64 if WORD == 8 else 3 * 24 + 64)
+    found = {size: [host.malloc(size) for _ in range(4)] for size in (24, 40, 64)}
+    assert {size: sum(one >= start for one in blocks) for size, blocks in found.items()} == {24: 3, 40: 0, 64: 1}
+    for block in (*found[64], *found[40], *found[24]):
+        host.free(block)
+        assert host.check() == 0
+    assert [host.malloc(64) >= start, host.malloc(40) >= start, host.malloc(24) >= start] == [True, False, True]

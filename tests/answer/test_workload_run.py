@@ -90,19 +90,24 @@ def test_a_heap_that_is_refused():
         run_workload(request(heap_bytes=8, prove=False), [])
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+LONG = ("patricia-large", "susan-large", "dijkstra-large")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in WORKLOADS]
+)
 def test_workloads_are_the_same_every_time_and_free_what_they_take(name):
     rows = list(workload(name).rows(5, 400))
     assert rows == list(workload(name).rows(5, 400))
-    held = set()
-    for row in rows:
-        if row.kind == "malloc":
-            assert row.size_bytes >= 1
-            held.add(row.block)
-        else:
-            held.remove(row.block)
-    assert not held
-    assert sum(row.kind == "malloc" for row in rows) >= 400
+    operations = list(heap_operations(rows))
+    assert all(one.is_free or one.size_bytes >= 1 for one in operations)
+    frees = sum(one.is_free for one in operations)
+    if name.startswith("recorded-"):
+        assert 0 < 2 * frees <= len(operations)
+    else:
+        assert 2 * frees == len(operations)
+    if not workload(name).own_length:
+        assert sum(row.kind == "malloc" for row in rows) >= 400
 
 
 def test_the_mean_model_has_the_means_of_the_paper():

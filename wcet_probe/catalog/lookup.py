@@ -193,8 +193,9 @@ def _parameter(entry: Mapping[str, Any]) -> Parameter:
         name=entry["name"],
         macro=entry["macro"],
         default=entry["default"],
-        choices=tuple(entry["choices"]),
+        choices=tuple(entry.get("choices", ())),
         description=entry["description"],
+        span=(entry["range"][0], entry["range"][1]) if "range" in entry else None,
     )
 
 
@@ -214,8 +215,8 @@ def _chosen(allocator: str, parameters: tuple[Parameter, ...], values: Mapping[s
     for name, value in values.items():
         if name not in known:
             raise unknown_name(f"parameter of {allocator}", name, known)
-        if value not in known[name].choices:
-            choices = ", ".join(map(str, known[name].choices))
-            message = f"parameter {name} of {allocator} cannot be {value}; choose one of {choices}."
+        if not known[name].takes(value):
+            possible = known[name].choices_in_words
+            message = f"parameter {name} of {allocator} cannot be {value}; choose one of {possible}."
             raise UsageError(message)
     return MappingProxyType({name: values.get(name, parameter.default) for name, parameter in known.items()})

@@ -7,5 +7,5 @@ from importlib.resources.abc import Traversable
 
 
 def folder(name: str) -> Traversable:
-    """The package's data folder ``name`` (``allocators``, ``targets``, ``guest``)."""
-    return files("wcet_probe") / "guest" if name == "guest" else files(f"wcet_probe.{name}")
+    """The package's data folder ``name`` (``allocators``, ``targets``, ``guest``, ``examples``)."""
+    return files("wcet_probe") / name if name in {"guest", "examples"} else files(f"wcet_probe.{name}")

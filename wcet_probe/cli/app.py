@@ -18,6 +18,7 @@ from wcet_probe import __version__
 from wcet_probe.cli import streams
 from wcet_probe.cli.audit import audit
 from wcet_probe.cli.bound import bound
+from wcet_probe.cli.budget import budget
 from wcet_probe.cli.check import check
 from wcet_probe.cli.completion import allocators, completion
 from wcet_probe.cli.diff import diff
@@ -130,6 +131,7 @@ for command in (
     replay,
     record,
     import_trace,
+    budget,
     reproduce,
     plot,
     doctor,

@@ -8,13 +8,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A build parameter of an allocator: the macro it sets, its default, the values it may take."""
+    """A build parameter of an allocator: the macro it sets, its default, the values it may take.
+
+    These are ``choices``, or where there are none the whole numbers of ``span``, its first and its last.
+    """
 
     name: str
     macro: str
     default: int
     choices: tuple[int, ...]
     description: str
+    span: tuple[int, int] | None = None
+
+    def takes(self, value: int) -> bool:
+        """Whether it may be ``value``."""
+        return self.span[0] <= value <= self.span[1] if self.span else value in self.choices
+
+    @property
+    def choices_in_words(self) -> str:
+        """The values that it may take: each of them, or the ends of a range."""
+        return f"{self.span[0]} to {self.span[1]}" if self.span else ", ".join(map(str, self.choices))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,36 +1,60 @@
-"""A table or figure of a paper as it is found here, and the laboratory that measures what it shows."""
+"""A table or figure of a paper as it is found here: cells, curves, and what is claimed of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
-from typing import Literal
 
-from wcet_probe.answer.probe import ProbeRequest, observe
-from wcet_probe.answer.workload_run import WorkloadRequest, WorkloadRun, run_workload
-from wcet_probe.catalog.lookup import load_allocator
-from wcet_probe.model.allocator import Allocator
-from wcet_probe.model.target import Target
-from wcet_probe.scenarios import scenario_names
-from wcet_probe.scenarios.workloads.named import workload
-from wcet_probe.traces.operations import TraceRow, heap_operations
+from wcet_probe.answer.papers.laboratory import Laboratory
 
 Cell = int | str
-HEAP_BYTES = 4 << 20
-_STATES_OF_PAPERS = ("dlmalloc27", "fast-fit", "quick-fit")
-"""The paper's state is of another kind than the dearest known: linear where that is quadratic, or of a root of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A claim of the paper as a check: whether it ``holds``, and the numbers that say so."""
+    """A claim of the paper as a check: whether it ``holds`` here, and the numbers that say so.
+
+    ``known_wrong``: the paper contradicts itself, or arithmetic it; where such a claim does not hold, it is refuted.
+    """
 
     name: str
     holds: bool
     why: str
+    known_wrong: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """``holds``, ``does not hold`` or ``refuted``."""
+        return "holds" if self.holds else "refuted" if self.known_wrong else "does not hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A row of values of a picture; ``paper``: as the paper has them, where it gives numbers."""
+
+    label: str
+    points: tuple[tuple[float, float], ...]
+    paper: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What a picture shows.
+
+    Attributes:
+        across: what goes to the right, with its unit; of bars, whose names ``groups`` has in the order of x = 0, 1 …,
+            empty.
+        up: what goes up, with its unit.
+        curves: the values.
+        groups: names of the places on the axis, for bars.
+    """
+
+    across: str
+    up: str
+    curves: tuple[Curve, ...]
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +68,7 @@ class Exhibit:
         rows: cells, whole numbers or texts.
         shapes: what is claimed of it.
         notes: what is to be known: how a figure was read, what differs.
+        drawing: the picture; of a table that has none, its first columns of numbers are bars.
     """
 
     name: str
@@ -52,99 +77,27 @@ class Exhibit:
     rows: tuple[tuple[Cell, ...], ...]
     shapes: tuple[Shape, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """The dearest known call of a role: which state, and what it counts."""
-
-    scenario: str
-    variant: str
-    instructions: int
-    cycles: int
-
-
-@dataclass(slots=True)
-class Laboratory:
-    """Measures on one target, each thing once.
-
-    Attributes:
-        preset: the paper's parameters; an allocator without them runs with its defaults, and its row says so.
-        target: the core, with its caches as asked for.
-        quick: shorter workloads and fewer seeds.
-    """
-
-    preset: str
-    target: Target
-    quick: bool
-    compiler: str
-    cache_dir: Path
-    progress: Callable[[str], None] = lambda _: None
-    _worst: dict[tuple[object, ...], Worst] = field(default_factory=dict)
-    _runs: dict[tuple[object, ...], WorkloadRun] = field(default_factory=dict)
-
-    def allocator(self, name: str) -> Allocator:
-        """The allocator with the paper's parameters, where it has them."""
-        plain = load_allocator(name, {}, None)
-        return load_allocator(name, {}, self.preset) if self.preset in plain.presets else plain
-
-    def label(self, name: str) -> str:
-        """The allocator's name with the preset that its row is of."""
-        return f"{name} ({self.preset if self.preset in self.allocator(name).presets else 'defaults'})"
-
-    def worst(self, name: str, role: Literal["alloc", "free"], heap_bytes: int = HEAP_BYTES) -> Worst:
-        """The dearest state that is known; of allocators whose paper means another one, that of the paper."""
-        key = (name, role, heap_bytes)
-        if key not in self._worst:
-            own = f"paper-{role}"
-            scenario = own if name in _STATES_OF_PAPERS and own in scenario_names(name) else f"worst-{role}"
-            self.progress(f"{name}: {scenario}, {heap_bytes:,} bytes")
-            request = ProbeRequest(
-                allocator=self.allocator(name),
-                target=self.target,
-                scenario=scenario,
-                heap_bytes=heap_bytes,
-                seed=0,
-                initial_cache=None,
-                compiler=self.compiler,
-                cross_check=False,
-                cache_dir=self.cache_dir,
-            )
-            report = observe(request)
-            counts = report.measurement
-            self._worst[key] = Worst(scenario, report.plan.variant, counts.instructions, counts.cycles)
-        return self._worst[key]
-
-    def run(self, name: str, workload_name: str, allocations: int, seed: int = 0) -> WorkloadRun:
-        """The allocator under a workload of the papers."""
-        what = (workload_name, allocations, seed)
-        return self.run_rows(name, what, lambda: workload(workload_name).rows(seed, allocations))
-
-    def run_rows(
-        self,
-        name: str,
-        what: tuple[object, ...],
-        rows: Callable[[], Iterable[TraceRow]],
-        heap_bytes: int = HEAP_BYTES,
-    ) -> WorkloadRun:
-        """The allocator under the operations that ``rows`` gives, which ``what`` names."""
-        key = (name, heap_bytes, *what)
-        if key not in self._runs:
-            self.progress(f"{name}: {' '.join(map(str, what))}")
-            request = WorkloadRequest(
-                self.allocator(name), self.target, heap_bytes, self.compiler, self.cache_dir, prove=False
-            )
-            self._runs[key] = run_workload(request, heap_operations(rows()))
-        return self._runs[key]
+    drawing: Drawing | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper: how to cite it, and its tables and figures by name."""
+    """A paper: how to cite it, its tables and figures by name, and the core that it is measured on unless told."""
 
     name: str
     citation: str
     exhibits: Mapping[str, Callable[[Laboratory], Exhibit]]
+    target: str = "cortex-m4"
+    with_caches: bool = False
+
+
+def bars(up: str, groups: tuple[str, ...], values: Mapping[str, tuple[float, ...]], paper: str = "paper") -> Drawing:
+    """Bars for each of ``groups``, by label; labels that begin with ``paper`` are the paper's."""
+    curves = tuple(
+        Curve(label, tuple((float(x), float(value)) for x, value in enumerate(row)), label.startswith(paper))
+        for label, row in values.items()
+    )
+    return Drawing("", up, curves, groups)
 
 
 def rounded(value: Fraction, places: int = 1) -> str:
