@@ -299,7 +299,7 @@ _Events = Mapping[str, tuple[Line | None, Sequence[int]]]
 
 def _of_regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Events, list[Limit]]]:
     for number, (region, found) in enumerate(_regions(shared)):
-        is_shared = bool(region) and (len(found) > 1 or None in found)
+        is_shared = _is_shared(region, found)
         place = f":region{number}" if is_shared else ""
         events = {_event(line, place): (line, points) for line, points in found.items()}
         yield events, [Limit(f"miss{place}", constant=len(region), events=_all(events))] if is_shared else []
@@ -327,6 +327,30 @@ def _of_sweeps(
 
 def _of_visits(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Events, list[Limit]]]:
     yield {visit_event(key): (key.line, points) for key, points in shared.items() if key.visit}, []
+
+
+def event_names(shared: Mapping[Shared, Sequence[int]]) -> Mapping[Shared, str]:
+    """The names of the events that misses are counted by, by what they share; of some there may be no event."""
+    sweeps = {key: f":sweep{number}" for number, key in enumerate(_swept(shared))}
+    regions = list(enumerate(_regions(shared)))
+    names: dict[Shared, str] = {}
+    for key in shared:
+        if key.visit:
+            names[key] = visit_event(key)
+        elif key.swept is not None:
+            names[key] = _event(key.line, sweeps[key.swept, key.objects, key.is_refilled])
+        else:
+            number, (region, found) = next(one for one in regions if _is_of(key.candidates, one[1][0]))
+            names[key] = _event(key.line, f":region{number}" if _is_shared(region, found) else "")
+    return names
+
+
+def _is_of(candidates: frozenset[Line], region: frozenset[Line]) -> bool:
+    return candidates <= region and bool(candidates) == bool(region)
+
+
+def _is_shared(region: frozenset[Line], found: Mapping[Line | None, Sequence[int]]) -> bool:
+    return bool(region) and (len(found) > 1 or None in found)
 
 
 def visit_event(shared: Shared) -> str:
@@ -359,7 +383,7 @@ def _regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[frozenset
     for region in (frozenset[Line](), *regions):
         found: dict[Line | None, list[int]] = {}
         for (line, candidates, swept, _, _, _), points in others.items():
-            if swept is None and candidates <= region and bool(candidates) == bool(region):
+            if swept is None and _is_of(candidates, region):
                 found.setdefault(line, []).extend(points)
         yield region, found
 

@@ -144,6 +144,16 @@ def pointer_facts(
     return PointerFacts(others, found)
 
 
+def told_multiple(facts: Facts, parameters: Mapping[str, int]) -> int:
+    """A power of two that divides whatever addresses are computed from, as the facts of all code say; 1 for nothing."""
+    found = 1 << 12
+    for fact in facts.pointers:
+        for expression in (fact.multiple_of, fact.remainder):
+            number = evaluate(expression, parameters) if expression is not None else 0
+            found = min(found, number & -number or found)
+    return 1 if all(fact.functions for fact in facts.pointers) else found
+
+
 def word_ranges(facts: Facts, image: Image, parameters: Mapping[str, int]) -> Mapping[int, StridedInterval]:
     """What ``facts`` say of words, by address.
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from wcet_probe.certificate.cached import Cached, check_caches, multiples
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Code, Coverage, cover
@@ -126,6 +127,7 @@ class _Check:
         self._coverage = Coverage()
         self._pairs: Pairs | None = None
         self._open_constraints: list[str] = []
+        self._cached: Cached | None = None
 
     def findings(self) -> Iterator[Finding]:
         units = ", ".join(f"{one.bound} {one.unit}" for one in self._bounds)
@@ -190,18 +192,41 @@ class _Check:
 
     def _charged(self, graph: Graph, unit: str) -> Finding:
         target = self._binary.target
+        cached = self._check_caches(graph) if unit == "cycles" and (target.icache or target.dcache) else None
+        skipped = cached.unchecked if cached is not None else frozenset[str]()
         for node, (_, cost) in graph.nodes.items():
             least = node_cost(self._coverage.instructions[node], self._costs, target, unit)
             demand(cost >= least, f"{node} costs at least {least} {unit}, not {cost}")
+            if cached is not None and node not in skipped:
+                least += cached.needed[node].cycles
+                demand(cost >= least, f"{node} costs at least {least} {unit} with its misses, not {cost}")
         for edge in graph.edges:
             if edge.name in self._coverage.taken:
-                self._charge_edge(edge.name, edge.source, graph.nodes[edge.target][0], edge.cost, unit)
+                is_left = edge.source not in skipped and edge.name in self._coverage.gone
+                waiting = cached.needed[edge.source].leaving_cycles if cached is not None and is_left else 0
+                waiting += cached.paid.get(edge.name, 0) if cached is not None else 0
+                self._charge_edge(edge.name, edge.source, graph.nodes[edge.target][0], edge.cost - waiting, unit)
         for node, cost in graph.exits.items():
-            self._charge_edge(f"leaving {node}", node, None, cost, unit)
+            waiting = cached.needed[node].leaving_cycles if cached is not None and node not in skipped else 0
+            self._charge_edge(f"leaving {node}", node, None, cost - waiting, unit)
         missing = not_charged(target, unit)
         if missing:
             return Finding(f"costs in {unit}", OPEN, f"instructions are charged; not checked: {' and '.join(missing)}")
+        if skipped:
+            words = f"instructions are charged; not checked: misses of {_shortened(sorted(skipped))}"
+            return Finding(f"costs in {unit}", OPEN, words)
         return Finding(f"costs in {unit}", OK, "each node and edge charges what the target's table asks for")
+
+    def _check_caches(self, graph: Graph) -> Cached:
+        listed = {one["id"]: one["statement"] for one in self._section["assumptions"]}
+        records = self._records[self._graphs.index(graph)]
+        code, target = self._code, self._binary.target
+        told = multiples(self._binary.told, self._parameters)
+        self._cached = check_caches(
+            code, graph, records, self._invariants, self._coverage, target, told, listed.get("alignment")
+        )
+        self._used |= dict.fromkeys(sorted(self._cached.assumptions))
+        return self._cached
 
     def _charge_edge(self, name: str, source: str, target: int | None, cost: int, unit: str) -> None:
         last, is_gone = self._coverage.instructions[source][-1], name in self._coverage.gone
@@ -313,12 +338,11 @@ class _Check:
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
         events = {name for name, _ in records["event"]}
         shown, told, others = 0, 0, list(self._open_constraints) if unit == self._bounds[0].unit else []
-        caches = 0
         for name, relation, constant, terms in records["constraint"]:
             factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
             if relation == "<=" and int(constant) >= 0 and all(f <= 0 or e in events for e, f in factors.items()):
-                caches += any(edge in events for edge in factors)  # it limits no path, and perhaps events
-            elif relation == "<=" and self._excluded(factors, int(constant)):
+                continue  # it limits no path, and perhaps events, see `cached`
+            if relation == "<=" and self._excluded(factors, int(constant)):
                 shown += 1
             else:
                 fact = self._follows(name, factors, int(constant)) if relation == "<=" else None
@@ -333,8 +357,13 @@ class _Check:
         elif shown or told:
             words = f"{shown} pairs of edges exclude each other, {told} follow from facts, which are assumptions"
             yield Finding(f"constraints in {unit}", OK, words)
-        if caches:
-            yield Finding(f"limits of misses in {unit}", OPEN, f"{caches} constraints; none of them limits a path")
+        if unit == "cycles" and self._cached is not None:
+            cached = self._cached
+            if cached.open:
+                words = f"{len(cached.shown)} are shown; not checked: {cached.lemmas}"
+                yield Finding(f"limits of misses in {unit}", OPEN, words)
+            else:
+                yield Finding(f"limits of misses in {unit}", OK, f"{len(cached.shown)}, of which lines are resident")
 
     def _follows(self, name: str, factors: Mapping[str, int], constant: int) -> Fact | None:
         """The fact that a constraint follows from; it is of a kind that a rule of the analysis or a fact makes."""

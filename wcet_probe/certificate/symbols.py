@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: 0BSD
+"""Addresses by name: which accesses go to the same bytes though nobody knows where they are.
+
+A certificate names values: where a node begins, a place may hold a *symbol* plus an offset. A symbol may get another
+value only where the certificate says that it begins anew, at a node or behind one. Each block is executed once on these
+names beside the numbers that the invariants tell; what is computed in it and is no such sum has a name of its own, that
+of the instruction and the register, until the block is left.
+
+Names are bases of `numbers.Value` that begin with ``@``. Only what the invariants know as a number gets one: a name is
+never that of a stack address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from wcet_probe.certificate.coverage import Code, Coverage, edges_of
+from wcet_probe.certificate.machine import Machine, Outcome, Place, State
+from wcet_probe.certificate.numbers import TOP, Value, constant
+from wcet_probe.certificate.records import Edge, Graph, demand
+from wcet_probe.model.instruction import AccessKind, Instruction
+
+_ADDS = re.compile(r"(add|adds|sub|subs|rsb|rsbs|subf|neg)(\.w|\.n)?\.? ")
+_LOSES_BITS = re.compile(r"\b(lsr|asr|ror|rrx)\b")
+_MOST = 1 << 12
+
+
+class Residue(NamedTuple):
+    """A number is ``residue`` modulo ``modulus``, a power of two."""
+
+    modulus: int
+    residue: int
+
+    def moved(self, offset: int) -> Residue:
+        """The class of the number plus ``offset``."""
+        return Residue(self.modulus, (self.residue + offset) % self.modulus)
+
+    def coarser(self, modulus: int) -> Residue:
+        """The same number by a smaller modulus."""
+        modulus = min(modulus, self.modulus)
+        return Residue(modulus, self.residue % modulus)
+
+
+UNALIGNED = Residue(1, 0)
+
+
+class Claim(NamedTuple):
+    """What a place holds: the value of a symbol, and so many bytes more."""
+
+    symbol: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names in a certificate.
+
+    Attributes:
+        claims: of places, where each node begins.
+        homes: by symbol, whether it begins anew ``at`` a node, on each edge into it, or ``behind`` one, on each edge out
+            of it; and the class of its values.
+        told: what facts say numbers are multiples of that are loaded and added to addresses; 1 for nothing.
+    """
+
+    claims: Mapping[str, Mapping[Place, Claim]]
+    homes: Mapping[str, tuple[str, str, Residue]]
+    told: int = 1
+
+    def begins(self, edge: Edge) -> frozenset[str]:
+        """The symbols that have another value behind ``edge``."""
+        return self._at.get(edge.target, frozenset()) | self._behind.get(edge.source, frozenset())
+
+    _at: dict[str, frozenset[str]] = field(default_factory=dict)
+    _behind: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for found, wanted in ((self._at, "at"), (self._behind, "behind")):
+            for symbol, (way, node, _) in self.homes.items():
+                if way == wanted:
+                    found[node] = found.get(node, frozenset()) | {symbol}
+
+
+class Address(NamedTuple):
+    """Where an access goes: as a number, if it is known, and by name; the classes of it and of what the name means."""
+
+    number: Value
+    name: Value
+    alignment: Residue
+    of_base: Residue
+
+
+class Executed(NamedTuple):
+    """An instruction of a node, and where its accesses go: a list for each, one address for each word of it."""
+
+    instruction: Instruction
+    addresses: tuple[tuple[Address, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What an edge does to names.
+
+    Attributes:
+        begins: symbols that have another value behind it.
+        moved: by name before it, the symbols of the same value behind it, each with what is to be added to an offset.
+    """
+
+    begins: frozenset[str]
+    moved: Mapping[str, tuple[tuple[str, int], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One execution of a node: its instructions, the names on each edge that is taken, and classes of names."""
+
+    executed: tuple[Executed, ...]
+    leaving: Mapping[str, tuple[State, ...]]
+    alignments: Mapping[str, Residue]
+
+
+class Tracer:
+    """Executes nodes on names."""
+
+    def __init__(
+        self,
+        code: Code,
+        graph: Graph,
+        invariants: Mapping[str, Mapping[Place, Value]],
+        coverage: Coverage,
+        names: Names,
+    ) -> None:
+        self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
+        self.names = names
+
+    def check_entry(self) -> None:
+        """Check what is claimed where the call begins: each symbol gets its value there, from one place.
+
+        Raises:
+            VerificationError: more is claimed.
+        """
+        entry = self._graph.entry
+        claims = self.names.claims.get(entry, {})
+        symbols = [claim.symbol for claim in claims.values()]
+        demand(len(set(symbols)) == len(symbols), "one symbol is claimed of two places where the call begins")
+        for place, (symbol, offset) in claims.items():
+            way, node, wanted = self.names.homes[symbol]
+            demand((way, node) == ("at", entry), f"{symbol} has no value where the call begins")
+            known = residue_of(self._invariants[entry].get(place, TOP)).moved(-offset)
+            is_known = wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted
+            demand(is_known, f"{symbol} is not known to be {wanted.residue} modulo {wanted.modulus} at the entry")
+
+    def trace(self, node: str) -> Traced:
+        """Execute ``node`` once, on numbers and on names."""
+        numbers, named, alignments = self._begin(node)
+        machine = Machine(self._code.image, self._coverage.escapes)
+        executed, outcomes = [], list[Outcome]()
+        block = self._coverage.instructions[node]
+        for instruction in block:
+            executed.append(self._executed(machine, instruction, numbers, named, alignments))
+            before = State(dict(named.values))
+            outcomes = self._code.isa.execute(machine, instruction, named)
+            known = self._code.isa.execute(machine, instruction, numbers)
+            if instruction is not block[-1]:
+                numbers, named = known[0].state, outcomes[0].state
+                self._rename(instruction, before, named, numbers, alignments)
+        leaving: dict[str, tuple[State, ...]] = {}
+        before = State(dict(named.values))
+        for outcome in outcomes:
+            self._rename(block[-1], before, outcome.state, State({}), alignments)
+            for edge in self._graph.leading[node] if outcome.is_assumed else self._edges(node, outcome):
+                leaving[edge.name] = (*leaving.get(edge.name, ()), outcome.state)
+        return Traced(tuple(executed), leaving, alignments)
+
+    def _edges(self, node: str, outcome: Outcome) -> Iterable[Edge]:
+        return () if outcome.address is None else edges_of(self._graph, node, outcome)
+
+    def _begin(self, node: str) -> tuple[State, State, dict[str, Residue]]:
+        known = self._invariants[node]
+        claims = self.names.claims.get(node, {})
+        alignments: dict[str, Residue] = {}
+        named = State(dict(known))
+        for place in {*self._code.isa.REGISTERS, *known, *claims}:
+            value = known.get(place, TOP) if isinstance(place, str) else known.get(place)
+            claim = claims.get(place)
+            demand(claim is None or (value is not None and value.is_number), f"{place} at {node} cannot have a name")
+            if claim is not None:
+                base = f"@{claim.symbol}"
+                alignments[base] = self.names.homes[claim.symbol][2]
+                named.values[place] = Value(base, claim.offset, claim.offset, 0)
+            elif value is not None and value.is_number and not value.is_constant:
+                base = f"@entry:{place}"
+                alignments[base] = residue_of(value)
+                named.values[place] = Value(base, 0, 0, 0)
+        return State(dict(known)), named, alignments
+
+    def _executed(
+        self,
+        machine: Machine,
+        instruction: Instruction,
+        numbers: State,
+        named: State,
+        alignments: dict[str, Residue],
+    ) -> Executed:
+        found = []
+        for access in instruction.accesses:
+            words = []
+            for each in range(access.count):
+                number, name = machine.address_of(access, numbers, each), machine.address_of(access, named, each)
+                if name.is_number and not name.is_constant and access.index is not None and access.base is not None:
+                    base, index = named.read(access.base), named.read(access.index)
+                    if all(one.is_constant for one in (base, index)):
+                        key = (base.base, index.base, access.shift, access.shift_bits, access.subtract_index)
+                        text = ":".join(map(str, ("@sum", *key, base.low, index.low)))
+                        offset = access.displacement + each * access.bytes_each
+                        name = Value(text, offset, offset, 0)
+                        alignments[text] = residue_of(number).moved(-offset)
+                of_base = alignments.get(name.base, UNALIGNED)
+                words.append(Address(number, name, max(residue_of(number), of_base.moved(name.low)), of_base))
+            found.append(tuple(words))
+        return Executed(instruction, tuple(found))
+
+    def _rename(
+        self, instruction: Instruction, before: State, named: State, numbers: State, alignments: dict[str, Residue]
+    ) -> None:
+        """Give a name to each number that has none."""
+        for place, value in named.values.items():
+            is_named = value.base.startswith("@")
+            if (value.is_number or is_named) and not (value.is_constant and ">" not in value.base):
+                base = f"@{instruction.address:x}.{place}"
+                named.values[place] = Value(base, 0, 0, 0)
+                number = numbers.values.get(place, TOP)
+                found = residue_of(number) if number.is_number else UNALIGNED
+                alignments[base] = max(found, self._computed(instruction, place, before, alignments))
+
+    def _computed(
+        self, instruction: Instruction, place: Place, before: State, alignments: Mapping[str, Residue]
+    ) -> Residue:
+        """What is known of a result by the parts of a sum, or by what facts tell of numbers that are loaded."""
+        if place in instruction.loaded and all(
+            access.bytes_each == 4 and access.kind is AccessKind.LOAD for access in instruction.accesses
+        ):
+            return Residue(self.names.told, 0)
+        if instruction.accesses or place not in instruction.writes or not _ADDS.match(instruction.text):
+            return UNALIGNED
+        if _LOSES_BITS.search(instruction.text):
+            return UNALIGNED
+        modulus = _MOST
+        for register in instruction.reads:
+            value = before.read(register)
+            if value.base.startswith("@") and value.is_constant:
+                own = alignments.get(value.base, UNALIGNED).moved(value.low)
+            else:
+                own = residue_of(value) if value.is_number else UNALIGNED
+            modulus = min(modulus, own.modulus if own.residue == 0 else own.residue & -own.residue)
+        for word in re.findall(r"#(0x[0-9a-f]+|[0-9]+)", instruction.text):
+            number = int(word, 0)
+            modulus = min(modulus, number & -number or _MOST)
+        return Residue(modulus, 0)
+
+    def passage(self, edge: Edge, traced: Traced) -> Passage | None:
+        """What ``edge`` does to names; None where it is never taken.
+
+        Raises:
+            VerificationError: a place holds something else behind it than is claimed.
+        """
+        states = traced.leaving.get(edge.name, ())
+        if edge.name not in self._coverage.taken:
+            return None
+        demand(states, f"nothing is known of names on {edge.name}")
+        begins = self.names.begins(edge)
+        found: dict[str, Value] = {}
+        for state in states:
+            values: dict[str, Value] = {}
+            for place, (symbol, offset) in self.names.claims.get(edge.target, {}).items():
+                value = state.read(place)
+                is_name = value.is_constant and (value.base.startswith("@") or value.is_number)
+                demand(is_name, f"what is claimed of {place} at {edge.target} has no name on {edge.name}")
+                own = _less(value, offset)
+                same = values.setdefault(symbol, own if symbol in begins else Value(f"@{symbol}", 0, 0, 0))
+                demand(own == same, f"{place} at {edge.target} is not {symbol} and {offset} behind {edge.name}")
+                if symbol in begins:
+                    self._check_class(symbol, own, traced, edge)
+            if found and values != found:
+                found = {symbol: value for symbol, value in found.items() if values.get(symbol) == value}
+            else:
+                found = values
+        moved: dict[str, list[tuple[str, int]]] = {}
+        for symbol, value in sorted(found.items()):
+            if symbol in begins and value.base.startswith("@"):
+                moved.setdefault(value.base[1:], []).append((symbol, -value.low))
+        return Passage(begins, {base: tuple(own) for base, own in moved.items()})
+
+    def _check_class(self, symbol: str, value: Value, traced: Traced, edge: Edge) -> None:
+        wanted = self.names.homes[symbol][2]
+        if value.is_number:
+            known = Residue(_MOST, value.low % _MOST)
+        else:
+            known = traced.alignments.get(value.base, UNALIGNED).moved(value.low)
+        demand(
+            wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted,
+            f"{symbol} is not known to be {wanted.residue} modulo {wanted.modulus} behind {edge.name}",
+        )
+
+
+def residue_of(value: Value) -> Residue:
+    """The class of a number by its steps; of a distance from the stack pointer at entry, modulo 8: stack-alignment."""
+    if value.base not in {"number", "stack"}:
+        return UNALIGNED
+    modulus = min(value.stride & -value.stride, _MOST) if value.stride else _MOST
+    if value.base == "stack":
+        modulus = min(modulus, 8)
+    return Residue(modulus, value.low % modulus)
+
+
+def _less(value: Value, offset: int) -> Value:
+    if value.is_number:
+        return constant(value.low - offset)
+    return Value(value.base, value.low - offset, value.high - offset, 0)
