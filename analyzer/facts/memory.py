@@ -18,6 +18,9 @@ from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.values.congruences import Residue
 from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.build.image import require_symbol
+from wcet_probe.certificate.cached import lines_in, power_of_two
+from wcet_probe.certificate.symbols import Multiples
+from wcet_probe.certificate.told import lines_of
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.proof import Assumption, WordClaim
@@ -144,14 +147,22 @@ def pointer_facts(
     return PointerFacts(others, found)
 
 
-def told_multiple(facts: Facts, parameters: Mapping[str, int]) -> int:
-    """A power of two that divides whatever addresses are computed from, as the facts of all code say; 1 for nothing."""
-    found = 1 << 12
-    for fact in facts.pointers:
-        for expression in (fact.multiple_of, fact.remainder):
-            number = evaluate(expression, parameters) if expression is not None else 0
-            found = min(found, number & -number or found)
-    return 1 if all(fact.functions for fact in facts.pointers) else found
+def told_multiples(
+    facts: Facts, parameters: Mapping[str, int], image: Image, sources: Mapping[str, str]
+) -> Multiples:
+    """What ``facts`` say of the numbers that addresses are computed from, as the checker reads it."""
+    numbers = [
+        (fact.functions, [evaluate(one, parameters) for one in (fact.multiple_of, fact.remainder) if one is not None])
+        for fact in facts.pointers
+    ]
+    elsewhere = [number for functions, own in numbers if not functions for number in own]
+    if not elsewhere:
+        return Multiples()
+    lines = [lines_of(sources, name) for functions, _ in numbers for name in functions]
+    everywhere = power_of_two(number for _, own in numbers for number in own)
+    if any(one is None for one in lines):
+        return Multiples(everywhere, everywhere)
+    return Multiples(power_of_two(elsewhere), everywhere, lines_in(image, [one for one in lines if one]))
 
 
 def word_ranges(facts: Facts, image: Image, parameters: Mapping[str, int]) -> Mapping[int, StridedInterval]:

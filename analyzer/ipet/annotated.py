@@ -23,7 +23,7 @@ from wcet_probe.certificate.numbers import TOP, Value
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.residents import Must, Purse, joined_must, joined_purse, must_holds, purse_holds
 from wcet_probe.certificate.steps import Step
-from wcet_probe.certificate.symbols import UNALIGNED, Claim, Names, Residue, Traced, Tracer
+from wcet_probe.certificate.symbols import UNALIGNED, Claim, Multiples, Names, Residue, Traced, Tracer
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import InstructionCost
 from wcet_probe.model.target import Target
@@ -37,7 +37,7 @@ Invariants = Mapping[str, Mapping[Place, Value]]
 class _Numbering:
     """Symbols for values, by the places that hold them where nodes begin."""
 
-    def __init__(self, code: Code, graph: Graph, invariants: Invariants, coverage: Coverage, told: int) -> None:
+    def __init__(self, code: Code, graph: Graph, invariants: Invariants, coverage: Coverage, told: Multiples) -> None:
         self._code, self._graph, self._invariants, self._coverage, self._told = code, graph, invariants, coverage, told
         self._order = _order(graph)
         self._claims: dict[str, dict[Place, Claim]] = {node: {} for node in graph.nodes}
@@ -152,8 +152,8 @@ class _Numbering:
                 traced = tracer.trace(node)
                 for edge in self._graph.leading[node]:
                     self._meet(edge, traced, new)
-            entry = {claim.symbol for claim in self._claims[self._graph.entry].values()}
-            new |= dict.fromkeys(entry, UNALIGNED)
+            for place, (symbol, _) in self._claims[self._graph.entry].items():
+                self._add(new, symbol, tracer.at_entry(place))
             if new == guess:
                 break
             guess = new
@@ -172,12 +172,16 @@ class _Numbering:
                     own = Residue(1 << 12, (value.low - offset) % (1 << 12))
                 else:
                     own = traced.alignments.get(value.base, UNALIGNED).moved(value.low - offset)
-                old = new[symbol]
-                if old is not None:
-                    modulus = min(own.modulus, old.modulus)
-                    difference = (own.residue - old.residue) % modulus
-                    own = own.coarser(min(modulus, difference & -difference or modulus))
-                new[symbol] = own
+                self._add(new, symbol, own)
+
+    @staticmethod
+    def _add(new: dict[str, Residue | None], symbol: str, own: Residue) -> None:
+        old = new[symbol]
+        if old is not None:
+            modulus = min(own.modulus, old.modulus)
+            difference = (own.residue - old.residue) % modulus
+            own = own.coarser(min(modulus, difference & -difference or modulus))
+        new[symbol] = own
 
     def _kept_homes(self) -> dict[str, tuple[str, str, Residue]]:
         used = {claim.symbol for claims in self._claims.values() for claim in claims.values()}
@@ -206,7 +210,7 @@ def find_caches(
     invariants: Invariants,
     coverage: Coverage,
     target: Target,
-    told: int,
+    told: Multiples,
     crosses_no_line: Callable[[int], bool],
 ) -> tuple[Names, Caches]:
     """Names of values, and the accesses of the graph by them.
@@ -310,7 +314,7 @@ def cache_annotations(
     invariants: Invariants,
     arguments: Mapping[Place, Value],
     *,
-    told: int,
+    told: Multiples,
     counted: CountedMisses,
     crosses_no_line: Callable[[int], bool],
 ) -> Annotations:

@@ -10,7 +10,7 @@ from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.records import Records, demand
 from wcet_probe.certificate.residents import FULL, Bound, Must, Purse, Younger
 from wcet_probe.certificate.steps import Spot
-from wcet_probe.certificate.symbols import Claim, Names, Residue
+from wcet_probe.certificate.symbols import Claim, Multiples, Names, Residue
 
 _MOST_CLASS = 1 << 12
 
@@ -69,8 +69,8 @@ def _purse_text(purse: Bound | str) -> str:
     return " ".join((purse.base, str(purse.granule_bytes), *parts))
 
 
-def annotations_of(records: Records, told: int) -> Annotations:
-    """What ``records`` say of caches; ``told`` is what numbers that are loaded are multiples of, as facts say.
+def annotations_of(records: Records, told: Multiples) -> Annotations:
+    """What ``records`` say of caches; ``told`` is what facts say of the parts of addresses.
 
     Raises:
         VerificationError: they speak of what is not there, or twice of one thing.
@@ -82,7 +82,7 @@ def annotations_of(records: Records, told: int) -> Annotations:
         is_class = 0 < modulus <= _MOST_CLASS and modulus & (modulus - 1) == 0 and residue < modulus
         demand(is_class and node in nodes and symbol not in homes, f"the symbol {symbol} is none")
         demand(symbol not in {"number", "stack"} and not symbol.startswith("0x"), f"{symbol} is no name of a symbol")
-        demand(not set(symbol) & set("@>:,."), f"{symbol} is no name of a symbol")
+        demand(not set(symbol) & set("@>:,.^"), f"{symbol} is no name of a symbol")
         homes[symbol] = (way, node, Residue(modulus, residue))
     claims: dict[str, dict[Place, Claim]] = {node: {} for node in nodes}
     for node, place_text, symbol, offset in records["name"]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from wcet_probe.certificate.annotations import Annotations, annotations_of
@@ -18,8 +18,8 @@ from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.misses import DATA, ENTER, Caches, Limit, Needed, caches_of, limits_of, paying
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph, Records, demand
-from wcet_probe.certificate.symbols import Tracer
-from wcet_probe.certificate.told import Told
+from wcet_probe.certificate.symbols import Multiples, Tracer
+from wcet_probe.certificate.told import Told, lines_of
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Target
 
@@ -62,20 +62,46 @@ class Cached:
         return "; ".join(f"{lemma} ({len(names)}, {names[0]})" for lemma, names in sorted(self.open.items()))
 
 
-def multiples(told: Told, parameters: Mapping[str, int]) -> tuple[int, list[str]]:
-    """A power of two that divides whatever addresses are computed from, as facts say, and where they say so.
+def multiples(told: Told, parameters: Mapping[str, int], image: Image) -> Multiples:
+    """What facts about pointers say of the numbers that addresses are computed from.
 
-    It is the least of all such facts, and 1 if there is none for all code.
+    A fact that names functions speaks of the code of their lines, and one without of all other code.
     """
     facts = told.of("pointer")
-    found = 1 << 12
-    for fact in facts:
-        for key in ("multiple_of", "remainder"):
-            number = value_of(fact.expression(key) or "0", parameters)
-            found = min(found, number & -number or found)
-    if all(fact.content.get("functions") for fact in facts):
-        return 1, []
-    return found, [fact.where for fact in facts]
+    numbers = [
+        (fact.content.get("functions"), [value_of(fact.expression(key) or "0", parameters) for key in _PARTS])
+        for fact in facts
+    ]
+    elsewhere = [number for functions, own in numbers if not functions for number in own]
+    named = [number for functions, own in numbers if functions for number in own]
+    if not elsewhere:
+        return Multiples()
+    lines = [lines_of(told.sources or {}, str(name)) for functions, _ in numbers for name in functions or ()]
+    everywhere = power_of_two((*elsewhere, *named))
+    where = tuple(fact.where for fact in facts)
+    if any(one is None for one in lines):
+        return Multiples(everywhere, everywhere, where=where)
+    return Multiples(power_of_two(elsewhere), everywhere, lines_in(image, [one for one in lines if one]), where)
+
+
+_PARTS = ("multiple_of", "remainder")
+
+
+def power_of_two(numbers: Iterable[int]) -> int:
+    """The greatest power of two up to 4,096 that divides all of ``numbers``."""
+    return min((number & -number for number in numbers if number), default=1 << 12)
+
+
+def lines_in(image: Image, lines: Collection[tuple[str, int, int]]) -> Callable[[int], bool]:
+    """Whether the instruction at an address is of some lines of a file."""
+
+    def is_in(address: int) -> bool:
+        found = image.lines.find(address)
+        return found is not None and any(
+            file == found[0] and first <= found[1] <= last for file, first, last in lines
+        )  # fmt: skip
+
+    return is_in
 
 
 def no_crossing(image: Image, statement: str | None, used: set[str]) -> Callable[[int], bool]:
@@ -99,7 +125,7 @@ def check_caches(
     invariants: Mapping[str, Mapping[Place, Value]],
     coverage: Coverage,
     target: Target,
-    told: tuple[int, list[str]],
+    told: Multiples,
     alignment: str | None,
 ) -> Cached:
     """Check what the certificate in cycles says of caches.
@@ -118,14 +144,14 @@ def check_caches(
         VerificationError: something that is said does not hold.
     """
     used: set[str] = set()
-    annotations = annotations_of(records, told[0])
+    annotations = annotations_of(records, told)
     tracer = Tracer(code, graph, invariants, coverage, annotations.names)
     tracer.check_entry()
     caches = caches_of(target, graph, coverage, tracer, no_crossing(code.image, alignment, used))
     _check_names(caches, annotations, {name: int(cost) for name, cost in records["event"]})
     caches.check_must(annotations)
-    if told[0] > 1 and target.dcache is not None:
-        used |= {f"fact {where}" for where in told[1]}
+    if told.elsewhere > 1 and target.dcache is not None:
+        used |= {f"fact {where}" for where in told.where}
     if any(step.spot and step.spot.base == "stack" for side in caches.sides for own in side.steps.values() for step in own):
         used.add("stack-alignment")
     needed = {node: caches.needed(node, annotations) for node in graph.nodes}

@@ -221,7 +221,7 @@ class _Check:
         listed = {one["id"]: one["statement"] for one in self._section["assumptions"]}
         records = self._records[self._graphs.index(graph)]
         code, target = self._code, self._binary.target
-        told = multiples(self._binary.told, self._parameters)
+        told = multiples(self._binary.told, self._parameters, self._binary.image)
         self._cached = check_caches(
             code, graph, records, self._invariants, self._coverage, target, told, listed.get("alignment")
         )

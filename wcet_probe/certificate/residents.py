@@ -193,7 +193,8 @@ class Residents:
         """What is left behind an edge; of several names of a base one that is ``wanted`` is kept."""
         if not isinstance(purse, Bound):
             return purse
-        bases = [base for base, _ in self._targets(purse.base, passage)]
+        first = self._moved(Spot(purse.base, min(purse.spent), purse.granule_bytes), passage)
+        bases = [spot.base for spot in first]
         base = next((one for one in bases if one in wanted), next(iter(bases), None))
         if base is None:
             return None
@@ -211,14 +212,15 @@ class Residents:
         return Bound(base, granule_bytes, spent)
 
     def _targets(self, base: str, passage: Passage) -> list[tuple[str, int]]:
-        """The names of a base behind an edge, with what is to be added to offsets."""
-        stays = base in {NUMBER, "stack"} or (base in self.classes and base not in passage.begins)
-        return [(base, 0)] * stays + list(passage.moved.get(base, ()))
+        """The symbols that a base is behind an edge, with what is to be added to offsets."""
+        symbol = base.partition("^")[0]
+        stays = symbol in {NUMBER, "stack"} or (symbol in self.classes and symbol not in passage.begins)
+        return [(symbol, 0)] * stays + list(passage.moved.get(symbol, ()))
 
     def _moved(self, spot: Spot, passage: Passage) -> list[Spot]:
         found = []
         for base, added in self._targets(spot.base, passage):
-            if base == spot.base and not added:
+            if base == spot.base.partition("^")[0] and not added:
                 found.append(spot)
                 continue
             step = min(self.classes[base].modulus, spot.granule_bytes)
@@ -231,9 +233,13 @@ class Residents:
     def _renamed(self, younger: Younger, passage: Passage) -> Younger | None:
         names, others = set[str](), younger.others
         for name in younger.names:
-            targets = [name] if name.startswith("0x") else [base for base, _ in self._targets(name, passage)]
-            if targets:
-                names.add(targets[0])
+            # A name that is moved would stand for lines that are further and further from it.
+            symbol, _, window = name.partition("^")
+            lasting = [name] if name.startswith("0x") else [
+                f"{base}^{window}" if window else base for base, added in self._targets(symbol, passage) if not added
+            ]  # fmt: skip
+            if lasting:
+                names.add(lasting[0])
             else:
                 others += 1
         found = Younger(frozenset(names), others)

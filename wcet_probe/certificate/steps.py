@@ -187,18 +187,22 @@ def _spot(address: Address, skipped: int, lines: frozenset[int] | None, config: 
 
 
 def spot_of(base: str, offset: int, residue: Residue, config: CacheConfig) -> Spot | None:
-    """The granule of a byte; None where it is so far from the base that another one may be in its set.
+    """The granule of a byte. No two lines of what is called by one name are in one set: what is further from the base
+    has another name, ``BASE^NUMBER``.
 
     Args:
         base: a name.
         offset: from the base, in bytes.
         residue: the class of the base.
-        config: the cache.
+        config: the cache; of fewer than four sets nothing is known.
     """
-    if abs(offset) > (config.sets - 2) * config.line_bytes // 2:
+    window_bytes = (config.sets - 2) * config.line_bytes
+    if config.sets < 4:  # noqa: PLR2004  no window is left
         return None
     modulus, own = residue.coarser(config.line_bytes)
-    return Spot(base, (offset + own) // modulus * modulus - own, modulus)
+    start = (offset + own) // modulus * modulus - own
+    window = (start + window_bytes // 2) // window_bytes
+    return Spot(f"{base}^{window}" if window else base, start, modulus)
 
 
 def most_lines(offsets: Collection[int], granule_bytes: int, line_bytes: int) -> int:

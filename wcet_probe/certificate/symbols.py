@@ -13,7 +13,7 @@ never that of a stack address.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,11 +21,13 @@ from wcet_probe.certificate.coverage import Code, Coverage, edges_of
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State
 from wcet_probe.certificate.numbers import TOP, Value, constant
 from wcet_probe.certificate.records import Edge, Graph, demand
-from wcet_probe.model.instruction import AccessKind, Instruction
+from wcet_probe.model.instruction import Instruction, Shift
 
 _ADDS = re.compile(r"(add|adds|sub|subs|rsb|rsbs|subf|neg)(\.w|\.n)?\.? ")
 _LOSES_BITS = re.compile(r"\b(lsr|asr|ror|rrx)\b")
 _MOST = 1 << 12
+_UNKNOWN = 1 << 31
+"""A number of so many values is one of which nothing is known but its lowest bits."""
 
 
 class Residue(NamedTuple):
@@ -54,6 +56,27 @@ class Claim(NamedTuple):
     offset: int
 
 
+def _nowhere(_: int) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Multiples:
+    """What facts say of the numbers that addresses are computed from: powers of two that divide them.
+
+    Attributes:
+        elsewhere: of those of all code but for some functions; 1 for nothing.
+        everywhere: of those of all code.
+        is_apart: whether the instruction at an address is code of one of these functions.
+        where: places of the facts.
+    """
+
+    elsewhere: int = 1
+    everywhere: int = 1
+    is_apart: Callable[[int], bool] = _nowhere
+    where: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """The names in a certificate.
@@ -62,12 +85,12 @@ class Names:
         claims: of places, where each node begins.
         homes: by symbol, whether it begins anew ``at`` a node, on each edge into it, or ``behind`` one, on each edge out
             of it; and the class of its values.
-        told: what facts say numbers are multiples of that are loaded and added to addresses; 1 for nothing.
+        told: what facts say of the numbers that addresses are computed from.
     """
 
     claims: Mapping[str, Mapping[Place, Claim]]
     homes: Mapping[str, tuple[str, str, Residue]]
-    told: int = 1
+    told: Multiples
 
     def begins(self, edge: Edge) -> frozenset[str]:
         """The symbols that have another value behind ``edge``."""
@@ -148,9 +171,19 @@ class Tracer:
         for place, (symbol, offset) in claims.items():
             way, node, wanted = self.names.homes[symbol]
             demand((way, node) == ("at", entry), f"{symbol} has no value where the call begins")
-            known = residue_of(self._invariants[entry].get(place, TOP)).moved(-offset)
+            known = self.at_entry(place).moved(-offset)
             is_known = wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted
             demand(is_known, f"{symbol} is not known to be {wanted.residue} modulo {wanted.modulus} at the entry")
+
+    def at_entry(self, place: Place) -> Residue:
+        """What is known of an argument."""
+        value = self._invariants[self._graph.entry].get(place, TOP)
+        return max(residue_of(value), self._told(value))
+
+    def _told(self, value: Value) -> Residue:
+        """What facts tell of a number of which nothing is known."""
+        is_unknown = value.is_number and value.high - value.low >= _UNKNOWN
+        return Residue(self.names.told.elsewhere, 0) if is_unknown else UNALIGNED
 
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
@@ -165,11 +198,11 @@ class Tracer:
             known = self._code.isa.execute(machine, instruction, numbers)
             if instruction is not block[-1]:
                 numbers, named = known[0].state, outcomes[0].state
-                self._rename(instruction, before, named, numbers, alignments)
+                self._rename(instruction, before, named, numbers, alignments, _written_back(executed[-1]))
         leaving: dict[str, tuple[State, ...]] = {}
         before = State(dict(named.values))
         for outcome in outcomes:
-            self._rename(block[-1], before, outcome.state, State({}), alignments)
+            self._rename(block[-1], before, outcome.state, State({}), alignments, _written_back(executed[-1]))
             for edge in self._graph.leading[node] if outcome.is_assumed else self._edges(node, outcome):
                 leaving[edge.name] = (*leaving.get(edge.name, ()), outcome.state)
         return Traced(tuple(executed), leaving, alignments)
@@ -216,48 +249,56 @@ class Tracer:
                         text = ":".join(map(str, ("@sum", *key, base.low, index.low)))
                         offset = access.displacement + each * access.bytes_each
                         name = Value(text, offset, offset, 0)
-                        alignments[text] = residue_of(number).moved(-offset)
+                        parts = [_divisor(alignments, one) for one in (base, index)]
+                        by_parts = Residue(min(parts) if access.shift is Shift.LSL else 1, 0)
+                        alignments[text] = max(residue_of(number).moved(-offset), by_parts)
                 of_base = alignments.get(name.base, UNALIGNED)
+                if self.names.told.is_apart(instruction.address):
+                    of_base = of_base.coarser(max(self.names.told.everywhere, residue_of(number).modulus))
                 words.append(Address(number, name, max(residue_of(number), of_base.moved(name.low)), of_base))
             found.append(tuple(words))
         return Executed(instruction, tuple(found))
 
     def _rename(
-        self, instruction: Instruction, before: State, named: State, numbers: State, alignments: dict[str, Residue]
+        self,
+        instruction: Instruction,
+        before: State,
+        named: State,
+        numbers: State,
+        alignments: dict[str, Residue],
+        address: Value | None,
     ) -> None:
-        """Give a name to each number that has none."""
+        """Give a name to each number that has none; ``address`` is what a register is left with that is written back."""
         for place, value in named.values.items():
             is_named = value.base.startswith("@")
+            if address is not None and place in instruction.writes - instruction.loaded and value.is_number:
+                named.values[place] = address
+                continue
             if (value.is_number or is_named) and not (value.is_constant and ">" not in value.base):
                 base = f"@{instruction.address:x}.{place}"
                 named.values[place] = Value(base, 0, 0, 0)
                 number = numbers.values.get(place, TOP)
                 found = residue_of(number) if number.is_number else UNALIGNED
-                alignments[base] = max(found, self._computed(instruction, place, before, alignments))
+                computed = self._computed(instruction, place, before, alignments, number)
+                alignments[base] = max(found, computed)
 
     def _computed(
-        self, instruction: Instruction, place: Place, before: State, alignments: Mapping[str, Residue]
+        self, instruction: Instruction, place: Place, before: State, alignments: Mapping[str, Residue], number: Value
     ) -> Residue:
-        """What is known of a result by the parts of a sum, or by what facts tell of numbers that are loaded."""
-        if place in instruction.loaded and all(
-            access.bytes_each == 4 and access.kind is AccessKind.LOAD for access in instruction.accesses
-        ):
-            return Residue(self.names.told, 0)
-        if instruction.accesses or place not in instruction.writes or not _ADDS.match(instruction.text):
+        """What is known of a result by the parts of a sum, or by what facts tell of the parts of addresses."""
+        if place not in instruction.writes | instruction.loaded or not instruction.writes | instruction.loaded:
             return UNALIGNED
+        is_sum = _ADDS.match(instruction.text) and not instruction.accesses
+        if not is_sum:
+            return self._told(number)
         if _LOSES_BITS.search(instruction.text):
             return UNALIGNED
         modulus = _MOST
         for register in instruction.reads:
-            value = before.read(register)
-            if value.base.startswith("@") and value.is_constant:
-                own = alignments.get(value.base, UNALIGNED).moved(value.low)
-            else:
-                own = residue_of(value) if value.is_number else UNALIGNED
-            modulus = min(modulus, own.modulus if own.residue == 0 else own.residue & -own.residue)
+            modulus = min(modulus, _divisor(alignments, before.read(register)))
         for word in re.findall(r"#(0x[0-9a-f]+|[0-9]+)", instruction.text):
-            number = int(word, 0)
-            modulus = min(modulus, number & -number or _MOST)
+            constant_part = int(word, 0)
+            modulus = min(modulus, constant_part & -constant_part or _MOST)
         return Residue(modulus, 0)
 
     def passage(self, edge: Edge, traced: Traced) -> Passage | None:
@@ -303,6 +344,26 @@ class Tracer:
             wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted,
             f"{symbol} is not known to be {wanted.residue} modulo {wanted.modulus} behind {edge.name}",
         )
+
+
+def _divisor(alignments: Mapping[str, Residue], value: Value) -> int:
+    """A power of two that divides a value."""
+    if value.base.startswith("@") and value.is_constant:
+        own = alignments.get(value.base, UNALIGNED).moved(value.low)
+    else:
+        own = residue_of(value) if value.is_number else UNALIGNED
+    return own.modulus if own.residue == 0 else own.residue & -own.residue
+
+
+def _written_back(executed: Executed) -> Value | None:
+    """The named address that an access leaves in its base register, which is the only one written besides a load."""
+    instruction, addresses = executed
+    is_before = instruction.text.endswith("]!") or instruction.text.split(" ", 1)[0].endswith("ux")
+    if not is_before or len(addresses) != 1 or len(addresses[0]) != 1:
+        return None
+    name = addresses[0][0].name
+    is_plain = instruction.condition == 14 and not instruction.in_it_block  # noqa: PLR2004  always
+    return name if is_plain and name.base.startswith("@sum:") else None
 
 
 def residue_of(value: Value) -> Residue:

@@ -196,6 +196,13 @@ def function_lines(told: Told, fact: Fact) -> tuple[str, int, int] | None:
     return None
 
 
+def lines_of(sources: Mapping[str, str], function: str) -> tuple[str, int, int] | None:
+    """File, first and last line of a function; None where no source has it, or more than one."""
+    found = [(file, text, _function(text, function)) for file, text in sorted(sources.items())]
+    bodies = [(file, _line(text, body[0]), _line(text, body[1])) for file, text, body in found if body is not None]
+    return bodies[0] if len(bodies) == 1 else None
+
+
 def _bodies(told: Told, fact: Fact, function: str | None) -> Iterator[tuple[str, str, int, int]]:
     """Files, texts, and where the function begins and ends in them."""
     own = str(fact.content.get("function"))
