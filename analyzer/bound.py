@@ -18,7 +18,7 @@ from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, check_place
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.flow import ToldFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.facts.memory import memory_assumptions, pointer_facts, told_multiples, word_claims, word_ranges
+from wcet_probe.analyzer.facts.memory import memory_assumptions, pointer_facts, told_pointers, word_claims, word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
@@ -508,7 +508,7 @@ def _certificates(request: BoundRequest, stage: Bounded, instructions: Solved, c
             request.target,
             found.invariants,
             arguments,
-            told=told_multiples(request.facts, stage.parameters, request.image, request.sources),
+            told=told_pointers(request.facts, stage.parameters, request.image, request.sources),
             counted=stage.counted(),
             crosses_no_line=assumed.__contains__,
         ).lines()

@@ -18,9 +18,9 @@ from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.values.congruences import Residue
 from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.build.image import require_symbol
-from wcet_probe.certificate.cached import lines_in, power_of_two
-from wcet_probe.certificate.symbols import Multiples
-from wcet_probe.certificate.told import lines_of
+from wcet_probe.certificate.cached import PointerFact as ToldPointer
+from wcet_probe.certificate.cached import pointers_of
+from wcet_probe.certificate.symbols import Pointers as ToldPointers
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.proof import Assumption, WordClaim
@@ -147,22 +147,19 @@ def pointer_facts(
     return PointerFacts(others, found)
 
 
-def told_multiples(
+def told_pointers(
     facts: Facts, parameters: Mapping[str, int], image: Image, sources: Mapping[str, str]
-) -> Multiples:
-    """What ``facts`` say of the numbers that addresses are computed from, as the checker reads it."""
-    numbers = [
-        (fact.functions, [evaluate(one, parameters) for one in (fact.multiple_of, fact.remainder) if one is not None])
+) -> ToldPointers:
+    """What ``facts`` say of addresses, as the checker reads it."""
+    found = [
+        ToldPointer(
+            tuple(fact.functions),
+            tuple(evaluate(one, parameters) for one in (fact.multiple_of, fact.remainder) if one is not None),
+            fact.symbol,
+        )
         for fact in facts.pointers
     ]
-    elsewhere = [number for functions, own in numbers if not functions for number in own]
-    if not elsewhere:
-        return Multiples()
-    lines = [lines_of(sources, name) for functions, _ in numbers for name in functions]
-    everywhere = power_of_two(number for _, own in numbers for number in own)
-    if any(one is None for one in lines):
-        return Multiples(everywhere, everywhere)
-    return Multiples(power_of_two(elsewhere), everywhere, lines_in(image, [one for one in lines if one]))
+    return pointers_of(found, image, sources)
 
 
 def word_ranges(facts: Facts, image: Image, parameters: Mapping[str, int]) -> Mapping[int, StridedInterval]:

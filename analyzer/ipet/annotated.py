@@ -23,7 +23,7 @@ from wcet_probe.certificate.numbers import TOP, Value
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.residents import Must, Purse, joined_must, joined_purse, must_holds, purse_holds
 from wcet_probe.certificate.steps import Step
-from wcet_probe.certificate.symbols import UNALIGNED, Claim, Multiples, Names, Residue, Traced, Tracer
+from wcet_probe.certificate.symbols import UNALIGNED, Claim, Pointers, Names, Residue, Traced, Tracer
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import InstructionCost
 from wcet_probe.model.target import Target
@@ -37,7 +37,7 @@ Invariants = Mapping[str, Mapping[Place, Value]]
 class _Numbering:
     """Symbols for values, by the places that hold them where nodes begin."""
 
-    def __init__(self, code: Code, graph: Graph, invariants: Invariants, coverage: Coverage, told: Multiples) -> None:
+    def __init__(self, code: Code, graph: Graph, invariants: Invariants, coverage: Coverage, told: Pointers) -> None:
         self._code, self._graph, self._invariants, self._coverage, self._told = code, graph, invariants, coverage, told
         self._order = _order(graph)
         self._claims: dict[str, dict[Place, Claim]] = {node: {} for node in graph.nodes}
@@ -210,7 +210,7 @@ def find_caches(
     invariants: Invariants,
     coverage: Coverage,
     target: Target,
-    told: Multiples,
+    told: Pointers,
     crosses_no_line: Callable[[int], bool],
 ) -> tuple[Names, Caches]:
     """Names of values, and the accesses of the graph by them.
@@ -268,13 +268,14 @@ def left_of(caches: Caches, limit: Limit, annotations: Annotations) -> dict[str,
     if side is None:
         return {}
     wanted = caches.bases(side, limit, annotations)
+    by_lines = caches.is_by_lines(side, limit, annotations.misses)
     states: dict[str, Purse] = {caches.graph.entry: caches.at_entry(limit)}
     place = {node: number for number, node in enumerate(_order(caches.graph))}
     waiting = [caches.graph.entry]
     while waiting:
         waiting.sort(key=place.__getitem__, reverse=True)
         node = waiting.pop()
-        after, _ = caches.left_behind(side, limit, node, states[node], annotations.misses)
+        after, _ = caches.left_behind(side, limit, node, states[node], annotations.misses, by_lines=by_lines)
         for edge in caches.graph.leading[node]:
             if edge.name in caches.passages:
                 new = caches.along(side, limit, edge.name, after, wanted)
@@ -314,7 +315,7 @@ def cache_annotations(
     invariants: Invariants,
     arguments: Mapping[Place, Value],
     *,
-    told: Multiples,
+    told: Pointers,
     counted: CountedMisses,
     crosses_no_line: Callable[[int], bool],
 ) -> Annotations:

@@ -10,7 +10,7 @@ from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.records import Records, demand
 from wcet_probe.certificate.residents import FULL, Bound, Must, Purse, Younger
 from wcet_probe.certificate.steps import Spot
-from wcet_probe.certificate.symbols import Claim, Multiples, Names, Residue
+from wcet_probe.certificate.symbols import Claim, Pointers, Names, Residue
 
 _MOST_CLASS = 1 << 12
 
@@ -69,7 +69,7 @@ def _purse_text(purse: Bound | str) -> str:
     return " ".join((purse.base, str(purse.granule_bytes), *parts))
 
 
-def annotations_of(records: Records, told: Multiples) -> Annotations:
+def annotations_of(records: Records, told: Pointers) -> Annotations:
     """What ``records`` say of caches; ``told`` is what facts say of the parts of addresses.
 
     Raises:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from wcet_probe.certificate.annotations import Annotations, annotations_of
 from wcet_probe.certificate.coverage import Code, Coverage
@@ -18,7 +19,7 @@ from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.misses import DATA, ENTER, Caches, Limit, Needed, caches_of, limits_of, paying
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph, Records, demand
-from wcet_probe.certificate.symbols import Multiples, Tracer
+from wcet_probe.certificate.symbols import Pointers, Tracer
 from wcet_probe.certificate.told import Told, lines_of
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Target
@@ -62,29 +63,56 @@ class Cached:
         return "; ".join(f"{lemma} ({len(names)}, {names[0]})" for lemma, names in sorted(self.open.items()))
 
 
-def multiples(told: Told, parameters: Mapping[str, int], image: Image) -> Multiples:
-    """What facts about pointers say of the numbers that addresses are computed from.
+def pointers(told: Told, parameters: Mapping[str, int], image: Image) -> Pointers:
+    """What facts about pointers say of addresses.
 
     A fact that names functions speaks of the code of their lines, and one without of all other code.
     """
-    facts = told.of("pointer")
-    numbers = [
-        (fact.content.get("functions"), [value_of(fact.expression(key) or "0", parameters) for key in _PARTS])
-        for fact in facts
+    facts = [
+        PointerFact(
+            tuple(map(str, fact.content.get("functions") or ())),
+            tuple(value_of(fact.expression(key) or "0", parameters) for key in ("multiple_of", "remainder")),
+            fact.expression("symbol"),
+        )
+        for fact in told.of("pointer")
     ]
-    elsewhere = [number for functions, own in numbers if not functions for number in own]
-    named = [number for functions, own in numbers if functions for number in own]
-    if not elsewhere:
-        return Multiples()
-    lines = [lines_of(told.sources or {}, str(name)) for functions, _ in numbers for name in functions or ()]
-    everywhere = power_of_two((*elsewhere, *named))
-    where = tuple(fact.where for fact in facts)
-    if any(one is None for one in lines):
-        return Multiples(everywhere, everywhere, where=where)
-    return Multiples(power_of_two(elsewhere), everywhere, lines_in(image, [one for one in lines if one]), where)
+    found = pointers_of(facts, image, told.sources or {})
+    return replace(found, where=tuple(fact.where for fact in told.of("pointer")))
 
 
-_PARTS = ("multiple_of", "remainder")
+class PointerFact(NamedTuple):
+    """A fact: the functions it speaks of, none for all others; the divisor and remainder; the object pointed to."""
+
+    functions: tuple[str, ...]
+    numbers: tuple[int, ...]
+    symbol: str | None
+
+
+def pointers_of(facts: Sequence[PointerFact], image: Image, sources: Mapping[str, str]) -> Pointers:
+    """What ``facts`` say of addresses; ``sources`` tell the lines of the functions that they name."""
+    elsewhere = [number for fact in facts if not fact.functions for number in fact.numbers]
+    everywhere = power_of_two(number for fact in facts for number in fact.numbers) if elsewhere else 1
+    lines = {name: lines_of(sources, name) for fact in facts for name in fact.functions}
+    if any(one is None for one in lines.values()):
+        return Pointers(everywhere, everywhere)
+    named = [one for one in lines.values() if one is not None]
+    objects = [
+        (_lines_in(image, [one for one in map(lines.get, fact.functions) if one]), extent)
+        for fact in facts
+        for extent in [_extent(image, fact.symbol)]
+        if fact.functions and extent
+    ]
+
+    def within(address: int) -> tuple[int, int] | None:
+        return next((extent for is_in, extent in objects if is_in(address)), None)
+
+    most = power_of_two(elsewhere) if elsewhere else 1
+    return Pointers(most, everywhere, _lines_in(image, named), within)
+
+
+def _extent(image: Image, name: str | None) -> tuple[int, int] | None:
+    symbol = image.symbols.get(name) if name is not None else None
+    return (symbol.address, symbol.address + symbol.size_bytes) if symbol is not None and symbol.size_bytes else None
 
 
 def power_of_two(numbers: Iterable[int]) -> int:
@@ -92,7 +120,7 @@ def power_of_two(numbers: Iterable[int]) -> int:
     return min((number & -number for number in numbers if number), default=1 << 12)
 
 
-def lines_in(image: Image, lines: Collection[tuple[str, int, int]]) -> Callable[[int], bool]:
+def _lines_in(image: Image, lines: Collection[tuple[str, int, int]]) -> Callable[[int], bool]:
     """Whether the instruction at an address is of some lines of a file."""
 
     def is_in(address: int) -> bool:
@@ -125,7 +153,7 @@ def check_caches(
     invariants: Mapping[str, Mapping[Place, Value]],
     coverage: Coverage,
     target: Target,
-    told: Multiples,
+    told: Pointers,
     alignment: str | None,
 ) -> Cached:
     """Check what the certificate in cycles says of caches.
@@ -150,7 +178,7 @@ def check_caches(
     caches = caches_of(target, graph, coverage, tracer, no_crossing(code.image, alignment, used))
     _check_names(caches, annotations, {name: int(cost) for name, cost in records["event"]})
     caches.check_must(annotations)
-    if told.elsewhere > 1 and target.dcache is not None:
+    if target.dcache is not None:
         used |= {f"fact {where}" for where in told.where}
     if any(step.spot and step.spot.base == "stack" for side in caches.sides for own in side.steps.values() for step in own):
         used.add("stack-alignment")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.certificate.cached import Cached, check_caches, multiples
+from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Code, Coverage, cover
@@ -221,7 +221,7 @@ class _Check:
         listed = {one["id"]: one["statement"] for one in self._section["assumptions"]}
         records = self._records[self._graphs.index(graph)]
         code, target = self._code, self._binary.target
-        told = multiples(self._binary.told, self._parameters, self._binary.image)
+        told = pointers(self._binary.told, self._parameters, self._binary.image)
         self._cached = check_caches(
             code, graph, records, self._invariants, self._coverage, target, told, listed.get("alignment")
         )

@@ -28,6 +28,8 @@ from wcet_probe.model.target import Target
 FETCH, DATA = "fetch", "data"
 ENTER = "enter"
 _NO_LINES: Must = {}
+Misses = Mapping[str, Mapping[tuple[int, int], str]]
+"""By node and step, what its misses are counted by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +139,29 @@ class Caches:
     # ----------------------------------------------------------------------------------------------------- limits
 
     def left_behind(
-        self, side: Side, limit: Limit, node: str, purse: Purse, misses: Mapping[str, Mapping[tuple[int, int], str]]
+        self, side: Side, limit: Limit, node: str, purse: Purse, misses: Misses, *, by_lines: bool
     ) -> tuple[Purse, bool]:
-        """What is left of ``limit`` behind ``node``, and whether it was enough."""
+        """What is left of ``limit`` behind ``node``, and whether it was enough; ``by_lines`` see `is_by_lines`."""
         own, is_enough = misses.get(node, {}), True
         for step in side.steps[node]:
             if own.get(step.key) in limit.events:
-                purse = side.residents.paid(purse, step, limit.least)
+                purse = side.residents.paid(purse, step, limit.least, by_lines=by_lines)
                 is_enough = is_enough and purse is not None
             else:
                 purse = side.residents.passed(purse, step)
         return purse, is_enough
+
+    @staticmethod
+    def is_by_lines(side: Side, limit: Limit, misses: Misses) -> bool:
+        """Whether all misses that are limited are of lines that are known by number, and there are tokens for all."""
+        lines: set[int] = set()
+        for node, own in misses.items():
+            for step in side.steps[node]:
+                if own.get(step.key) in limit.events:
+                    if step.lines is None:
+                        return False
+                    lines |= step.lines
+        return len(lines) <= limit.least
 
     def along(self, side: Side, limit: Limit, edge: str, purse: Purse, wanted: Collection[str]) -> Purse:
         """What is left of ``limit`` behind an edge."""
@@ -176,9 +190,9 @@ class Caches:
             return True  # no access has such misses
         said, wanted = annotations.held.get(limit.name, {}), self.bases(side, limit, annotations)
         self._check_held(side, limit, self.at_entry(limit), said.get(self.graph.entry), self.graph.entry)
-        is_limited = True
+        is_limited, by_lines = True, self.is_by_lines(side, limit, annotations.misses)
         for node in self.graph.nodes:
-            purse, is_enough = self.left_behind(side, limit, node, said.get(node), annotations.misses)
+            purse, is_enough = self.left_behind(side, limit, node, said.get(node), annotations.misses, by_lines=by_lines)
             is_limited = is_limited and is_enough
             for edge in self.graph.leading[node]:
                 if edge.name in self.passages and said.get(edge.target) is not None:
@@ -261,7 +275,7 @@ class Caches:
             lines = most_lines({spot.offset for spot in spots}, spots[0].granule_bytes, side.residents.config.line_bytes)
             limit = Limit("", {"": 1}, {ENTER: lines}, 0)
             own = {node: {step.key: "" for step in steps}}
-            _, is_enough = self.left_behind(side, limit, node, FULL, own)
+            _, is_enough = self.left_behind(side, limit, node, FULL, own, by_lines=False)
             total += min(lines, len(steps)) if is_enough else len(steps)
         return total
 
@@ -319,7 +333,7 @@ def caches_of(
         fill = target.memory.line_cycles(target.icache.line_bytes)
         sides.append(Side(FETCH, Residents(target.icache, classes), fetches, fill))
     if target.dcache is not None:
-        data = {node: data_steps(traced[node], target, crosses_no_line) for node in graph.nodes}
+        data = {node: data_steps(traced[node], target, crosses_no_line, tracer.names.told.within) for node in graph.nodes}
         fill = target.memory.line_cycles(target.dcache.line_bytes)
         sides.append(Side(DATA, Residents(target.dcache, classes), data, fill))
     return Caches(target, graph, tuple(sides), passages, traced)

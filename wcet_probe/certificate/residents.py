@@ -12,6 +12,7 @@ A *purse* is what a constraint allows: so many tokens where an edge is taken. Ea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,15 +23,10 @@ from wcet_probe.model.target import CacheConfig, Replacement
 
 
 class Younger(NamedTuple):
-    """Bases of lines that may have been accessed since, lines of the base ``number`` one by one; and others."""
+    """Bases of lines that may have been accessed since, lines that are known by number one by one; and others."""
 
     names: frozenset[str]
     others: int
-
-    @property
-    def age(self) -> int:
-        """How many they are at most."""
-        return len(self.names) + self.others
 
 
 NOTHING = Younger(frozenset(), 0)
@@ -89,9 +85,12 @@ class Residents:
             found = {**found, step.spot: NOTHING}
         return found
 
-    def paid(self, purse: Purse, step: Step, tokens: int) -> Purse:
-        """What is left behind an access whose misses are paid from ``purse``; None where it may not be enough."""
-        spots = self._spots(step)
+    def paid(self, purse: Purse, step: Step, tokens: int, *, by_lines: bool) -> Purse:
+        """What is left behind an access whose misses are paid from ``purse``; None where it may not be enough.
+
+        They are those of lines that are known by number, if ``by_lines``.
+        """
+        spots = self._spots(step, by_lines=by_lines)
         if purse is None or not spots or not step.fills:
             return None
         base, granule_bytes = spots[0].base, spots[0].granule_bytes
@@ -142,8 +141,8 @@ class Residents:
             result = known if result == () or not isinstance(result, Younger) else union(result, known)
         return result
 
-    def _spots(self, step: Step) -> list[Spot]:
-        if step.spot is not None:
+    def _spots(self, step: Step, *, by_lines: bool) -> list[Spot]:
+        if step.spot is not None and not by_lines:
             return [step.spot]
         line_bytes = self.config.line_bytes
         return [Spot(NUMBER, line * line_bytes, line_bytes) for line in sorted(step.lines or ())]
@@ -160,12 +159,30 @@ class Residents:
     def _aged(self, spot: Spot, younger: Younger, step: Step) -> Younger | None:
         if not self._may_meet(spot, step):
             return younger
-        name = _name(step.spot)
-        if name is None:
-            found = Younger(younger.names, younger.others + 1)
+        names = self._names(step)
+        if names:
+            found = Younger(younger.names | names, younger.others)
         else:
-            found = Younger(younger.names | {name}, younger.others)
-        return found if found.age < lasting_ways(self.config) else None
+            found = Younger(younger.names, younger.others + 1)
+        return found if self._age(spot, found) < lasting_ways(self.config) else None
+
+    def _names(self, step: Step) -> frozenset[str]:
+        """What the line of ``step`` is counted as: itself, lines no two of which are in one set, or its base."""
+        lines, sets = step.lines or frozenset(), self.config.sets
+        if lines and len({line % sets for line in lines}) == len(lines):
+            return frozenset(f"{line * self.config.line_bytes:#x}" for line in lines)
+        return frozenset() if step.spot is None else frozenset({step.spot.base})
+
+    def _age(self, spot: Spot, younger: Younger) -> int:
+        """How many lines of ``younger`` can be in the set of ``spot`` at most, but for its own."""
+        numbers = [int(name, 16) // self.config.line_bytes for name in younger.names if name.startswith("0x")]
+        in_set = Counter(number % self.config.sets for number in numbers)
+        if spot.base == NUMBER:
+            own = spot.offset // self.config.line_bytes
+            most = in_set[own % self.config.sets] - (own in numbers)
+        else:
+            most = max(in_set.values(), default=0)
+        return younger.others + len(younger.names) - len(numbers) + most
 
     def _may_meet(self, spot: Spot, step: Step) -> bool:
         """Whether ``step`` may be to another line of the set of ``spot``."""
@@ -182,11 +199,11 @@ class Residents:
         """The lines that must be in the cache behind an edge, by all of their names."""
         found: dict[Spot, Younger] = {}
         for spot, younger in must.items():
-            aged = self._renamed(younger, passage)
+            aged = self._renamed(spot, younger, passage)
             if aged is not None:
                 for other in self._moved(spot, passage):
                     old = found.get(other)
-                    found[other] = aged if old is None or aged.age < old.age else old
+                    found[other] = aged if old is None or _size(aged) < _size(old) else old
         return found
 
     def carried(self, purse: Purse, passage: Passage, wanted: Collection[str]) -> Purse:
@@ -201,8 +218,9 @@ class Residents:
         spent: dict[int, Younger | None] = {}
         granule_bytes = purse.granule_bytes
         for offset, younger in purse.spent.items():
-            aged = None if younger is None else self._renamed(younger, passage)
-            spots = self._moved(Spot(purse.base, offset, purse.granule_bytes), passage)
+            spot = Spot(purse.base, offset, purse.granule_bytes)
+            aged = None if younger is None else self._renamed(spot, younger, passage)
+            spots = self._moved(spot, passage)
             own = [spot for spot in spots if spot.base == base]
             if not own:
                 return None
@@ -230,7 +248,7 @@ class Residents:
                     found.append(own)
         return found
 
-    def _renamed(self, younger: Younger, passage: Passage) -> Younger | None:
+    def _renamed(self, spot: Spot, younger: Younger, passage: Passage) -> Younger | None:
         names, others = set[str](), younger.others
         for name in younger.names:
             # A name that is moved would stand for lines that are further and further from it.
@@ -243,13 +261,11 @@ class Residents:
             else:
                 others += 1
         found = Younger(frozenset(names), others)
-        return found if found.age < lasting_ways(self.config) else None
+        return found if self._age(spot, found) < lasting_ways(self.config) else None
 
 
-def _name(spot: Spot | None) -> str | None:
-    if spot is None:
-        return None
-    return f"{spot.offset:#x}" if spot.base == NUMBER else spot.base
+def _size(younger: Younger) -> tuple[int, list[str]]:
+    return younger.others + len(younger.names), sorted(younger.names)
 
 
 def union(a: Younger, b: Younger) -> Younger:

@@ -18,7 +18,7 @@ from wcet_probe.model.instruction import AccessKind, Control, Instruction
 from wcet_probe.model.target import CacheConfig, Target
 
 NUMBER = "number"
-MOST_CANDIDATES = 8
+MOST_CANDIDATES = 64
 _STACK_ALIGNMENT_BYTES = 8
 
 
@@ -97,13 +97,19 @@ def _fetch(instruction: Instruction, number: int, line: int, config: CacheConfig
     )
 
 
-def data_steps(traced: Traced, target: Target, crosses_no_line: Callable[[int], bool]) -> tuple[Step, ...]:
+def data_steps(
+    traced: Traced,
+    target: Target,
+    crosses_no_line: Callable[[int], bool],
+    within: Callable[[int], tuple[int, int] | None],
+) -> tuple[Step, ...]:
     """The accesses of a node to the data cache; with a unified cache fetches are among them.
 
     Args:
         traced: an execution of the node.
         target: the core; it has a data cache.
         crosses_no_line: whether an assumption says so of the instruction at an address.
+        within: where facts say that the accesses of the instruction at an address go, if nothing else is known.
     """
     config = target.dcache
     assert config is not None  # noqa: S101  (the caller's)
@@ -111,14 +117,16 @@ def data_steps(traced: Traced, target: Target, crosses_no_line: Callable[[int], 
     for instruction, accesses in traced.executed:
         if target.unified_cache:
             found += (_fetch(i, n, line, config) for i, n, line in fetch_lines((instruction,), config.line_bytes))
-        number = 100
+        number, inside = 100, within(instruction.address)
         for access, addresses in zip(instruction.accesses, accesses, strict=True):
             is_both = access.kind is AccessKind.LOAD_STORE
             for address in addresses:
                 for is_store in (False, True) if is_both else (access.kind is AccessKind.STORE,):
-                    size = min(access.bytes_each, config.line_bytes)
                     for skipped in _pieces(address, access.bytes_each, config, instruction, crosses_no_line):
-                        found.append(_data(instruction, number, address, skipped, size, config, is_store=is_store))
+                        one = _data(
+                            instruction, number, address, skipped, config, is_store=is_store, within=inside
+                        )  # fmt: skip
+                        found.append(one)
                         number += 1
     return tuple(found)
 
@@ -147,10 +155,10 @@ def is_in_one_line(address: Address, size: int, line_bytes: int) -> bool:
 
 
 def _data(
-    instruction: Instruction, number: int, address: Address, skipped: int, size: int, config: CacheConfig, *,
-    is_store: bool,
+    instruction: Instruction, number: int, address: Address, skipped: int, config: CacheConfig, *,
+    is_store: bool, within: tuple[int, int] | None,
 ) -> Step:  # fmt: skip
-    lines = _lines(address, skipped, config)
+    lines = _lines(address, skipped, config, within)
     is_predicated = instruction.in_it_block or instruction.condition != 14
     return Step(
         instruction.address,
@@ -166,11 +174,16 @@ def _data(
     )
 
 
-def _lines(address: Address, skipped: int, config: CacheConfig) -> frozenset[int] | None:
+def _lines(
+    address: Address, skipped: int, config: CacheConfig, within: tuple[int, int] | None
+) -> frozenset[int] | None:
     value = address.number
     if not value.is_number:
         return None
-    low, high = (value.low + skipped) // config.line_bytes, (value.high + skipped) // config.line_bytes
+    first, last = value.low, value.high
+    if within is not None and (last - first) // config.line_bytes >= config.sets:
+        first, last = within[0], within[1] - 1 - skipped
+    low, high = (first + skipped) // config.line_bytes, (last + skipped) // config.line_bytes
     return frozenset(range(low, high + 1)) if high - low < config.sets else None
 
 

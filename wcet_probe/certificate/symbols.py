@@ -60,20 +60,26 @@ def _nowhere(_: int) -> bool:
     return False
 
 
+def _unlimited(_: int) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
-class Multiples:
-    """What facts say of the numbers that addresses are computed from: powers of two that divide them.
+class Pointers:
+    """What facts say of addresses: powers of two that divide the numbers that they are computed from, and objects.
 
     Attributes:
         elsewhere: of those of all code but for some functions; 1 for nothing.
         everywhere: of those of all code.
         is_apart: whether the instruction at an address is code of one of these functions.
+        within: the addresses that the accesses of such an instruction have, first and end, if they are told.
         where: places of the facts.
     """
 
     elsewhere: int = 1
     everywhere: int = 1
     is_apart: Callable[[int], bool] = _nowhere
+    within: Callable[[int], tuple[int, int] | None] = _unlimited
     where: tuple[str, ...] = ()
 
 
@@ -90,7 +96,7 @@ class Names:
 
     claims: Mapping[str, Mapping[Place, Claim]]
     homes: Mapping[str, tuple[str, str, Residue]]
-    told: Multiples
+    told: Pointers
 
     def begins(self, edge: Edge) -> frozenset[str]:
         """The symbols that have another value behind ``edge``."""
