@@ -81,8 +81,6 @@ def annotations_of(records: Records, told: Pointers) -> Annotations:
         modulus, residue = int(modulus_text), int(residue_text)
         is_class = 0 < modulus <= _MOST_CLASS and modulus & (modulus - 1) == 0 and residue < modulus
         demand(is_class and node in nodes and symbol not in homes, f"the symbol {symbol} is none")
-        demand(symbol not in {"number", "stack"} and not symbol.startswith("0x"), f"{symbol} is no name of a symbol")
-        demand(not set(symbol) & set("@>:,.^"), f"{symbol} is no name of a symbol")
         homes[symbol] = (way, node, Residue(modulus, residue))
     claims: dict[str, dict[Place, Claim]] = {node: {} for node in nodes}
     for node, place_text, symbol, offset in records["name"]:

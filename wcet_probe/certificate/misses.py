@@ -331,11 +331,11 @@ def caches_of(
     if target.icache is not None and not target.unified_cache:
         fetches = {node: fetch_steps(coverage.instructions[node], target.icache) for node in graph.nodes}
         fill = target.memory.line_cycles(target.icache.line_bytes)
-        sides.append(Side(FETCH, Residents(target.icache, classes), fetches, fill))
+        sides.append(Side(FETCH, Residents(target.icache, classes, tracer.parts), fetches, fill))
     if target.dcache is not None:
         data = {node: data_steps(traced[node], target, crosses_no_line, tracer.names.told.within) for node in graph.nodes}
         fill = target.memory.line_cycles(target.dcache.line_bytes)
-        sides.append(Side(DATA, Residents(target.dcache, classes), data, fill))
+        sides.append(Side(DATA, Residents(target.dcache, classes, tracer.parts), data, fill))
     return Caches(target, graph, tuple(sides), passages, traced)
 
 

@@ -43,7 +43,7 @@ _RECORDS = {
         "derivation": r"(\{.*\})",
         "invariant": f"{_NAME} (r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]*)) (number|stack|link|any)" + 3 * f" {_NATURAL}",
         "excluded": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)|leave)",
-        "symbol": f"{_NAME} (at|behind) {_NAME} {_NATURAL} {_NATURAL}",
+        "symbol": f"(s(?:0|[1-9][0-9]*)) (at|behind) {_NAME} {_NATURAL} {_NATURAL}",
         "name": f"{_NAME} (r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]*)) {_NAME} {_INTEGER}",
         "miss": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)) {_NATURAL} {_NAME}",
         "paid": rf"{_NAME}((?: [^\s|]+)*)",

@@ -65,10 +65,12 @@ class Residents:
     Attributes:
         config: the cache.
         classes: of the symbols, see `symbols.Names.homes`.
+        parts: symbols by the names of terms that are made of nothing else.
     """
 
     config: CacheConfig
     classes: Mapping[str, Residue]
+    parts: Mapping[str, frozenset[str]]
 
     # ------------------------------------------------------------------------------------------------------- accesses
 
@@ -232,7 +234,8 @@ class Residents:
     def _targets(self, base: str, passage: Passage) -> list[tuple[str, int]]:
         """The symbols that a base is behind an edge, with what is to be added to offsets."""
         symbol = base.partition("^")[0]
-        stays = symbol in {NUMBER, "stack"} or (symbol in self.classes and symbol not in passage.begins)
+        own = frozenset({symbol}) if symbol in self.classes else self.parts.get(symbol)
+        stays = symbol in {NUMBER, "stack"} or (own is not None and own.isdisjoint(passage.begins))
         return [(symbol, 0)] * stays + list(passage.moved.get(symbol, ()))
 
     def _moved(self, spot: Spot, passage: Passage) -> list[Spot]:

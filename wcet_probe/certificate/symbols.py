@@ -13,7 +13,7 @@ never that of a stack address.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,6 +24,13 @@ from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.model.instruction import Instruction, Shift
 
 _ADDS = re.compile(r"(add|adds|sub|subs|rsb|rsbs|subf|neg)(\.w|\.n)?\.? ")
+_COMPUTES = re.compile(
+    "(add|sub|rsb|lsl|lsr|asr|and|orr|eor|bic|mvn|mul|clz|uxtb|uxth|ubfx|subf|slwi|srwi|rlwinm|clrlwi|clrrwi|or|xor|andc|"
+    r"slw|srw|sraw|srawi|cntlzw|neg|mullw|rotlwi|rotlw|ori|andi|addi|subfic)(?:s|\.w|s\.w|\.)? "
+    r"([a-z]+[0-9]*(?:, (?:[a-z]+[0-9]*|#?-?(?:0x)?[0-9a-f]+))*)"
+)
+_ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13"}
+_ALWAYS = 14
 _LOSES_BITS = re.compile(r"\b(lsr|asr|ror|rrx)\b")
 _MOST = 1 << 12
 _UNKNOWN = 1 << 31
@@ -163,6 +170,9 @@ class Tracer:
     ) -> None:
         self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
         self.names = names
+        self._terms: dict[str, int] = {}
+        self.parts: dict[str, frozenset[str]] = {}
+        """By the name of a term, the symbols that it is made of, if nothing else is in it."""
 
     def check_entry(self) -> None:
         """Check what is claimed where the call begins: each symbol gets its value there, from one place.
@@ -250,14 +260,14 @@ class Tracer:
                 number, name = machine.address_of(access, numbers, each), machine.address_of(access, named, each)
                 if name.is_number and not name.is_constant and access.index is not None and access.base is not None:
                     base, index = named.read(access.base), named.read(access.index)
-                    if all(one.is_constant for one in (base, index)):
-                        key = (base.base, index.base, access.shift, access.shift_bits, access.subtract_index)
-                        text = ":".join(map(str, ("@sum", *key, base.low, index.low)))
-                        offset = access.displacement + each * access.bytes_each
-                        name = Value(text, offset, offset, 0)
-                        parts = [_divisor(alignments, one) for one in (base, index)]
-                        by_parts = Residue(min(parts) if access.shift is Shift.LSL else 1, 0)
-                        alignments[text] = max(residue_of(number).moved(-offset), by_parts)
+                    text = f"{access.shift} {access.shift_bits} {access.subtract_index}"
+                    name = self._sum(base, index, "" if text == f"{Shift.LSL} 0 False" else text)
+                    offset = access.displacement + each * access.bytes_each
+                    name = Value(name.base, name.low + offset, name.low + offset, 0) if name.is_constant else name
+                    if name.base.startswith("@"):
+                        parts = min(_divisor(alignments, base), _divisor(alignments, index))
+                        known = Residue(parts if access.shift is Shift.LSL else 1, 0)
+                        alignments[name.base] = max(residue_of(number).moved(-name.low), known.moved(-name.low + offset))
                 of_base = alignments.get(name.base, UNALIGNED)
                 if self.names.told.is_apart(instruction.address):
                     of_base = of_base.coarser(max(self.names.told.everywhere, residue_of(number).modulus))
@@ -281,12 +291,61 @@ class Tracer:
                 named.values[place] = address
                 continue
             if (value.is_number or is_named) and not (value.is_constant and ">" not in value.base):
-                base = f"@{instruction.address:x}.{place}"
-                named.values[place] = Value(base, 0, 0, 0)
+                term = self._pure(instruction, place, before)
+                named.values[place] = term or Value(f"@{instruction.address:x}.{place}", 0, 0, 0)
+                base, low = named.values[place].base, named.values[place].low
                 number = numbers.values.get(place, TOP)
                 found = residue_of(number) if number.is_number else UNALIGNED
                 computed = self._computed(instruction, place, before, alignments, number)
-                alignments[base] = max(found, computed)
+                alignments[base] = max(found, computed).moved(-low)
+
+    def _sum(self, one: Value, other: Value, how: str = "") -> Value:
+        """The name of a sum of two named values, or of one that is shifted as ``how`` says; TOP if one has no name."""
+        if not all(value.is_constant and (value.base.startswith("@") or value.is_number) for value in (one, other)):
+            return TOP
+        if how:
+            return self._term(f"{_text(one)} + {_text(other)} {how}", (one, other))
+        parts = sorted((one, other), key=lambda value: value.base)
+        found = self._term(f"{parts[0].base} + {parts[1].base}", (one, other))
+        return Value(found.base, one.low + other.low, one.low + other.low, 0)
+
+    def _term(self, text: str, values: Sequence[Value]) -> Value:
+        """The name of what is computed from ``values`` as ``text`` says."""
+        name = f"t{self._terms.setdefault(text, len(self._terms))}"
+        symbols: set[str] = set()
+        is_lasting = True
+        for value in values:
+            base = value.base.removeprefix("@")
+            if base in self.names.homes:
+                symbols.add(base)
+            elif base in self.parts:
+                symbols |= self.parts[base]
+            else:
+                is_lasting = is_lasting and value.is_number
+        if is_lasting:
+            self.parts[name] = frozenset(symbols)
+        return Value(f"@{name}", 0, 0, 0)
+
+    def _pure(self, instruction: Instruction, place: Place, before: State) -> Value | None:
+        """The name of what a computation on registers leaves in ``place``; None for any other instruction."""
+        found = _COMPUTES.fullmatch(instruction.text)
+        is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block and not instruction.accesses
+        if found is None or not is_plain or place not in instruction.writes:
+            return None
+        operands = [_ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
+        if operands[0] != place:
+            return None
+        if operands[0] not in instruction.reads:
+            del operands[0]
+        values = {register: before.read(register) for register in instruction.reads}
+        if not values.keys() <= set(operands):
+            return None
+        if not all(v.is_constant and (v.base.startswith("@") or v.is_number) for v in values.values()):
+            return None
+        if found[1] == "add" and len(operands) == len([one for one in operands if one in values]) == 2:  # noqa: PLR2004
+            return self._sum(values[operands[0]], values[operands[1]])
+        text = ", ".join(_text(values[one]) if one in values else one for one in operands)
+        return self._term(f"{found[1]} {text}", list(values.values()))
 
     def _computed(
         self, instruction: Instruction, place: Place, before: State, alignments: Mapping[str, Residue], number: Value
@@ -352,6 +411,10 @@ class Tracer:
         )
 
 
+def _text(value: Value) -> str:
+    return f"{value.base}+{value.low}"
+
+
 def _divisor(alignments: Mapping[str, Residue], value: Value) -> int:
     """A power of two that divides a value."""
     if value.base.startswith("@") and value.is_constant:
@@ -368,8 +431,8 @@ def _written_back(executed: Executed) -> Value | None:
     if not is_before or len(addresses) != 1 or len(addresses[0]) != 1:
         return None
     name = addresses[0][0].name
-    is_plain = instruction.condition == 14 and not instruction.in_it_block  # noqa: PLR2004  always
-    return name if is_plain and name.base.startswith("@sum:") else None
+    is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block
+    return name if is_plain and name.base.startswith("@t") and instruction.accesses[0].index is not None else None
 
 
 def residue_of(value: Value) -> Residue:
