@@ -370,10 +370,14 @@ def cache_annotations(
         if left and caches.is_limited(limit, replace(found, held={limit.name: left})):
             held[limit.name] = left
     found = replace(found, held=held)
-    needed = {node: caches.needed(node, found).cycles for node in graph.nodes}
+    needed = {node: caches.needed(node, found) for node in graph.nodes}
     least = {node: node_cost(coverage.instructions[node], costs, target, "cycles") for node in graph.nodes}
-    unchecked = frozenset(node for node, (_, cost) in graph.nodes.items() if cost < least[node] + needed[node])
-    return replace(found, unchecked=unchecked)
+    unchecked = {node for node, (_, cost) in graph.nodes.items() if cost < least[node] + needed[node].cycles}
+    gone = [(edge.source, edge.cost) for edge in graph.edges if edge.name in coverage.gone]
+    for node, cost in (*gone, *graph.exits.items()):
+        if needed[node].leaving_cycles > cost:
+            unchecked.add(node)
+    return replace(found, unchecked=frozenset(unchecked))
 
 
 def _holds(caches: Caches, limit: Limit, annotations: Annotations) -> bool:

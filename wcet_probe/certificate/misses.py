@@ -247,7 +247,7 @@ class Caches:
                     missing.append(step)
                 leaving_cycles += own * step.is_leaving
                 cycles += own * (not step.is_leaving)
-            leaving = sum(step.is_leaving for step in missing)
+            leaving = self._fewest(side, node, [step for step in missing if step.is_leaving])
             found = self._fewest(side, node, [step for step in missing if not step.is_leaving])
             cycles += found * side.fill_cycles
             leaving_cycles += leaving * side.fill_cycles

@@ -23,7 +23,6 @@ from wcet_probe.certificate.numbers import TOP, Value, constant
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.model.instruction import Instruction, Shift
 
-_ADDS = re.compile(r"(add|adds|sub|subs|rsb|rsbs|subf|neg)(\.w|\.n)?\.? ")
 _COMPUTES = re.compile(
     "(add|sub|rsb|lsl|lsr|asr|and|orr|eor|bic|mvn|mul|clz|uxtb|uxth|ubfx|subf|slwi|srwi|rlwinm|clrlwi|clrrwi|or|xor|andc|"
     r"slw|srw|sraw|srawi|cntlzw|neg|mullw|rotlwi|rotlw|ori|andi|addi|subfic)(?:s|\.w|s\.w|\.)? "
@@ -31,7 +30,6 @@ _COMPUTES = re.compile(
 )
 _ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13"}
 _ALWAYS = 14
-_LOSES_BITS = re.compile(r"\b(lsr|asr|ror|rrx)\b")
 _MOST = 1 << 12
 _UNKNOWN = 1 << 31
 """A number of so many values is one of which nothing is known but its lowest bits."""
@@ -231,7 +229,7 @@ class Tracer:
         claims = self.names.claims.get(node, {})
         alignments: dict[str, Residue] = {}
         named = State(dict(known))
-        for place in {*self._code.isa.REGISTERS, *known, *claims}:
+        for place in dict.fromkeys((*self._code.isa.REGISTERS, *known, *claims)):
             value = known.get(place, TOP) if isinstance(place, str) else known.get(place)
             claim = claims.get(place)
             demand(claim is None or (value is not None and value.is_number), f"{place} at {node} cannot have a name")
@@ -265,9 +263,16 @@ class Tracer:
                     offset = access.displacement + each * access.bytes_each
                     name = Value(name.base, name.low + offset, name.low + offset, 0) if name.is_constant else name
                     if name.base.startswith("@"):
-                        parts = min(_divisor(alignments, base), _divisor(alignments, index))
-                        known = Residue(parts if access.shift is Shift.LSL else 1, 0)
-                        alignments[name.base] = max(residue_of(number).moved(-name.low), known.moved(-name.low + offset))
+                        one, other = (_class(alignments, named, str(part)) for part in (access.base, access.index))
+                        if access.shift is Shift.LSL:
+                            other = Residue(_MOST, 0) if access.shift_bits > 31 else Residue(  # noqa: PLR2004  bits
+                                min(_MOST, other.modulus << access.shift_bits), other.residue << access.shift_bits
+                            ).moved(0)  # fmt: skip
+                        else:
+                            other = UNALIGNED
+                        zero = Residue(_MOST, 0)
+                        sum_of = _difference(one, other if access.subtract_index else _difference(zero, other))
+                        alignments[name.base] = max(residue_of(number), sum_of.moved(offset)).moved(-name.low)
                 of_base = alignments.get(name.base, UNALIGNED)
                 if self.names.told.is_apart(instruction.address):
                     of_base = of_base.coarser(max(self.names.told.everywhere, residue_of(number).modulus))
@@ -285,19 +290,22 @@ class Tracer:
         address: Value | None,
     ) -> None:
         """Give a name to each number that has none; ``address`` is what a register is left with that is written back."""
-        for place, value in named.values.items():
-            is_named = value.base.startswith("@")
-            if address is not None and place in instruction.writes - instruction.loaded and value.is_number:
+        nameless = [
+            place
+            for place, value in named.values.items()
+            if (value.is_number or value.base.startswith("@")) and not (value.is_constant and ">" not in value.base)
+        ]
+        for place in sorted(nameless, key=str):
+            if address is not None and place in instruction.writes - instruction.loaded:
                 named.values[place] = address
                 continue
-            if (value.is_number or is_named) and not (value.is_constant and ">" not in value.base):
-                term = self._pure(instruction, place, before)
-                named.values[place] = term or Value(f"@{instruction.address:x}.{place}", 0, 0, 0)
-                base, low = named.values[place].base, named.values[place].low
-                number = numbers.values.get(place, TOP)
-                found = residue_of(number) if number.is_number else UNALIGNED
-                computed = self._computed(instruction, place, before, alignments, number)
-                alignments[base] = max(found, computed).moved(-low)
+            term = self._pure(instruction, place, before)
+            named.values[place] = term or Value(f"@{instruction.address:x}.{place}", 0, 0, 0)
+            base, low = named.values[place].base, named.values[place].low
+            number = numbers.values.get(place, TOP)
+            found = residue_of(number) if number.is_number else UNALIGNED
+            computed = self._computed(instruction, place, before, alignments, number)
+            alignments[base] = max(found, computed).moved(-low)
 
     def _sum(self, one: Value, other: Value, how: str = "") -> Value:
         """The name of a sum of two named values, or of one that is shifted as ``how`` says; TOP if one has no name."""
@@ -353,18 +361,18 @@ class Tracer:
         """What is known of a result by the parts of a sum, or by what facts tell of the parts of addresses."""
         if place not in instruction.writes | instruction.loaded or not instruction.writes | instruction.loaded:
             return UNALIGNED
-        is_sum = _ADDS.match(instruction.text) and not instruction.accesses
-        if not is_sum:
+        operands = _operands(instruction, place)
+        if operands is None:
             return self._told(number)
-        if _LOSES_BITS.search(instruction.text):
-            return UNALIGNED
-        modulus = _MOST
-        for register in instruction.reads:
-            modulus = min(modulus, _divisor(alignments, before.read(register)))
-        for word in re.findall(r"#(0x[0-9a-f]+|[0-9]+)", instruction.text):
-            constant_part = int(word, 0)
-            modulus = min(modulus, constant_part & -constant_part or _MOST)
-        return Residue(modulus, 0)
+        name, words = operands
+        known = UNALIGNED
+        values = [_class(alignments, before, word) for word in words]
+        if name == "neg" and len(values) == 1:
+            known = _difference(Residue(_MOST, 0), values[0])
+        elif len(values) == 2:  # noqa: PLR2004  operands of a sum or difference
+            one, other = values if name not in {"rsb", "subf"} else values[::-1]
+            known = _difference(one, other if name != "add" else _difference(Residue(_MOST, 0), other))
+        return known
 
     def passage(self, edge: Edge, traced: Traced) -> Passage | None:
         """What ``edge`` does to names; None where it is never taken.
@@ -415,13 +423,31 @@ def _text(value: Value) -> str:
     return f"{value.base}+{value.low}"
 
 
-def _divisor(alignments: Mapping[str, Residue], value: Value) -> int:
-    """A power of two that divides a value."""
-    if value.base.startswith("@") and value.is_constant:
-        own = alignments.get(value.base, UNALIGNED).moved(value.low)
-    else:
-        own = residue_of(value) if value.is_number else UNALIGNED
-    return own.modulus if own.residue == 0 else own.residue & -own.residue
+def _operands(instruction: Instruction, place: Place) -> tuple[str, list[str]] | None:
+    """The name of a sum or difference that is left in ``place``, and its operands; None of anything else."""
+    found = _COMPUTES.fullmatch(instruction.text)
+    is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block and not instruction.accesses
+    if found is None or not is_plain or found[1] not in {"add", "sub", "rsb", "subf", "neg"}:
+        return None
+    words = [_ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
+    if words[0] != place:
+        return None
+    return found[1], words if len(words) == 1 + (found[1] != "neg") else words[1:]
+
+
+def _class(alignments: Mapping[str, Residue], before: State, word: str) -> Residue:
+    """What is known of an operand modulo a power of two."""
+    if re.fullmatch("-?(0x)?[0-9a-f]+", word) and not re.fullmatch("[a-f][0-9]*", word):
+        return Residue(_MOST, int(word, 0) % _MOST)
+    value = before.read(word)
+    if value.base.startswith("@"):
+        return alignments.get(value.base, UNALIGNED).moved(value.low) if value.is_constant else UNALIGNED
+    return residue_of(value) if value.is_number else UNALIGNED
+
+
+def _difference(one: Residue, other: Residue) -> Residue:
+    modulus = min(one.modulus, other.modulus)
+    return Residue(modulus, (one.residue - other.residue) % modulus)
 
 
 def _written_back(executed: Executed) -> Value | None:
