@@ -28,7 +28,7 @@ _COMPUTES = re.compile(
     r"slw|srw|sraw|srawi|cntlzw|neg|mullw|rotlwi|rotlw|ori|andi|addi|subfic)(?:s|\.w|s\.w|\.)? "
     r"([a-z]+[0-9]*(?:, (?:[a-z]+[0-9]*|#?-?(?:0x)?[0-9a-f]+))*)"
 )
-_ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13"}
+_ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14", "pc": "r15"}
 _ALWAYS = 14
 _MOST = 1 << 12
 _UNKNOWN = 1 << 31
