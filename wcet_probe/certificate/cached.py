@@ -90,24 +90,25 @@ class PointerFact(NamedTuple):
 
 def pointers_of(facts: Sequence[PointerFact], image: Image, sources: Mapping[str, str]) -> Pointers:
     """What ``facts`` say of addresses; ``sources`` tell the lines of the functions that they name."""
-    elsewhere = [number for fact in facts if not fact.functions for number in fact.numbers]
-    everywhere = power_of_two(number for fact in facts for number in fact.numbers) if elsewhere else 1
     lines = {name: lines_of(sources, name) for fact in facts for name in fact.functions}
     if any(one is None for one in lines.values()):
-        return Pointers(everywhere, everywhere)
-    named = [one for one in lines.values() if one is not None]
-    objects = [
-        (_lines_in(image, [one for one in map(lines.get, fact.functions) if one]), extent)
+        return Pointers()
+    told = [
+        (_lines_in(image, [one for one in map(lines.get, fact.functions) if one]), fact)
         for fact in facts
-        for extent in [_extent(image, fact.symbol)]
-        if fact.functions and extent
+        if fact.functions
     ]
+    elsewhere = [power_of_two(fact.numbers) for fact in facts if not fact.functions]
+
+    def divisor(address: int) -> int:
+        named = [power_of_two(fact.numbers) for is_in, fact in told if is_in(address)]
+        return min(named or elsewhere, default=1)
 
     def within(address: int) -> tuple[int, int] | None:
-        return next((extent for is_in, extent in objects if is_in(address)), None)
+        extents = (_extent(image, fact.symbol) for is_in, fact in told if is_in(address))
+        return next((extent for extent in extents if extent), None)
 
-    most = power_of_two(elsewhere) if elsewhere else 1
-    return Pointers(most, everywhere, _lines_in(image, named), within)
+    return Pointers(max((power_of_two(fact.numbers) for fact in facts), default=1), divisor, within)
 
 
 def _extent(image: Image, name: str | None) -> tuple[int, int] | None:

@@ -61,8 +61,8 @@ class Claim(NamedTuple):
     offset: int
 
 
-def _nowhere(_: int) -> bool:
-    return False
+def _nothing(_: int) -> int:
+    return 1
 
 
 def _unlimited(_: int) -> None:
@@ -74,16 +74,14 @@ class Pointers:
     """What facts say of addresses: powers of two that divide the numbers that they are computed from, and objects.
 
     Attributes:
-        elsewhere: of those of all code but for some functions; 1 for nothing.
-        everywhere: of those of all code.
-        is_apart: whether the instruction at an address is code of one of these functions.
+        most: the greatest of these powers; each use is cut down to that of the code that makes the access.
+        divisor: that of the accesses of the instruction at an address.
         within: the addresses that the accesses of such an instruction have, first and end, if they are told.
         where: places of the facts.
     """
 
-    elsewhere: int = 1
-    everywhere: int = 1
-    is_apart: Callable[[int], bool] = _nowhere
+    most: int = 1
+    divisor: Callable[[int], int] = _nothing
     within: Callable[[int], tuple[int, int] | None] = _unlimited
     where: tuple[str, ...] = ()
 
@@ -197,7 +195,7 @@ class Tracer:
     def _told(self, value: Value) -> Residue:
         """What facts tell of a number of which nothing is known."""
         is_unknown = value.is_number and value.high - value.low >= _UNKNOWN
-        return Residue(self.names.told.elsewhere, 0) if is_unknown else UNALIGNED
+        return Residue(self.names.told.most, 0) if is_unknown else UNALIGNED
 
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
@@ -274,9 +272,9 @@ class Tracer:
                         sum_of = _difference(one, other if access.subtract_index else _difference(zero, other))
                         alignments[name.base] = max(residue_of(number), sum_of.moved(offset)).moved(-name.low)
                 of_base = alignments.get(name.base, UNALIGNED)
-                if self.names.told.is_apart(instruction.address):
-                    of_base = of_base.coarser(max(self.names.told.everywhere, residue_of(number).modulus))
-                words.append(Address(number, name, max(residue_of(number), of_base.moved(name.low)), of_base))
+                of_base = of_base.coarser(self.names.told.divisor(instruction.address))
+                of_base = max(of_base, residue_of(number).moved(-name.low))
+                words.append(Address(number, name, of_base.moved(name.low), of_base))
             found.append(tuple(words))
         return Executed(instruction, tuple(found))
 
