@@ -15,6 +15,7 @@ from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Code, Coverage, cover
+from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json, value_of
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
@@ -137,6 +138,8 @@ class _Check:
         for graph, bound in zip(self._graphs, self._bounds, strict=True):
             yield self._charged(graph, bound.unit)
         yield from self._limited()
+        if self._binary.told.facts:
+            yield self._hashed()
         yield self._assumed()
         shown = check_shown(self._section, self._graphs, self._records, self._coverage.instructions)
         yield Finding("what is shown", OK, shown)
@@ -405,6 +408,13 @@ class _Check:
         return self._pairs.exclude(taken[0], taken[-1], header)
 
     # ----------------------------------------------------------------------------------------------------- assumptions
+
+    def _hashed(self) -> Finding:
+        """The functions that facts were written for are those of the sources, or of the image."""
+        held, missing = check_hashes(self._binary.told, self._binary.image)
+        if missing:
+            return Finding("hashes of facts", OPEN, f"no source of the functions of {_shortened(missing)}")
+        return Finding("hashes of facts", OK, f"{held} functions are those that facts were written for")
 
     def _assumed(self) -> Finding:
         """The list of assumptions holds all that was used; of facts it says what their files say."""
