@@ -261,10 +261,9 @@ class _Costs:
             visit = None
         if verdict.is_hit or not fills:
             return None
-        if access is not None:
-            told = self._counted_by(point, access, is_left=is_left and line is not None and not visit)
-            if told is not None:
-                return told
+        told = self._counted_by(point, access, is_left=is_left and line is not None and not visit)
+        if told is not None:
+            return told
         if verdict.is_persistent_in_call:
             return self._share(point, Shared(line if verdict.is_persistent else None, frozenset(candidates)))
         if verdict.is_persistent_in_sweep and swept and self._is_limited(swept, access):
@@ -304,12 +303,14 @@ class _Costs:
             self.single_stores[point] += stores
         return shared
 
-    def _counted_by(self, point: int, access: Access, *, is_left: bool) -> Objects | LineChanges | None:
+    def _counted_by(self, point: int, access: Access | None, *, is_left: bool) -> Objects | LineChanges | None:
         """The fact that counts the misses of ``access``: those to another line than before, or those to objects.
 
         *Soundness:* if the access before left its line in the cache, this one misses at most as often as it is to
         another one. What else goes to the line may miss besides.
         """
+        if access is None:
+            return None
         changes = self.pointers.of_access(access).line_changes
         if changes is not None and is_left and not access.is_leaving:
             self.changing.setdefault(changes, Counter())[point] += 1

@@ -110,10 +110,14 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
     misses = dict.fromkeys(points, 0)
     for node, _ in left:
         misses[points[node]] += 1
-    by_point: dict[int, dict[int, str]] = {}
+    return FetchMisses(misses, edges, events, _by_point(points, counted), paid)
+
+
+def _by_point(points: Sequence[int], counted: Mapping[tuple[int, int], str]) -> Mapping[int, Mapping[int, str]]:
+    found: dict[int, dict[int, str]] = {}
     for (node, index), name in sorted(counted.items()):
-        by_point.setdefault(points[node], {})[index] = name
-    return FetchMisses(misses, edges, events, by_point, paid)
+        found.setdefault(points[node], {})[index] = name
+    return found
 
 
 def _fetched_before(graph: CacheGraph) -> Sequence[frozenset[int]]:

@@ -23,7 +23,7 @@ from wcet_probe.certificate.numbers import TOP, Value
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.residents import Must, Purse, joined_must, joined_purse, must_holds, purse_holds
 from wcet_probe.certificate.steps import Step
-from wcet_probe.certificate.symbols import UNALIGNED, Claim, Pointers, Names, Residue, Traced, Tracer
+from wcet_probe.certificate.symbols import UNALIGNED, Claim, Names, Pointers, Residue, Traced, Tracer
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import InstructionCost
 from wcet_probe.model.target import Target
@@ -209,6 +209,7 @@ def find_caches(
     graph: Graph,
     invariants: Invariants,
     coverage: Coverage,
+    *,
     target: Target,
     told: Pointers,
     crosses_no_line: Callable[[int], bool],
@@ -310,11 +311,11 @@ def cache_annotations(
     solution: Solution,
     graph: Graph,
     code: Code,
+    *,
     costs: Mapping[int, InstructionCost],
     target: Target,
     invariants: Invariants,
     arguments: Mapping[Place, Value],
-    *,
     told: Pointers,
     counted: CountedMisses,
     crosses_no_line: Callable[[int], bool],
@@ -339,13 +340,16 @@ def cache_annotations(
     nothing = Annotations(Names({}, {}, told), unchecked=frozenset(graph.nodes))
     try:
         coverage = cover(code, graph, invariants, arguments)
-        names, caches = find_caches(code, graph, invariants, coverage, target, told, crosses_no_line)
+        names, caches = find_caches(
+            code, graph, invariants, coverage, target=target, told=told, crosses_no_line=crosses_no_line
+        )
     except VerificationError:
         return nothing
     events = {event.name for event in problem.events}
     known = events | counted.paid.keys()
     misses = {
-        node: {key: name for key, name in own.items() if name in known} for node, own in _misses(caches, counted).items()
+        node: {key: name for key, name in own.items() if name in known}
+        for node, own in _misses(caches, counted).items()
     }
     must = {side.name: resident(caches, side) for side in caches.sides}
     found = Annotations(names, misses, counted.paid, must)
@@ -409,4 +413,3 @@ def _paired(steps: Sequence[Step], names: Sequence[str | None]) -> dict[tuple[in
     if len(steps) != len(names):
         return {}
     return {step.key: name for step, name in zip(steps, names, strict=True) if name is not None and step.fills}
-

@@ -10,7 +10,7 @@ from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.records import Records, demand
 from wcet_probe.certificate.residents import FULL, Bound, Must, Purse, Younger
 from wcet_probe.certificate.steps import Spot
-from wcet_probe.certificate.symbols import Claim, Pointers, Names, Residue
+from wcet_probe.certificate.symbols import Claim, Names, Pointers, Residue
 
 _MOST_CLASS = 1 << 12
 
@@ -37,26 +37,28 @@ class Annotations:
 
     def lines(self) -> Iterator[str]:
         """The records of a certificate."""
+        yield from self._names()
+        for node, misses in self.misses.items():
+            yield from (
+                f"miss {node} {address:#x} {number} {name}" for (address, number), name in sorted(misses.items())
+            )
+        yield from (" ".join(("paid", name, *edges)) for name, edges in self.paid.items())
+        for cache, nodes in self.must.items():
+            for node, must in nodes.items():
+                for (base, offset, size), (names, others) in sorted(must.items()):
+                    yield " ".join(("must", cache, node, base, str(offset), str(size), str(others), *sorted(names)))
+        for name, purses in self.held.items():
+            yield from (
+                f"held {name} {node} {_purse_text(purse)}" for node, purse in purses.items() if purse is not None
+            )
+        yield from (f"unchecked {node}" for node in sorted(self.unchecked))
+
+    def _names(self) -> Iterator[str]:
         for symbol, (way, node, (modulus, residue)) in self.names.homes.items():
             yield f"symbol {symbol} {way} {node} {modulus} {residue}"
         for node, claims in self.names.claims.items():
             for place, (symbol, offset) in sorted(claims.items(), key=lambda one: str(one[0])):
                 yield f"name {node} {f'stack:{place}' if isinstance(place, int) else place} {symbol} {offset}"
-        for node, misses in self.misses.items():
-            for (address, number), name in sorted(misses.items()):
-                yield f"miss {node} {address:#x} {number} {name}"
-        for name, edges in self.paid.items():
-            yield " ".join(("paid", name, *edges))
-        for cache, nodes in self.must.items():
-            for node, must in nodes.items():
-                for (base, offset, size), (names, others) in sorted(must.items()):
-                    yield " ".join(("must", cache, node, base, str(offset), str(size), str(others), *sorted(names)))
-        for name, nodes in self.held.items():
-            for node, purse in nodes.items():
-                if purse is not None:
-                    yield f"held {name} {node} {_purse_text(purse)}"
-        for node in sorted(self.unchecked):
-            yield f"unchecked {node}"
 
 
 def _purse_text(purse: Bound | str) -> str:

@@ -71,7 +71,10 @@ def pointers(told: Told, parameters: Mapping[str, int], image: Image) -> Pointer
     facts = [
         PointerFact(
             tuple(map(str, fact.content.get("functions") or ())),
-            tuple(value_of(fact.expression(key) or "0", parameters) for key in ("multiple_of", "remainder")),
+            (
+                value_of(fact.expression("multiple_of") or "1", parameters),
+                value_of(fact.expression("remainder") or "0", parameters),
+            ),
             fact.expression("symbol"),
         )
         for fact in told.of("pointer")
@@ -117,7 +120,7 @@ def _extent(image: Image, name: str | None) -> tuple[int, int] | None:
 
 
 def power_of_two(numbers: Iterable[int]) -> int:
-    """The greatest power of two up to 4,096 that divides all of ``numbers``."""
+    """The greatest power of two up to 4,096 that divides all of ``numbers``, but for zeros."""
     return min((number & -number for number in numbers if number), default=1 << 12)
 
 
@@ -181,7 +184,9 @@ def check_caches(
     caches.check_must(annotations)
     if target.dcache is not None:
         used |= {f"fact {where}" for where in told.where}
-    if any(step.spot and step.spot.base == "stack" for side in caches.sides for own in side.steps.values() for step in own):
+    if any(
+        step.spot and step.spot.base == "stack" for side in caches.sides for own in side.steps.values() for step in own
+    ):
         used.add("stack-alignment")
     needed = {node: caches.needed(node, annotations) for node in graph.nodes}
     paid: Counter[str] = Counter()

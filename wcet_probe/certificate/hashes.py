@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: 0BSD
 """Is each function still the one that a fact was written for: the hash of its tokens, or of its code, found again.
 
-The tokens are those of the definition from its type on, without comments and white space; between them stand null bytes.
+The tokens are those of the definition from its type on, without comments and white space, with null bytes between them.
 Quotes are tokens of their own, as are escapes in what they quote. A fact that names code by an offset has the hash of
 the bytes of the function in the image.
 """
@@ -17,7 +17,8 @@ from wcet_probe.certificate.told import Fact, Told, definitions
 from wcet_probe.model.image import Image
 
 _LEXEMES = re.compile(
-    r"""/\*.*?\*/|//[^\n]*|\#\s*pragma[^\n]*|\#[ \t]*(?:el)?if\b[^\n]*\n|\#[ \t]*[a-z]+|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[A-Za-z_]\w*|\.?\d(?:[eEpP][+-]|[\w.])*|"""
+    r"""/\*.*?\*/|//[^\n]*|\#\s*pragma[^\n]*|\#[ \t]*(?:el)?if\b[^\n]*\n|\#[ \t]*[a-z]+|"""
+    r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[A-Za-z_]\w*|\.?\d(?:[eEpP][+-]|[\w.])*|"""
     r"""\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|\#\#|\S""",
     re.DOTALL,
 )

@@ -192,7 +192,9 @@ class Caches:
         self._check_held(side, limit, self.at_entry(limit), said.get(self.graph.entry), self.graph.entry)
         is_limited, by_lines = True, self.is_by_lines(side, limit, annotations.misses)
         for node in self.graph.nodes:
-            purse, is_enough = self.left_behind(side, limit, node, said.get(node), annotations.misses, by_lines=by_lines)
+            purse, is_enough = self.left_behind(
+                side, limit, node, said.get(node), annotations.misses, by_lines=by_lines
+            )
             is_limited = is_limited and is_enough
             for edge in self.graph.leading[node]:
                 if edge.name in self.passages and said.get(edge.target) is not None:
@@ -269,10 +271,12 @@ class Caches:
         total = 0
         for steps in groups.values():
             spots = [step.spot for step in steps if step.spot is not None]
-            if len(spots) < 2:  # noqa: PLR2004  a miss each
+            if len(spots) < 2:
                 total += len(steps)
                 continue
-            lines = most_lines({spot.offset for spot in spots}, spots[0].granule_bytes, side.residents.config.line_bytes)
+            lines = most_lines(
+                {spot.offset for spot in spots}, spots[0].granule_bytes, side.residents.config.line_bytes
+            )
             limit = Limit("", {"": 1}, {ENTER: lines}, 0)
             own = {node: {step.key: "" for step in steps}}
             _, is_enough = self.left_behind(side, limit, node, FULL, own, by_lines=False)
@@ -290,7 +294,10 @@ class Caches:
                     low, high = (value.low, value.high) if value.is_number else (0, (1 << 32) - 1)
                     most = 0
                     for region in self.target.memory.regions:
-                        if low < region.extent.end_address and region.extent.base_address <= high + access.bytes_each - 1:
+                        if (
+                            low < region.extent.end_address
+                            and region.extent.base_address <= high + access.bytes_each - 1
+                        ):
                             reads, writes = region.read_cycles.value, region.write_cycles.value
                             own = {"load": reads, "store": writes}.get(access.kind.value, reads + writes)
                             most = max(most, own)
@@ -333,9 +340,9 @@ def caches_of(
         fill = target.memory.line_cycles(target.icache.line_bytes)
         sides.append(Side(FETCH, Residents(target.icache, classes, tracer.parts), fetches, fill))
     if target.dcache is not None:
-        data = {node: data_steps(traced[node], target, crosses_no_line, tracer.names.told.within) for node in graph.nodes}
+        data = {
+            node: data_steps(traced[node], target, crosses_no_line, tracer.names.told.within) for node in graph.nodes
+        }
         fill = target.memory.line_cycles(target.dcache.line_bytes)
         sides.append(Side(DATA, Residents(target.dcache, classes, tracer.parts), data, fill))
     return Caches(target, graph, tuple(sides), passages, traced)
-
-

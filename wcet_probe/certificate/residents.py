@@ -2,10 +2,10 @@
 """Which lines are in a cache: of those that must be, and of those that are paid for, the lines that may be younger.
 
 All is said of a set under least-recently-used replacement (LRU) with as many ways as the policy keeps for certain: all
-of them for LRU, log2 + 1 for a tree (PLRU), and one, the line that was accessed last in the set, for first-in first-out,
-random, and a counter for the whole cache (J. Reineke et al., Timing predictability of cache replacement policies,
-Real-Time Systems 37, 2007). A line is in it for as long as fewer other lines of its set than there are ways may have been
-accessed since it was itself. Of one base no two lines are in one set (`steps`): each base counts once.
+of them for LRU, log2 + 1 for a tree (PLRU), and one, the line that was accessed last in the set, for first-in
+first-out, random, and a counter for the whole cache (J. Reineke et al., Timing predictability of cache replacement
+policies, Real-Time Systems 37, 2007). A line is in it for as long as fewer other lines of its set than there are ways
+may have been accessed since it was itself. Of one base no two lines are in one set (`steps`): each base counts once.
 
 A *purse* is what a constraint allows: so many tokens where an edge is taken. Each miss of the accesses to it takes one.
 """
@@ -35,8 +35,11 @@ Must = Mapping[Spot, Younger]
 
 
 class Bound(NamedTuple):
-    """A purse some of whose tokens are taken, for granules of a base: each line of the base has a token of its own, but
-    those of the granules have that or are in the cache; of None not even that is known."""
+    """A purse some of whose tokens are taken, for granules of a base.
+
+    Each line of the base has a token of its own, but those of granules that are ``spent`` have one or are in the cache;
+    of None not even that is known.
+    """
 
     base: str
     granule_bytes: int
@@ -123,13 +126,13 @@ class Residents:
             return purse
         found = {offset: self._aged_or_gone(purse, offset, step) for offset in purse.spent}
         spot = step.spot
-        if spot is not None and (spot.base, spot.granule_bytes) == purse[:2] and spot.offset in found:
-            if step.is_certain and step.fills:
-                found[spot.offset] = NOTHING
+        is_own = spot is not None and (spot.base, spot.granule_bytes) == purse[:2]
+        if is_own and spot is not None and spot.offset in found and step.is_certain and step.fills:
+            found[spot.offset] = NOTHING
         return purse._replace(spent=found)
 
     def left(self, purse: Bound, offset: int) -> Younger | tuple[()] | None:
-        """What is known of the line of a granule: () that it has its token, else as of those that may be in its line."""
+        """What is known of the line of a granule: () if it has its token, else as of those that may be in its line."""
         if offset in purse.spent:
             return purse.spent[offset]
         near = [
@@ -162,10 +165,7 @@ class Residents:
         if not self._may_meet(spot, step):
             return younger
         names = self._names(step)
-        if names:
-            found = Younger(younger.names | names, younger.others)
-        else:
-            found = Younger(younger.names, younger.others + 1)
+        found = Younger(younger.names | names, younger.others + (not names))
         return found if self._age(spot, found) < lasting_ways(self.config) else None
 
     def _names(self, step: Step) -> frozenset[str]:
@@ -306,8 +306,8 @@ def purse_holds(residents: Residents, a: Purse, b: Purse) -> bool:
 
 def joined_purse(residents: Residents, a: Purse, b: Purse) -> Purse:
     """What is left on both ways."""
-    if a == FULL or b == FULL:
-        return b if a == FULL else a
+    if isinstance(a, str) or isinstance(b, str):
+        return b if isinstance(a, str) else a
     if not isinstance(a, Bound) or not isinstance(b, Bound) or a[:2] != b[:2]:
         return None
     spent: dict[int, Younger | None] = {}

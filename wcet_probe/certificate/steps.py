@@ -2,9 +2,9 @@
 """The accesses of a node to a cache, in order, and what is known of their lines.
 
 An access whose bytes may lie in two lines is two steps, of its first and its last byte. What is known of a line is its
-*spot*: a base, and the offset of a granule. The base is ``number`` (0), ``stack`` or a name (`symbols`); a granule has as
-many bytes as the base is known modulo, up to those of a line, and lies in one line. Steps of one base are so near each other that no two lines of it are
-in one set.
+*spot*: a base, and the offset of a granule. The base is ``number`` (0), ``stack`` or a name (`symbols`); a granule has
+as many bytes as the base is known modulo, up to those of a line, and lies in one line. Spots of one base are so near
+each other that no two lines of it are in one set.
 """
 
 from __future__ import annotations
@@ -200,8 +200,9 @@ def _spot(address: Address, skipped: int, lines: frozenset[int] | None, config: 
 
 
 def spot_of(base: str, offset: int, residue: Residue, config: CacheConfig) -> Spot | None:
-    """The granule of a byte. No two lines of what is called by one name are in one set: what is further from the base
-    has another name, ``BASE^NUMBER``.
+    """The granule of a byte.
+
+    No two lines of what is called by one name are in one set: what is further from a base is ``BASE^NUMBER``.
 
     Args:
         base: a name.
@@ -210,7 +211,7 @@ def spot_of(base: str, offset: int, residue: Residue, config: CacheConfig) -> Sp
         config: the cache; of fewer than four sets nothing is known.
     """
     window_bytes = (config.sets - 2) * config.line_bytes
-    if config.sets < 4:  # noqa: PLR2004  no window is left
+    if config.sets < 4:
         return None
     modulus, own = residue.coarser(config.line_bytes)
     start = (offset + own) // modulus * modulus - own

@@ -92,8 +92,8 @@ class Names:
 
     Attributes:
         claims: of places, where each node begins.
-        homes: by symbol, whether it begins anew ``at`` a node, on each edge into it, or ``behind`` one, on each edge out
-            of it; and the class of its values.
+        homes: by symbol, whether it begins anew ``at`` a node, on each edge into it, or ``behind`` one, on each edge
+            out of it; and the class of its values.
         told: what facts say of the numbers that addresses are computed from.
     """
 
@@ -263,7 +263,7 @@ class Tracer:
                     if name.base.startswith("@"):
                         one, other = (_class(alignments, named, str(part)) for part in (access.base, access.index))
                         if access.shift is Shift.LSL:
-                            other = Residue(_MOST, 0) if access.shift_bits > 31 else Residue(  # noqa: PLR2004  bits
+                            other = Residue(_MOST, 0) if access.shift_bits > 31 else Residue(
                                 min(_MOST, other.modulus << access.shift_bits), other.residue << access.shift_bits
                             ).moved(0)  # fmt: skip
                         else:
@@ -287,7 +287,7 @@ class Tracer:
         alignments: dict[str, Residue],
         address: Value | None,
     ) -> None:
-        """Give a name to each number that has none; ``address`` is what a register is left with that is written back."""
+        """Name each number that has no name; ``address`` is what a register holds that is written back."""
         nameless = [
             place
             for place, value in named.values.items()
@@ -348,7 +348,7 @@ class Tracer:
             return None
         if not all(v.is_constant and (v.base.startswith("@") or v.is_number) for v in values.values()):
             return None
-        if found[1] == "add" and len(operands) == len([one for one in operands if one in values]) == 2:  # noqa: PLR2004
+        if found[1] == "add" and len(operands) == len([one for one in operands if one in values]) == 2:
             return self._sum(values[operands[0]], values[operands[1]])
         text = ", ".join(_text(values[one]) if one in values else one for one in operands)
         return self._term(f"{found[1]} {text}", list(values.values()))
@@ -367,7 +367,7 @@ class Tracer:
         values = [_class(alignments, before, word) for word in words]
         if name == "neg" and len(values) == 1:
             known = _difference(Residue(_MOST, 0), values[0])
-        elif len(values) == 2:  # noqa: PLR2004  operands of a sum or difference
+        elif len(values) == 2:
             one, other = values if name not in {"rsb", "subf"} else values[::-1]
             known = _difference(one, other if name != "add" else _difference(Residue(_MOST, 0), other))
         return known
