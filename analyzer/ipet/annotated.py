@@ -64,6 +64,11 @@ class _Numbering:
                 break
         else:
             self._claims = {node: {} for node in self._graph.nodes}
+        live = _live(self._graph, self._coverage)
+        self._claims = {
+            node: {place: claim for place, claim in claims.items() if isinstance(place, int) or place in live[node]}
+            for node, claims in self._claims.items()
+        }
         self._find_classes()
         return Names(self._claims, self._kept_homes(), self._told)
 
@@ -186,6 +191,30 @@ class _Numbering:
     def _kept_homes(self) -> dict[str, tuple[str, str, Residue]]:
         used = {claim.symbol for claims in self._claims.values() for claim in claims.values()}
         return {symbol: home for symbol, home in self._homes.items() if symbol in used}
+
+
+def _live(graph: Graph, coverage: Coverage) -> dict[str, set[str]]:
+    """The registers that are read from where each node begins, before they are written: others need no name."""
+    read: dict[str, set[str]] = {}
+    written: dict[str, set[str]] = {}
+    for node in graph.nodes:
+        own, gone = read.setdefault(node, set()), written.setdefault(node, set())
+        for one in coverage.instructions[node]:
+            own |= one.reads - gone
+            if one.condition == 14 and not one.in_it_block:
+                gone |= one.writes | one.loaded
+    arriving: dict[str, list[str]] = {node: [] for node in graph.nodes}
+    for edge in graph.edges:
+        arriving[edge.target].append(edge.source)
+    waiting = list(graph.nodes)
+    while waiting:
+        node = waiting.pop()
+        for source in arriving[node]:
+            more = read[node] - written[source] - read[source]
+            if more:
+                read[source] |= more
+                waiting.append(source)
+    return read
 
 
 def _order(graph: Graph) -> list[str]:
