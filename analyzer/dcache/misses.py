@@ -109,7 +109,10 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
             place.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
     names = costs.event_names()
     counted = {
-        point: tuple((step.access and step.access.instruction_address, own and names[own]) for step, own in each)
+        point: tuple(
+            (step.access.instruction_address if step.access else None, names[own] if own is not None else None)
+            for step, own in each
+        )
         for point, each in sharing.items()
     }
     return replace(costs.result(lines), counted=counted)
@@ -335,7 +338,7 @@ class _Costs:
 
     def event_names(self) -> Mapping[_Counted, str]:
         """The names of the events that misses are counted by."""
-        names: dict[_Counted, str] = {**event_names(self.shared)}
+        names: dict[_Counted, str] = dict(event_names(self.shared).items())
         objects = sorted(self.counted, key=lambda one: one.where)
         names |= {one: f"miss:objects:{number}" for number, one in enumerate(objects)}
         return names | {one: f"miss:changes:{number}" for number, one in enumerate(self.changing)}

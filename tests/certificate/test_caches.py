@@ -116,6 +116,7 @@ FORGERIES = {
     "a miss of no access": (added("miss first_fit_malloc+0x0 0x2 100 write-backs"), "is of no access"),
     "a miss counted as a write-back": (edited("^(miss .*) miss:.*$", r"\1 write-backs"), "counted as write-backs"),
     "a miss counted nowhere": (edited("^(miss .*) miss:.*$", r"\1 nowhere"), "counted nowhere"),
+    "a granule that is none": (edited(r"^(must data \S+ \S+ \S+) \d+ (.*)$", r"\1 1000000000 \2"), "no granule has"),
     "an edge that pays and does not": (added("paid paid:1 first_fit_malloc+0x2c>"), "is none"),
 }
 

@@ -99,7 +99,7 @@ def annotations_of(records: Records, told: Pointers) -> Annotations:
     must: dict[str, dict[str, dict[Spot, Younger]]] = {"fetch": {}, "data": {}}
     for cache, node, base, offset, size, others, younger in records["must"]:
         found_must = must[cache].setdefault(node, {})
-        spot = Spot(base, int(offset), int(size))
+        spot = Spot(base, int(offset), _granule_bytes(size))
         demand(node in nodes and spot not in found_must, f"a line at {node} is told of twice, or of no node")
         found_must[spot] = Younger(frozenset(younger.split()), int(others))
     return Annotations(
@@ -110,6 +110,12 @@ def annotations_of(records: Records, told: Pointers) -> Annotations:
         _held(records, nodes),
         frozenset(name for (name,) in records["unchecked"]),
     )
+
+
+def _granule_bytes(text: str) -> int:
+    size = int(text)
+    demand(0 < size <= _MOST_CLASS and size & (size - 1) == 0, f"no granule has {text} bytes")
+    return size
 
 
 def _held(records: Records, nodes: set[str]) -> dict[str, dict[str, Purse]]:
@@ -126,5 +132,5 @@ def _held(records: Records, nodes: set[str]) -> dict[str, dict[str, Purse]]:
             offset, _, known = part.partition(":")
             others, *younger = known.split(",")
             spent[int(offset)] = None if known == "gone" else Younger(frozenset(younger), int(others))
-        found[node] = Bound(base, int(size), spent)
+        found[node] = Bound(base, _granule_bytes(size), spent)
     return held

@@ -103,7 +103,7 @@ class Residents:
             purse = Bound(base, granule_bytes, {})
         if (purse.base, purse.granule_bytes) != (base, granule_bytes):
             return None
-        own: dict[int, Younger | None] = {}
+        own: dict[int, Younger | tuple[()]] = {}
         for spot in spots:
             known = self.left(purse, spot.offset)
             if known is None:
@@ -112,10 +112,10 @@ class Residents:
         found = {offset: self._aged_or_gone(purse, offset, step) for offset in purse.spent}
         for offset, known in own.items():
             is_sure = len(own) == 1 and step.is_certain and step.fills
-            if is_sure or known == ():
+            if is_sure or not isinstance(known, Younger):
                 found[offset] = NOTHING
             else:
-                found[offset] = found.get(offset, known if isinstance(known, Younger) else NOTHING)
+                found.setdefault(offset, known)
         if most_lines(found, granule_bytes, self.config.line_bytes) > tokens:
             return None
         return Bound(base, granule_bytes, found)
