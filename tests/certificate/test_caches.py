@@ -111,7 +111,7 @@ FORGERIES = {
     "an age lowered": (edited(r"^(must data \S+ \S+ \S+ \S+) 0 \S.*$", r"\1 0"), "need not be"),
     "a purse that is full": (edited(r"^(held \S+:call \S+) (?!full).*$", r"\1 full"), "to be left of"),
     "a purse that nobody filled": (edited(r"^(held miss:\S+ \S+) (?!full).*$", r"\1 full"), "to be left of"),
-    "a name of another place": (edited(r"^(name \S+x(?:34|40|50|6c) r\d+ s\d+) 0$", r"\1 4"), "is not s"),
+    "a name of another place": (edited(r"^(name \S+x40 r5 s\d+) 0$", r"\1 4"), "is not s"),
     "a class too fine": (edited(r"^(symbol s\d+ at \S+) [48] 0$", r"\1 64 0"), "is not known to be"),
     "a miss of no access": (added("miss first_fit_malloc+0x0 0x2 100 write-backs"), "is of no access"),
     "a miss counted as a write-back": (edited("^(miss .*) miss:.*$", r"\1 write-backs"), "counted as write-backs"),
