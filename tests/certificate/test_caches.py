@@ -207,6 +207,24 @@ def test_a_limit_with_too_few_tokens_is_not_ok(pattern):
     assert not found.is_full
 
 
+def fewer_modified(problem):
+    constraints = tuple(
+        replace(one, constant=one.constant - 1) if one.name == "write-backs:modified" else one
+        for one in problem.constraints
+    )
+    return replace(problem, constraints=constraints)
+
+
+def test_a_cache_with_fewer_modified_lines_than_lines_is_not_ok():
+    own = program("first-fit", "mpc603e")
+    document = document_of(prove(operation_request(own, "malloc", 8192)), own.image)
+    binary = allocator_binary(own, 8192)
+    assert "\ndual write-backs:modified " in document["bound"]["certificates"][1]
+    assert check_bound(document, binary).is_full
+    forged = check_bound(solved_again(document, in_cycles(fewer_modified)), binary)
+    assert [one.check for one in forged.findings if one.verdict != "ok"] == ["limits of misses in cycles"]
+
+
 @pytest.mark.parametrize("cache", ["icache", "dcache"])
 def test_a_proof_for_more_ways_and_sets_is_refused(cache):
     """Ways and sets raised, as a bug of the analyzer would: what stays in the larger cache is evicted from the real."""

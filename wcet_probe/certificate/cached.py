@@ -196,8 +196,11 @@ def check_caches(
         for edge in limit.tokens if side is not None else ():
             paid[edge] += side.fill_cycles if side is not None else 0
     found = Cached(needed, paid, unchecked=annotations.unchecked, assumptions=used)
-    for name, limit in limits_of(records).items():
-        if _is_true(caches, limit, annotations, needed, coverage):
+    limits = limits_of(records)
+    events = {name: int(cost) for name, cost in records["event"]}
+    is_split = any(_is_of_modified(caches, limit, needed, coverage, events) for limit in limits.values())
+    for name, limit in limits.items():
+        if _is_true(caches, limit, annotations, needed, coverage, is_split=is_split):
             found.shown.append(name)
         else:
             lemma = next(words for pattern, words in _LEMMAS if pattern.fullmatch(name))
@@ -228,18 +231,64 @@ def _check_names(caches: Caches, annotations: Annotations, events: Mapping[str, 
 
 
 def _is_true(
-    caches: Caches, limit: Limit, annotations: Annotations, needed: Mapping[str, Needed], coverage: Coverage
+    caches: Caches,
+    limit: Limit,
+    annotations: Annotations,
+    needed: Mapping[str, Needed],
+    coverage: Coverage,
+    *,
+    is_split: bool,
 ) -> bool:
-    """Whether a limit holds; of ``write-backs:singles`` there are none, as all are counted by the dearer event."""
+    """Whether a limit holds.
+
+    Write-backs are all counted by the dearer event, or, if they ``are split``, by the other those of lines that a store
+    modified first which is charged as a single write.
+    """
     if limit.events.keys().isdisjoint({WRITE_BACKS, SINGLES}):
         return caches.is_limited(limit, annotations)
     is_positive = limit.constant >= 0 and all(tokens >= 0 for tokens in limit.tokens.values())
-    if limit.events == {SINGLES: 1}:
-        return is_positive
-    above = {name: factor for name, factor in limit.events.items() if factor > 0}
-    if above.keys() - {WRITE_BACKS, SINGLES} or above.get(WRITE_BACKS, 1) != 1 or not is_positive:
+    if not is_positive:
         return False
+    if limit.events == {SINGLES: 1}:
+        return not is_split or _counts(caches, limit, coverage, {node: one.singles for node, one in needed.items()}, 0)
+    if not _limits_write_backs(limit):
+        return False
+    if is_split and SINGLES not in limit.events and _counts_modified(caches, limit, needed, coverage):
+        return True
     return not annotations.unchecked and _are_fills(caches, limit, annotations, needed, coverage)
+
+
+def _limits_write_backs(limit: Limit) -> bool:
+    above = {name: factor for name, factor in limit.events.items() if factor > 0}
+    return above.keys() <= {WRITE_BACKS, SINGLES} and above.get(WRITE_BACKS) == 1 and above.get(SINGLES, 1) == 1
+
+
+def _is_of_modified(
+    caches: Caches, limit: Limit, needed: Mapping[str, Needed], coverage: Coverage, events: Mapping[str, int]
+) -> bool:
+    """Whether a limit of write-backs is that of lines that are modified, with what it needs besides."""
+    data = caches.target.dcache
+    if data is None or not _limits_write_backs(limit) or SINGLES in limit.events:
+        return False
+    dearer = caches.target.memory.line_cycles(data.line_bytes) - caches.target.memory.single_cycles
+    is_charged = events.get(SINGLES, -1) >= dearer or not any(one.singles for one in needed.values())
+    return is_charged and _counts_modified(caches, limit, needed, coverage)
+
+
+def _counts_modified(caches: Caches, limit: Limit, needed: Mapping[str, Needed], coverage: Coverage) -> bool:
+    """Whether a limit counts each line of the cache at the entry, and each store that may modify another one."""
+    data = caches.target.dcache
+    if data is None:
+        return False
+    return _counts(caches, limit, coverage, {node: one.modify for node, one in needed.items()}, data.sets * data.ways)
+
+
+def _counts(caches: Caches, limit: Limit, coverage: Coverage, times: Mapping[str, int], before: int) -> bool:
+    """Whether a limit allows ``before`` and the ``times`` of each node that is executed."""
+    if limit.constant + limit.tokens.get(ENTER, 0) < before + times[caches.graph.entry]:
+        return False
+    edges = (edge for edge in caches.graph.edges if edge.name in coverage.taken)
+    return all(limit.tokens.get(edge.name, 0) >= times[edge.target] for edge in edges)
 
 
 def _are_fills(

@@ -21,7 +21,7 @@ from wcet_probe.certificate.residents import (
     must_holds,
     purse_holds,
 )
-from wcet_probe.certificate.steps import Step, data_steps, fetch_steps, most_lines
+from wcet_probe.certificate.steps import Spot, Step, data_steps, fetch_steps, most_lines
 from wcet_probe.certificate.symbols import Passage, Traced, Tracer
 from wcet_probe.model.target import Target
 
@@ -87,11 +87,14 @@ class Side:
 class Needed:
     """The least that a node has to charge besides its instructions, where it is executed, or left elsewhere than on.
 
-    ``fills`` are misses of the data cache that fill a line; ``cycles`` are all.
+    ``fills`` are misses of the data cache that fill a line; ``cycles`` are all. Stores that ``modify`` a line may be the
+    first to do so; ``singles`` may be single writes.
     """
 
     fills: int = 0
     cycles: int = 0
+    modify: int = 0
+    singles: int = 0
     leaving_fills: int = 0
     leaving_cycles: int = 0
 
@@ -234,17 +237,24 @@ class Caches:
 
     def needed(self, node: str, annotations: Annotations) -> Needed:
         """The least that ``node`` has to charge for its accesses."""
-        fills = cycles = leaving_fills = leaving_cycles = 0
+        fills = cycles = leaving_fills = leaving_cycles = modify = singles = 0
         attributed = annotations.misses.get(node, {})
         single_cycles = self.target.memory.single_cycles
         for side in self.sides:
             must = annotations.must.get(side.name, {}).get(node, _NO_LINES)
             missing: list[Step] = []
+            modified: set[Spot | None] = set()
             for step in side.steps[node]:
                 is_hit = step.spot is not None and step.spot in must
                 writes_once = step.is_store and not (self._writes_back and (is_hit or step.fills))
                 own = single_cycles * writes_once
+                if step.is_store and self._writes_back:
+                    singles += writes_once
+                    modify += not writes_once and step.spot not in modified
                 must = side.residents.touched(must, step)
+                if step.is_store and step.is_certain and step.spot in must:
+                    modified.add(step.spot)
+                modified.intersection_update(must)
                 if not is_hit and step.fills and step.key not in attributed:
                     missing.append(step)
                 leaving_cycles += own * step.is_leaving
@@ -256,7 +266,7 @@ class Caches:
             if side.name == DATA:
                 fills, leaving_fills = found, leaving
         region, leaving_region = self._region_cycles(node)
-        return Needed(fills, cycles + region, leaving_fills, leaving_cycles + leaving_region)
+        return Needed(fills, cycles + region, modify, singles, leaving_fills, leaving_cycles + leaving_region)
 
     @property
     def _writes_back(self) -> bool:
