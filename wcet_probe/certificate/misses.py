@@ -87,8 +87,8 @@ class Side:
 class Needed:
     """The least that a node has to charge besides its instructions, where it is executed, or left elsewhere than on.
 
-    ``fills`` are misses of the data cache that fill a line; ``cycles`` are all. Stores that ``modify`` a line may be the
-    first to do so; ``singles`` may be single writes.
+    ``fills`` are misses of the data cache that fill a line; ``cycles`` are all. Stores that ``modify`` a line may be
+    the first to do so; ``singles`` may be single writes.
     """
 
     fills: int = 0
