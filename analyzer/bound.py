@@ -18,12 +18,13 @@ from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, check_place
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.flow import AssertedFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.facts.memory import memory_assumptions, pointer_facts, word_claims, word_ranges
+from wcet_probe.analyzer.facts.memory import memory_assumptions, pointer_facts, told_pointers, word_claims, word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
+from wcet_probe.analyzer.ipet.annotated import CountedMisses, cache_annotations
 from wcet_probe.analyzer.ipet.certificate import certificate
-from wcet_probe.analyzer.ipet.checkable import checkable
+from wcet_probe.analyzer.ipet.checkable import checkable, flow_graph
 from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint, Subject, Unit, edge_name, flow_problem, point_name
 from wcet_probe.analyzer.ipet.flow_system import (
@@ -48,6 +49,7 @@ from wcet_probe.analyzer.values.state import Base
 from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
 from wcet_probe.analyzer.values.unknown_targets import check_resolved
 from wcet_probe.build.image import require_symbol
+from wcet_probe.certificate.coverage import Code
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.errors import AnalysisError, UsageError
@@ -134,10 +136,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         registers=tuple(register_ranges(values, request.target.isa)),
         loop_claims=stage.loops.claims,
         flow_claims=(*stage.loops.flow_claims, *stage.asserted.claims),
-        certificates=(
-            stage.certificate(instructions, _followed(request, stage, instructions)),
-            stage.certificate(cycles),
-        ),
+        certificates=_certificates(request, stage, instructions, cycles),
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.auxiliary_cost,
         graph=stage.graph(instructions),
@@ -387,6 +386,16 @@ class Bounded:
         waiting = self.prepared.data.leaving.get(edge.source, 0) if edge.way != "fall" else 0
         return taken_cycles(block, edge.way, costs) + waiting + fetch_cycles(misses, self.request.target)
 
+    def counted(self) -> CountedMisses:
+        """By what misses are counted, by the names of the certificate."""
+        values, data, fetches = self.prepared.values, self.prepared.data, self.prepared.fetches
+        names = {index: point_name(values.graph.points[index]) for index in sorted(values.states)}
+        return CountedMisses(
+            {names[index]: own for index, own in fetches.counted.items()},
+            {names[index]: own for index, own in data.counted.items()},
+            {name: tuple(edge_name(names, edge) for edge in edges) for name, edges in fetches.paid.items()},
+        )
+
     def worst_path(self, solved: Solved) -> Iterable[PathBlock]:
         """The blocks of the worst path in order of their points, copies of a point put together.
 
@@ -502,10 +511,29 @@ def _assumptions(request: BoundRequest, values: Values, lines: SymbolicBlocks | 
     return assumed
 
 
-def _followed(request: BoundRequest, stage: Bounded, solved: Solved) -> Iterable[str]:
-    """The records that let the checker follow the code."""
+def _certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cycles: Solved) -> tuple[str, str]:
+    """The certificates, with the records that let the checker follow the code and the caches."""
     ranges = _arguments(request, stage.parameters)
     arguments: dict[Place, Value] = {
         name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
     }
-    return checkable(solved.problem, request.image, request.instructions, arguments).lines()
+    found = checkable(instructions.problem, request.image, request.instructions, arguments)
+    cached: Iterable[str] = ()
+    if request.target.icache or request.target.dcache:
+        code = Code(request.image, {one.address: one for one in request.instructions})
+        costs = {one.address: cost for one, cost in zip(request.instructions, request.costs, strict=True)}
+        assumed = stage.prepared.data.lines.assumed if stage.prepared.data.lines else frozenset[int]()
+        cached = cache_annotations(
+            cycles.problem,
+            cycles.solution,
+            flow_graph(cycles.problem, found.excluded),
+            code,
+            costs=costs,
+            target=request.target,
+            invariants=found.invariants,
+            arguments=arguments,
+            asserted=told_pointers(request.facts, stage.parameters, request.image, request.sources),
+            counted=stage.counted(),
+            crosses_no_line=assumed.__contains__,
+        ).lines()
+    return stage.certificate(instructions, found.lines()), stage.certificate(cycles, cached)

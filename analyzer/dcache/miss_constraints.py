@@ -155,7 +155,7 @@ _Auxiliaries = Mapping[str, tuple[SymbolicBlock | None, Sequence[int]]]
 
 def _of_regions(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Auxiliaries, list[LinearConstraint]]]:
     for number, (region, found) in enumerate(_regions(shared)):
-        is_shared = bool(region) and (len(found) > 1 or None in found)
+        is_shared = _is_shared(region, found)
         place = f":region{number}" if is_shared else ""
         auxiliaries = {_auxiliary(line, place): (line, points) for line, points in found.items()}
         yield (
@@ -193,6 +193,30 @@ def _of_visits(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Auxili
     yield {visit_variable(key): (key.line, points) for key, points in shared.items() if key.visit}, []
 
 
+def event_names(shared: Mapping[Shared, Sequence[int]]) -> Mapping[Shared, str]:
+    """The names of the auxiliary variables that misses are counted by, by what they share; of some there may be no auxiliary variable."""
+    traversals = {key: f":sweep{number}" for number, key in enumerate(_traversed(shared))}
+    regions = list(enumerate(_regions(shared)))
+    names: dict[Shared, str] = {}
+    for key in shared:
+        if key.visit:
+            names[key] = visit_variable(key)
+        elif key.traversed is not None:
+            names[key] = _auxiliary(key.line, traversals[key.traversed, key.objects, key.is_refilled])
+        else:
+            number, (region, found) = next(one for one in regions if _is_of(key.candidates, one[1][0]))
+            names[key] = _auxiliary(key.line, f":region{number}" if _is_shared(region, found) else "")
+    return names
+
+
+def _is_of(candidates: frozenset[SymbolicBlock], region: frozenset[SymbolicBlock]) -> bool:
+    return candidates <= region and bool(candidates) == bool(region)
+
+
+def _is_shared(region: frozenset[SymbolicBlock], found: Mapping[SymbolicBlock | None, Sequence[int]]) -> bool:
+    return bool(region) and (len(found) > 1 or None in found)
+
+
 def visit_variable(shared: Shared) -> str:
     """The name of the misses that only visits of a kind share."""
     return _auxiliary(shared.line, f":{shared.visit}")
@@ -225,7 +249,7 @@ def _regions(
     for region in (frozenset[SymbolicBlock](), *regions):
         found: dict[SymbolicBlock | None, list[int]] = {}
         for (line, candidates, traversed, _, _, _), points in others.items():
-            if traversed is None and candidates <= region and bool(candidates) == bool(region):
+            if traversed is None and _is_of(candidates, region):
                 found.setdefault(line, []).extend(points)
         yield region, found
 

@@ -38,13 +38,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
-from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, shared_misses, visit_variable
+from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, event_names, shared_misses, visit_variable
 from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
 from wcet_probe.analyzer.dcache.resident_at_entry import resident_lines
 from wcet_probe.analyzer.dcache.scopes import Scopes
@@ -75,6 +75,8 @@ class DataMisses:
         leaving: where a point is left for another than the next instruction.
         auxiliaries: besides, with their constraints.
         lines: names of the lines; None without a cache.
+        counted: of each access of a point, in order, the address of its instruction (None: a fetch), and the auxiliary
+            variable that its misses are counted by; None where each is charged.
     """
 
     points: Mapping[int, int]
@@ -82,6 +84,7 @@ class DataMisses:
     auxiliaries: tuple[AuxiliaryVariable, ...]
     constraints: tuple[LinearConstraint, ...]
     lines: SymbolicBlocks | None
+    counted: Mapping[int, tuple[tuple[int | None, str | None], ...]] = field(default_factory=dict)
 
 
 def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataMisses:
@@ -112,15 +115,28 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
         values, target, config, scopes, traversals, objects, pointers, allocated_lines(values, named, analysis)
     )
     left = _left(values, steps)
+    sharing: dict[int, list[tuple[_Step, _Counted | None]]] = {}
     for point, own in steps.items():
         is_resident = left[point]
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
-            costs.add(point, step, verdict, is_resident=is_resident)
+            sharing.setdefault(point, []).append((step, costs.add(point, step, verdict, is_resident=is_resident)))
             is_resident = _stays_resident(step)
     for place in (costs.inside, costs.leaving):
         for (point, group), granules in place.local.items():
             place.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
-    return costs.result(lines)
+    names = costs.event_names()
+    counted = {
+        point: tuple(
+            (step.access.instruction_address if step.access else None, names[own] if own is not None else None)
+            for step, own in each
+        )
+        for point, each in sharing.items()
+    }
+    return replace(costs.result(lines), counted=counted)
+
+
+_Counted = Shared | Objects | LineChanges
+"""What misses are counted with: those of a line, or what a fact counts."""
 
 
 class _Step(NamedTuple):
@@ -249,8 +265,10 @@ class _Costs:
     stores: Counter[int] = field(default_factory=Counter)
     single_stores: Counter[int] = field(default_factory=Counter)
 
-    def add(self, point: int, step: _Step, verdict: Verdict, *, is_resident: bool) -> None:
+    def add(self, point: int, step: _Step, verdict: Verdict, *, is_resident: bool) -> _Counted | None:
         """Count an access; ``is_resident`` tells whether the last data access before has left its line in the cache.
+
+        Returns what its misses are counted with, if they are.
 
         *Soundness:* as said of the module; a store that is written through costs a single write in any case.
         """
@@ -264,28 +282,29 @@ class _Costs:
         if access is None or access.is_leaving or access.is_store:
             visit = None
         if verdict.is_hit or not fills:
-            return
-        if access is not None and self._is_counted(
-            point, access, is_resident=is_resident and line is not None and not visit
-        ):
-            return
+            return None
+        asserted = self._counted_by(point, access, is_resident=is_resident and line is not None and not visit)
+        if asserted is not None:
+            return asserted
         if verdict.is_persistent_in_call:
-            self._share(point, Shared(line if verdict.is_persistent else None, frozenset(candidates)))
-        elif verdict.is_persistent_in_traversal and traversed and self._is_bounded(traversed, access):
+            return self._share(point, Shared(line if verdict.is_persistent else None, frozenset(candidates)))
+        if verdict.is_persistent_in_traversal and traversed and self._is_bounded(traversed, access):
             objects = self._counted_in(access)
-            self._share(point, Shared(line if verdict.is_persistent else None, traversed=traversed, objects=objects))
-        elif line is None:
+            return self._share(
+                point, Shared(line if verdict.is_persistent else None, traversed=traversed, objects=objects)
+            )
+        if line is None:
             charge.misses[point] += 1
         elif verdict.is_persistent:
             is_refilled = traversed is not None and self._is_refilled(traversed) and not visit
-            self._share(
-                point, Shared(line, traversed=traversed if is_refilled else None, visit=visit, is_refilled=is_refilled)
-            )
+            shared = Shared(line, traversed=traversed if is_refilled else None, visit=visit, is_refilled=is_refilled)
+            return self._share(point, shared)
         elif verdict.is_persistent_in_block and not visit:
             charge.local.setdefault((point, line.group), set()).add(line.granule)
         else:
             charge.misses[point] += 1
             self.asserted[point] += visit is not None
+        return None
 
     def _add_single_write(self, point: int, accessed: LineAccess, access: Access, verdict: Verdict) -> None:
         """Count the single write of an access, or else that it modifies a line, if it may be one."""
@@ -299,28 +318,31 @@ class _Costs:
             charge.cycles[point] += self.target.memory.single_cycles
             (self.stores if access.is_leaving else self.single_stores)[point] += 1
 
-    def _share(self, point: int, shared: Shared) -> None:
+    def _share(self, point: int, shared: Shared) -> Shared:
         """Count an access among those that share misses; stores of its line before it in the block are charged."""
         self.shared.setdefault(shared, []).append(point)
         if shared.line in self.writes:
             stores = self.writes[shared.line].pop(point, 0)
             self.inside.cycles[point] += self.target.memory.single_cycles * stores
             self.single_stores[point] += stores
+        return shared
 
-    def _is_counted(self, point: int, access: Access, *, is_resident: bool) -> bool:
-        """Whether a fact counts the misses of ``access``: those to another line than before, or those to objects.
+    def _counted_by(self, point: int, access: Access | None, *, is_resident: bool) -> Objects | LineChanges | None:
+        """The fact that counts the misses of ``access``: those to another line than before, or those to objects.
 
         *Soundness:* if the access before left its line in the cache, this one misses at most as often as it is to
         another one. What else goes to the line may miss besides.
         """
+        if access is None:
+            return None
         changes = self.pointers.of_access(access).line_changes
         if changes is not None and is_resident and not access.is_leaving:
             self.changing.setdefault(changes, Counter())[point] += 1
-            return True
-        if access in self.objects:
-            self.counted.setdefault(self.objects[access], Counter())[point] += 1
-            return True
-        return False
+            return changes
+        objects = self.objects.get(access)
+        if objects is not None:
+            self.counted.setdefault(objects, Counter())[point] += 1
+        return objects
 
     def _is_bounded(self, traversed: SymbolicBlock, access: Access | None) -> bool:
         """Whether it is known how many lines a traversal comes to."""
@@ -334,6 +356,13 @@ class _Costs:
         """What a fact counts the lines of a traversal's ``access`` among, if they are not too many."""
         asserted = self.traversals.lines.places.objects_of(access) if access else None
         return asserted if asserted and asserted.lines < MOST_COUNTED_LINES else None
+
+    def event_names(self) -> Mapping[_Counted, str]:
+        """The names of the auxiliary variables that misses are counted by."""
+        names: dict[_Counted, str] = dict(event_names(self.shared).items())
+        objects = sorted(self.counted, key=lambda one: one.where)
+        names |= {one: f"miss:objects:{number}" for number, one in enumerate(objects)}
+        return names | {one: f"miss:changes:{number}" for number, one in enumerate(self.changing)}
 
     def result(self, lines: SymbolicBlocks) -> DataMisses:
         """Cycles, auxiliary variables and constraints."""

@@ -18,6 +18,9 @@ from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.values.congruences import Congruence
 from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.build.image import require_symbol
+from wcet_probe.certificate.cached import PointerFact as ToldPointer
+from wcet_probe.certificate.cached import pointers_of
+from wcet_probe.certificate.symbols import Pointers as ToldPointers
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.proof import Assumption, WordClaim
@@ -142,6 +145,21 @@ def pointer_facts(
                     if found.setdefault(address, asserted) != asserted:
                         raise UsageError(f"{fact.where}: another [[pointer]] names {function} too; name it once.")
     return PointerFacts(others, found)
+
+
+def told_pointers(
+    facts: Facts, parameters: Mapping[str, int], image: Image, sources: Mapping[str, str]
+) -> ToldPointers:
+    """What ``facts`` say of addresses, as the checker reads it."""
+    found = [
+        ToldPointer(
+            tuple(fact.functions),
+            tuple(evaluate(one, parameters) for one in (fact.multiple_of, fact.remainder) if one is not None),
+            fact.symbol,
+        )
+        for fact in facts.pointers
+    ]
+    return pointers_of(found, image, sources)
 
 
 def word_ranges(facts: Facts, image: Image, parameters: Mapping[str, int]) -> Mapping[int, StridedInterval]:

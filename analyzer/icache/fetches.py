@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wcet_probe.analyzer.domains.lattice import Dual, Subsets
 from wcet_probe.analyzer.graph.fixpoint import least
@@ -34,11 +34,16 @@ class FetchMisses:
         points: in each execution of a point.
         edges: each time that an edge is taken.
         auxiliaries: once in the call, names with their constraints.
+        counted: by point and the number of the fetch in it, the auxiliary variable or the name of edges that its misses
+            belong to.
+        paid: those edges by name; each pays for one miss.
     """
 
     points: Mapping[int, int]
     edges: Mapping[Edge, int]
     auxiliaries: Mapping[str, tuple[LinearConstraint, ...]]
+    counted: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    paid: Mapping[str, tuple[Edge, ...]] = field(default_factory=dict)
 
 
 def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfig) -> FetchMisses:
@@ -79,6 +84,8 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
     ]
     whole, *inner = persistent_groups(graph, config, scopes, analysis.states)
     auxiliaries: dict[str, tuple[LinearConstraint, ...]] = {}
+    counted: dict[tuple[int, int], str] = {}
+    paid: dict[str, tuple[Edge, ...]] = {}
     before = _fetched_before(graph)
     repeated = frozenset().union(*(scope.nodes for scope in scopes[1:]))
     for group in whole:
@@ -86,6 +93,7 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
         if len(group.lines) == 1 and missing and (len(missing) > 1 or missing[0][0] in repeated):
             left.difference_update(missing)
             name = f"fetch:{min(group.lines) * config.line_bytes:#x}"
+            counted.update(dict.fromkeys(missing, name))
             first = [points[node] for node, _ in missing if not group.lines <= before[node]]
             auxiliaries[name] = _once(name, first)
     edges: dict[Edge, int] = {}
@@ -93,6 +101,9 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
         kept: set[int] = set()
         for group in groups:
             if len(group.lines) == 1 and left.intersection(group.accesses):
+                name = f"paid:{shape.loop.header}:{min(group.lines) * config.line_bytes:#x}"
+                counted |= {one: name for one in group.accesses if one in left}
+                paid[name] = tuple(shape.entry_edges)
                 left.difference_update(group.accesses)
                 kept |= group.lines
         for edge in shape.entry_edges:
@@ -100,7 +111,14 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
     misses = dict.fromkeys(points, 0)
     for node, _ in left:
         misses[points[node]] += 1
-    return FetchMisses(misses, edges, auxiliaries)
+    return FetchMisses(misses, edges, auxiliaries, _by_point(points, counted), paid)
+
+
+def _by_point(points: Sequence[int], counted: Mapping[tuple[int, int], str]) -> Mapping[int, Mapping[int, str]]:
+    found: dict[int, dict[int, str]] = {}
+    for (node, index), name in sorted(counted.items()):
+        found.setdefault(points[node], {})[index] = name
+    return found
 
 
 def _fetched_before(graph: CacheGraph) -> Sequence[frozenset[int]]:

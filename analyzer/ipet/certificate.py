@@ -27,6 +27,8 @@ numbers are integers or fractions in lowest terms. The records, in this order:
                                         stack (its pointer at entry), link (the address to return to) or any. A register
                                         that is not listed is a number, which is not derived from the stack pointer
     excluded NODE ADDRESS | leave       control does not go there from NODE, as the analysis says; not checked
+    symbol, name, miss, paid, must, held, unchecked
+                                        what is said of caches, see `annotated` and docs/explanation/certificates.md
 """
 
 from __future__ import annotations

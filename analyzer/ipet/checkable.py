@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
 from wcet_probe.certificate.coverage import Code, edges_of, run_block
@@ -58,7 +59,7 @@ def checkable(
     *Soundness:* none is claimed.
     """
     code = Code(image, {one.address: one for one in instructions})
-    graph = _graph(problem)
+    graph = flow_graph(problem)
     found = Checkable({}, {})
     for escapes in (False, True):
         search = _Search(code, graph, Machine(image, escapes))
@@ -71,14 +72,16 @@ def checkable(
     return found
 
 
-def _graph(problem: FlowProblem) -> Graph:
+def flow_graph(problem: FlowProblem, excluded: Mapping[str, Iterable[int | None]] = MappingProxyType({})) -> Graph:
+    """The graph of ``problem`` as the checker sees it, with ways that are ``excluded`` by node."""
     nodes = {node.name: (node.address, node.cost) for node in problem.nodes}
     edges = tuple(Edge(edge.name, edge.source, edge.target, edge.extra_cost) for edge in problem.edges)
     leading: dict[str, list[Edge]] = {name: [] for name in nodes}
     for edge in edges:
         leading[edge.source].append(edge)
     exits = {name: problem.exit_costs.get(name, 0) for name in problem.exits}
-    return Graph(problem.entry_function, nodes, problem.entry, edges, exits, leading, {})
+    ways = {name: set(own) for name, own in excluded.items()}
+    return Graph(problem.entry_function, nodes, problem.entry, edges, exits, leading, ways)
 
 
 class _Search:

@@ -20,6 +20,9 @@ from wcet_probe.analyzer.ipet.flow_system import (
 )
 from wcet_probe.certificate.verify import bound_digest
 
+FOLLOWED = ("invariant", "excluded", "symbol", "name", "miss", "paid", "must", "held", "unchecked")
+"""Records that are no part of the flow problem."""
+
 
 def sealed(document):
     """``document`` with the digest of its bound made right."""
@@ -58,7 +61,7 @@ def problem_of(text):
         constraints=tuple(constraints),
     )
     derivations = [LoopDerivation(**json.loads(row)) for row in rows["derivation"]]
-    followed = [line for line in text.split("\n") if line.startswith(("invariant ", "excluded "))]
+    followed = [line for line in text.split("\n") if line.split(" ", 1)[0] in FOLLOWED]
     return problem, derivations, followed
 
 

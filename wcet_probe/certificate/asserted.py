@@ -21,6 +21,7 @@ from wcet_probe.errors import VerificationError
 
 _KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "pointer", "recursion", "word")
 _LEXEMES = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _NO_TEST = re.compile(r"do\b|for\s*\([^;]*;\s*;|while\s*\(\s*(?:1|true)\s*\)")
 
 
@@ -196,6 +197,13 @@ def function_lines(asserted: Asserted, fact: Fact) -> tuple[str, int, int] | Non
     return None
 
 
+def lines_of(sources: Mapping[str, str], function: str) -> tuple[str, int, int] | None:
+    """File, first and last line of a function; None where no source has it, or more than one."""
+    found = [(file, text, _function(text, function)) for file, text in sorted(sources.items())]
+    bodies = [(file, _line(text, body[0]), _line(text, body[1])) for file, text, body in found if body is not None]
+    return bodies[0] if len(bodies) == 1 else None
+
+
 def _bodies(asserted: Asserted, fact: Fact, function: str | None) -> Iterator[tuple[str, str, int, int]]:
     """Files, texts, and where the function begins and ends in them."""
     own = str(fact.content.get("function"))
@@ -232,6 +240,16 @@ def _offset(text: str, line: int) -> int:
     for _ in range(line - 1):
         offset = text.find("\n", offset) + 1
     return offset
+
+
+def definitions(text: str, function: str) -> list[str]:
+    """The texts of the definitions of a function in a source, from their types on."""
+    body = _function(text, function)
+    if body is None:
+        return []
+    before = _DIRECTIVE.sub(lambda found: ";" * len(found[0]), _blanked(text)[: body[0]])
+    start = max(before.rfind(mark) for mark in ";}") + 1
+    return [text[start : body[1]]]
 
 
 def _function(text: str, name: str) -> tuple[int, int] | None:

@@ -3,7 +3,7 @@
 
 Instructions come with their costs, from `wcet_probe.isa.timing`, which the emulator asks as well: the table is trusted,
 and its reading. A conditional instruction costs the dearer of executed and skipped. Without a data cache each access
-waits for memory; with caches the waiting is not charged here, and the result says so.
+waits for memory; what caches cost is charged by `misses`.
 """
 
 from __future__ import annotations
@@ -44,12 +44,7 @@ def not_charged(target: Target, unit: str) -> tuple[str, ...]:
     if unit == "instructions":
         return ()
     slower = any(region.read_cycles.value or region.write_cycles.value for region in target.memory.regions)
-    parts = (
-        (target.icache is not None, "misses of fetches"),
-        (target.dcache is not None, "waiting for data, misses and write-backs"),
-        (slower and target.dcache is None, "waiting for uncached regions"),
-    )
-    return tuple(words for is_there, words in parts if is_there)
+    return ("waiting for uncached regions",) if slower and target.dcache is None else ()
 
 
 def _cycles(instruction: Instruction, cost: InstructionCost) -> int:

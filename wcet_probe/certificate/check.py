@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.certificate.asserted import Asserted, Extent, Fact, loop_behind, loop_extent, parameters_of
+from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Code, Coverage, cover
+from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json, value_of
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
@@ -126,6 +128,7 @@ class _Check:
         self._coverage = Coverage()
         self._pairs: Pairs | None = None
         self._open_constraints: list[str] = []
+        self._cached: Cached | None = None
 
     def findings(self) -> Iterator[Finding]:
         units = ", ".join(f"{one.bound} {one.unit}" for one in self._bounds)
@@ -135,6 +138,8 @@ class _Check:
         for graph, bound in zip(self._graphs, self._bounds, strict=True):
             yield self._charged(graph, bound.unit)
         yield from self._limited()
+        if self._binary.asserted.facts:
+            yield self._hashed()
         yield self._assumed()
         shown = check_shown(self._section, self._graphs, self._records, self._coverage.instructions)
         yield Finding("what is shown", OK, shown)
@@ -190,18 +195,41 @@ class _Check:
 
     def _charged(self, graph: Graph, unit: str) -> Finding:
         target = self._binary.target
+        cached = self._check_caches(graph) if unit == "cycles" and (target.icache or target.dcache) else None
+        skipped = cached.unchecked if cached is not None else frozenset[str]()
         for node, (_, cost) in graph.nodes.items():
             least = node_cost(self._coverage.instructions[node], self._costs, target, unit)
             demand(cost >= least, f"{node} costs at least {least} {unit}, not {cost}")
+            if cached is not None and node not in skipped:
+                least += cached.needed[node].cycles
+                demand(cost >= least, f"{node} costs at least {least} {unit} with its misses, not {cost}")
         for edge in graph.edges:
             if edge.name in self._coverage.taken:
-                self._charge_edge(edge.name, edge.source, graph.nodes[edge.target][0], edge.cost, unit)
+                is_left = edge.source not in skipped and edge.name in self._coverage.gone
+                waiting = cached.needed[edge.source].leaving_cycles if cached is not None and is_left else 0
+                waiting += cached.paid.get(edge.name, 0) if cached is not None else 0
+                self._charge_edge(edge.name, edge.source, graph.nodes[edge.target][0], edge.cost - waiting, unit)
         for node, cost in graph.exits.items():
-            self._charge_edge(f"leaving {node}", node, None, cost, unit)
+            waiting = cached.needed[node].leaving_cycles if cached is not None and node not in skipped else 0
+            self._charge_edge(f"leaving {node}", node, None, cost - waiting, unit)
         missing = not_charged(target, unit)
         if missing:
             return Finding(f"costs in {unit}", OPEN, f"instructions are charged; not checked: {' and '.join(missing)}")
+        if skipped:
+            words = f"instructions are charged; not checked: misses of {_shortened(sorted(skipped))}"
+            return Finding(f"costs in {unit}", OPEN, words)
         return Finding(f"costs in {unit}", OK, "each node and edge charges what the target's table asks for")
+
+    def _check_caches(self, graph: Graph) -> Cached:
+        listed = {one["id"]: one["statement"] for one in self._section["assumptions"]}
+        records = self._records[self._graphs.index(graph)]
+        code, target = self._code, self._binary.target
+        asserted = pointers(self._binary.asserted, self._parameters, self._binary.image)
+        self._cached = check_caches(
+            code, graph, records, self._invariants, self._coverage, target, asserted, listed.get("alignment")
+        )
+        self._used |= dict.fromkeys(sorted(self._cached.assumptions))
+        return self._cached
 
     def _charge_edge(self, name: str, source: str, target: int | None, cost: int, unit: str) -> None:
         last, is_gone = self._coverage.instructions[source][-1], name in self._coverage.gone
@@ -313,12 +341,11 @@ class _Check:
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
         events = {name for name, _ in records["event"]}
         shown, asserted, others = 0, 0, list(self._open_constraints) if unit == self._bounds[0].unit else []
-        caches = 0
         for name, relation, constant, terms in records["constraint"]:
             factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
             if relation == "<=" and int(constant) >= 0 and all(f <= 0 or e in events for e, f in factors.items()):
-                caches += any(edge in events for edge in factors)  # it limits no path, and perhaps events
-            elif relation == "<=" and self._excluded(factors, int(constant)):
+                continue  # it limits no path, and perhaps events, see `cached`
+            if relation == "<=" and self._excluded(factors, int(constant)):
                 shown += 1
             else:
                 fact = self._follows(name, factors, int(constant)) if relation == "<=" else None
@@ -333,8 +360,13 @@ class _Check:
         elif shown or asserted:
             words = f"{shown} pairs of edges exclude each other, {asserted} follow from facts, which are assumptions"
             yield Finding(f"constraints in {unit}", OK, words)
-        if caches:
-            yield Finding(f"limits of misses in {unit}", OPEN, f"{caches} constraints; none of them limits a path")
+        if unit == "cycles" and self._cached is not None:
+            cached = self._cached
+            if cached.open:
+                words = f"{len(cached.shown)} are shown; not checked: {cached.lemmas}"
+                yield Finding(f"limits of misses in {unit}", OPEN, words)
+            else:
+                yield Finding(f"limits of misses in {unit}", OK, f"{len(cached.shown)}, of which lines are resident")
 
     def _follows(self, name: str, factors: Mapping[str, int], constant: int) -> Fact | None:
         """The fact that a constraint follows from; it is of a kind that a rule of the analysis or a fact makes."""
@@ -376,6 +408,13 @@ class _Check:
         return self._pairs.exclude(taken[0], taken[-1], header)
 
     # ----------------------------------------------------------------------------------------------------- assumptions
+
+    def _hashed(self) -> Finding:
+        """The functions that facts were written for are those of the sources, or of the image."""
+        held, missing = check_hashes(self._binary.asserted, self._binary.image)
+        if missing:
+            return Finding("hashes of facts", OPEN, f"no source of the functions of {_shortened(missing)}")
+        return Finding("hashes of facts", OK, f"{held} functions are those that facts were written for")
 
     def _assumed(self) -> Finding:
         """The list of assumptions holds all that was used; of facts it says what their files say."""

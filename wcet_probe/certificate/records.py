@@ -43,6 +43,13 @@ _RECORDS = {
         "derivation": r"(\{.*\})",
         "invariant": f"{_NAME} (r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]*)) (number|stack|link|any)" + 3 * f" {_NATURAL}",
         "excluded": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)|leave)",
+        "symbol": f"(s(?:0|[1-9][0-9]*)) (at|behind) {_NAME} {_NATURAL} {_NATURAL}",
+        "name": f"{_NAME} (r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]*)) {_NAME} {_INTEGER}",
+        "miss": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)) {_NATURAL} {_NAME}",
+        "paid": rf"{_NAME}((?: [^\s|]+)*)",
+        "must": rf"(fetch|data) {_NAME} {_NAME} {_INTEGER} {_NATURAL} {_NATURAL}((?: [^\s|]+)*)",
+        "held": rf"{_NAME} {_NAME} (full|{_NAME} {_NATURAL}((?: -?[0-9]+:(?:gone|[0-9]+(?:,[^\s|,]+)*))*))",
+        "unchecked": _NAME,
     }.items()
 }
 ONCE = ("wcet-probe", "image", "entry-function", "target", "unit", "bound", "optimum", "entry")

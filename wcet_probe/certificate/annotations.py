@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: 0BSD
+"""What a certificate says of caches: names of values, which misses are counted where, and which lines are resident."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from wcet_probe.certificate.machine import Place
+from wcet_probe.certificate.records import Records, demand
+from wcet_probe.certificate.residents import FULL, Bound, Must, Purse, YoungerSet
+from wcet_probe.certificate.steps import Spot
+from wcet_probe.certificate.symbols import Claim, Congruence, Names, Pointers
+
+_MOST_CLASS = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Records about caches.
+
+    Attributes:
+        names: of values.
+        misses: by node and step, the event or the edges that pay for its misses.
+        paid: by name, edges that pay for one miss each.
+        must: by cache (``fetch``, ``data``) and node, lines that are in it.
+        held: by constraint or name of edges that pay, and node, what is left of it.
+        unchecked: nodes whose costs the checker cannot follow, as the prover says.
+    """
+
+    names: Names
+    misses: Mapping[str, Mapping[tuple[int, int], str]] = field(default_factory=dict)
+    paid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    must: Mapping[str, Mapping[str, Must]] = field(default_factory=dict)
+    held: Mapping[str, Mapping[str, Purse]] = field(default_factory=dict)
+    unchecked: frozenset[str] = frozenset()
+
+    def lines(self) -> Iterator[str]:
+        """The records of a certificate."""
+        yield from self._names()
+        for node, misses in self.misses.items():
+            yield from (
+                f"miss {node} {address:#x} {number} {name}" for (address, number), name in sorted(misses.items())
+            )
+        yield from (" ".join(("paid", name, *edges)) for name, edges in self.paid.items())
+        for cache, nodes in self.must.items():
+            for node, must in nodes.items():
+                for (base, offset, size), (names, others) in sorted(must.items()):
+                    yield " ".join(("must", cache, node, base, str(offset), str(size), str(others), *sorted(names)))
+        for name, purses in self.held.items():
+            yield from (
+                f"held {name} {node} {_purse_text(purse)}" for node, purse in purses.items() if purse is not None
+            )
+        yield from (f"unchecked {node}" for node in sorted(self.unchecked))
+
+    def _names(self) -> Iterator[str]:
+        for symbol, (way, node, (modulus, residue)) in self.names.homes.items():
+            yield f"symbol {symbol} {way} {node} {modulus} {residue}"
+        for node, claims in self.names.claims.items():
+            for place, (symbol, offset) in sorted(claims.items(), key=lambda one: str(one[0])):
+                yield f"name {node} {f'stack:{place}' if isinstance(place, int) else place} {symbol} {offset}"
+
+
+def _purse_text(purse: Bound | str) -> str:
+    if isinstance(purse, str):
+        return purse
+    parts = (
+        f"{offset}:" + ("gone" if known is None else ",".join((str(known.others), *sorted(known.names))))
+        for offset, known in sorted(purse.spent.items())
+    )
+    return " ".join((purse.base, str(purse.granule_bytes), *parts))
+
+
+def annotations_of(records: Records, asserted: Pointers) -> Annotations:
+    """What ``records`` say of caches; ``asserted`` is what facts say of the parts of addresses.
+
+    Raises:
+        VerificationError: they speak of what is not there, or twice of one thing.
+    """
+    nodes = {name for name, _, _ in records["node"]}
+    homes: dict[str, tuple[str, str, Congruence]] = {}
+    for symbol, way, node, modulus_text, residue_text in records["symbol"]:
+        modulus, residue = int(modulus_text), int(residue_text)
+        is_class = 0 < modulus <= _MOST_CLASS and modulus & (modulus - 1) == 0 and residue < modulus
+        demand(is_class and node in nodes and symbol not in homes, f"the symbol {symbol} is none")
+        homes[symbol] = (way, node, Congruence(modulus, residue))
+    claims: dict[str, dict[Place, Claim]] = {node: {} for node in nodes}
+    for node, place_text, symbol, offset in records["name"]:
+        place: Place = int(place_text.removeprefix("stack:")) if place_text.startswith("stack:") else place_text
+        is_new = node in nodes and symbol in homes and place not in claims[node]
+        demand(is_new, f"the name of {place_text} at {node} is none")
+        claims[node][place] = Claim(symbol, int(offset))
+    misses: dict[str, dict[tuple[int, int], str]] = {}
+    for node, address, number, name in records["miss"]:
+        found = misses.setdefault(node, {})
+        key = int(address, 16), int(number)
+        demand(node in nodes and key not in found, f"a miss at {node} is told of twice, or of no node")
+        found[key] = name
+    must: dict[str, dict[str, dict[Spot, YoungerSet]]] = {"fetch": {}, "data": {}}
+    for cache, node, base, offset, size, others, younger in records["must"]:
+        found_must = must[cache].setdefault(node, {})
+        spot = Spot(base, int(offset), _granule_bytes(size))
+        demand(node in nodes and spot not in found_must, f"a line at {node} is told of twice, or of no node")
+        found_must[spot] = YoungerSet(frozenset(younger.split()), int(others))
+    return Annotations(
+        Names(claims, homes, asserted),
+        misses,
+        {name: tuple(edges.split()) for name, edges in records["paid"]},
+        must,
+        _held(records, nodes),
+        frozenset(name for (name,) in records["unchecked"]),
+    )
+
+
+def _granule_bytes(text: str) -> int:
+    size = int(text)
+    demand(0 < size <= _MOST_CLASS and size & (size - 1) == 0, f"no granule has {text} bytes")
+    return size
+
+
+def _held(records: Records, nodes: set[str]) -> dict[str, dict[str, Purse]]:
+    held: dict[str, dict[str, Purse]] = {}
+    for name, node, text, *_ in records["held"]:
+        found = held.setdefault(name, {})
+        demand(node in nodes and node not in found, f"what is left of {name} at {node} is told twice, or of no node")
+        if text == FULL:
+            found[node] = FULL
+            continue
+        base, size, *parts = text.split(" ")
+        spent: dict[int, YoungerSet | None] = {}
+        for part in parts:
+            offset, _, known = part.partition(":")
+            others, *younger = known.split(",")
+            spent[int(offset)] = None if known == "gone" else YoungerSet(frozenset(younger), int(others))
+        found[node] = Bound(base, _granule_bytes(size), spent)
+    return held

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: 0BSD
+"""Are misses of caches and write-backs charged: each access hits, or is charged, or is counted where a limit is shown.
+
+What a limit allows and misses do not rest on is *not checked*, by the name of the lemma that the analysis used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from wcet_probe.certificate.annotations import Annotations, annotations_of
+from wcet_probe.certificate.asserted import Asserted, lines_of
+from wcet_probe.certificate.coverage import Code, Coverage
+from wcet_probe.certificate.loops import value_of
+from wcet_probe.certificate.machine import Place
+from wcet_probe.certificate.misses import DATA, ENTER, Caches, LinearConstraint, Needed, caches_of, limits_of, paying
+from wcet_probe.certificate.numbers import Value
+from wcet_probe.certificate.records import Graph, Records, demand
+from wcet_probe.certificate.symbols import Pointers, Tracer
+from wcet_probe.model.image import Image
+from wcet_probe.model.target import Target
+
+WRITE_BACKS, SINGLES = "write-backs", "write-backs:singles"
+ALIGNMENT = "no data access crosses a cache line at "
+_LEMMAS = (
+    (re.compile(r"miss.*:sweep.*"), "lines of a strided traversal"),
+    (re.compile(r"miss:(objects|changes):.*"), "lines that facts count"),
+    (re.compile(r"miss:.*:(first|again).*"), "visits that facts tell of"),
+    (re.compile(r"(write|modified):.*"), "stores that fill nothing"),
+    (re.compile(r"write-backs.*"), "write-backs"),
+    (re.compile(r"fetch:.*"), "fetches"),
+    (re.compile(r".*"), "a line in its stay"),
+)
+
+
+@dataclass(slots=True)
+class Cached:
+    """What was found of caches.
+
+    Attributes:
+        needed: by node, the least that it charges besides its instructions.
+        paid: by edge, cycles that it pays.
+        shown: limits of misses that hold.
+        open: limits that were not shown, by lemma.
+        unchecked: nodes whose costs the prover does not show to be enough.
+        assumptions: those that were used.
+    """
+
+    needed: Mapping[str, Needed]
+    paid: Mapping[str, int]
+    shown: list[str] = field(default_factory=list)
+    open: dict[str, list[str]] = field(default_factory=dict)
+    unchecked: frozenset[str] = frozenset()
+    assumptions: set[str] = field(default_factory=set)
+
+    @property
+    def lemmas(self) -> str:
+        """What is not shown, for people."""
+        return "; ".join(f"{lemma} ({len(names)}, {names[0]})" for lemma, names in sorted(self.open.items()))
+
+
+def pointers(asserted: Asserted, parameters: Mapping[str, int], image: Image) -> Pointers:
+    """What facts about pointers say of addresses.
+
+    A fact that names functions speaks of the code of their lines, and one without of all other code.
+    """
+    facts = [
+        PointerFact(
+            tuple(map(str, fact.content.get("functions") or ())),
+            (
+                value_of(fact.expression("multiple_of") or "1", parameters),
+                value_of(fact.expression("remainder") or "0", parameters),
+            ),
+            fact.expression("symbol"),
+        )
+        for fact in asserted.of("pointer")
+    ]
+    found = pointers_of(facts, image, asserted.sources or {})
+    return replace(found, where=tuple(fact.where for fact in asserted.of("pointer")))
+
+
+class PointerFact(NamedTuple):
+    """A fact: the functions it speaks of, none for all others; the divisor and remainder; the object pointed to."""
+
+    functions: tuple[str, ...]
+    numbers: tuple[int, ...]
+    symbol: str | None
+
+
+def pointers_of(facts: Sequence[PointerFact], image: Image, sources: Mapping[str, str]) -> Pointers:
+    """What ``facts`` say of addresses; ``sources`` tell the lines of the functions that they name."""
+    lines = {name: lines_of(sources, name) for fact in facts for name in fact.functions}
+    if any(one is None for one in lines.values()):
+        return Pointers()
+    asserted = [
+        (_lines_in(image, [one for one in map(lines.get, fact.functions) if one]), fact)
+        for fact in facts
+        if fact.functions
+    ]
+    elsewhere = [power_of_two(fact.numbers) for fact in facts if not fact.functions]
+
+    def divisor(address: int) -> int:
+        named = [power_of_two(fact.numbers) for is_in, fact in asserted if is_in(address)]
+        return min(named or elsewhere, default=1)
+
+    def within(address: int) -> tuple[int, int] | None:
+        extents = (_extent(image, fact.symbol) for is_in, fact in asserted if is_in(address))
+        return next((extent for extent in extents if extent), None)
+
+    return Pointers(max((power_of_two(fact.numbers) for fact in facts), default=1), divisor, within)
+
+
+def _extent(image: Image, name: str | None) -> tuple[int, int] | None:
+    symbol = image.symbols.get(name) if name is not None else None
+    return (symbol.address, symbol.address + symbol.size_bytes) if symbol is not None and symbol.size_bytes else None
+
+
+def power_of_two(numbers: Iterable[int]) -> int:
+    """The greatest power of two up to 4,096 that divides all of ``numbers``, but for zeros."""
+    return min((number & -number for number in numbers if number), default=1 << 12)
+
+
+def _lines_in(image: Image, lines: Collection[tuple[str, int, int]]) -> Callable[[int], bool]:
+    """Whether the instruction at an address is of some lines of a file."""
+
+    def is_in(address: int) -> bool:
+        found = image.lines.find(address)
+        return found is not None and any(
+            file == found[0] and first <= found[1] <= last for file, first, last in lines
+        )  # fmt: skip
+
+    return is_in
+
+
+def no_crossing(image: Image, statement: str | None, used: set[str]) -> Callable[[int], bool]:
+    """Whether the assumption ``alignment`` names the instruction at an address; ``used`` is told when it does."""
+    places = frozenset(statement.removeprefix(ALIGNMENT).split(", ")) if statement else frozenset[str]()
+    demand(statement is None or statement.startswith(ALIGNMENT), "the assumption alignment says something else")
+
+    def crosses_no_line(address: int) -> bool:
+        is_named = image.place(address) in places
+        if is_named:
+            used.add("alignment")
+        return is_named
+
+    return crosses_no_line
+
+
+def check_caches(
+    code: Code,
+    graph: Graph,
+    records: Records,
+    invariants: Mapping[str, Mapping[Place, Value]],
+    coverage: Coverage,
+    target: Target,
+    asserted: Pointers,
+    alignment: str | None,
+) -> Cached:
+    """Check what the certificate in cycles says of caches.
+
+    Args:
+        code: the image.
+        graph: of the certificate.
+        records: of it.
+        invariants: of its nodes.
+        coverage: of the graph.
+        target: a core with caches.
+        asserted: see `multiples`.
+        alignment: the statement of that assumption, if it is listed.
+
+    Raises:
+        VerificationError: something that is said does not hold.
+    """
+    used: set[str] = set()
+    annotations = annotations_of(records, asserted)
+    tracer = Tracer(code, graph, invariants, coverage, annotations.names)
+    tracer.check_entry()
+    caches = caches_of(target, graph, coverage, tracer, no_crossing(code.image, alignment, used))
+    _check_names(caches, annotations, {name: int(cost) for name, cost in records["event"]})
+    caches.check_must(annotations)
+    if target.dcache is not None:
+        used |= {f"fact {where}" for where in asserted.where}
+    if any(
+        step.spot and step.spot.base == "stack" for side in caches.sides for own in side.steps.values() for step in own
+    ):
+        used.add("stack-alignment")
+    needed = {node: caches.needed(node, annotations) for node in graph.nodes}
+    paid: Counter[str] = Counter()
+    for name, limit in paying(annotations).items():
+        demand(caches.is_limited(limit, annotations), f"the edges of {name} do not pay for all of its misses")
+        side = caches.side_of(limit, annotations)
+        for edge in limit.tokens if side is not None else ():
+            paid[edge] += side.fill_cycles if side is not None else 0
+    found = Cached(needed, paid, unchecked=annotations.unchecked, assumptions=used)
+    limits = limits_of(records)
+    events = {name: int(cost) for name, cost in records["event"]}
+    is_split = any(_is_of_modified(caches, limit, needed, coverage, events) for limit in limits.values())
+    for name, limit in limits.items():
+        if _is_true(caches, limit, annotations, needed, coverage, is_split=is_split):
+            found.shown.append(name)
+        else:
+            lemma = next(words for pattern, words in _LEMMAS if pattern.fullmatch(name))
+            found.open.setdefault(lemma, []).append(name)
+    return found
+
+
+def _check_names(caches: Caches, annotations: Annotations, events: Mapping[str, int]) -> None:
+    """Misses are of accesses that there are, and counted by events that cost as much, or paid by edges."""
+    demand(annotations.paid.keys().isdisjoint(events), "an event has the name of edges that pay")
+    edges = {edge.name for edge in caches.graph.edges}
+    demand(all(edges.issuperset(own) for own in annotations.paid.values()), "an edge that pays is none")
+    demand(all(len(set(own)) == len(own) for own in annotations.paid.values()), "an edge pays twice")
+    costs: dict[str, int] = {}
+    for node, misses in annotations.misses.items():
+        known = {step.key: side.fill_cycles for side in caches.sides for step in side.steps[node] if step.fills}
+        for key, name in misses.items():
+            demand(key in known, f"a miss at {node} is of no access that fills a line")
+            demand(name in events or name in annotations.paid, f"the misses at {node} are counted nowhere")
+            demand(name not in {WRITE_BACKS, SINGLES}, f"misses at {node} are counted as write-backs")
+            costs[name] = max(costs.get(name, 0), known[key])
+    for name, least in costs.items():
+        demand(name in annotations.paid or events[name] >= least, f"a miss of {name} costs at least {least}")
+    data = caches.target.dcache
+    if data is not None and data.write_back:
+        fill = caches.target.memory.line_cycles(data.line_bytes)
+        demand(events.get(WRITE_BACKS, -1) >= fill, f"write-backs are not charged, each {fill}")
+
+
+def _is_true(
+    caches: Caches,
+    limit: LinearConstraint,
+    annotations: Annotations,
+    needed: Mapping[str, Needed],
+    coverage: Coverage,
+    *,
+    is_split: bool,
+) -> bool:
+    """Whether a limit holds.
+
+    Write-backs are all counted by the dearer event, or, if they ``are split``, by the other those of lines that a store
+    modified first which is charged as a single write.
+    """
+    if limit.events.keys().isdisjoint({WRITE_BACKS, SINGLES}):
+        return caches.is_limited(limit, annotations)
+    is_positive = limit.constant >= 0 and all(tokens >= 0 for tokens in limit.tokens.values())
+    if not is_positive:
+        return False
+    if limit.events == {SINGLES: 1}:
+        return not is_split or _counts(caches, limit, coverage, {node: one.singles for node, one in needed.items()}, 0)
+    if not _limits_write_backs(limit):
+        return False
+    if is_split and SINGLES not in limit.events and _counts_modified(caches, limit, needed, coverage):
+        return True
+    return not annotations.unchecked and _are_fills(caches, limit, annotations, needed, coverage)
+
+
+def _limits_write_backs(limit: LinearConstraint) -> bool:
+    above = {name: factor for name, factor in limit.events.items() if factor > 0}
+    return above.keys() <= {WRITE_BACKS, SINGLES} and above.get(WRITE_BACKS) == 1 and above.get(SINGLES, 1) == 1
+
+
+def _is_of_modified(
+    caches: Caches, limit: LinearConstraint, needed: Mapping[str, Needed], coverage: Coverage, events: Mapping[str, int]
+) -> bool:
+    """Whether a limit of write-backs is that of lines that are modified, with what it needs besides."""
+    data = caches.target.dcache
+    if data is None or not _limits_write_backs(limit) or SINGLES in limit.events:
+        return False
+    dearer = caches.target.memory.line_cycles(data.line_bytes) - caches.target.memory.single_cycles
+    is_charged = events.get(SINGLES, -1) >= dearer or not any(one.singles for one in needed.values())
+    return is_charged and _counts_modified(caches, limit, needed, coverage)
+
+
+def _counts_modified(caches: Caches, limit: LinearConstraint, needed: Mapping[str, Needed], coverage: Coverage) -> bool:
+    """Whether a limit counts each line of the cache at the entry, and each store that may modify another one."""
+    data = caches.target.dcache
+    if data is None:
+        return False
+    return _counts(caches, limit, coverage, {node: one.modify for node, one in needed.items()}, data.sets * data.ways)
+
+
+def _counts(caches: Caches, limit: LinearConstraint, coverage: Coverage, times: Mapping[str, int], before: int) -> bool:
+    """Whether a limit allows ``before`` and the ``times`` of each node that is executed."""
+    if limit.constant + limit.tokens.get(ENTER, 0) < before + times[caches.graph.entry]:
+        return False
+    edges = (edge for edge in caches.graph.edges if edge.name in coverage.taken)
+    return all(limit.tokens.get(edge.name, 0) >= times[edge.target] for edge in edges)
+
+
+def _are_fills(
+    caches: Caches, limit: LinearConstraint, annotations: Annotations, needed: Mapping[str, Needed], coverage: Coverage
+) -> bool:
+    """Whether a limit of write-backs counts each miss that fills a line of the data cache."""
+    graph = caches.graph
+    if limit.constant + limit.tokens.get(ENTER, 0) < needed[graph.entry].fills:
+        return False
+    for edge in graph.edges:
+        leaving = needed[edge.source].leaving_fills if edge.name in coverage.gone else 0
+        if edge.name in coverage.taken and limit.tokens.get(edge.name, 0) < needed[edge.target].fills + leaving:
+            return False
+    if any(limit.tokens.get(f"leave:{node}", 0) < needed[node].leaving_fills for node in graph.exits):
+        return False
+    names = _data_names(caches, annotations)
+    return all(limit.events.get(name, 0) <= -1 for name in names)
+
+
+def _data_names(caches: Caches, annotations: Annotations) -> Collection[str]:
+    """What counts misses of the data cache."""
+    return {
+        annotations.misses[node][step.key]
+        for side in caches.sides
+        if side.name == DATA
+        for node in annotations.misses
+        for step in side.steps[node]
+        if step.key in annotations.misses[node]
+    }

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: 0BSD
+"""The accesses of a graph to the caches: what each node has to charge, and whether limits of misses hold.
+
+Lines that must be in a cache, and what is left of each limit, stand in the certificate where nodes begin. Each node and
+each edge is gone through once; what then holds has to be what is said of the next node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.certificate.annotations import Annotations
+from wcet_probe.certificate.coverage import Coverage
+from wcet_probe.certificate.records import Graph, Records, demand
+from wcet_probe.certificate.residents import (
+    FULL,
+    Must,
+    Purse,
+    Residents,
+    must_holds,
+    purse_holds,
+)
+from wcet_probe.certificate.steps import Spot, Step, data_steps, fetch_steps, most_lines
+from wcet_probe.certificate.symbols import Passage, Traced, Tracer
+from wcet_probe.model.target import Target
+
+FETCH, DATA = "fetch", "data"
+ENTER = "enter"
+_NO_LINES: Must = {}
+Misses = Mapping[str, Mapping[tuple[int, int], str]]
+"""By node and step, what its misses are counted by."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearConstraint:
+    """At most so many misses as tokens: ``constant`` in the call, and those of each edge that is taken.
+
+    ``events`` has the factors of what is limited. Where edges pay, the name stands for the misses themselves.
+    """
+
+    name: str
+    events: Mapping[str, int]
+    tokens: Mapping[str, int]
+    constant: int
+
+    @property
+    def least(self) -> int:
+        """The fewest tokens that it ever gives."""
+        return min((one for one in (self.constant, *self.tokens.values()) if one > 0), default=0)
+
+
+def limits_of(records: Records) -> dict[str, LinearConstraint]:
+    """The constraints on events that the proof uses: others have no multiplier, and change nothing."""
+    events = {name for name, _ in records["event"]}
+    used = {name for name, _ in records["dual"]}
+    found: dict[str, LinearConstraint] = {}
+    for name, relation, constant, terms in records["constraint"]:
+        words = terms.split()
+        factors = {edge: int(factor) for factor, edge in zip(words[::2], words[1::2], strict=True)}
+        own = {edge: factor for edge, factor in factors.items() if edge in events}
+        if own and name in used:
+            demand(relation == "<=", f"{name} is no limit")
+            tokens = {edge: -factor for edge, factor in factors.items() if edge not in events}
+            found[name] = LinearConstraint(name, own, tokens, int(constant))
+    return found
+
+
+def paying(annotations: Annotations) -> dict[str, LinearConstraint]:
+    """The misses that edges pay for."""
+    return {
+        name: LinearConstraint(name, {name: 1}, dict.fromkeys(edges, 1), 0) for name, edges in annotations.paid.items()
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One cache: its accesses by node, and what a fill costs."""
+
+    name: str
+    residents: Residents
+    steps: Mapping[str, Sequence[Step]]
+    fill_cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """The least that a node has to charge besides its instructions, where it is executed, or left elsewhere than on.
+
+    ``fills`` are misses of the data cache that fill a line; ``cycles`` are all. Stores that ``modify`` a line may be
+    the first to do so; ``singles`` may be single writes.
+    """
+
+    fills: int = 0
+    cycles: int = 0
+    modify: int = 0
+    singles: int = 0
+    leaving_fills: int = 0
+    leaving_cycles: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """The accesses of a graph to the caches of a target."""
+
+    target: Target
+    graph: Graph
+    sides: tuple[Side, ...]
+    passages: Mapping[str, Passage]
+    traced: Mapping[str, Traced]
+
+    # ------------------------------------------------------------------------------------------------------ must
+
+    def behind(self, side: Side, node: str, must: Must) -> Must:
+        """The lines that must be in the cache behind ``node``."""
+        for step in side.steps[node]:
+            must = side.residents.touched(must, step)
+        return must
+
+    def check_must(self, annotations: Annotations) -> None:
+        """Check that the lines that are said to be in a cache must be there.
+
+        Raises:
+            VerificationError: they need not.
+        """
+        for side in self.sides:
+            said = annotations.must.get(side.name, {})
+            demand(not said.get(self.graph.entry), "nothing is known of the caches where the call begins")
+            for node in self.graph.nodes:
+                after = self.behind(side, node, said.get(node, _NO_LINES))
+                for target, passage in self._leading(node):
+                    wanted = said.get(target)
+                    if wanted:
+                        holds = must_holds(side.residents.along(after, passage), wanted)
+                        demand(holds, f"a line that is said to be in the {side.name} cache at {target} need not be")
+
+    def _leading(self, node: str) -> Iterator[tuple[str, Passage]]:
+        for edge in self.graph.leading[node]:
+            if edge.name in self.passages:
+                yield edge.target, self.passages[edge.name]
+
+    # ----------------------------------------------------------------------------------------------------- limits
+
+    def left_behind(
+        self, side: Side, limit: LinearConstraint, node: str, purse: Purse, misses: Misses, *, by_lines: bool
+    ) -> tuple[Purse, bool]:
+        """What is left of ``limit`` behind ``node``, and whether it was enough; ``by_lines`` see `is_by_lines`."""
+        own, is_enough = misses.get(node, {}), True
+        for step in side.steps[node]:
+            if own.get(step.key) in limit.events:
+                purse = side.residents.paid(purse, step, limit.least, by_lines=by_lines)
+                is_enough = is_enough and purse is not None
+            else:
+                purse = side.residents.passed(purse, step)
+        return purse, is_enough
+
+    @staticmethod
+    def is_by_lines(side: Side, limit: LinearConstraint, misses: Misses) -> bool:
+        """Whether all misses that are limited are of lines that are known by number, and there are tokens for all."""
+        lines: set[int] = set()
+        for node, own in misses.items():
+            for step in side.steps[node]:
+                if own.get(step.key) in limit.events:
+                    if step.lines is None:
+                        return False
+                    lines |= step.lines
+        return len(lines) <= limit.least
+
+    def along(self, side: Side, limit: LinearConstraint, edge: str, purse: Purse, wanted: Collection[str]) -> Purse:
+        """What is left of ``limit`` behind an edge."""
+        if limit.tokens.get(edge, 0) > 0:
+            return FULL
+        return side.residents.carried(purse, self.passages[edge], wanted)
+
+    def at_entry(self, limit: LinearConstraint) -> Purse:
+        """What there is of ``limit`` where the call begins."""
+        return FULL if limit.constant > 0 or limit.tokens.get(ENTER, 0) > 0 else None
+
+    def is_limited(self, limit: LinearConstraint, annotations: Annotations) -> bool:
+        """Whether the misses that are counted by ``limit`` are no more than it says.
+
+        Raises:
+            VerificationError: what is said to be left of it is not.
+        """
+        if not limit.events.keys().isdisjoint({"write-backs", "write-backs:singles"}):
+            return False
+        if any(factor != 1 for factor in limit.events.values()):
+            return False
+        if limit.constant < 0 or any(tokens < 0 for tokens in limit.tokens.values()):
+            return False
+        side = self.side_of(limit, annotations)
+        if side is None:
+            return True  # no access has such misses
+        said, wanted = annotations.held.get(limit.name, {}), self.bases(side, limit, annotations)
+        self._check_held(side, limit, self.at_entry(limit), said.get(self.graph.entry), self.graph.entry)
+        is_limited, by_lines = True, self.is_by_lines(side, limit, annotations.misses)
+        for node in self.graph.nodes:
+            purse, is_enough = self.left_behind(
+                side, limit, node, said.get(node), annotations.misses, by_lines=by_lines
+            )
+            is_limited = is_limited and is_enough
+            for edge in self.graph.leading[node]:
+                if edge.name in self.passages and said.get(edge.target) is not None:
+                    after = self.along(side, limit, edge.name, purse, wanted)
+                    self._check_held(side, limit, after, said.get(edge.target), edge.target)
+        return is_limited
+
+    def _check_held(self, side: Side, limit: LinearConstraint, found: Purse, said: Purse, node: str) -> None:
+        demand(purse_holds(side.residents, found, said), f"what is said to be left of {limit.name} at {node} is not")
+
+    def side_of(self, limit: LinearConstraint, annotations: Annotations) -> Side | None:
+        """The cache whose misses are limited; None where no access has them.
+
+        Raises:
+            VerificationError: of two caches.
+        """
+        found = [
+            side for side in self.sides
+            if any(
+                annotations.misses.get(node, {}).get(step.key) in limit.events
+                for node, steps in side.steps.items() if node in annotations.misses for step in steps
+            )
+        ]  # fmt: skip
+        demand(len(found) <= 1, f"{limit.name} limits misses of two caches")
+        return found[0] if found else None
+
+    def bases(self, side: Side, limit: LinearConstraint, annotations: Annotations) -> frozenset[str]:
+        """The bases of the accesses whose misses are limited."""
+        return frozenset(
+            step.spot.base
+            for node, misses in annotations.misses.items()
+            for step in side.steps[node]
+            if misses.get(step.key) in limit.events and step.spot is not None
+        )
+
+    # ------------------------------------------------------------------------------------------------------ costs
+
+    def needed(self, node: str, annotations: Annotations) -> Needed:
+        """The least that ``node`` has to charge for its accesses."""
+        fills = cycles = leaving_fills = leaving_cycles = modify = singles = 0
+        attributed = annotations.misses.get(node, {})
+        single_cycles = self.target.memory.single_cycles
+        for side in self.sides:
+            must = annotations.must.get(side.name, {}).get(node, _NO_LINES)
+            missing: list[Step] = []
+            modified: set[Spot | None] = set()
+            for step in side.steps[node]:
+                is_hit = step.spot is not None and step.spot in must
+                writes_once = step.is_store and not (self._writes_back and (is_hit or step.fills))
+                own = single_cycles * writes_once
+                if step.is_store and self._writes_back:
+                    singles += writes_once
+                    modify += not writes_once and step.spot not in modified
+                must = side.residents.touched(must, step)
+                if step.is_store and step.is_certain and step.spot in must:
+                    modified.add(step.spot)
+                modified.intersection_update(must)
+                if not is_hit and step.fills and step.key not in attributed:
+                    missing.append(step)
+                leaving_cycles += own * step.is_leaving
+                cycles += own * (not step.is_leaving)
+            leaving = self._fewest(side, node, [step for step in missing if step.is_leaving])
+            found = self._fewest(side, node, [step for step in missing if not step.is_leaving])
+            cycles += found * side.fill_cycles
+            leaving_cycles += leaving * side.fill_cycles
+            if side.name == DATA:
+                fills, leaving_fills = found, leaving
+        region, leaving_region = self._region_cycles(node)
+        return Needed(fills, cycles + region, modify, singles, leaving_fills, leaving_cycles + leaving_region)
+
+    @property
+    def _writes_back(self) -> bool:
+        return self.target.dcache is not None and self.target.dcache.write_back
+
+    def _fewest(self, side: Side, node: str, missing: Sequence[Step]) -> int:
+        """The misses of one execution: accesses by one base miss once for each line, if nothing evicts it meanwhile."""
+        groups: dict[object, list[Step]] = {}
+        for step in missing:
+            key = (step.spot.base, step.spot.granule_bytes) if step.spot is not None else step.key
+            groups.setdefault(key, []).append(step)
+        total = 0
+        for steps in groups.values():
+            spots = [step.spot for step in steps if step.spot is not None]
+            if len(spots) < 2:
+                total += len(steps)
+                continue
+            lines = most_lines(
+                {spot.offset for spot in spots}, spots[0].granule_bytes, side.residents.config.line_bytes
+            )
+            limit = LinearConstraint("", {"": 1}, {ENTER: lines}, 0)
+            own = {node: {step.key: "" for step in steps}}
+            _, is_enough = self.left_behind(side, limit, node, FULL, own, by_lines=False)
+            total += min(lines, len(steps)) if is_enough else len(steps)
+        return total
+
+    def _region_cycles(self, node: str) -> tuple[int, int]:
+        """What uncached regions cost, to which accesses may be; and those that take place where the node is left."""
+        cycles = leaving = 0
+        for instruction, accesses in self.traced[node].executed:
+            is_leaving = any(step.is_leaving for step in self._of(node, instruction.address))
+            for access, addresses in zip(instruction.accesses, accesses, strict=True):
+                for address in addresses:
+                    value = address.number
+                    low, high = (value.low, value.high) if value.is_number else (0, (1 << 32) - 1)
+                    most = 0
+                    for region in self.target.memory.regions:
+                        if (
+                            low < region.extent.end_address
+                            and region.extent.base_address <= high + access.bytes_each - 1
+                        ):
+                            reads, writes = region.read_cycles.value, region.write_cycles.value
+                            own = {"load": reads, "store": writes}.get(access.kind.value, reads + writes)
+                            most = max(most, own)
+                    leaving += most * is_leaving
+                    cycles += most * (not is_leaving)
+        return cycles, leaving
+
+    def _of(self, node: str, address: int) -> Iterator[Step]:
+        return (
+            step for side in self.sides for step in side.steps[node]
+            if step.instruction_address == address and not step.is_fetch
+        )  # fmt: skip
+
+
+def caches_of(
+    target: Target, graph: Graph, coverage: Coverage, tracer: Tracer, crosses_no_line: Callable[[int], bool]
+) -> Caches:
+    """The accesses of ``graph``, each node executed once on names.
+
+    Args:
+        target: a core with caches.
+        graph: of the certificate.
+        coverage: of it.
+        tracer: executes nodes.
+        crosses_no_line: whether an assumption says so of the accesses of the instruction at an address.
+
+    Raises:
+        VerificationError: a name does not hold.
+    """
+    traced = {node: tracer.trace(node) for node in graph.nodes}
+    passages: dict[str, Passage] = {}
+    for edge in graph.edges:
+        found = tracer.passage(edge, traced[edge.source])
+        if found is not None:
+            passages[edge.name] = found
+    classes = {symbol: home[2] for symbol, home in tracer.names.homes.items()}
+    sides: list[Side] = []
+    if target.icache is not None and not target.unified_cache:
+        fetches = {node: fetch_steps(coverage.instructions[node], target.icache) for node in graph.nodes}
+        fill = target.memory.line_cycles(target.icache.line_bytes)
+        sides.append(Side(FETCH, Residents(target.icache, classes, tracer.parts), fetches, fill))
+    if target.dcache is not None:
+        data = {
+            node: data_steps(traced[node], target, crosses_no_line, tracer.names.asserted.within)
+            for node in graph.nodes
+        }
+        fill = target.memory.line_cycles(target.dcache.line_bytes)
+        sides.append(Side(DATA, Residents(target.dcache, classes, tracer.parts), data, fill))
+    return Caches(target, graph, tuple(sides), passages, traced)

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: 0BSD
+"""Which lines are in a cache: of those that must be, and of those that are paid for, the lines that may be younger.
+
+All is said of a set under least-recently-used replacement (LRU) with as many ways as the policy keeps for certain: all
+of them for LRU, log2 + 1 for a tree (PLRU), and one, the line that was accessed last in the set, for first-in
+first-out, random, and a counter for the whole cache (J. Reineke et al., Timing predictability of cache replacement
+policies, Real-Time Systems 37, 2007). A line is in it for as long as fewer other lines of its set than there are ways
+may have been accessed since it was itself. Of one base no two lines are in one set (`steps`): each base counts once.
+
+A *purse* is what a constraint allows: so many tokens where an edge is taken. Each miss of the accesses to it takes one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from wcet_probe.certificate.steps import NUMBER, Spot, Step, most_lines, spot_of
+from wcet_probe.certificate.symbols import Congruence, Passage
+from wcet_probe.model.target import CacheConfig, Replacement
+
+
+class YoungerSet(NamedTuple):
+    """Bases of lines that may have been accessed since, lines that are known by number one by one; and others."""
+
+    names: frozenset[str]
+    others: int
+
+
+NOTHING = YoungerSet(frozenset(), 0)
+Must = Mapping[Spot, YoungerSet]
+"""Lines that are in the cache."""
+
+
+class Bound(NamedTuple):
+    """A purse some of whose tokens are taken, for granules of a base.
+
+    Each line of the base has a token of its own, but those of granules that are ``spent`` have one or are in the cache;
+    of None not even that is known.
+    """
+
+    base: str
+    granule_bytes: int
+    spent: Mapping[int, YoungerSet | None]
+
+
+FULL = "full"
+Purse = Bound | str | None
+"""What is left in a purse: all of its tokens, those of lines that were not accessed yet, or perhaps nothing (None)."""
+
+
+def lasting_ways(config: CacheConfig) -> int:
+    """Ways of an LRU set whose content surely is in a set of ``config``."""
+    match config.replacement:
+        case Replacement.LRU:
+            return config.ways
+        case Replacement.PLRU if config.ways & (config.ways - 1) == 0:
+            return config.ways.bit_length()
+    return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Residents:
+    """What accesses and edges do to lines.
+
+    Attributes:
+        config: the cache.
+        classes: of the symbols, see `symbols.Names.homes`.
+        parts: symbols by the names of terms that are made of nothing else.
+    """
+
+    config: CacheConfig
+    classes: Mapping[str, Congruence]
+    parts: Mapping[str, frozenset[str]]
+
+    # ------------------------------------------------------------------------------------------------------- accesses
+
+    def touched(self, must: Must, step: Step) -> Must:
+        """The lines that must be in the cache behind ``step``."""
+        found = must
+        if self._ages(step):
+            found = {}
+            for spot, younger in must.items():
+                aged = self._aged(spot, younger, step)
+                if aged is not None:
+                    found[spot] = aged
+        if step.spot is not None and step.is_certain and (step.fills or step.spot in must):
+            found = {**found, step.spot: NOTHING}
+        return found
+
+    def paid(self, purse: Purse, step: Step, tokens: int, *, by_lines: bool) -> Purse:
+        """What is left behind an access whose misses are paid from ``purse``; None where it may not be enough.
+
+        They are those of lines that are known by number, if ``by_lines``.
+        """
+        spots = self._spots(step, by_lines=by_lines)
+        if purse is None or not spots or not step.fills:
+            return None
+        base, granule_bytes = spots[0].base, spots[0].granule_bytes
+        if isinstance(purse, str):
+            purse = Bound(base, granule_bytes, {})
+        if (purse.base, purse.granule_bytes) != (base, granule_bytes):
+            return None
+        own: dict[int, YoungerSet | tuple[()]] = {}
+        for spot in spots:
+            known = self.left(purse, spot.offset)
+            if known is None:
+                return None
+            own[spot.offset] = known
+        found = {offset: self._aged_or_gone(purse, offset, step) for offset in purse.spent}
+        for offset, known in own.items():
+            is_sure = len(own) == 1 and step.is_certain and step.fills
+            if is_sure or not isinstance(known, YoungerSet):
+                found[offset] = NOTHING
+            else:
+                found.setdefault(offset, known)
+        if most_lines(found, granule_bytes, self.config.line_bytes) > tokens:
+            return None
+        return Bound(base, granule_bytes, found)
+
+    def passed(self, purse: Purse, step: Step) -> Purse:
+        """What is left behind an access whose misses are paid otherwise."""
+        if not isinstance(purse, Bound):
+            return purse
+        found = {offset: self._aged_or_gone(purse, offset, step) for offset in purse.spent}
+        spot = step.spot
+        is_own = spot is not None and (spot.base, spot.granule_bytes) == purse[:2]
+        if is_own and spot is not None and spot.offset in found and step.is_certain and step.fills:
+            found[spot.offset] = NOTHING
+        return purse._replace(spent=found)
+
+    def left(self, purse: Bound, offset: int) -> YoungerSet | tuple[()] | None:
+        """What is known of the line of a granule: () if it has its token, else as of those that may be in its line."""
+        if offset in purse.spent:
+            return purse.spent[offset]
+        near = [
+            known for other, known in purse.spent.items()
+            if purse.base != NUMBER and abs(other - offset) < self.config.line_bytes
+        ]  # fmt: skip
+        result: YoungerSet | tuple[()] = ()
+        for known in near:
+            if known is None:
+                return None
+            result = known if result == () or not isinstance(result, YoungerSet) else union(result, known)
+        return result
+
+    def _spots(self, step: Step, *, by_lines: bool) -> list[Spot]:
+        if step.spot is not None and not by_lines:
+            return [step.spot]
+        line_bytes = self.config.line_bytes
+        return [Spot(NUMBER, line * line_bytes, line_bytes) for line in sorted(step.lines or ())]
+
+    def _ages(self, step: Step) -> bool:
+        return step.fills or self.config.replacement in {Replacement.LRU, Replacement.PLRU}
+
+    def _aged_or_gone(self, purse: Bound, offset: int, step: Step) -> YoungerSet | None:
+        younger = purse.spent[offset]
+        if younger is None or not self._ages(step):
+            return younger
+        return self._aged(Spot(purse.base, offset, purse.granule_bytes), younger, step)
+
+    def _aged(self, spot: Spot, younger: YoungerSet, step: Step) -> YoungerSet | None:
+        if not self._may_meet(spot, step):
+            return younger
+        names = self._names(step)
+        found = YoungerSet(younger.names | names, younger.others + (not names))
+        return found if self._age(spot, found) < lasting_ways(self.config) else None
+
+    def _names(self, step: Step) -> frozenset[str]:
+        """What the line of ``step`` is counted as: itself, lines no two of which are in one set, or its base."""
+        lines, sets = step.lines or frozenset(), self.config.sets
+        if lines and len({line % sets for line in lines}) == len(lines):
+            return frozenset(f"{line * self.config.line_bytes:#x}" for line in lines)
+        return frozenset() if step.spot is None else frozenset({step.spot.base})
+
+    def _age(self, spot: Spot, younger: YoungerSet) -> int:
+        """How many lines of ``younger`` can be in the set of ``spot`` at most, but for its own."""
+        numbers = [int(name, 16) // self.config.line_bytes for name in younger.names if name.startswith("0x")]
+        in_set = Counter(number % self.config.sets for number in numbers)
+        if spot.base == NUMBER:
+            own = spot.offset // self.config.line_bytes
+            most = in_set[own % self.config.sets] - (own in numbers)
+        else:
+            most = max(in_set.values(), default=0)
+        return younger.others + len(younger.names) - len(numbers) + most
+
+    def _may_meet(self, spot: Spot, step: Step) -> bool:
+        """Whether ``step`` may be to another line of the set of ``spot``."""
+        if spot.base != NUMBER:
+            return step.spot is None or step.spot.base != spot.base
+        line, sets = spot.offset // self.config.line_bytes, self.config.sets
+        if step.lines is not None:
+            return any(other != line and other % sets == line % sets for other in step.lines)
+        return step.sets is None or line % sets in step.sets
+
+    # ---------------------------------------------------------------------------------------------------------- edges
+
+    def along(self, must: Must, passage: Passage) -> Must:
+        """The lines that must be in the cache behind an edge, by all of their names."""
+        found: dict[Spot, YoungerSet] = {}
+        for spot, younger in must.items():
+            aged = self._renamed(spot, younger, passage)
+            if aged is not None:
+                for other in self._moved(spot, passage):
+                    old = found.get(other)
+                    found[other] = aged if old is None or _size(aged) < _size(old) else old
+        return found
+
+    def carried(self, purse: Purse, passage: Passage, wanted: Collection[str]) -> Purse:
+        """What is left behind an edge; of several names of a base one that is ``wanted`` is kept."""
+        if not isinstance(purse, Bound):
+            return purse
+        first = self._moved(Spot(purse.base, min(purse.spent), purse.granule_bytes), passage)
+        bases = [spot.base for spot in first]
+        base = next((one for one in bases if one in wanted), next(iter(bases), None))
+        if base is None:
+            return None
+        spent: dict[int, YoungerSet | None] = {}
+        granule_bytes = purse.granule_bytes
+        for offset, younger in purse.spent.items():
+            spot = Spot(purse.base, offset, purse.granule_bytes)
+            aged = None if younger is None else self._renamed(spot, younger, passage)
+            spots = self._moved(spot, passage)
+            own = [spot for spot in spots if spot.base == base]
+            if not own:
+                return None
+            granule_bytes = own[0].granule_bytes
+            for spot in own[:1] if aged is not None else own:
+                spent[spot.offset] = aged
+        return Bound(base, granule_bytes, spent)
+
+    def _targets(self, base: str, passage: Passage) -> list[tuple[str, int]]:
+        """The symbols that a base is behind an edge, with what is to be added to offsets."""
+        symbol = base.partition("^")[0]
+        own = frozenset({symbol}) if symbol in self.classes else self.parts.get(symbol)
+        stays = symbol in {NUMBER, "stack"} or (own is not None and own.isdisjoint(passage.begins))
+        return [(symbol, 0)] * stays + list(passage.moved.get(symbol, ()))
+
+    def _moved(self, spot: Spot, passage: Passage) -> list[Spot]:
+        found = []
+        for base, added in self._targets(spot.base, passage):
+            if base == spot.base.partition("^")[0] and not added:
+                found.append(spot)
+                continue
+            step = min(self.classes[base].modulus, spot.granule_bytes)
+            for more in range(0, spot.granule_bytes, step):
+                own = spot_of(base, spot.offset + added + more, self.classes[base], self.config)
+                if own is not None:
+                    found.append(own)
+        return found
+
+    def _renamed(self, spot: Spot, younger: YoungerSet, passage: Passage) -> YoungerSet | None:
+        names, others = set[str](), younger.others
+        for name in younger.names:
+            # A name that is moved would stand for lines that are further and further from it.
+            symbol, _, window = name.partition("^")
+            lasting = [name] if name.startswith("0x") else [
+                f"{base}^{window}" if window else base for base, added in self._targets(symbol, passage) if not added
+            ]  # fmt: skip
+            if lasting:
+                names.add(lasting[0])
+            else:
+                others += 1
+        found = YoungerSet(frozenset(names), others)
+        return found if self._age(spot, found) < lasting_ways(self.config) else None
+
+
+def _size(younger: YoungerSet) -> tuple[int, list[str]]:
+    return younger.others + len(younger.names), sorted(younger.names)
+
+
+def union(a: YoungerSet, b: YoungerSet) -> YoungerSet:
+    """What may have been accessed on either of two ways."""
+    return YoungerSet(a.names | b.names, max(a.others, b.others))
+
+
+def is_within(a: YoungerSet, b: YoungerSet) -> bool:
+    """Whether all that ``a`` allows is allowed by ``b``."""
+    return len(a.names - b.names) + a.others <= b.others
+
+
+def joined_must(a: Must, b: Must) -> Must:
+    """The lines that must be in the cache on both ways."""
+    return {spot: union(younger, b[spot]) for spot, younger in a.items() if spot in b}
+
+
+def must_holds(a: Must, b: Must) -> bool:
+    """Whether all that ``b`` says follows from ``a``."""
+    return all(spot in a and is_within(a[spot], younger) for spot, younger in b.items())
+
+
+def purse_holds(residents: Residents, a: Purse, b: Purse) -> bool:
+    """Whether all that ``b`` says follows from ``a``."""
+    if b is None or a == FULL:
+        return True
+    if not isinstance(a, Bound) or not isinstance(b, Bound) or a[:2] != b[:2] or not a.spent.keys() <= b.spent.keys():
+        return False
+    for offset, younger in b.spent.items():
+        own = residents.left(a, offset)
+        if younger is not None and (own is None or (isinstance(own, YoungerSet) and not is_within(own, younger))):
+            return False
+    return True
+
+
+def joined_purse(residents: Residents, a: Purse, b: Purse) -> Purse:
+    """What is left on both ways."""
+    if isinstance(a, str) or isinstance(b, str):
+        return b if isinstance(a, str) else a
+    if not isinstance(a, Bound) or not isinstance(b, Bound) or a[:2] != b[:2]:
+        return None
+    spent: dict[int, YoungerSet | None] = {}
+    for offset in sorted({*a.spent, *b.spent}):
+        one, other = residents.left(a, offset), residents.left(b, offset)
+        if one is None or other is None:
+            spent[offset] = None
+        elif not isinstance(one, YoungerSet) or not isinstance(other, YoungerSet):
+            spent[offset] = one if isinstance(one, YoungerSet) else other if isinstance(other, YoungerSet) else NOTHING
+        else:
+            spent[offset] = union(one, other)
+    return Bound(a.base, a.granule_bytes, spent)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: 0BSD
+"""The accesses of a node to a cache, in order, and what is known of their lines.
+
+An access whose bytes may lie in two lines is two steps, of its first and its last byte. What is known of a line is its
+*spot*: a base, and the offset of a granule. The base is ``number`` (0), ``stack`` or a name (`symbols`); a granule has
+as many bytes as the base is known modulo, up to those of a line, and lies in one line. Spots of one base are so near
+each other that no two lines of it are in one set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from wcet_probe.certificate.symbols import Address, Congruence, Traced
+from wcet_probe.model.instruction import AccessKind, Control, Instruction
+from wcet_probe.model.target import CacheConfig, Target
+
+NUMBER = "number"
+MOST_CANDIDATES = 64
+_STACK_ALIGNMENT_BYTES = 8
+
+
+class Spot(NamedTuple):
+    """A granule: the line that it is in, as far as it is known. ``offset`` is where it begins, from the base."""
+
+    base: str
+    offset: int
+    granule_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One access to one line.
+
+    Attributes:
+        instruction_address: of the access.
+        number: of the step among those of the instruction.
+        spot: of its line; None where nothing is known of it.
+        lines: numbers of the lines that it may be to, if they are few.
+        sets: that it may be to; None for any.
+        is_fetch, is_store: what it is.
+        fills: whether a miss fills the line.
+        is_certain: False where the instruction may be skipped.
+        is_leaving: whether it takes place only where the node is left for another than the next instruction.
+    """
+
+    instruction_address: int
+    number: int
+    spot: Spot | None
+    lines: frozenset[int] | None
+    sets: frozenset[int] | None
+    is_fetch: bool
+    is_store: bool
+    fills: bool
+    is_certain: bool
+    is_leaving: bool
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What records call it by."""
+        return self.instruction_address, self.number
+
+
+def fetch_lines(instructions: Sequence[Instruction], line_bytes: int) -> Iterator[tuple[Instruction, int, int]]:
+    """Instructions with the numbers of the lines that they begin to be fetched from, and which of them it is."""
+    last = None
+    for instruction in instructions:
+        first, end = instruction.address // line_bytes, instruction.address + instruction.size_bytes - 1
+        for number, line in enumerate(range(first, end // line_bytes + 1)):
+            if line != last:
+                yield instruction, number, line
+            last = line
+
+
+def fetch_steps(instructions: Sequence[Instruction], config: CacheConfig) -> tuple[Step, ...]:
+    """The fetches of a node: a line once for as long as nothing else is fetched."""
+    return tuple(
+        _fetch(instruction, number, line, config)
+        for instruction, number, line in fetch_lines(instructions, config.line_bytes)
+    )
+
+
+def _fetch(instruction: Instruction, number: int, line: int, config: CacheConfig) -> Step:
+    return Step(
+        instruction.address,
+        number,
+        Spot(NUMBER, line * config.line_bytes, config.line_bytes),
+        frozenset({line}),
+        frozenset({line % config.sets}),
+        is_fetch=True,
+        is_store=False,
+        fills=True,
+        is_certain=True,
+        is_leaving=False,
+    )
+
+
+def data_steps(
+    traced: Traced,
+    target: Target,
+    crosses_no_line: Callable[[int], bool],
+    within: Callable[[int], tuple[int, int] | None],
+) -> tuple[Step, ...]:
+    """The accesses of a node to the data cache; with a unified cache fetches are among them.
+
+    Args:
+        traced: an execution of the node.
+        target: the core; it has a data cache.
+        crosses_no_line: whether an assumption says so of the instruction at an address.
+        within: where facts say that the accesses of the instruction at an address go, if nothing else is known.
+    """
+    config = target.dcache
+    assert config is not None  # noqa: S101  (the caller's)
+    found: list[Step] = []
+    for instruction, accesses in traced.executed:
+        if target.unified_cache:
+            found += (_fetch(i, n, line, config) for i, n, line in fetch_lines((instruction,), config.line_bytes))
+        number, inside = 100, within(instruction.address)
+        for access, addresses in zip(instruction.accesses, accesses, strict=True):
+            is_both = access.kind is AccessKind.LOAD_STORE
+            for address in addresses:
+                for is_store in (False, True) if is_both else (access.kind is AccessKind.STORE,):
+                    for skipped in _pieces(address, access.bytes_each, config, instruction, crosses_no_line):
+                        one = _data(
+                            instruction, number, address, skipped, config, is_store=is_store, within=inside
+                        )  # fmt: skip
+                        found.append(one)
+                        number += 1
+    return tuple(found)
+
+
+def _pieces(
+    address: Address, size: int, config: CacheConfig, instruction: Instruction, crosses_no_line: Callable[[int], bool]
+) -> tuple[int, ...]:
+    """Distances from the address of bytes that lie in all the lines of an access."""
+    line_bytes = config.line_bytes
+    if size > line_bytes:
+        return (*range(0, size, line_bytes), size - 1)
+    if is_in_one_line(address, size, line_bytes) or crosses_no_line(instruction.address):
+        return (0,)
+    return (0, size - 1)
+
+
+def is_in_one_line(address: Address, size: int, line_bytes: int) -> bool:
+    """Whether all bytes of an access surely lie in one line."""
+    modulus, residue = address.alignment.coarser(line_bytes)
+    if residue % modulus + size <= modulus:
+        return True
+    number = address.number
+    if not number.is_number or number.count > 4 * MOST_CANDIDATES * line_bytes:
+        return False
+    return all(word % line_bytes + size <= line_bytes for word in number.words())
+
+
+def _data(
+    instruction: Instruction, number: int, address: Address, skipped: int, config: CacheConfig, *,
+    is_store: bool, within: tuple[int, int] | None,
+) -> Step:  # fmt: skip
+    lines = _lines(address, skipped, config, within)
+    is_predicated = instruction.in_it_block or instruction.condition != 14
+    return Step(
+        instruction.address,
+        number,
+        _spot(address, skipped, lines, config),
+        lines if lines is not None and len(lines) <= MOST_CANDIDATES else None,
+        None if lines is None else frozenset(line % config.sets for line in lines),
+        is_fetch=False,
+        is_store=is_store,
+        fills=config.write_allocate or not is_store,
+        is_certain=not is_predicated,
+        is_leaving=is_predicated and instruction.control is Control.INDIRECT,
+    )
+
+
+def _lines(
+    address: Address, skipped: int, config: CacheConfig, within: tuple[int, int] | None
+) -> frozenset[int] | None:
+    value = address.number
+    if not value.is_number:
+        return None
+    first, last = value.low, value.high
+    if within is not None and (last - first) // config.line_bytes >= config.sets:
+        first, last = within[0], within[1] - 1 - skipped
+    low, high = (first + skipped) // config.line_bytes, (last + skipped) // config.line_bytes
+    return frozenset(range(low, high + 1)) if high - low < config.sets else None
+
+
+def _spot(address: Address, skipped: int, lines: frozenset[int] | None, config: CacheConfig) -> Spot | None:
+    if lines is not None and len(lines) == 1:
+        return Spot(NUMBER, next(iter(lines)) * config.line_bytes, config.line_bytes)
+    value = address.number
+    if value.base == "stack" and value.is_constant:
+        return spot_of("stack", value.low + skipped, Congruence(_STACK_ALIGNMENT_BYTES, 0), config)
+    name = address.name
+    if name.base.startswith("@") and name.is_constant:
+        return spot_of(name.base[1:], name.low + skipped, address.of_base, config)
+    return None
+
+
+def spot_of(base: str, offset: int, residue: Congruence, config: CacheConfig) -> Spot | None:
+    """The granule of a byte.
+
+    No two lines of what is called by one name are in one set: what is further from a base is ``BASE^NUMBER``.
+
+    Args:
+        base: a name.
+        offset: from the base, in bytes.
+        residue: the class of the base.
+        config: the cache; of fewer than four sets nothing is known.
+    """
+    window_bytes = (config.sets - 2) * config.line_bytes
+    if config.sets < 4:
+        return None
+    modulus, own = residue.coarser(config.line_bytes)
+    start = (offset + own) // modulus * modulus - own
+    window = (start + window_bytes // 2) // window_bytes
+    return Spot(f"{base}^{window}" if window else base, start, modulus)
+
+
+def most_lines(offsets: Collection[int], granule_bytes: int, line_bytes: int) -> int:
+    """Most lines that granules at ``offsets`` from a base lie in, whatever the base is."""
+    first = min(offsets)
+    shifts = range(0, line_bytes, granule_bytes)
+    return max(len({(offset - first + shift) // line_bytes for offset in offsets}) for shift in shifts)

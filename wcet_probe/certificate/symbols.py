@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: 0BSD
+"""Addresses by name: which accesses go to the same bytes though nobody knows where they are.
+
+A certificate names values: where a node begins, a place may hold a *symbol* plus an offset. A symbol may get another
+value only where the certificate says that it begins anew, at a node or behind one. Each block is executed once on these
+names beside the numbers that the invariants tell; what is computed in it and is no such sum has a name of its own, that
+of the instruction and the register, until the block is left.
+
+Names are bases of `numbers.Value` that begin with ``@``. Only what the invariants know as a number gets one: a name is
+never that of a stack address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from wcet_probe.certificate.coverage import Code, Coverage, edges_of
+from wcet_probe.certificate.machine import Machine, Outcome, Place, State
+from wcet_probe.certificate.numbers import TOP, Value, constant
+from wcet_probe.certificate.records import Edge, Graph, demand
+from wcet_probe.model.instruction import Instruction, Shift
+
+_COMPUTES = re.compile(
+    "(add|sub|rsb|lsl|lsr|asr|and|orr|eor|bic|mvn|mul|clz|uxtb|uxth|ubfx|subf|slwi|srwi|rlwinm|clrlwi|clrrwi|or|xor|andc|"
+    r"slw|srw|sraw|srawi|cntlzw|neg|mullw|rotlwi|rotlw|ori|andi|addi|subfic)(?:s|\.w|s\.w|\.)? "
+    r"([a-z]+[0-9]*(?:, (?:[a-z]+[0-9]*|#?-?(?:0x)?[0-9a-f]+))*)"
+)
+_ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14", "pc": "r15"}
+_ALWAYS = 14
+_MOST = 1 << 12
+_UNKNOWN = 1 << 31
+"""A number of so many values is one of which nothing is known but its lowest bits."""
+
+
+class Congruence(NamedTuple):
+    """A number is ``residue`` modulo ``modulus``, a power of two."""
+
+    modulus: int
+    residue: int
+
+    def moved(self, offset: int) -> Congruence:
+        """The class of the number plus ``offset``."""
+        return Congruence(self.modulus, (self.residue + offset) % self.modulus)
+
+    def coarser(self, modulus: int) -> Congruence:
+        """The same number by a smaller modulus."""
+        modulus = min(modulus, self.modulus)
+        return Congruence(modulus, self.residue % modulus)
+
+
+UNALIGNED = Congruence(1, 0)
+
+
+class Claim(NamedTuple):
+    """What a place holds: the value of a symbol, and so many bytes more."""
+
+    symbol: str
+    offset: int
+
+
+def _nothing(_: int) -> int:
+    return 1
+
+
+def _unlimited(_: int) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    """What facts say of addresses: powers of two that divide the numbers that they are computed from, and objects.
+
+    Attributes:
+        most: the greatest of these powers; each use is cut down to that of the code that makes the access.
+        divisor: that of the accesses of the instruction at an address.
+        within: the addresses that the accesses of such an instruction have, first and end, if they are told.
+        where: places of the facts.
+    """
+
+    most: int = 1
+    divisor: Callable[[int], int] = _nothing
+    within: Callable[[int], tuple[int, int] | None] = _unlimited
+    where: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names in a certificate.
+
+    Attributes:
+        claims: of places, where each node begins.
+        homes: by symbol, whether it begins anew ``at`` a node, on each edge into it, or ``behind`` one, on each edge
+            out of it; and the class of its values.
+        asserted: what facts say of the numbers that addresses are computed from.
+    """
+
+    claims: Mapping[str, Mapping[Place, Claim]]
+    homes: Mapping[str, tuple[str, str, Congruence]]
+    asserted: Pointers
+
+    def begins(self, edge: Edge) -> frozenset[str]:
+        """The symbols that have another value behind ``edge``."""
+        return self._at.get(edge.target, frozenset()) | self._behind.get(edge.source, frozenset())
+
+    _at: dict[str, frozenset[str]] = field(default_factory=dict)
+    _behind: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for found, wanted in ((self._at, "at"), (self._behind, "behind")):
+            for symbol, (way, node, _) in self.homes.items():
+                if way == wanted:
+                    found[node] = found.get(node, frozenset()) | {symbol}
+
+
+class Address(NamedTuple):
+    """Where an access goes: as a number, if it is known, and by name; the classes of it and of what the name means."""
+
+    number: Value
+    name: Value
+    alignment: Congruence
+    of_base: Congruence
+
+
+class Executed(NamedTuple):
+    """An instruction of a node, and where its accesses go: a list for each, one address for each word of it."""
+
+    instruction: Instruction
+    addresses: tuple[tuple[Address, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What an edge does to names.
+
+    Attributes:
+        begins: symbols that have another value behind it.
+        moved: by name before it, the symbols of the same value behind it, each with what is to be added to an offset.
+    """
+
+    begins: frozenset[str]
+    moved: Mapping[str, tuple[tuple[str, int], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One execution of a node: its instructions, the names on each edge that is taken, and classes of names."""
+
+    executed: tuple[Executed, ...]
+    leaving: Mapping[str, tuple[State, ...]]
+    alignments: Mapping[str, Congruence]
+
+
+class Tracer:
+    """Executes nodes on names."""
+
+    def __init__(
+        self,
+        code: Code,
+        graph: Graph,
+        invariants: Mapping[str, Mapping[Place, Value]],
+        coverage: Coverage,
+        names: Names,
+    ) -> None:
+        self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
+        self.names = names
+        self._terms: dict[str, int] = {}
+        self.parts: dict[str, frozenset[str]] = {}
+        """By the name of a term, the symbols that it is made of, if nothing else is in it."""
+
+    def check_entry(self) -> None:
+        """Check what is claimed where the call begins: each symbol gets its value there, from one place.
+
+        Raises:
+            VerificationError: more is claimed.
+        """
+        entry = self._graph.entry
+        claims = self.names.claims.get(entry, {})
+        symbols = [claim.symbol for claim in claims.values()]
+        demand(len(set(symbols)) == len(symbols), "one symbol is claimed of two places where the call begins")
+        for place, (symbol, offset) in claims.items():
+            way, node, wanted = self.names.homes[symbol]
+            demand((way, node) == ("at", entry), f"{symbol} has no value where the call begins")
+            known = self.at_entry(place).moved(-offset)
+            is_known = wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted
+            demand(is_known, f"{symbol} is not known to be {wanted.residue} modulo {wanted.modulus} at the entry")
+
+    def at_entry(self, place: Place) -> Congruence:
+        """What is known of an argument."""
+        value = self._invariants[self._graph.entry].get(place, TOP)
+        return max(residue_of(value), self._asserted(value))
+
+    def _asserted(self, value: Value) -> Congruence:
+        """What facts tell of a number of which nothing is known."""
+        is_unknown = value.is_number and value.high - value.low >= _UNKNOWN
+        return Congruence(self.names.asserted.most, 0) if is_unknown else UNALIGNED
+
+    def trace(self, node: str) -> Traced:
+        """Execute ``node`` once, on numbers and on names."""
+        numbers, named, alignments = self._begin(node)
+        machine = Machine(self._code.image, self._coverage.escapes)
+        executed, outcomes = [], list[Outcome]()
+        block = self._coverage.instructions[node]
+        for instruction in block:
+            executed.append(self._executed(machine, instruction, numbers, named, alignments))
+            before = State(dict(named.values))
+            outcomes = self._code.isa.execute(machine, instruction, named)
+            known = self._code.isa.execute(machine, instruction, numbers)
+            if instruction is not block[-1]:
+                numbers, named = known[0].state, outcomes[0].state
+                self._rename(instruction, before, named, numbers, alignments, _written_back(executed[-1]))
+        leaving: dict[str, tuple[State, ...]] = {}
+        before = State(dict(named.values))
+        for outcome in outcomes:
+            self._rename(block[-1], before, outcome.state, State({}), alignments, _written_back(executed[-1]))
+            for edge in self._graph.leading[node] if outcome.is_assumed else self._edges(node, outcome):
+                leaving[edge.name] = (*leaving.get(edge.name, ()), outcome.state)
+        return Traced(tuple(executed), leaving, alignments)
+
+    def _edges(self, node: str, outcome: Outcome) -> Iterable[Edge]:
+        return () if outcome.address is None else edges_of(self._graph, node, outcome)
+
+    def _begin(self, node: str) -> tuple[State, State, dict[str, Congruence]]:
+        known = self._invariants[node]
+        claims = self.names.claims.get(node, {})
+        alignments: dict[str, Congruence] = {}
+        named = State(dict(known))
+        for place in dict.fromkeys((*self._code.isa.REGISTERS, *known, *claims)):
+            value = known.get(place, TOP) if isinstance(place, str) else known.get(place)
+            claim = claims.get(place)
+            demand(claim is None or (value is not None and value.is_number), f"{place} at {node} cannot have a name")
+            if claim is not None:
+                base = f"@{claim.symbol}"
+                alignments[base] = self.names.homes[claim.symbol][2]
+                named.values[place] = Value(base, claim.offset, claim.offset, 0)
+            elif value is not None and value.is_number and not value.is_constant:
+                base = f"@entry:{place}"
+                alignments[base] = residue_of(value)
+                named.values[place] = Value(base, 0, 0, 0)
+        return State(dict(known)), named, alignments
+
+    def _executed(
+        self,
+        machine: Machine,
+        instruction: Instruction,
+        numbers: State,
+        named: State,
+        alignments: dict[str, Congruence],
+    ) -> Executed:
+        found = []
+        for access in instruction.accesses:
+            words = []
+            for each in range(access.count):
+                number, name = machine.address_of(access, numbers, each), machine.address_of(access, named, each)
+                if name.is_number and not name.is_constant and access.index is not None and access.base is not None:
+                    base, index = named.read(access.base), named.read(access.index)
+                    text = f"{access.shift} {access.shift_bits} {access.subtract_index}"
+                    name = self._sum(base, index, "" if text == f"{Shift.LSL} 0 False" else text)
+                    offset = access.displacement + each * access.bytes_each
+                    name = Value(name.base, name.low + offset, name.low + offset, 0) if name.is_constant else name
+                    if name.base.startswith("@"):
+                        one, other = (_class(alignments, named, str(part)) for part in (access.base, access.index))
+                        if access.shift is Shift.LSL:
+                            other = Congruence(_MOST, 0) if access.shift_bits > 31 else Congruence(
+                                min(_MOST, other.modulus << access.shift_bits), other.residue << access.shift_bits
+                            ).moved(0)  # fmt: skip
+                        else:
+                            other = UNALIGNED
+                        zero = Congruence(_MOST, 0)
+                        sum_of = _difference(one, other if access.subtract_index else _difference(zero, other))
+                        alignments[name.base] = max(residue_of(number), sum_of.moved(offset)).moved(-name.low)
+                of_base = alignments.get(name.base, UNALIGNED)
+                of_base = of_base.coarser(self.names.asserted.divisor(instruction.address))
+                of_base = max(of_base, residue_of(number).moved(-name.low))
+                words.append(Address(number, name, of_base.moved(name.low), of_base))
+            found.append(tuple(words))
+        return Executed(instruction, tuple(found))
+
+    def _rename(
+        self,
+        instruction: Instruction,
+        before: State,
+        named: State,
+        numbers: State,
+        alignments: dict[str, Congruence],
+        address: Value | None,
+    ) -> None:
+        """Name each number that has no name; ``address`` is what a register holds that is written back."""
+        nameless = [
+            place
+            for place, value in named.values.items()
+            if (value.is_number or value.base.startswith("@")) and not (value.is_constant and ">" not in value.base)
+        ]
+        for place in sorted(nameless, key=str):
+            if address is not None and place in instruction.writes - instruction.loaded:
+                named.values[place] = address
+                continue
+            term = self._pure(instruction, place, before)
+            named.values[place] = term or Value(f"@{instruction.address:x}.{place}", 0, 0, 0)
+            base, low = named.values[place].base, named.values[place].low
+            number = numbers.values.get(place, TOP)
+            found = residue_of(number) if number.is_number else UNALIGNED
+            computed = self._computed(instruction, place, before, alignments, number)
+            alignments[base] = max(found, computed).moved(-low)
+
+    def _sum(self, one: Value, other: Value, how: str = "") -> Value:
+        """The name of a sum of two named values, or of one that is shifted as ``how`` says; TOP if one has no name."""
+        if not all(value.is_constant and (value.base.startswith("@") or value.is_number) for value in (one, other)):
+            return TOP
+        if how:
+            return self._term(f"{_text(one)} + {_text(other)} {how}", (one, other))
+        parts = sorted((one, other), key=lambda value: value.base)
+        found = self._term(f"{parts[0].base} + {parts[1].base}", (one, other))
+        return Value(found.base, one.low + other.low, one.low + other.low, 0)
+
+    def _term(self, text: str, values: Sequence[Value]) -> Value:
+        """The name of what is computed from ``values`` as ``text`` says."""
+        name = f"t{self._terms.setdefault(text, len(self._terms))}"
+        symbols: set[str] = set()
+        is_lasting = True
+        for value in values:
+            base = value.base.removeprefix("@")
+            if base in self.names.homes:
+                symbols.add(base)
+            elif base in self.parts:
+                symbols |= self.parts[base]
+            else:
+                is_lasting = is_lasting and value.is_number
+        if is_lasting:
+            self.parts[name] = frozenset(symbols)
+        return Value(f"@{name}", 0, 0, 0)
+
+    def _pure(self, instruction: Instruction, place: Place, before: State) -> Value | None:
+        """The name of what a computation on registers leaves in ``place``; None for any other instruction."""
+        found = _COMPUTES.fullmatch(instruction.text)
+        is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block and not instruction.accesses
+        if found is None or not is_plain or place not in instruction.writes:
+            return None
+        operands = [_ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
+        if operands[0] != place:
+            return None
+        if operands[0] not in instruction.reads:
+            del operands[0]
+        values = {register: before.read(register) for register in instruction.reads}
+        if not values.keys() <= set(operands):
+            return None
+        if not all(v.is_constant and (v.base.startswith("@") or v.is_number) for v in values.values()):
+            return None
+        if found[1] == "add" and len(operands) == len([one for one in operands if one in values]) == 2:
+            return self._sum(values[operands[0]], values[operands[1]])
+        text = ", ".join(_text(values[one]) if one in values else one for one in operands)
+        return self._term(f"{found[1]} {text}", list(values.values()))
+
+    def _computed(
+        self, instruction: Instruction, place: Place, before: State, alignments: Mapping[str, Congruence], number: Value
+    ) -> Congruence:
+        """What is known of a result by the parts of a sum, or by what facts tell of the parts of addresses."""
+        if place not in instruction.writes | instruction.loaded or not instruction.writes | instruction.loaded:
+            return UNALIGNED
+        operands = _operands(instruction, place)
+        if operands is None:
+            return self._asserted(number)
+        name, words = operands
+        known = UNALIGNED
+        values = [_class(alignments, before, word) for word in words]
+        if name == "neg" and len(values) == 1:
+            known = _difference(Congruence(_MOST, 0), values[0])
+        elif len(values) == 2:
+            one, other = values if name not in {"rsb", "subf"} else values[::-1]
+            known = _difference(one, other if name != "add" else _difference(Congruence(_MOST, 0), other))
+        return known
+
+    def passage(self, edge: Edge, traced: Traced) -> Passage | None:
+        """What ``edge`` does to names; None where it is never taken.
+
+        Raises:
+            VerificationError: a place holds something else behind it than is claimed.
+        """
+        states = traced.leaving.get(edge.name, ())
+        if edge.name not in self._coverage.taken:
+            return None
+        demand(states, f"nothing is known of names on {edge.name}")
+        begins = self.names.begins(edge)
+        found: dict[str, Value] = {}
+        for state in states:
+            values: dict[str, Value] = {}
+            for place, (symbol, offset) in self.names.claims.get(edge.target, {}).items():
+                value = state.read(place)
+                is_name = value.is_constant and (value.base.startswith("@") or value.is_number)
+                demand(is_name, f"what is claimed of {place} at {edge.target} has no name on {edge.name}")
+                own = _less(value, offset)
+                same = values.setdefault(symbol, own if symbol in begins else Value(f"@{symbol}", 0, 0, 0))
+                demand(own == same, f"{place} at {edge.target} is not {symbol} and {offset} behind {edge.name}")
+                if symbol in begins:
+                    self._check_class(symbol, own, traced, edge)
+            if found and values != found:
+                found = {symbol: value for symbol, value in found.items() if values.get(symbol) == value}
+            else:
+                found = values
+        moved: dict[str, list[tuple[str, int]]] = {}
+        for symbol, value in sorted(found.items()):
+            if symbol in begins and value.base.startswith("@"):
+                moved.setdefault(value.base[1:], []).append((symbol, -value.low))
+        return Passage(begins, {base: tuple(own) for base, own in moved.items()})
+
+    def _check_class(self, symbol: str, value: Value, traced: Traced, edge: Edge) -> None:
+        wanted = self.names.homes[symbol][2]
+        if value.is_number:
+            known = Congruence(_MOST, value.low % _MOST)
+        else:
+            known = traced.alignments.get(value.base, UNALIGNED).moved(value.low)
+        demand(
+            wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted,
+            f"{symbol} is not known to be {wanted.residue} modulo {wanted.modulus} behind {edge.name}",
+        )
+
+
+def _text(value: Value) -> str:
+    return f"{value.base}+{value.low}"
+
+
+def _operands(instruction: Instruction, place: Place) -> tuple[str, list[str]] | None:
+    """The name of a sum or difference that is left in ``place``, and its operands; None of anything else."""
+    found = _COMPUTES.fullmatch(instruction.text)
+    is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block and not instruction.accesses
+    if found is None or not is_plain or found[1] not in {"add", "sub", "rsb", "subf", "neg"}:
+        return None
+    words = [_ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
+    if words[0] != place:
+        return None
+    return found[1], words if len(words) == 1 + (found[1] != "neg") else words[1:]
+
+
+def _class(alignments: Mapping[str, Congruence], before: State, word: str) -> Congruence:
+    """What is known of an operand modulo a power of two."""
+    if re.fullmatch("-?(0x)?[0-9a-f]+", word) and not re.fullmatch("[a-f][0-9]*", word):
+        return Congruence(_MOST, int(word, 0) % _MOST)
+    value = before.read(word)
+    if value.base.startswith("@"):
+        return alignments.get(value.base, UNALIGNED).moved(value.low) if value.is_constant else UNALIGNED
+    return residue_of(value) if value.is_number else UNALIGNED
+
+
+def _difference(one: Congruence, other: Congruence) -> Congruence:
+    modulus = min(one.modulus, other.modulus)
+    return Congruence(modulus, (one.residue - other.residue) % modulus)
+
+
+def _written_back(executed: Executed) -> Value | None:
+    """The named address that an access leaves in its base register, which is the only one written besides a load."""
+    instruction, addresses = executed
+    is_before = instruction.text.endswith("]!") or instruction.text.split(" ", 1)[0].endswith("ux")
+    if not is_before or len(addresses) != 1 or len(addresses[0]) != 1:
+        return None
+    name = addresses[0][0].name
+    is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block
+    return name if is_plain and name.base.startswith("@t") and instruction.accesses[0].index is not None else None
+
+
+def residue_of(value: Value) -> Congruence:
+    """The class of a number by its steps; of a distance from the stack pointer at entry, modulo 8: stack-alignment."""
+    if value.base not in {"number", "stack"}:
+        return UNALIGNED
+    modulus = min(value.stride & -value.stride, _MOST) if value.stride else _MOST
+    if value.base == "stack":
+        modulus = min(modulus, 8)
+    return Congruence(modulus, value.low % modulus)
+
+
+def _less(value: Value, offset: int) -> Value:
+    if value.is_number:
+        return constant(value.low - offset)
+    return Value(value.base, value.low - offset, value.high - offset, 0)
