@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -149,16 +149,31 @@ def _simple(kind: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: ANN40
 
 
 def _union(kinds: tuple[Any, ...], definitions: dict[str, Schema]) -> Schema:
-    """Several simple types, or one type and null; no ``anyOf``, behind which the path of an error would be lost."""
+    """Several simple types, one type and null, or documents of several formats.
+
+    There is no ``anyOf``, behind which the path of an error would be lost.
+    """
     others = [kind for kind in kinds if kind is not types.NoneType]
     if all(kind in _PLAIN for kind in others):
         return {"type": sorted("null" if kind is types.NoneType else _PLAIN[kind] for kind in kinds)}
+    if len(others) > 1:
+        return _by_format(others, definitions)
     (kind,) = others
     if is_dataclass(kind) or is_typeddict(kind):
         return _reference(kind, definitions, null=True)
     found = _schema(kind, definitions)
     values = {"enum": [*found["enum"], None]} if "enum" in found else {}
     return {**found, "type": [found["type"], "null"], **values}
+
+
+def _by_format(documents: Sequence[Any], definitions: dict[str, Schema]) -> Schema:
+    """Documents of several formats: the format decides, so that an error has the path of its key."""
+    *others, last = documents
+    found = _reference(last, definitions, null=False)
+    for one in reversed(others):
+        own = {"properties": {"format": {"const": _format(one)}}}
+        found = {"if": own, "then": _reference(one, definitions, null=False), "else": found}
+    return found
 
 
 def _reference(kind: type, definitions: dict[str, Schema], *, null: bool) -> Schema:

@@ -249,12 +249,15 @@ class ResultDocument(TypedDict):
     verdict: Verdict
 
 
-class ResultsDocument(TypedDict):
-    """Several answers, in the order asked."""
+class FirmwareRequestShape(TypedDict):
+    """What was asked of a firmware: names of files, and the hashes of the texts that were read."""
 
-    format: Literal["wcet-probe-results"]
-    version: Literal[1]
-    results: list[ResultDocument]
+    elf: str
+    entry: str
+    parameters: dict[str, int]
+    caches: list[str]
+    facts: list[SourceShape]
+    sources: list[SourceShape]
 
 
 class BoundDocument(TypedDict):
@@ -263,6 +266,7 @@ class BoundDocument(TypedDict):
     format: Literal["wcet-probe-bound"]
     version: Literal[1]
     tool: ToolShape
+    request: NotRequired[FirmwareRequestShape]
     target: str
     target_configuration: TargetDocument
     image: ImageShape
@@ -271,6 +275,14 @@ class BoundDocument(TypedDict):
     sources: list[str]
     verdict: NotRequired[Verdict]
     bound: BoundShape
+
+
+class ResultsDocument(TypedDict):
+    """Several answers, in the order asked."""
+
+    format: Literal["wcet-probe-results"]
+    version: Literal[1]
+    results: list[ResultDocument | BoundDocument]
 
 
 class ScenarioDocument(TypedDict):

@@ -16,15 +16,14 @@ from typing import Any
 from wcet_probe.answer.proving import fact_parameters
 from wcet_probe.build.image import read_image
 from wcet_probe.build.program import Program
-from wcet_probe.build.sources import find_sources
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import OK, OPEN, Binary, Checked, Finding, check_bound
 from wcet_probe.certificate.loops import demand
 from wcet_probe.certificate.shown import follows
 from wcet_probe.certificate.told import read_told
-from wcet_probe.errors import UsageError
-from wcet_probe.evidence.recorded import Recorded, recorded_results
+from wcet_probe.evidence.firmware import check_firmware, given_firmware
+from wcet_probe.evidence.recorded import Recorded, configured, recorded_results
 from wcet_probe.evidence.witness import witness_plan
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
@@ -70,23 +69,21 @@ def check_file_result(
         VerificationError: something does not hold.
         UsageError: a file cannot be read, or there is no such allocator or target.
     """
-    if document["format"] == "wcet-probe-result":
-        (result,) = recorded_results("result", data)
+    result = recorded_results("result", data)[0] if "request" in document else None
+    if isinstance(result, Recorded):
         program = _program(result, elf)
         checked = check_bound(document, allocator_binary(program, result.heap_bytes))
         return checked, answer_findings(result, program.allocator, program.target, checked)
-    target = reduce(apply_cache_option, caches, load_target(str(document["target"])))
+    demand(not caches or result is None or result.caches == tuple(caches), "the bound is of other caches")
+    options = caches if result is None else result.caches
+    target = reduce(apply_cache_option, options, load_target(str(document["target"])))
     _check_target(document, target)
-    image = read_image(elf, target.isa, compiler="")
-    instructions = with_timing_problems(decode(image), target)
-    told = read_told([(str(file), _text(file)) for file in facts], find_sources(elf, source_dirs))
-    binary = Binary(image, instructions, costs(instructions, target), target, told, None)
-    return check_bound(document, binary), ()
+    return check_firmware(document, result, given_firmware(elf, facts, source_dirs), target)
 
 
 def _program(result: Recorded, elf: bytes) -> Program:
     allocator = load_allocator(result.allocator, result.parameters)
-    target = result.configured(load_target(result.target))
+    target = configured(result, load_target(result.target))
     _check_target(result.document, target)
     stated = result.document["image"]
     image = read_image(elf, target.isa, str(stated["compiler"]), tuple(stated["flags"]))
@@ -215,10 +212,3 @@ def _commands(result: Recorded, allocator: Allocator) -> set[str]:
         switches += [*why, *(["--cross-check"] if request["cross_check"] else [])]
         found.add(shlex.join([*words, *switches, "--json"]))
     return found
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}; name a TOML file with flow facts.") from error
