@@ -367,6 +367,46 @@ class AttackDocument(TypedDict):
     measured: Operation
 
 
+class ReplayImageShape(TypedDict):
+    """The binary that was executed."""
+
+    sha256: Sha256
+    compiler: str
+    flags: list[str]
+
+
+class ReplayToolShape(TypedDict):
+    """The program."""
+
+    name: Literal["wcet-probe"]
+    version: str
+
+
+class ColumnsShape(TypedDict):
+    """Operations, column by column."""
+
+    kind: list[OperationKind]
+    size_bytes: list[Natural]
+    instructions: list[Natural]
+
+
+class ReplayDocument(TypedDict):
+    """What each operation of a workload costs."""
+
+    format: Literal["wcet-probe-replay"]
+    version: Literal[1]
+    tool: ReplayToolShape
+    allocator: str
+    parameters: dict[str, int]
+    target: str
+    scenario: str
+    variant: str
+    heap_bytes: Natural
+    seed: Natural
+    image: ReplayImageShape
+    operations: ColumnsShape
+
+
 DOCUMENTS: tuple[type, ...] = (
     ResultDocument,
     ResultsDocument,
@@ -378,5 +418,6 @@ DOCUMENTS: tuple[type, ...] = (
     MatrixDocument,
     SearchDocument,
     AttackDocument,
+    ReplayDocument,
 )
 """Every document that has a schema."""

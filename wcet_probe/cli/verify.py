@@ -94,7 +94,9 @@ def _checked(file: Path) -> Iterator[CheckedBound]:
 
 
 def _documents(file: Path) -> Iterator[dict[str, Any]]:
-    for result in read_documents(file):
+    from wcet_probe.reports.formats.schema import validate_types
+
+    for result in read_documents(file, check=validate_types):
         if result.get("bound") is None:
             raise VerificationError(f"{file}: not verified: a result has no bound; ask for one without --no-bound.")
         yield result
