@@ -24,13 +24,16 @@ from wcet_probe.certificate.shown import follows
 from wcet_probe.certificate.told import read_told
 from wcet_probe.evidence.firmware import check_firmware, given_firmware
 from wcet_probe.evidence.recorded import Recorded, configured, recorded_results
-from wcet_probe.evidence.witness import witness_plan
+from wcet_probe.evidence.said import authors_words, check_gap, check_said
+from wcet_probe.evidence.witness import operation_document, witness_plan
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import ScenarioPlan
 from wcet_probe.model.target import Target
-from wcet_probe.reports.formats.document import target_document
+from wcet_probe.reports.formats.bound_document import text_sha256
+from wcet_probe.reports.formats.document import allocator_document, target_document
+from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.sizes import format_size
@@ -72,8 +75,9 @@ def check_file_result(
     result = recorded_results("result", data)[0] if "request" in document else None
     if isinstance(result, Recorded):
         program = _program(result, elf)
+        check_described(document, program)
         checked = check_bound(document, allocator_binary(program, result.heap_bytes))
-        return checked, answer_findings(result, program.allocator, program.target, checked)
+        return checked, answer_findings(result, program, checked)
     demand(not caches or result is None or result.caches == tuple(caches), "the bound is of other caches")
     options = caches if result is None else result.caches
     target = reduce(apply_cache_option, options, load_target(str(document["target"])))
@@ -97,17 +101,38 @@ def _check_target(document: Json, target: Target) -> None:
     demand(said == {key: described[key] for key in said}, "the target is described otherwise than its table says")
 
 
-def answer_findings(
-    result: Recorded, allocator: Allocator, target: Target, checked: Checked | None
-) -> tuple[Finding, ...]:
+def check_described(document: Json, program: Program) -> None:
+    """A result describes allocator, target, image and code as they are.
+
+    Raises:
+        VerificationError: it does not.
+    """
+    allocator = program.allocator
+    sources = [{"name": name, "sha256": text_sha256(text)} for name, text in allocator.sources]
+    manifest = {**allocator_document(allocator), "sources": sources}
+    demand(document["allocator_manifest"] == manifest, "the allocator is another one")
+    described = target_document(program.target)
+    for said in (document["target_configuration"], {key: document[key] for key in ("caches", "memory")}):
+        demand(said == {key: described[key] for key in said}, "the target is described otherwise than its table says")
+    listed = {entry["address"] for entry in document["listing"]}
+    code = [one for one in program.instructions if hex_address(one.address) in listed]
+    again = code_sections(program.image, code, dict(allocator.sources))
+    for key, value in {**again, "image": image_section(program.image, code)}.items():
+        demand(document[key] == value, f"the section {key} is not that of the image")
+
+
+def answer_findings(result: Recorded, program: Program, checked: Checked | None) -> tuple[Finding, ...]:
     """What a result says besides its bound, computed again.
 
     Raises:
         VerificationError: something is said otherwise.
     """
-    document = result.document
+    document, allocator, target = result.document, program.allocator, program.target
     plans = scenario_plans(result, allocator, target)
     plan = witness_plan(result, allocator, target)
+    demand(
+        document["no_bound"] is None or document["bound"] is None, "there is a bound, and a reason why there is none"
+    )
     demand(document["command"] in _commands(result, allocator), "the command is not that of the question")
     told = (plan.state, tuple(plan.why), plan.driver or None, plan.driver_value)
     state = document["state"]
@@ -115,10 +140,15 @@ def answer_findings(
     demand(said == told, "the state or its reason is described otherwise than the scenario does")
     _check_candidates(document, plans)
     _check_witnesses(document, plans)
+    if checked is not None:
+        told = read_told(allocator.facts, dict(allocator.sources))
+        check_said(document, program.image, checked, told, target, is_run=True)
+        check_gap(document, program.image, program.instructions)
     return (
         Finding("question", OK, "the command, the state and its reason are those of the scenario"),
         Finding("candidates", OK, f"{len(plans)}, none above the bound, and none is missing"),
         _path(document, checked),
+        authors_words(document),
     )
 
 
@@ -161,6 +191,28 @@ def _check_witnesses(document: Json, plans: Sequence[ScenarioPlan]) -> None:
         demand(said == described.get(witness["variant"]), f"the witness in {unit} is described otherwise")
         bound = document["bound"]
         demand(bound is None or witness["value"] <= bound[unit], f"the witness in {unit} is above the bound")
+        plan = next(plan for plan in plans if plan.variant == witness["variant"])
+        own_call = operation_document(plan.measured)
+        demand(witness["measured_operation"] == own_call, f"the witness in {unit} is another call")
+        reached = [{"fact": fact, "predicted": value, "found": value} for fact, value in plan.prediction.items()]
+        demand(witness["checks"] == reached, f"the state of the witness in {unit} is another one")
+        again = witness["cross_check"]
+        same = again is None or again["instructions"] == witness["instructions"]
+        demand(same, f"the second engine counted something else of the witness in {unit}")
+    _check_second_engine(document)
+
+
+def _check_second_engine(document: Json) -> None:
+    """The second engine is said to have counted what the first one did."""
+    again, observed = document["cross_check"], document["observed"]
+    cycles = document["witnesses"]["cycles"]
+    demand(document["state"]["checks"] == cycles["checks"], "the state is not that of the witness in cycles")
+    demand(again == cycles["cross_check"], "the second engine is told of twice, and differently")
+    demand(again is None or document["no_cross_check"] is None, "the second engine ran, and did not")
+    for one in (again, document["witnesses"]["instructions"]["cross_check"]):
+        demand(one is None or one["engine"] == "p-code interpreter", "nobody knows the second engine")
+    for key in ("instructions", "loads", "stores", "returns") if again else ():
+        demand(again[key] == observed.get(key, again[key]), f"the second engine counted other {key}")
 
 
 def _path(document: Json, checked: Checked | None) -> Finding:

@@ -21,6 +21,7 @@ from wcet_probe.certificate.loops import demand
 from wcet_probe.certificate.told import read_told
 from wcet_probe.errors import UsageError, VerificationError
 from wcet_probe.evidence.recorded import HashedText, RecordedBound
+from wcet_probe.evidence.said import authors_words, check_said
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.image import Image
@@ -145,7 +146,8 @@ def check_firmware(
     checked = check_bound(document, binary)
     if asked is None:
         return checked, (Finding("question", OPEN, "the document does not say what was asked"),)
-    return checked, tuple(_findings(asked, firmware, target, image, instructions))
+    check_said(document, image, checked, told, target, is_run=False)
+    return checked, (*_findings(asked, firmware, target, image, instructions), authors_words(document))
 
 
 def _check_files(asked: RecordedBound, firmware: Firmware) -> None:
