@@ -226,6 +226,7 @@ def _path(document: Json, checked: Checked | None) -> Finding:
     if not observed["path_complete"]:
         return Finding("observed path", OPEN, "the result holds a part of it only")
     times = [0] * len(runs)
+    demand(all(0 <= index < len(runs) for index in path), "the path has a run that is none")
     for index in path:
         times[index] += 1
     demand(times == [run["executions"] for run in runs], "the path executes its runs otherwise than is told")
