@@ -141,8 +141,8 @@ def answer_findings(result: Recorded, program: Program, checked: Checked | None)
     _check_candidates(document, plans)
     _check_witnesses(document, plans)
     if checked is not None:
-        told = read_told(allocator.facts, dict(allocator.sources))
-        check_said(document, program.image, checked, told, target, is_run=True)
+        facts = read_told(allocator.facts, dict(allocator.sources))
+        check_said(document, program.image, checked, facts, target, is_run=True)
         check_gap(document, program.image, program.instructions)
     return (
         Finding("question", OK, "the command, the state and its reason are those of the scenario"),
