@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from hashlib import sha256
 from importlib import metadata
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -129,6 +130,14 @@ def firmware_document(found: FirmwareBound) -> Document:
         "format": "wcet-probe-bound",
         "version": 1,
         "tool": tool_section(),
+        "request": {
+            "elf": found.request.elf.name,
+            "entry": found.request.entry,
+            "parameters": dict(found.request.parameters),
+            "caches": list(found.request.caches),
+            "facts": _hashed(found.facts),
+            "sources": _hashed(sorted(found.sources.items())),
+        },
         "target": found.target.name,
         "target_configuration": target_document(found.target),
         "verdict": str(Verdict.BOUNDED_BY_TYPE if found.bound.by_type else Verdict.BOUNDED),
@@ -137,6 +146,15 @@ def firmware_document(found: FirmwareBound) -> Document:
         **code_sections(found.image, code, found.sources),
         "bound": bound_section(found.bound),
     }
+
+
+def _hashed(texts: Iterable[tuple[str, str]]) -> list[Document]:
+    return [{"name": name, "sha256": text_sha256(text)} for name, text in texts]
+
+
+def text_sha256(text: str) -> str:
+    """SHA-256 of ``text`` in UTF-8."""
+    return sha256(text.encode()).hexdigest()
 
 
 def tool_section() -> Document:

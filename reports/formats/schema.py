@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -71,15 +71,33 @@ def validate(document: object) -> None:
     Raises:
         UsageError: it is not; the message names the first wrong key by its path.
     """
+    _validate(document, of_any_version=False)
+
+
+def validate_types(document: object) -> None:
+    """Check that what ``document`` holds has the types that its format says; keys may be missing or unknown.
+
+    For results of other versions of wcet-probe, whose documents have other keys.
+
+    Raises:
+        UsageError: it has not; the message names the first wrong key by its path.
+    """
+    _validate(document, of_any_version=True)
+
+
+def _validate(document: object, *, of_any_version: bool) -> None:
     name = document.get("format") if isinstance(document, Mapping) else None
     if not isinstance(name, str) or name not in FORMATS:
         raise UsageError("the document has no format of wcet-probe; give what --json printed.")
-    for path in _floats(document, "document"):
-        raise UsageError(f"{path} is no integer; give what --json printed.")
     try:
-        _validator(FORMATS[name])(document)
+        for path in _floats(document, "document"):
+            raise UsageError(f"{_shortened(path)} is no integer; give what --json printed.")
+        _validator(FORMATS[name], of_any_version)(document)
     except fastjsonschema.JsonSchemaValueException as error:
-        raise UsageError(f"{_problem(error)}; give what --json of this version of wcet-probe printed.") from error
+        what = "" if of_any_version else " of this version of wcet-probe"
+        raise UsageError(f"{_shortened(_problem(error))}; give what --json{what} printed.") from error
+    except RecursionError as error:
+        raise UsageError("the document is nested too deeply; give what --json printed.") from error
 
 
 def _problem(error: fastjsonschema.JsonSchemaValueException) -> str:
@@ -88,17 +106,34 @@ def _problem(error: fastjsonschema.JsonSchemaValueException) -> str:
         return f"{error.name}.{min(set(error.rule_definition) - error.value.keys())} is missing"
     if error.rule == "additionalProperties":
         return f"{error.name}.{min(error.value.keys() - error.definition['properties'].keys())} is no key of it"
-    message = str(error.message)
-    return message if len(message) <= _MOST_SHOWN else f"{message[:_MOST_SHOWN]}…"
+    return str(error.message)
+
+
+def _shortened(message: str) -> str:
+    """``message`` on one line, and no longer than people read."""
+    line = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in message[: _MOST_SHOWN + 1])
+    return line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]}…"
 
 
 _MOST_SHOWN = 300
 
 
 @cache
-def _validator(document: type) -> Callable[[object], object]:
-    found: Callable[[object], object] = fastjsonschema.compile(schema(document), use_default=False)
+def _validator(document: type, of_any_version: bool) -> Callable[[object], object]:  # noqa: FBT001  (cached)
+    wanted = _of_any_version(schema(document)) if of_any_version else schema(document)
+    found: Callable[[object], object] = fastjsonschema.compile(wanted, use_default=False)
     return lambda value: found(value, name_prefix="document")  # type: ignore[call-arg]
+
+
+def _of_any_version(part: Any) -> Any:  # noqa: ANN401  (a part of a schema)
+    """The part of a schema without its demands on which keys there are."""
+    if isinstance(part, list):
+        return [_of_any_version(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    is_object = isinstance(part.get("properties"), dict) and isinstance(part.get("required"), list)
+    left_out = {"required", "additionalProperties"} if is_object else set()
+    return {key: _of_any_version(one) for key, one in part.items() if key not in left_out}
 
 
 def _floats(value: object, path: str) -> Iterator[str]:
@@ -149,16 +184,31 @@ def _simple(kind: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: ANN40
 
 
 def _union(kinds: tuple[Any, ...], definitions: dict[str, Schema]) -> Schema:
-    """Several simple types, or one type and null; no ``anyOf``, behind which the path of an error would be lost."""
+    """Several simple types, one type and null, or documents of several formats.
+
+    There is no ``anyOf``, behind which the path of an error would be lost.
+    """
     others = [kind for kind in kinds if kind is not types.NoneType]
     if all(kind in _PLAIN for kind in others):
         return {"type": sorted("null" if kind is types.NoneType else _PLAIN[kind] for kind in kinds)}
+    if len(others) > 1:
+        return _by_format(others, definitions)
     (kind,) = others
     if is_dataclass(kind) or is_typeddict(kind):
         return _reference(kind, definitions, null=True)
     found = _schema(kind, definitions)
     values = {"enum": [*found["enum"], None]} if "enum" in found else {}
     return {**found, "type": [found["type"], "null"], **values}
+
+
+def _by_format(documents: Sequence[Any], definitions: dict[str, Schema]) -> Schema:
+    """Documents of several formats: the format decides, so that an error has the path of its key."""
+    *others, last = documents
+    found = _reference(last, definitions, null=False)
+    for one in reversed(others):
+        own = {"properties": {"format": {"const": _format(one)}}}
+        found = {"if": own, "then": _reference(one, definitions, null=False), "else": found}
+    return found
 
 
 def _reference(kind: type, definitions: dict[str, Schema], *, null: bool) -> Schema:

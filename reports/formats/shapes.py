@@ -249,12 +249,15 @@ class ResultDocument(TypedDict):
     verdict: Verdict
 
 
-class ResultsDocument(TypedDict):
-    """Several answers, in the order asked."""
+class FirmwareRequestShape(TypedDict):
+    """What was asked of a firmware: names of files, and the hashes of the texts that were read."""
 
-    format: Literal["wcet-probe-results"]
-    version: Literal[1]
-    results: list[ResultDocument]
+    elf: str
+    entry: str
+    parameters: dict[str, int]
+    caches: list[str]
+    facts: list[SourceShape]
+    sources: list[SourceShape]
 
 
 class BoundDocument(TypedDict):
@@ -263,6 +266,7 @@ class BoundDocument(TypedDict):
     format: Literal["wcet-probe-bound"]
     version: Literal[1]
     tool: ToolShape
+    request: NotRequired[FirmwareRequestShape]
     target: str
     target_configuration: TargetDocument
     image: ImageShape
@@ -271,6 +275,14 @@ class BoundDocument(TypedDict):
     sources: list[str]
     verdict: NotRequired[Verdict]
     bound: BoundShape
+
+
+class ResultsDocument(TypedDict):
+    """Several answers, in the order asked."""
+
+    format: Literal["wcet-probe-results"]
+    version: Literal[1]
+    results: list[ResultDocument | BoundDocument]
 
 
 class ScenarioDocument(TypedDict):
@@ -355,6 +367,46 @@ class AttackDocument(TypedDict):
     measured: Operation
 
 
+class ReplayImageShape(TypedDict):
+    """The binary that was executed."""
+
+    sha256: Sha256
+    compiler: str
+    flags: list[str]
+
+
+class ReplayToolShape(TypedDict):
+    """The program."""
+
+    name: Literal["wcet-probe"]
+    version: str
+
+
+class ColumnsShape(TypedDict):
+    """Operations, column by column."""
+
+    kind: list[OperationKind]
+    size_bytes: list[Natural]
+    instructions: list[Natural]
+
+
+class ReplayDocument(TypedDict):
+    """What each operation of a workload costs."""
+
+    format: Literal["wcet-probe-replay"]
+    version: Literal[1]
+    tool: ReplayToolShape
+    allocator: str
+    parameters: dict[str, int]
+    target: str
+    scenario: str
+    variant: str
+    heap_bytes: Natural
+    seed: Natural
+    image: ReplayImageShape
+    operations: ColumnsShape
+
+
 DOCUMENTS: tuple[type, ...] = (
     ResultDocument,
     ResultsDocument,
@@ -366,5 +418,6 @@ DOCUMENTS: tuple[type, ...] = (
     MatrixDocument,
     SearchDocument,
     AttackDocument,
+    ReplayDocument,
 )
 """Every document that has a schema."""

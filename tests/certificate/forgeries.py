@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections import defaultdict
 from dataclasses import replace
@@ -67,7 +66,8 @@ def problem_of(text):
 
 def solved_again(document, change):
     """``document`` with ``change`` of each flow problem, its derivations and its invariants, solved and sealed."""
-    document = copy.deepcopy(document)
+    document = {**document, "bound": dict(document["bound"])}
+    document |= {"slack": dict(document["slack"])} if "slack" in document else {}
     bound, texts = document["bound"], []
     for text in bound["certificates"]:
         problem, derivations, followed = change(*problem_of(text))

@@ -395,7 +395,7 @@ def test_only_what_was_made_here_is_packed(documents):
         packed(lambda document: document["state"].update(variant="no such state"))
     with pytest.raises(UsageError, match=r"results/a\.json"):
         evidence_members([("a.json", text), ("b/a.json", text)], images_dir())
-    with pytest.raises(UsageError, match="no result document"):
+    with pytest.raises(UsageError, match="no format of wcet-probe"):
         evidence_members([("a.json", b"{}")], images_dir())
     several = json.dumps({"format": "wcet-probe-results", "version": 1, "results": [json.loads(text)]}).encode()
     with pytest.raises(UsageError, match="one name"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts.file import parse_facts
@@ -33,6 +33,7 @@ class FirmwareRequest:
         facts: files with flow facts.
         source_dirs: folders with the sources that the debug information names.
         parameters: values of what the facts' expressions speak of.
+        caches: the changes of the target's caches that ``target`` has, as ``--cache`` takes them, for the record.
     """
 
     elf: Path
@@ -41,12 +42,15 @@ class FirmwareRequest:
     facts: Sequence[Path]
     source_dirs: Sequence[Path]
     parameters: Mapping[str, int]
+    caches: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FirmwareBound:
-    """A bound and what it is about; ``sources`` are the texts that were found, by file name."""
+    """A bound, its question and what it is about; ``facts`` and ``sources`` are texts that were read, with names."""
 
+    request: FirmwareRequest
+    facts: tuple[tuple[str, str], ...]
     target: Target
     image: Image
     instructions: tuple[Instruction, ...]
@@ -62,7 +66,8 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
         UsageError: a file cannot be read, the function is not there, or a flow fact is wrong.
     """
     target = request.target
-    facts = merged_facts([parse_facts(str(file), _text(file)) for file in request.facts])
+    told = [(str(file), _text(file)) for file in request.facts]
+    facts = merged_facts([parse_facts(file, text) for file, text in told])
     progress(f"reading {request.elf.name}")
     elf = _bytes(request.elf)
     # Who built it is not known, and nothing depends on it.
@@ -73,7 +78,7 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
             f"{request.elf.name} is {order}-endian, {target.name} is not; choose a target of its byte order."
         )
     targets = [load_target(name) for name in target_names()]
-    assumed = check_fit(request.elf.name, build_attributes(elf), target, targets)
+    assumed = built_for_another_core(request.elf.name, elf, target, targets)
     instructions = with_timing_problems(decode(image), target)
     sources = find_sources(elf, request.source_dirs)
     bound = prove(
@@ -90,9 +95,24 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
         progress,
     )
     if assumed:
-        other_core = Assumption("built-for-another-core", assumed, "not checked: the integrator's")
-        bound = replace(bound, assumptions=(*bound.assumptions, other_core))
-    return FirmwareBound(target, image, instructions, sources, _without_runs(bound))
+        bound = replace(bound, assumptions=(*bound.assumptions, assumed))
+    named = tuple((shown_name(file), text) for file, text in told)
+    return FirmwareBound(request, named, target, image, instructions, sources, _without_runs(bound))
+
+
+def built_for_another_core(name: str, elf: bytes, target: Target, targets: Sequence[Target]) -> Assumption | None:
+    """What is assumed where the file ``elf`` called ``name`` is built for another core than ``target``, or None.
+
+    Raises:
+        UsageError: the core cannot execute what the file is built for; those of ``targets`` that can are named.
+    """
+    assumed = check_fit(name, build_attributes(elf), target, targets)
+    return Assumption("built-for-another-core", assumed, "not checked: the integrator's") if assumed else None
+
+
+def shown_name(file: str) -> str:
+    """How results name the file of facts ``file``: of an absolute path by its last part."""
+    return PurePath(file).name if PurePath(file).is_absolute() else file
 
 
 _NO_RUN = "no run can check it"

@@ -189,7 +189,7 @@ def edges_of(graph: Graph, node: str, outcome: Outcome) -> list[Edge]:
 def _take(found: Coverage, edge: Edge, outcome: Outcome) -> None:
     earlier = found.taken.get(edge.name)
     found.taken[edge.name] = outcome.state if earlier is None else joined(earlier, outcome.state)
-    if outcome.way != "fall":
+    if outcome.way != "fall" and not (outcome.is_assumed and ":fall" in edge.name):
         found.gone.add(edge.name)
 
 

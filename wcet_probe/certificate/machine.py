@@ -11,7 +11,7 @@ Rules that rest on an assumption are noted in `Machine.used` when they are appli
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
@@ -142,7 +142,14 @@ class Machine:
 
     def word(self, address: int, size_bytes: int = 4) -> int | None:
         """The content of read-only memory; None where the image has none."""
-        for base, data in self._read_only:
+        return self._content(self._read_only, address, size_bytes)
+
+    def encoding(self, address: int) -> int | None:
+        """The instruction at ``address`` as a word; code may stand in a segment that can be written."""
+        return self._content([(one.address, one.data) for one in self.image.segments if one.executable], address, 4)
+
+    def _content(self, segments: Iterable[tuple[int, bytes]], address: int, size_bytes: int) -> int | None:
+        for base, data in segments:
             if base <= address and address + size_bytes <= base + len(data):
                 raw = data[address - base : address - base + size_bytes]
                 return int.from_bytes(raw, "big" if self.image.big_endian else "little")

@@ -46,7 +46,7 @@ def entry_state() -> State:
 def execute(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
     """Execute ``instruction``, which changes ``state``: the ways on, of which the last may fall through."""
     following = instruction.address + 4
-    word = machine.word(instruction.address)
+    word = machine.encoding(instruction.address)
     if word is None:
         return [Outcome("jump", None, state, is_assumed=True)]
     if word >> 26 in {16, 18} or (word >> 26 == 19 and word >> 1 & 0x3FF in {16, 528}):

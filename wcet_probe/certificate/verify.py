@@ -168,9 +168,14 @@ def verify_slack(document: Json) -> None:
         except (KeyError, TypeError):
             right = False
         demand(right, f"the slack in {unit} is not bound minus observation")
-    for unit, witness in (document.get("witnesses") or {}).items():
-        demand(witness.get("value") == witness.get(unit), f"the witness in {unit} has two values")
-    if document.get("witnesses"):
+    witnesses = document.get("witnesses")
+    if witnesses:
+        known = isinstance(witnesses, Mapping) and witnesses.keys() == set(UNITS)
+        demand(
+            known and all(isinstance(one, Mapping) for one in witnesses.values()), "there is no witness for each unit"
+        )
+        for unit, witness in witnesses.items():
+            demand(witness.get("value") == witness.get(unit), f"the witness in {unit} has two values")
         same = all(document["witnesses"]["cycles"].get(unit) == document["observed"].get(unit) for unit in UNITS)
         demand(same, "the witness in cycles is not the observed call")
 

@@ -111,9 +111,16 @@ def baseline_entries(document: object, file: Path) -> tuple[BaselineEntry, ...]:
         names = [field.name for field in fields(BaselineEntry)]
         with suppress(KeyError, TypeError, AttributeError):
             rows = [{**row, **row["bound"]} for row in document["entries"]]
-            if all(type(row[unit]) is int for row in rows for unit in ("instructions", "cycles")):
+            if all(_is_as_said(row, name) for row in rows for name in names):
                 return tuple(BaselineEntry(**{name: row[name] for name in names}) for row in rows)
     raise UsageError(f"{file} is no baseline of version 1; write it anew with wcet-probe check --save-baseline.")
+
+
+def _is_as_said(row: Mapping[str, Any], name: str) -> bool:
+    """Whether the field ``name`` of an entry has its type."""
+    if name in {"instructions", "cycles"}:
+        return type(row[name]) is int
+    return isinstance(row[name], str) or (row[name] is None and name in {"compiler", "target_sha256"})
 
 
 def baseline_file(name: str, folder: Path) -> Path:

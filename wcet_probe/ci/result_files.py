@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -16,8 +16,13 @@ _RESULTS = ("wcet-probe-result", "wcet-probe-bound")
 _MOST_SHOWN = 200
 
 
-def read_documents(file: Path, *, baselines: bool = False) -> list[dict[str, Any]]:
+def read_documents(file: Path, *, check: Callable[[object], None], baselines: bool = False) -> list[dict[str, Any]]:
     """The results in ``file``, or, if ``baselines`` are welcome, the entries of a baseline in the shape of results.
+
+    Parameters:
+        file: with a JSON document.
+        check: raises UsageError if a result is not as its format says; nobody reads it before.
+        baselines: whether they are welcome.
 
     Raises:
         UsageError: it cannot be read, or holds something else.
@@ -34,6 +39,8 @@ def read_documents(file: Path, *, baselines: bool = False) -> list[dict[str, Any
     several = isinstance(document, dict) and document.get("format") == "wcet-probe-results"
     results = document.get("results") if several else [document]
     if isinstance(results, list) and results and all(_is_result(one) for one in results):
+        for one in results:
+            check(one)
         return results
     wanted = "results, bounds or a baseline" if baselines else "results or bounds"
     raise UsageError(f"{file} holds no {wanted} of version 1; give it what --json printed.")
@@ -43,7 +50,7 @@ def read_documents(file: Path, *, baselines: bool = False) -> list[dict[str, Any
 def refusing_damage() -> Iterator[None]:
     """What is done with documents that somebody gave: where a key is missing or wrong, that is said of them.
 
-    They are not held against their schema, which is that of this version: results of others are compared as well.
+    Their types are held against the schema before. Keys may be missing: results of other versions are compared as well.
 
     Raises:
         UsageError: a document lacks a key, or has something else under it.
@@ -51,7 +58,7 @@ def refusing_damage() -> Iterator[None]:
     try:
         yield
     except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as error:
-        shown = repr(error)[:_MOST_SHOWN]
+        shown = " ".join(repr(error)[:_MOST_SHOWN].split())
         raise UsageError(f"a given document is damaged ({shown}); give what --json printed, unchanged.") from error
 
 

@@ -104,15 +104,16 @@ def bound(
             raise UsageError(f"{shown} {remedy}.")
     config = load_config(Path.cwd())
     core = reduce(apply_cache_option, caches, configured_target(target, config))
-    answer = _bound_sizes if per_size else _bound_firmware
-    return answer(names, core, dict(values), config, as_json=as_json, **options)
+    if per_size:
+        return _bound_sizes(names, core, dict(values), config, as_json=as_json, **options)
+    return _bound_firmware(names, core, dict(values), caches, as_json=as_json, **options)
 
 
 def _bound_firmware(
     names: Sequence[str],
     core: Target,
     values: Mapping[str, int],
-    _config: Config,
+    caches: Sequence[str],
     *,
     entry: str | None,
     facts: tuple[Path, ...],
@@ -131,7 +132,7 @@ def _bound_firmware(
     if len(names) > 1:
         raise UsageError(f"one ELF file has the function, not {len(names)}; name one.")
     elf = Path(names[0])
-    request = FirmwareRequest(elf, entry, core, facts, source or (elf.parent, Path.cwd()), values)
+    request = FirmwareRequest(elf, entry, core, facts, source or (elf.parent, Path.cwd()), values, caches)
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         found = bound_firmware(request, tell)
     if as_json:

@@ -94,7 +94,9 @@ def _prove_firmware(budget: Budget, call: FirmwareCall, tell: Callable[[str], No
     from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
     from wcet_probe.reports.formats.bound_document import firmware_document
 
-    request = FirmwareRequest(call.image, call.entry, _target(budget), call.facts, call.sources, budget.parameters)
+    request = FirmwareRequest(
+        call.image, call.entry, _target(budget), call.facts, call.sources, budget.parameters, budget.caches
+    )
     return firmware_document(bound_firmware(request, tell))
 
 

@@ -77,7 +77,7 @@ def check(
     accepted = {(one.target, one.name): one for one in load_baseline(baseline, folder)} if baseline else {}
     kept = baseline_file(save, folder) if save else None
     with streams.progress(quiet=quiet, verbose=verbose) as tell, refusing_damage() if files else nullcontext():
-        found = list(_found(budgets, config, [one for name in files for one in read_documents(name)], tell))
+        found = list(_found(budgets, config, _documents(files), tell))
         outcomes = [_outcome(budget, result, accepted, folder) for budget, result in zip(budgets, found, strict=True)]
         entries = list(_entries(outcomes, found))
     texts = {path: _render(name, outcomes, baseline, config) for name, path in outputs.items() if path}
@@ -87,6 +87,12 @@ def check(
         write_whole(path, text)
     _print(outcomes, baseline, accepted, as_json=as_json)
     return max(int(outcome.exit_code) for outcome in outcomes)
+
+
+def _documents(files: Sequence[Path]) -> list[Document]:
+    from wcet_probe.reports.formats.schema import validate_types
+
+    return [one for name in files for one in read_documents(name, check=validate_types)]
 
 
 def _found(

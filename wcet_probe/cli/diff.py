@@ -35,10 +35,11 @@ def diff(*, old: Path, new: Path, fail_on_worse: bool) -> int:
     Compiler, code, loop bounds, facts, target. Each file is what --json printed, of one result or of several, or a
     baseline, of which less is known. Results are paired by what they are of; two single ones are a pair in any case.
     """
+    from wcet_probe.reports.formats.schema import validate_types
     from wcet_probe.reports.screens.difference import difference_lines
     from wcet_probe.reports.screens.terminal import page_width, print_lines
 
-    documents = [read_documents(file, baselines=True) for file in (old, new)]
+    documents = [read_documents(file, check=validate_types, baselines=True) for file in (old, new)]
     console = streams.result_console()
     with refusing_damage():
         found = compare(*documents)

@@ -65,7 +65,7 @@ def _result(file: Path) -> dict[str, Any]:
     name = document.get("format") if isinstance(document, dict) else None
     if name == "wcet-probe-results":
         raise UsageError(f"{file} holds several results; run with one target and one heap, and give it that result.")
-    if name not in {"wcet-probe-result", "wcet-probe-bound"}:
+    if name not in ("wcet-probe-result", "wcet-probe-bound"):
         raise UsageError(f"{file} is no result; give it what wcet-probe ALLOCATOR --json or wcet-probe bound printed.")
     found: dict[str, Any] = document
     return found

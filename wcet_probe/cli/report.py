@@ -79,13 +79,14 @@ def report(
     """
     from wcet_probe.ci.result_files import read_documents, refusing_damage
     from wcet_probe.reports.dossier.dossier import build_dossier
+    from wcet_probe.reports.formats.schema import validate_types
 
     files = [Path(item) for item in items if item.endswith(".json") or Path(item).is_file()]
-    earlier = read_documents(against) if against else None
+    earlier = read_documents(against, check=validate_types) if against else None
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         if files:
             _refuse_mixture(ctx, items, files)
-            documents = [document for file in files for document in read_documents(file)]
+            documents = [one for file in files for one in read_documents(file, check=validate_types)]
         else:
             documents = list(_answers(items, asked, tell))
         tell("checking the certificates")

@@ -27,13 +27,22 @@ from wcet_probe.certificate.verify import verify_result, verify_slack
 from wcet_probe.errors import ContradictionError, VerificationError, WcetProbeError
 from wcet_probe.evidence.checking import allocator_binary, answer_findings, scenario_plans
 from wcet_probe.evidence.container import Pack, parse_json, read_pack
-from wcet_probe.evidence.packing import RESULTS, SBOM, image_member, text_members, witness_member
-from wcet_probe.evidence.recorded import Recorded, recorded_results
+from wcet_probe.evidence.firmware import check_firmware, packed_firmware
+from wcet_probe.evidence.packing import (
+    RESULTS,
+    SBOM,
+    image_member,
+    text_members,
+    valid_results,
+    whole_members,
+    witness_member,
+)
+from wcet_probe.evidence.recorded import About, Recorded, RecordedBound, configured
 from wcet_probe.evidence.sbom import TOOL, serial_number
 from wcet_probe.evidence.witness import plan_of, replay_witness
+from wcet_probe.model.target import Target
 from wcet_probe.reports.formats.document import allocator_document, target_document
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
-from wcet_probe.reports.formats.schema import validate
 from wcet_probe.sizes import format_size
 
 OK, FAILED, OPEN = "ok", "FAILED", "not checked"
@@ -90,7 +99,7 @@ def audit(
     yield Check("container", f"{len(data)} bytes", f"{OK}, as {TOOL} {pack.tool_version} writes it")
     yield Check("hashes", f"{len(pack.members)} files", f"{OK}, as in the manifest")
     yield _checked("digest", "the pack", lambda: _digest(pack, digest))
-    found: list[Recorded] = []
+    found: list[Recorded | RecordedBound] = []
     for name in pack.members:
         if name.startswith(f"{RESULTS}/"):
             yield _checked("schema", name, partial(_schema, pack, name, found))
@@ -98,6 +107,9 @@ def audit(
     yield _checked("files", "the pack", lambda: _files(pack, root, found))
     yield _checked("bill of materials", SBOM, lambda: _bill(pack, found))
     for result in found:
+        if isinstance(result, RecordedBound):
+            yield from _firmware(pack, result)
+            continue
         yield from _result(pack, root, result, most_instructions if replayed else 0, progress)
 
 
@@ -131,7 +143,7 @@ def _bound(program: Program, result: Recorded) -> Iterator[Check]:
         if document["bound"] is not None:
             checked = check_bound(document, allocator_binary(program, result.heap_bytes))
             found.extend(_rows(result.name, checked.findings))
-        found.extend(_rows(result.name, answer_findings(result, program.allocator, program.target, checked)))
+        found.extend(_rows(result.name, answer_findings(result, program, checked)))
         return OK
 
     proof = _checked("bound", result.name, look)
@@ -165,31 +177,29 @@ def _digest(pack: Pack, digest: str | None) -> str:
     return f"{OK}, {pack.digest}"
 
 
-def _schema(pack: Pack, name: str, found: list[Recorded]) -> str:
+def _schema(pack: Pack, name: str, found: list[Recorded | RecordedBound]) -> str:
     """The results of the document ``name``, which are added to those ``found``, are as their format says."""
-    content = pack.members[name]
-    validate(parse_json(content))
-    results = recorded_results(name.removeprefix(f"{RESULTS}/").removesuffix(".json"), content)
+    results = valid_results(name.removeprefix(f"{RESULTS}/").removesuffix(".json"), pack.members[name])
     names = {result.name for result in found}
     demand(not names & {result.name for result in results}, f"two results have the name of one in {name}")
     found += results
     return f"{OK}, {_count(len(results), 'result')}"
 
 
-def _files(pack: Pack, root: ZipPath, results: list[Recorded]) -> str:
+def _files(pack: Pack, root: ZipPath, results: list[Recorded | RecordedBound]) -> str:
     """Each file is there for a reason, and what is in two places is the same in both."""
     demand(results, "it has no result that can be read")
     texts = text_members(results, root.joinpath)
-    whole = {SBOM, *map(image_member, results), *map(witness_member, results)}
-    whole |= {name for name in pack.members if name.startswith(f"{RESULTS}/")}
+    whole, optional = whole_members(results)
+    whole |= {SBOM, *(name for name in pack.members if name.startswith(f"{RESULTS}/"))}
     for name in sorted(texts.keys() | whole | pack.members.keys()):
         demand(name in pack.members, f"{name} is missing")
-        demand(name in texts or name in whole, f"no result needs {name}")
+        demand(name in texts or name in whole or name in optional, f"no result needs {name}")
         demand(texts.get(name, pack.members[name]) == pack.members[name], f"{name} is not that of the result")
     return f"{OK}, each belongs to a result"
 
 
-def _bill(pack: Pack, results: list[Recorded]) -> str:
+def _bill(pack: Pack, results: list[Recorded | RecordedBound]) -> str:
     bill = parse_json(pack.members[SBOM])
     demand((bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6"), f"{SBOM} is not of CycloneDX 1.6")
     demand(bill["serialNumber"] == serial_number(bill), f"the serial number of {SBOM} does not belong to its content")
@@ -200,7 +210,8 @@ def _bill(pack: Pack, results: list[Recorded]) -> str:
         tool = result.document["tool"]
         for name, version in {**tool["packages"], TOOL: tool["version"]}.items():
             demand(versions.get(name) == version, f"{result.name} was made with {name} {version}, not what {SBOM} has")
-        demand(result.document["image"]["compiler"] in compilers, f"{SBOM} lacks the compiler of {result.name}")
+        compiler = result.document["image"]["compiler"]
+        demand(compiler in compilers or not compiler, f"{SBOM} lacks the compiler of {result.name}")
     return f"{OK}, {_count(len(listed), 'component')}"
 
 
@@ -211,18 +222,52 @@ def _program(pack: Pack, root: ZipPath, result: Recorded, programs: list[Program
     sources = [{"name": name, "sha256": _sha256(text.encode())} for name, text in allocator.sources]
     manifest = {**allocator_document(allocator), "sources": sources}
     demand(document["allocator_manifest"] == manifest, "the allocator in the pack is another one")
-    text = pack.members[f"targets/{result.target}.toml"].decode()
-    target = result.configured(parse_target(result.target, text))
-    described = target_document(target)
-    for said in (document["target_configuration"], {key: document[key] for key in ("caches", "memory")}):
-        same = said == {key: described[key] for key in said}
-        demand(same, "the target in the pack is another one")
-    elf, stated = pack.members[image_member(result)], document["image"]
-    demand(_sha256(elf) == result.image_sha256, "the image in the pack is another one")
+    target = _target(pack, result)
+    elf, stated = _image(pack, result), document["image"]
     programs.append(
         program_of(allocator, target, read_image(elf, target.isa, stated["compiler"], tuple(stated["flags"])))
     )
     return f"{OK}, sha256 {result.image_sha256[:16]}"
+
+
+def _target(pack: Pack, asked: About) -> Target:
+    """The target in the pack, with the caches of the question; the document describes it as it is."""
+    document = asked.document
+    target = configured(asked, parse_target(asked.target, pack.members[f"targets/{asked.target}.toml"].decode()))
+    described = target_document(target)
+    said = (document["target_configuration"], {key: document[key] for key in ("caches", "memory") if key in document})
+    for one in said:
+        demand(one == {key: described[key] for key in one}, "the target in the pack is another one")
+    return target
+
+
+def _image(pack: Pack, asked: About) -> bytes:
+    elf = pack.members[image_member(asked)]
+    demand(_sha256(elf) == asked.image_sha256, "the image in the pack is another one")
+    return elf
+
+
+def _firmware(pack: Pack, asked: RecordedBound) -> Iterator[Check]:
+    """A bound of own firmware: nothing is run, so nothing is replayed."""
+    found: list[Check] = []
+    targets: list[Target] = []
+
+    def look() -> str:
+        targets.append(_target(pack, asked))
+        _image(pack, asked)
+        return f"{OK}, sha256 {asked.image_sha256[:16]}"
+
+    def prove() -> str:
+        checked, others = check_firmware(asked.document, asked, packed_firmware(asked, pack.members), targets[0])
+        found.extend(_rows(asked.name, (*checked.findings, *others)))
+        return OK
+
+    yield _checked("image and target", asked.name, look)
+    if targets:
+        proof = _checked("bound", asked.name, prove)
+        yield from found
+        if proof.error:
+            yield proof
 
 
 def _code(program: Program, result: Recorded) -> str:

@@ -16,22 +16,24 @@ from typing import Any
 from wcet_probe.answer.proving import fact_parameters
 from wcet_probe.build.image import read_image
 from wcet_probe.build.program import Program
-from wcet_probe.build.sources import find_sources
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.asserted import read_asserted
 from wcet_probe.certificate.check import OK, OPEN, Binary, Checked, Finding, check_bound
 from wcet_probe.certificate.loops import demand
 from wcet_probe.certificate.shown import follows
-from wcet_probe.errors import UsageError
-from wcet_probe.evidence.recorded import Recorded, recorded_results
-from wcet_probe.evidence.witness import witness_plan
+from wcet_probe.evidence.firmware import check_firmware, given_firmware
+from wcet_probe.evidence.recorded import Recorded, configured, recorded_results
+from wcet_probe.evidence.said import authors_words, check_gap, check_said
+from wcet_probe.evidence.witness import operation_document, witness_plan
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import ScenarioPlan
 from wcet_probe.model.target import Target
-from wcet_probe.reports.formats.document import target_document
+from wcet_probe.reports.formats.bound_document import text_sha256
+from wcet_probe.reports.formats.document import allocator_document, target_document
+from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.sizes import format_size
@@ -70,23 +72,22 @@ def check_file_result(
         VerificationError: something does not hold.
         UsageError: a file cannot be read, or there is no such allocator or target.
     """
-    if document["format"] == "wcet-probe-result":
-        (result,) = recorded_results("result", data)
+    result = recorded_results("result", data)[0] if "request" in document else None
+    if isinstance(result, Recorded):
         program = _program(result, elf)
+        check_described(document, program)
         checked = check_bound(document, allocator_binary(program, result.heap_bytes))
-        return checked, answer_findings(result, program.allocator, program.target, checked)
-    target = reduce(apply_cache_option, caches, load_target(str(document["target"])))
+        return checked, answer_findings(result, program, checked)
+    demand(not caches or result is None or result.caches == tuple(caches), "the bound is of other caches")
+    options = caches if result is None else result.caches
+    target = reduce(apply_cache_option, options, load_target(str(document["target"])))
     _check_target(document, target)
-    image = read_image(elf, target.isa, compiler="")
-    instructions = with_timing_problems(decode(image), target)
-    asserted = read_asserted([(str(file), _text(file)) for file in facts], find_sources(elf, source_dirs))
-    binary = Binary(image, instructions, costs(instructions, target), target, asserted, None)
-    return check_bound(document, binary), ()
+    return check_firmware(document, result, given_firmware(elf, facts, source_dirs), target)
 
 
 def _program(result: Recorded, elf: bytes) -> Program:
     allocator = load_allocator(result.allocator, result.parameters)
-    target = result.configured(load_target(result.target))
+    target = configured(result, load_target(result.target))
     _check_target(result.document, target)
     stated = result.document["image"]
     image = read_image(elf, target.isa, str(stated["compiler"]), tuple(stated["flags"]))
@@ -100,17 +101,38 @@ def _check_target(document: Json, target: Target) -> None:
     demand(said == {key: described[key] for key in said}, "the target is described otherwise than its table says")
 
 
-def answer_findings(
-    result: Recorded, allocator: Allocator, target: Target, checked: Checked | None
-) -> tuple[Finding, ...]:
+def check_described(document: Json, program: Program) -> None:
+    """A result describes allocator, target, image and code as they are.
+
+    Raises:
+        VerificationError: it does not.
+    """
+    allocator = program.allocator
+    sources = [{"name": name, "sha256": text_sha256(text)} for name, text in allocator.sources]
+    manifest = {**allocator_document(allocator), "sources": sources}
+    demand(document["allocator_manifest"] == manifest, "the allocator is another one")
+    described = target_document(program.target)
+    for said in (document["target_configuration"], {key: document[key] for key in ("caches", "memory")}):
+        demand(said == {key: described[key] for key in said}, "the target is described otherwise than its table says")
+    listed = {entry["address"] for entry in document["listing"]}
+    code = [one for one in program.instructions if hex_address(one.address) in listed]
+    again = code_sections(program.image, code, dict(allocator.sources))
+    for key, value in {**again, "image": image_section(program.image, code)}.items():
+        demand(document[key] == value, f"the section {key} is not that of the image")
+
+
+def answer_findings(result: Recorded, program: Program, checked: Checked | None) -> tuple[Finding, ...]:
     """What a result says besides its bound, computed again.
 
     Raises:
         VerificationError: something is said otherwise.
     """
-    document = result.document
+    document, allocator, target = result.document, program.allocator, program.target
     plans = scenario_plans(result, allocator, target)
     plan = witness_plan(result, allocator, target)
+    demand(
+        document["no_bound"] is None or document["bound"] is None, "there is a bound, and a reason why there is none"
+    )
     demand(document["command"] in _commands(result, allocator), "the command is not that of the question")
     asserted = (plan.state, tuple(plan.why), plan.driver or None, plan.driver_value)
     state = document["state"]
@@ -118,10 +140,15 @@ def answer_findings(
     demand(said == asserted, "the state or its reason is described otherwise than the scenario does")
     _check_candidates(document, plans)
     _check_witnesses(document, plans)
+    if checked is not None:
+        facts = read_asserted(allocator.facts, dict(allocator.sources))
+        check_said(document, program.image, checked, facts, target, is_run=True)
+        check_gap(document, program.image, program.instructions)
     return (
         Finding("question", OK, "the command, the state and its reason are those of the scenario"),
         Finding("candidates", OK, f"{len(plans)}, none above the bound, and none is missing"),
         _path(document, checked),
+        authors_words(document),
     )
 
 
@@ -164,6 +191,28 @@ def _check_witnesses(document: Json, plans: Sequence[ScenarioPlan]) -> None:
         demand(said == described.get(witness["variant"]), f"the witness in {unit} is described otherwise")
         bound = document["bound"]
         demand(bound is None or witness["value"] <= bound[unit], f"the witness in {unit} is above the bound")
+        plan = next(plan for plan in plans if plan.variant == witness["variant"])
+        own_call = operation_document(plan.measured)
+        demand(witness["measured_operation"] == own_call, f"the witness in {unit} is another call")
+        reached = [{"fact": fact, "predicted": value, "found": value} for fact, value in plan.prediction.items()]
+        demand(witness["checks"] == reached, f"the state of the witness in {unit} is another one")
+        again = witness["cross_check"]
+        same = again is None or again["instructions"] == witness["instructions"]
+        demand(same, f"the second engine counted something else of the witness in {unit}")
+    _check_second_engine(document)
+
+
+def _check_second_engine(document: Json) -> None:
+    """The second engine is said to have counted what the first one did."""
+    again, observed = document["cross_check"], document["observed"]
+    cycles = document["witnesses"]["cycles"]
+    demand(document["state"]["checks"] == cycles["checks"], "the state is not that of the witness in cycles")
+    demand(again == cycles["cross_check"], "the second engine is told of twice, and differently")
+    demand(again is None or document["no_cross_check"] is None, "the second engine ran, and did not")
+    for one in (again, document["witnesses"]["instructions"]["cross_check"]):
+        demand(one is None or one["engine"] == "p-code interpreter", "nobody knows the second engine")
+    for key in ("instructions", "loads", "stores", "returns") if again else ():
+        demand(again[key] == observed.get(key, again[key]), f"the second engine counted other {key}")
 
 
 def _path(document: Json, checked: Checked | None) -> Finding:
@@ -177,6 +226,7 @@ def _path(document: Json, checked: Checked | None) -> Finding:
     if not observed["path_complete"]:
         return Finding("observed path", OPEN, "the result holds a part of it only")
     times = [0] * len(runs)
+    demand(all(0 <= index < len(runs) for index in path), "the path has a run that is none")
     for index in path:
         times[index] += 1
     demand(times == [run["executions"] for run in runs], "the path executes its runs otherwise than is told")
@@ -215,10 +265,3 @@ def _commands(result: Recorded, allocator: Allocator) -> set[str]:
         switches += [*why, *(["--cross-check"] if request["cross_check"] else [])]
         found.add(shlex.join([*words, *switches, "--json"]))
     return found
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}; name a TOML file with flow facts.") from error

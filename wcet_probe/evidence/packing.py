@@ -12,7 +12,8 @@ from wcet_probe.catalog.lookup import allocator_files, load_allocator, load_targ
 from wcet_probe.catalog.resources import folder
 from wcet_probe.errors import UsageError, VerificationError
 from wcet_probe.evidence.container import compact_json_bytes, json_bytes, parse_json
-from wcet_probe.evidence.recorded import Recorded, file_stem, recorded_results
+from wcet_probe.evidence.firmware import Given, fact_name, firmware_members, source_name
+from wcet_probe.evidence.recorded import About, Recorded, RecordedBound, configured, file_stem, recorded_results
 from wcet_probe.evidence.sbom import TOOL, bill_of_materials, installed_packages
 from wcet_probe.evidence.witness import witness_document, witness_plan
 from wcet_probe.reports.formats.schema import validate
@@ -20,11 +21,15 @@ from wcet_probe.reports.formats.schema import validate
 SBOM = "sbom.cdx.json"
 RESULTS = "results"
 
+_MOST_SHOWN = 200
 _UNIT = re.compile(r"^unit ([a-z]+)$", re.MULTILINE)
 
 
 def evidence_members(
-    files: Sequence[tuple[str, bytes]], cache_dir: Path, progress: Callable[[str], None] = lambda _: None
+    files: Sequence[tuple[str, bytes]],
+    cache_dir: Path,
+    progress: Callable[[str], None] = lambda _: None,
+    given: Given | None = None,
 ) -> dict[str, bytes]:
     """The members of a pack of the result documents ``files``, given as path and content.
 
@@ -32,21 +37,21 @@ def evidence_members(
         files: result documents, as ``--json`` printed them.
         cache_dir: where images are kept; one that is not there is built.
         progress: is told in words what is being done.
+        given: files that bounds of own firmware rest on.
 
     Raises:
-        UsageError: a file is no result document, or two have one name.
+        UsageError: a file is no result document, or two have one name; or a bound rests on a file that is not given.
         BuildError: an image cannot be built.
         VerificationError: what is installed here is not what a result was made with.
     """
     members: dict[str, bytes] = {}
-    results: list[Recorded] = []
+    results: list[Recorded | RecordedBound] = []
     for path, content in files:
         name = result_member(file_stem(path))
         if name in members:
             raise UsageError(f"two files would be {name} in the pack; rename {path}.")
         members[name] = content
-        results += recorded_results(file_stem(path), content)
-        validate(parse_json(content))
+        results += valid_results(file_stem(path), content)
     if len({result.name for result in results}) < len(results):
         raise UsageError(
             "two results would have one name in the pack, as a file is called like one out of another; rename it."
@@ -54,10 +59,28 @@ def evidence_members(
     installed = installed_packages()
     for result in results:
         _require_installed(result, installed)
-        progress(f"{result.name}: image and witness")
-        members |= _image_and_witness(result, cache_dir)
-    compilers = {str(result.document["image"]["compiler"]) for result in results}
+        if isinstance(result, RecordedBound):
+            progress(f"{result.name}: image, facts and sources")
+            members |= firmware_members(result, given or Given())
+        else:
+            progress(f"{result.name}: image and witness")
+            members |= _image_and_witness(result, cache_dir)
+    compilers = {str(result.document["image"]["compiler"]) for result in results} - {""}
     return members | text_members(results, folder) | {SBOM: json_bytes(bill_of_materials(compilers))}
+
+
+def valid_results(stem: str, content: bytes) -> tuple[Recorded | RecordedBound, ...]:
+    """The results in the document ``content`` of a file called ``stem``, which is what its format says.
+
+    Raises:
+        UsageError: it is not.
+    """
+    try:
+        validate(parse_json(content))
+    except ValueError as error:
+        shown = "no text in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)[:_MOST_SHOWN]
+        raise UsageError(f"{stem}: no result document ({shown}); give it what --json printed.") from error
+    return recorded_results(stem, content)
 
 
 def result_member(stem: str) -> str:
@@ -65,7 +88,7 @@ def result_member(stem: str) -> str:
     return f"{RESULTS}/{stem}.json"
 
 
-def image_member(result: Recorded) -> str:
+def image_member(result: About) -> str:
     """Name of the member that holds the image of ``result``."""
     return f"images/{result.image_sha256}.elf"
 
@@ -75,7 +98,9 @@ def witness_member(result: Recorded) -> str:
     return f"witnesses/{result.name}.json"
 
 
-def text_members(results: Iterable[Recorded], folder_of: Callable[[str], Traversable]) -> dict[str, bytes]:
+def text_members(
+    results: Iterable[Recorded | RecordedBound], folder_of: Callable[[str], Traversable]
+) -> dict[str, bytes]:
     """What ``results`` are made from, and their certificates, as members of a pack.
 
     Parameters:
@@ -87,15 +112,30 @@ def text_members(results: Iterable[Recorded], folder_of: Callable[[str], Travers
         VerificationError: a certificate has no unit.
     """
     results = tuple(results)
-    home = folder_of("allocators")
+    allocators = [result for result in results if isinstance(result, Recorded)]
+    home = folder_of("allocators") if allocators else None
     members = {
         f"allocators/{file}": _content(home, file)
-        for result in results
+        for result in allocators
         for file in allocator_files(result.allocator, home)
+        if home is not None
     }
     members |= {f"targets/{one.target}.toml": _content(folder_of("targets"), f"{one.target}.toml") for one in results}
-    members |= {f"guest/{file}": _content(folder_of("guest"), file) for file in GUEST_FILES}
+    members |= {f"guest/{file}": _content(folder_of("guest"), file) for file in GUEST_FILES if allocators}
     return members | {name: text for result in results for name, text in _certificates(result)}
+
+
+def whole_members(results: Iterable[Recorded | RecordedBound]) -> tuple[set[str], set[str]]:
+    """Names of the members that ``results`` need besides their texts, and of those that may be there or not."""
+    needed, optional = set[str](), set[str]()
+    for result in results:
+        needed.add(image_member(result))
+        if isinstance(result, Recorded):
+            needed.add(witness_member(result))
+        else:
+            needed |= set(map(fact_name, result.facts))
+            optional |= set(map(source_name, result.sources))
+    return needed, optional
 
 
 def _content(home: Traversable, file: str) -> bytes:
@@ -106,7 +146,7 @@ def _content(home: Traversable, file: str) -> bytes:
     return home.read_bytes()
 
 
-def _certificates(result: Recorded) -> list[tuple[str, bytes]]:
+def _certificates(result: About) -> list[tuple[str, bytes]]:
     found = []
     for text in (result.document["bound"] or {"certificates": ()})["certificates"]:
         unit = _UNIT.search(text)
@@ -116,7 +156,7 @@ def _certificates(result: Recorded) -> list[tuple[str, bytes]]:
     return found
 
 
-def _require_installed(result: Recorded, installed: Mapping[str, str]) -> None:
+def _require_installed(result: About, installed: Mapping[str, str]) -> None:
     """The bill of materials is about this installation, so this must be what made the result."""
     tool = result.document["tool"]
     for name, version in {**tool["packages"], TOOL: tool["version"]}.items():
@@ -130,7 +170,7 @@ def _require_installed(result: Recorded, installed: Mapping[str, str]) -> None:
 
 def _image_and_witness(result: Recorded, cache_dir: Path) -> dict[str, bytes]:
     allocator = load_allocator(result.allocator, result.parameters)
-    target = result.configured(load_target(result.target))
+    target = configured(result, load_target(result.target))
     image = build_image(allocator, target, result.compiler, cache_dir)
     if image.sha256 != result.image_sha256:
         said = result.document["image"]["compiler"]

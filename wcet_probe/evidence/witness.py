@@ -45,7 +45,10 @@ def witness_plan(result: Recorded, allocator: Allocator, target: Target) -> Scen
     request = HeapRequest(allocator, result.heap_bytes, line, result.seed)
     builders = family(result.allocator).builders
     for plan in builders[result.scenario](request) if result.scenario in builders else ():
-        if plan.variant == result.variant and _operation(plan.measured) == result.document["measured_operation"]:
+        if (
+            plan.variant == result.variant
+            and operation_document(plan.measured) == result.document["measured_operation"]
+        ):
             return plan
     raise VerificationError(
         f"{result.name}: this wcet-probe builds another {result.scenario} for {result.allocator}; "
@@ -66,7 +69,7 @@ def witness_document(plan: ScenarioPlan, result: Recorded) -> Json:
         "variant": plan.variant,
         "heap_bytes": result.heap_bytes,
         "initial_cache": result.initial_cache.value,
-        "measured_operation": _operation(plan.measured),
+        "measured_operation": operation_document(plan.measured),
         "refused": plan.refused,
         "prediction": [{"fact": fact, "value": value} for fact, value in plan.prediction.items()],
         "slot_count": plan.trace.slot_count,
@@ -188,7 +191,8 @@ def _values(name: str, parts: Iterable[Sequence[int]]) -> tuple[int, ...]:
     return tuple(first + step * number for first, step, count in runs for number in range(count))
 
 
-def _operation(operation: Operation) -> Json:
+def operation_document(operation: Operation) -> Json:
+    """What documents say of ``operation``."""
     return {"kind": operation.kind.value, **{key: getattr(operation, key) for key in _OPERATION_KEYS}}
 
 

@@ -1,0 +1,21 @@
+volatile int port;
+int buffer[32];
+const unsigned char sizes[8] = {3, 9, 1, 30, 2, 7, 5, 40};
+struct item { struct item *next; int key; };
+__attribute__((noinline)) static int worker(int n) { int s = 0; for (int i = 0; i < (n & 15); i++) s += port; return s; }
+int nested(int n) { int s = 0; for (int i = 0; i < 10; i++) for (int j = 0; j < 12; j += 3) s += port * n; return s; }
+int calling(int n) { int s = worker(n); for (int i = 0; i < 5; i++) s += worker(s); return s; }
+int down(unsigned n) { int s = 0; n &= 63; while (n) { s += port; n--; } return s; }
+int stepping(int n) { int s = 0; for (int i = n & 3; i <= 40; i += 4) s += port; return s; }
+int either(int n) { int most = n < 0 ? 20 : n > 100 ? 6 : 11; int s = 0; for (int i = 0; i < most; i++) s += port; return s; }
+int bytes(unsigned n) { int s = 0; for (unsigned i = 0; i < sizes[n & 7]; i++) s += port; return s; }
+int choose(int n) { switch (n) { case 0: return port; case 1: return port + port; case 2: port = 1; port = 2; return port / n; case 3: return worker(9); case 4: return 7; case 5: return worker(2) + worker(3); default: return -1; } }
+int aliased(int n) { volatile int k = 3, *p = n & 1 ? &k : (volatile int *)&port; *p = 40; int s = 0; for (int i = 0; i < 40 && i < k; i++) s += port; return s; }
+int filled(int n) { int a[8]; for (int i = 0; i < 8; i++) a[i] = 4; a[n & 7] = 25; int m = a[2] & 31, s = 0; for (int i = 0; i < m; i++) s += port; return s; }
+int shifting(unsigned n) { int s = 0; n |= 1; while (n > 1) { n >>= 2; s += port; } return s; }
+int exclusive(int n) { int s = 0; if (n > 10) s += worker(15); if (n < 5) s += worker(15); if (n == 7) s++; return s; }
+int related(int n) { int s = 0; if (n > 10) s = port + port + port; n = port; if (n < 5) s += port / 3 + port; return s; }
+int early(const int *a, int n) { for (int i = 0; i < 32; i++) if (buffer[i] == n) return i * port; return -1; }
+int signs(signed char c) { int m = c; int s = 0; if (m < 30) { unsigned k = m < 0 ? 33 : m; for (unsigned i = 0; i < k; i++) s += port; } return s; }
+int kept;
+int stored(int n) { kept = 2; buffer[n & 31] = 9; int *q = buffer + (n & 31); q[0] = 30; kept += n & 7; int s = 0; for (int i = 0; i < kept && i < 9; i++) s += port; return s; }

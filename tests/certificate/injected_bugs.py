@@ -1,0 +1,190 @@
+"""Soundness bugs put into the analyzer, one at a time: which wrong certificates does the checker refuse?
+
+    python -m tests.certificate.injected_bugs [NAME ...]
+
+Each bug is a change of one place of the analyzer's source, made when the module is imported; the files stay as they
+are. Small programs are bounded without and with it. A bound that is lower than without the bug is a wrong certificate,
+which the checker, whose code is not changed, must refuse; or it is *seen*: a line that is ok of the true certificate
+is not checked of the wrong one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.machinery import PathFinder, SourceFileLoader
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = "wcet_probe.analyzer."
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A change of a module of the analyzer: ``old`` stands there once, and becomes ``new``."""
+
+    module: str
+    old: str
+    new: str
+
+
+BUGS: Mapping[str, Bug] = {
+    one["name"]: Bug(one["module"], one["old"], one["new"])
+    for one in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["bug"]
+}
+
+SOURCE = Path(__file__).with_suffix(".c").read_text("utf-8")
+ENTRIES = re.findall(r"^int (\w+)\(", SOURCE, re.MULTILINE)
+TARGETS = ("cortex-m4",)
+
+
+class _Loader(SourceFileLoader):
+    """The source of one module, with the change of ``bug``."""
+
+    bug: Bug
+
+    def get_data(self, path: str) -> bytes:
+        data = super().get_data(path)
+        if not path.endswith(".py"):
+            raise OSError("no compiled file is used")
+        text = data.decode()
+        if text.count(self.bug.old) != 1:
+            raise SystemExit(f"{self.bug.module} holds {self.bug.old!r} {text.count(self.bug.old)} times, not once")
+        return text.replace(self.bug.old, self.bug.new).encode()
+
+
+class _Finder:
+    """Finds the module that has the bug."""
+
+    def __init__(self, bug: Bug) -> None:
+        self._bug = bug
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        if name != PACKAGE + self._bug.module:
+            return None
+        spec = PathFinder.find_spec(name, path, target)  # type: ignore[arg-type]
+        assert spec is not None
+        loader = _Loader(name, str(spec.origin))
+        loader.bug = self._bug
+        spec.loader = loader
+        return spec
+
+
+def _images(folder: Path) -> Iterator[tuple[str, Path]]:
+    for target in TARGETS:
+        yield target, folder / f"{target}.elf"
+
+
+def build(folder: Path) -> None:
+    """Build the programs into ``folder``."""
+    from tests.support import image_of
+    from wcet_probe.catalog.lookup import load_target
+
+    for target, file in _images(folder):
+        file.write_bytes(image_of(SOURCE, load_target(target), ".c").elf)
+
+
+def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[str, object]:
+    """Bound all programs in this process, with the bug ``name``; a bound below ``wanted`` is given to the checker."""
+    if name is not None:
+        sys.meta_path.insert(0, _Finder(BUGS[name]))  # type: ignore[arg-type]
+    from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+    from wcet_probe.catalog.lookup import load_target
+    from wcet_probe.errors import VerificationError, WcetProbeError
+    from wcet_probe.evidence.checking import check_file_result
+    from wcet_probe.reports.formats.bound_document import firmware_document
+
+    found: dict[str, object] = {}
+    for target, file in _images(folder):
+        for entry in ENTRIES:
+            key = f"{target} {entry}"
+            try:
+                answer = bound_firmware(FirmwareRequest(file, entry, load_target(target), [], [], {}))
+            except WcetProbeError as error:
+                found[key] = f"no bound: {error}"[:160]
+                continue
+            except Exception as error:  # noqa: BLE001  (a bug was put in: whatever it breaks)
+                found[key] = f"broken: {error!r}"[:160]
+                continue
+            numbers = [answer.bound.instructions, answer.bound.cycles, len(answer.bound.assumptions)]
+            before = wanted.get(key)
+            if before is not None and all(now >= then for now, then in zip(numbers, before, strict=False)):
+                found[key] = numbers
+                continue
+            document = json.loads(json.dumps(firmware_document(answer)))
+            try:
+                checked, _ = check_file_result(document, json.dumps(document).encode(), file.read_bytes())
+            except VerificationError as error:
+                found[key] = f"refused: {error}"[:200]
+                continue
+            named = [one.check for one in checked.findings if one.verdict != "ok"]
+            if before is None:
+                found[key] = [*numbers, named]
+            elif set(named) - set(before[3]):
+                found[key] = f"seen: {', '.join(named)}"
+            else:
+                found[key] = f"not checked: {', '.join(named)}" if named else f"ACCEPTED: {numbers} for {before}"
+    return found
+
+
+def run(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[str, object]:
+    """`bounds` in a process of its own."""
+    command = [sys.executable, "-m", "tests.certificate.injected_bugs", "--one", str(folder), name or ""]
+    done = subprocess.run(command, cwd=ROOT, input=json.dumps(wanted), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{name}: {done.stderr[-2000:]}")
+    return dict(json.loads(done.stdout))
+
+
+def verdict(true: Mapping[str, object], found: Mapping[str, object]) -> str:
+    """What the checker made of the wrong certificates of one bug, in a word; the worst of them decides."""
+    texts = [str(one) for key, one in found.items() if isinstance(one, str) and isinstance(true[key], list)]
+    for word in ("ACCEPTED", "not checked", "seen", "refused"):
+        if any(one.startswith(word) for one in texts):
+            return word
+    return "no certificate" if texts else "no effect"
+
+
+WORDS = ("refused", "seen", "not checked", "ACCEPTED", "no bound", "broken")
+
+
+def tell(line: str) -> None:
+    """One line of the answer, at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Run the bugs that are named, or all; 1 if a wrong certificate is accepted."""
+    if sys.argv[1:2] == ["--one"]:
+        sys.stdout.write(json.dumps(bounds(Path(sys.argv[2]), sys.argv[3] or None, json.load(sys.stdin))))
+        return 0
+    accepted = 0
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        build(folder)
+        true = run(folder, None, {})
+        wanted = {key: one for key, one in true.items() if isinstance(one, list)}
+        tell(f"{len(wanted)} of {len(true)} programs have a bound")
+        for name in sys.argv[1:] or BUGS:
+            found = run(folder, name, wanted)
+            word = verdict(true, found)
+            accepted += word == "ACCEPTED"
+            texts = {key: str(one) for key, one in found.items() if isinstance(one, str) and key in wanted}
+            count = Counter(next(word for word in WORDS if one.startswith(word)) for one in texts.values())
+            tell(f"{word:14} {name}: {', '.join(f'{number} {each}' for each, number in count.items())}")
+            for key, one in texts.items() if os.environ.get("INJECTED_BUGS_TELL") else ():
+                tell(f"    {key}: {one}")
+    return 1 if accepted else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
