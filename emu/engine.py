@@ -16,11 +16,12 @@ from __future__ import annotations
 import ctypes
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from unicorn import Uc, UcError, arm_const, ppc_const, unicorn_const
 from unicorn.unicorn_py3.unicorn import uclib
 
+from wcet_probe.emu.guest_registers import ARM_FLAGS, POWERPC_FLAGS, register_names
 from wcet_probe.emu.memory import PAGE_BYTES, Region
 from wcet_probe.errors import UsageError
 from wcet_probe.model.target import Fpu, Isa, Target
@@ -101,13 +102,38 @@ class Engine:
             self._add_hook(unicorn_const.UC_HOOK_CODE, instruction, user)
         self._uc.ctl_flush_tb()
 
-    def run(self, begin: int, until: int) -> None:
-        """Run from ``begin`` until control reaches ``until``.
+    def guest_registers(self) -> dict[str, int]:
+        """The registers that translated code knows, by their names there."""
+        flags = POWERPC_FLAGS if self._isa is Isa.POWERPC else ARM_FLAGS
+        status = self.read_register(self._status)
+        names = (name for name in register_names(self._isa) if name not in flags)
+        single = {name: status >> bit & 1 for name, bit in flags.items()}
+        return {name: self.read_register(name) for name in names} | single
+
+    def take_over(self, registers: Mapping[str, int], it_state: int = 0) -> None:
+        """Go on with the ``registers`` of translated code; in Thumb code inside the IT block that ``it_state`` tells."""
+        flags = POWERPC_FLAGS if self._isa is Isa.POWERPC else ARM_FLAGS
+        status = sum(registers[name] << bit for name, bit in flags.items())
+        for name in register_names(self._isa):
+            if name not in flags:
+                self.write_register(name, registers[name])
+        if self._isa is Isa.THUMB:
+            self.write_register("xpsr", _XPSR_THUMB | status | (it_state & 3) << 25 | (it_state >> 2) << 10)
+        else:
+            mask = sum(1 << bit for bit in flags.values())
+            self.write_register(self._status, self.read_register(self._status) & ~mask | status)
+
+    @property
+    def _status(self) -> str:
+        return "xer" if self._isa is Isa.POWERPC else "cpsr"
+
+    def run(self, begin: int, until: int, *, goes_on: bool = False) -> None:
+        """Run from ``begin`` until control reaches ``until``; where it ``goes_on`` with the flags as they are.
 
         Raises:
             EngineFault: the guest did what the engine or the memory map does not allow.
         """
-        if self._isa is Isa.THUMB:  # a fault inside an IT block left its predicates behind
+        if self._isa is Isa.THUMB and not goes_on:  # a fault inside an IT block left its predicates behind
             self.write_register("xpsr", _XPSR_THUMB)
         failures: list[UcError] = []
         done = threading.Event()

@@ -11,7 +11,9 @@ from typing import Self
 
 from wcet_probe.build.image import require_symbol
 from wcet_probe.emu.claim_watch import ClaimWatch
+from wcet_probe.emu.compiled import DISAGREED, RETURNED, Detail, TranslatedCode, Translations
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
+from wcet_probe.emu.guest_registers import ARM_FLAGS
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
 from wcet_probe.emu.measurement import executions, measurement
 from wcet_probe.emu.memory import GuestMemory, Region, region
@@ -40,7 +42,7 @@ RETURN_ADDRESS = 0x9F000100
 Not the start of a page: with the virtual TLB the engine then misses it.
 """
 
-_HARNESS_BYTES = 64 << 20
+HARNESS_BYTES = 64 << 20
 _OPERATION_BYTES = 16
 _OPERATIONS_AT_ONCE = 1 << 20
 _SLOTS_ADDRESS = HARNESS_ADDRESS + _OPERATION_BYTES * _OPERATIONS_AT_ONCE
@@ -56,6 +58,7 @@ The stack pointer is at 8 in a cache line: then small frames lie in two lines, t
 class Machine:
     """A guest: ``image`` on ``target`` with a heap of ``heap_bytes``. Use it as a context manager.
 
+    Replays run in translated code where ``translations`` has some, with the same counts; ``measure`` and ``count`` never.
     Calls and replays run without instrumentation, at the engine's full speed, unless they are observed. Where loops are
     watched, their iterations are counted in every run, also in those that are not observed. Each observed call of the
     entry of one of ``bounds`` is held against all that the bound says of it; see ``broken_claim``.
@@ -75,10 +78,12 @@ class Machine:
         watched: Sequence[WatchedLoop] = (),
         bounds: Sequence[Bound] = (),
         most_instructions: int = 0,
+        translations: Translations | None = None,
     ) -> None:
         self._image, self._target = image, target
+        self._translations, self._translated = translations, dict[Detail, TranslatedCode]()
         self._most_instructions = most_instructions
-        regions = _regions(image, target, heap_bytes)
+        regions = self._regions = _regions(image, target, heap_bytes)
         self.memory = GuestMemory({region.name: region for region in regions}, image.big_endian)
         for segment in image.segments:
             self.memory.write(segment.address, segment.data)
@@ -91,6 +96,7 @@ class Machine:
         self._engine = Engine(target, regions, self._observer.callback("tlb_fill"), self._observer.handle)
         self._observer.limit(most_instructions)
         self._observed = False
+        self._detail = Detail.NOTHING
         self._claims = self._hold(bounds, regions) if bounds else None
         self._stack_register = stack_pointer
         self._stack_pointer = target.memory_map.stack.end_address - _FRAME_BYTES
@@ -286,13 +292,15 @@ class Machine:
     def _hook(self, *, instructions: bool) -> None:
         block = self._observer.callback("block")
         instruction = self._observer.callback("instruction") if instructions else None
-        self._engine.set_hooks(block, instruction, self._observer.handle)
+        self._hooks = (block, instruction, self._observer.handle)
+        self._detail = Detail.DATA if instructions else Detail.FETCHES
         self._observed = True
 
     def _unhook(self) -> None:
         watches = self._loops.watched or self._most_instructions
         block = self._observer.callback("watch") if watches else None
-        self._engine.set_hooks(block, None, self._observer.handle)
+        self._hooks = (block, None, self._observer.handle)
+        self._detail = Detail.NOTHING
         self._observed = False
 
     def _replay(self, trace: Trace) -> int:
@@ -305,9 +313,65 @@ class Machine:
         if self._target.big_endian != (sys.byteorder == "big"):
             table.byteswap()
         self.memory.write(HARNESS_ADDRESS, table.tobytes())
-        return self._run("wp_replay", (HARNESS_ADDRESS, len(part), _SLOTS_ADDRESS))
+        return self._run("wp_replay", (HARNESS_ADDRESS, len(part), _SLOTS_ADDRESS), operations=len(part))
 
-    def _run(self, function: str, arguments: Sequence[int]) -> int:
+    def _translation(self, operations: int) -> TranslatedCode | None:
+        """The translated code for a run of so many operations; of a call only where it is there already."""
+        found = self._translated.get(self._detail)
+        if found is not None or self._translations is None:
+            return found if operations or self._detail is Detail.NOTHING else None
+        library = self._translations(self._detail, operations) if operations else None
+        if library is None:
+            return None
+        tables = [self._loops.events_before] if self._loops.watched else []
+        tables += self._claims.event_tables if self._claims and self._detail is not Detail.NOTHING else []
+        code = TranslatedCode(library, self._detail, self._target.isa, self._regions, tables)
+        self._translated[self._detail] = code
+        return code
+
+    def _start(self, address: int, operations: int) -> None:
+        """Run from ``address`` on until the call returns, in translated code as far as that goes.
+
+        Raises:
+            EngineFault: the guest did what it must not.
+            EmulationError: decoder and lifter disagree about an instruction.
+        """
+        code = self._translation(operations)
+        if code is None:
+            self._engine.set_hooks(*self._hooks)
+            self._engine.run(address, RETURN_ADDRESS)
+            return
+        registers = self._engine.guest_registers()
+        if self._target.isa is Isa.THUMB:  # as the engine begins a run
+            registers |= dict.fromkeys(ARM_FLAGS, 0)
+        why = code.run(self._observer.handle, address, registers, self._stack_pointer)
+        pc = code.program_counter
+        self._engine.take_over(code.registers(), self._it_state(pc) if why != RETURNED else 0)
+        if why == DISAGREED:
+            message = (
+                f"decoder and lifter disagree about the instruction at {pc:#010x} in {self._image.location(pc)}: "
+                "report this with the image."
+            )
+            raise EmulationError(message)
+        if why != RETURNED:
+            self._engine.set_hooks(*self._hooks)
+            self._engine.run(pc, RETURN_ADDRESS, goes_on=True)
+
+    def _it_state(self, pc: int) -> int:
+        """The state of the IT block that the instruction at ``pc`` is in, 0: it is in none (ARMv7-M ARM, A7.3.3)."""
+        one = self._instruction(pc)
+        steps = 0
+        while one is not None and one.in_it_block:
+            steps += 1
+            one = self._before(one.address)
+        if one is None or not steps:
+            return 0
+        state = self.memory.read(one.address, 1)[0]
+        for _ in range(steps - 1):
+            state = state & 0xE0 | state << 1 & 0x1F
+        return state
+
+    def _run(self, function: str, arguments: Sequence[int], *, operations: int = 0) -> int:
         symbol = require_symbol(self._image, function)
         if not any(symbol.address in code for code in self._image.code):
             message = f"{function} is no function of the image; name one of its functions."
@@ -315,7 +379,7 @@ class Machine:
         for name, value in self.entry_registers(arguments).items():
             self._engine.write_register(name, value)
         try:
-            self._engine.run(symbol.address, RETURN_ADDRESS)
+            self._start(symbol.address, operations)
         except EngineFault as fault:
             self._check_stop()
             pc = self._culprit(self._engine.program_counter)
@@ -405,7 +469,7 @@ def _regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...
     """The guest's memory: the image's segments, stack, heap, and the harness's tables."""
     layout = target.memory_map
     heap = MemoryRange(layout.heap_address, heap_bytes)
-    harness = MemoryRange(HARNESS_ADDRESS, _HARNESS_BYTES)
+    harness = MemoryRange(HARNESS_ADDRESS, HARNESS_BYTES)
     most = max(layout.code.size_bytes, layout.data.size_bytes)
     for segment in image.segments:
         if segment.size_bytes > most:
@@ -440,7 +504,7 @@ def _regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...
 
 def _parts(trace: Trace) -> Iterable[Trace]:
     """``trace`` in pieces that fit the operation table."""
-    if len(trace) and max(trace.slots, default=0) >= (_HARNESS_BYTES - _OPERATION_BYTES * _OPERATIONS_AT_ONCE) // 4:
+    if len(trace) and max(trace.slots, default=0) >= (HARNESS_BYTES - _OPERATION_BYTES * _OPERATIONS_AT_ONCE) // 4:
         message = "the trace names too many blocks; use at most 12 million slots."
         raise UsageError(message)
     for start in range(0, len(trace), _OPERATIONS_AT_ONCE):
