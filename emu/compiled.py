@@ -10,6 +10,7 @@ import ctypes
 import mmap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import POINTER, Structure, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -71,6 +72,34 @@ class _RestoredLayout(Structure):
 
 
 _BLOCK_WORDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedCall:
+    """A call that is made again and again from one state.
+
+    Attributes:
+        entry_address: of the function.
+        registers: as each call finds them, but for its arguments.
+        argument_names, result_name: registers.
+        restored: regions that each call finds with this content.
+        most_instructions: that one call may take.
+    """
+
+    entry_address: int
+    registers: Mapping[str, int]
+    argument_names: tuple[str, ...]
+    result_name: str
+    restored: tuple[tuple[Region, bytes], ...]
+    most_instructions: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallCounts:
+    """Of each call in order: its instructions, and its result."""
+
+    instructions: tuple[int, ...]
+    results: tuple[int, ...]
 
 
 class TranslatedCode:
@@ -160,58 +189,41 @@ class TranslatedCode:
         """Registers by name as they were left."""
         return dict(zip(self._names, self._frame.registers, strict=False))
 
-    def calls(  # noqa: PLR0913  (one native call takes it all)
-        self,
-        observer: int,
-        entry_address: int,
-        registers: Mapping[str, int],
-        argument_names: Sequence[str],
-        arguments: Sequence[Sequence[int]],
-        result_name: str,
-        restored: Sequence[tuple[Region, bytes]],
-        most_instructions: int,
-    ) -> tuple[Sequence[int], Sequence[int]]:
-        """Call from the same state again and again: instructions and result of each call that returned.
+    def calls(self, observer: int, asked: RepeatedCall, arguments: Sequence[Sequence[int]]) -> CallCounts:
+        """Call from the same state again and again; the counts of the ``observer`` stay what they are.
 
-        Parameters:
-            observer: the native observer, whose counts stay what they are.
-            entry_address: of the function.
-            registers: as each call finds them, but for its arguments.
-            argument_names, result_name: of registers.
-            arguments: of each call.
-            restored: regions that each call finds with this content.
-            most_instructions: of one call; one that takes more ends the loop.
+        The loop ends before the first call that translated code does not finish.
         """
         frame = self._frame
         for slot, name in enumerate(self._names):
-            frame.registers[slot] = registers[name]
-        frame.pc = entry_address
-        rows = (_RestoredLayout * max(1, len(restored)))()
+            frame.registers[slot] = asked.registers[name]
+        frame.pc = asked.entry_address
+        rows = (_RestoredLayout * max(1, len(asked.restored)))()
         kept = []
-        for row, (region, content) in zip(rows, restored, strict=False):
+        for row, (region, content) in zip(rows, asked.restored, strict=False):
             copy = ctypes.create_string_buffer(content, len(content))
             kept.append(copy)
             row.memory, row.content, row.bytes = _address(region), ctypes.addressof(copy), len(content)
         flat = [word & 0xFFFFFFFF for one in arguments for word in one]
-        width = len(argument_names)
-        slots = (c_uint32 * max(1, width))(*map(self._names.index, argument_names))
+        width = len(asked.argument_names)
+        slots = (c_uint32 * max(1, width))(*map(self._names.index, asked.argument_names))
         instructions, results = ((c_uint32 * max(1, len(arguments)))() for _ in range(2))
         done = self._core.wp_frame_calls(
             observer,
             ctypes.byref(frame),
             ctypes.cast(self._run, c_void_p),
             rows,
-            len(restored),
+            len(asked.restored),
             (c_uint32 * max(1, len(flat)))(*flat),
             width,
             slots,
-            self._names.index(result_name),
+            self._names.index(asked.result_name),
             len(arguments),
-            most_instructions,
+            asked.most_instructions,
             instructions,
             results,
         )
-        return instructions[:done], results[:done]
+        return CallCounts(tuple(instructions[:done]), tuple(results[:done]))
 
 
 def _address(region: Region) -> int:

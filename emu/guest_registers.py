@@ -17,9 +17,6 @@ _POWERPC = (
 ARM_FLAGS = {"ng": 31, "zr": 30, "cy": 29, "ov": 28}
 """Bit of the status register for each flag."""
 
-POWERPC_FLAGS = {"xer_so": 31, "xer_ov": 30, "xer_ca": 29}
-"""Bit of XER for each flag."""
-
 
 def register_names(isa: Isa) -> tuple[str, ...]:
     """Names as SLEIGH has them, in lower case, in the order of a frame's registers."""

@@ -48,6 +48,9 @@ _OPERATIONS_AT_ONCE = 1 << 20
 _SLOTS_ADDRESS = HARNESS_ADDRESS + _OPERATION_BYTES * _OPERATIONS_AT_ONCE
 _SLOT_BYTES = 4
 _MOST_ARGUMENTS = 4
+_LEAST_HEAP_BYTES = 16
+"""Of translated code, which takes the size of an access off that of the heap."""
+
 _FRAME_BYTES = 24
 """Left free above the first frame: the PowerPC ABI saves the link register in its caller's frame.
 
@@ -58,7 +61,7 @@ The stack pointer is at 8 in a cache line: then small frames lie in two lines, t
 class Machine:
     """A guest: ``image`` on ``target`` with a heap of ``heap_bytes``. Use it as a context manager.
 
-    Replays run in translated code where ``translations`` has some, with the same counts; ``measure`` and ``count`` never.
+    Replays run in translated code where ``translations`` has some, and count the same; ``measure``, ``count`` never.
     Calls and replays run without instrumentation, at the engine's full speed, unless they are observed. Where loops are
     watched, their iterations are counted in every run, also in those that are not observed. Each observed call of the
     entry of one of ``bounds`` is held against all that the bound says of it; see ``broken_claim``.
@@ -318,7 +321,9 @@ class Machine:
     def _translation(self, operations: int) -> TranslatedCode | None:
         """The translated code for a run of so many operations; of a call only where it is there already."""
         found = self._translated.get(self._detail)
-        if found is not None or self._translations is None:
+        if self._translations is None or self.heap.size_bytes < _LEAST_HEAP_BYTES:
+            return None
+        if found is not None:
             return found if operations or self._detail is Detail.NOTHING else None
         library = self._translations(self._detail, operations) if operations else None
         if library is None:

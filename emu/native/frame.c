@@ -165,7 +165,7 @@ static void merge_marks(struct wp_frame *frame)
             continue;
         const struct wp_range *const range = &setup->ranges[frame->fast_range[fast] - 1];
         uint8_t *const marks = frame->marks[fast];
-        const uint32_t words = range->bytes / 4;
+        const uint32_t words = (range->bytes + 3) / 4;
         for (uint32_t word = 0; word < words; word += 8) { /* the array of marks is a multiple of eight */
             uint64_t eight;
             memcpy(&eight, marks + word, sizeof eight);

@@ -178,3 +178,93 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
         const uint##bits##_t value_ = WP_ORDER##bits((uint##bits##_t)(value));                                         \
         __builtin_memcpy(pointer, &value_, sizeof value_);                                                             \
     } while (0)
+
+/* Of blocks. */
+#define WP_PAUSE(address)                                                                                              \
+    do {                                                                                                               \
+        if (WP_UNLIKELY(instructions >= limit)) {                                                                      \
+            pc = address;                                                                                              \
+            goto paused;                                                                                               \
+        }                                                                                                              \
+    } while (0)
+#if WP_OBSERVED
+#define WP_COUNT(number, cost) (runs[number]++, cycles += (cost))
+#else
+#define WP_COUNT(number, cost) (void)0
+#endif
+#if WP_DATA
+#define WP_PATH(number)                                                                                                \
+    do {                                                                                                               \
+        if (WP_UNLIKELY(path_length < frame->path_capacity)) {                                                         \
+            frame->path[2 * path_length] = wp_translated_blocks[number].first_row;                                     \
+            frame->path[2 * path_length + 1] = wp_translated_blocks[number].behind_row;                                \
+        }                                                                                                              \
+        path_length++;                                                                                                 \
+    } while (0)
+#else
+#define WP_PATH(number) path_length = (uint64_t)frame->path_capacity + 1
+#endif
+#define WP_BLOCK(number, count, cost)                                                                                  \
+    do {                                                                                                               \
+        if (WP_UNLIKELY(events[number]))                                                                               \
+            wp_slow_event(frame, number, current);                                                                     \
+        current = number;                                                                                              \
+        instructions += count;                                                                                         \
+        WP_COUNT(number, cost);                                                                                        \
+        WP_PATH(number);                                                                                               \
+    } while (0)
+#define WP_CROSS(address, stack_pointer_, first_)                                                                      \
+    do {                                                                                                               \
+        frame->instructions = instructions;                                                                            \
+        frame->cycles = cycles;                                                                                        \
+        frame->loads = loads;                                                                                          \
+        frame->stores = stores;                                                                                        \
+        frame->stack_pointer = stack_pointer_;                                                                         \
+        frame->first_register = first_;                                                                                \
+        frame->cross(frame, address);                                                                                  \
+        instructions = cycles = loads = stores = 0;                                                                    \
+        limit = frame->limit;                                                                                          \
+        watches = frame->watches;                                                                                      \
+    } while (0)
+
+
+/* What stands before the first block, and behind the last. */
+#define WP_BEGIN \
+    struct wp_fixed fixed; \
+    for (int range = 0; range < WP_FAST_RANGES; range++) { \
+        fixed.memory[range] = frame->memory[range]; \
+        fixed.marks[range] = frame->marks[range]; \
+    } \
+    fixed.fetch_lines = frame->fetch_lines; \
+    fixed.data_lines = frame->data_lines; \
+    fixed.heap_bytes = frame->heap_bytes; \
+    int64_t limit = frame->limit, instructions = frame->instructions, cycles = frame->cycles; \
+    int64_t loads = frame->loads, stores = frame->stores; \
+    uint64_t path_length = frame->path_length, *const runs = frame->runs; \
+    const uint8_t *const events = frame->events; \
+    const uint32_t follows = frame->follows; \
+    uint32_t pc = frame->pc, why, current = frame->block, lowest = frame->lowest_stack_pointer; \
+    uint32_t watches = frame->watches;
+#define WP_END \
+    paused: \
+    why = WP_LEFT_PAUSED; \
+    goto left; \
+    disagreed: \
+    why = WP_LEFT_DISAGREED; \
+    goto left; \
+    inside: \
+    why = WP_LEFT_INSIDE; \
+    goto left; \
+    at_block: \
+    why = WP_LEFT_AT_BLOCK; \
+    left: \
+    frame->why = why; \
+    frame->pc = pc; \
+    frame->block = current; \
+    frame->lowest_stack_pointer = lowest; \
+    frame->instructions = instructions; \
+    frame->cycles = cycles; \
+    frame->loads = loads; \
+    frame->stores = stores; \
+    frame->path_length = path_length; \
+    (void)runs, (void)events, (void)follows, (void)watches, (void)limit;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction
 from wcet_probe.model.image import Image
@@ -57,46 +57,63 @@ class Flow:
         return self.returns.get(self.functions[place], ()) if place >= 0 else ()
 
 
+@dataclass(slots=True)
+class _Found:
+    """What the branches of an image say."""
+
+    entries: set[int]
+    leaders: set[int]
+    pauses: set[int]
+    sites: dict[int, set[int]] = field(default_factory=dict)
+    back: set[int] = field(default_factory=set)
+    has_jump_table: bool = False
+
+    def direct(self, opcode: str, one: LiftedInstruction, target: int) -> None:
+        """A branch or call of ``one`` to ``target``."""
+        following = one.address + one.size_bytes
+        if opcode == "CBRANCH" and target == following:
+            return  # the guard of a predicated instruction, which ends no block
+        self.leaders |= {target, following}
+        if opcode == "CALL":
+            self.sites.setdefault(target, set()).add(following)
+            self.back.add(following)
+            self.entries.add(target)
+        if target <= one.address or opcode == "CALL":
+            self.pauses.add(target)
+
+    def indirect(self, opcode: str, one: LiftedInstruction) -> None:
+        """A branch, call or return of ``one`` to what a register says."""
+        following = one.address + one.size_bytes
+        self.leaders.add(following)
+        if opcode == "CALLIND":
+            self.back.add(following)
+        self.has_jump_table |= opcode == "BRANCHIND"
+
+
 def flow(image: Image, instructions: Sequence[LiftedInstruction]) -> Flow:
     """The blocks of ``instructions``, which are those of ``image`` that can be translated."""
     entries = {symbol.address for symbol in image.functions}
-    leaders, pauses, sites = set(entries), set(entries), dict[int, set[int]]()
-    back: set[int] = set()
-    has_jump_table = False
+    found = _Found(entries, set(entries), set(entries))
     for one in instructions:
-        following = one.address + one.size_bytes
         for op in one.ops:
             if op.opcode in _DIRECT and op.inputs[0].space != "const":
-                target = op.inputs[0].offset
-                if op.opcode == "CBRANCH" and target == following:
-                    continue  # the guard of a predicated instruction, which ends no block
-                leaders |= {target, following}
-                if op.opcode == "CALL":
-                    sites.setdefault(target, set()).add(following)
-                    back |= {following}
-                    entries.add(target)
-                if target <= one.address or op.opcode == "CALL":
-                    pauses.add(target)
+                found.direct(op.opcode, one, op.inputs[0].offset)
             elif op.opcode in _INDIRECT:
-                leaders.add(following)
-                back |= {following} if op.opcode == "CALLIND" else set()
-                has_jump_table |= op.opcode == "BRANCHIND"
+                found.indirect(op.opcode, one)
     groups: list[list[LiftedInstruction]] = []
     for one in instructions:
         last = groups[-1][-1] if groups else None
-        if last is None or one.address in leaders or last.address + last.size_bytes != one.address:
+        if last is None or one.address in found.leaders or last.address + last.size_bytes != one.address:
             groups.append([])
         groups[-1].append(one)
     blocks = tuple(Block(number, tuple(group)) for number, group in enumerate(groups))
     known = {block.address: block for block in blocks}
-    dispatched = set(known) if has_jump_table else (entries | back | pauses) & set(known)
-    if has_jump_table:
-        pauses |= set(known)
+    every = set(known)
     return Flow(
         blocks=blocks,
         by_address=known,
-        dispatched=frozenset(dispatched),
-        pauses=frozenset(pauses & set(known)),
-        returns={entry: tuple(sorted(back_to & set(known))) for entry, back_to in sites.items()},
-        functions=tuple(sorted(entries)),
+        dispatched=frozenset(every if found.has_jump_table else (found.entries | found.back | found.pauses) & every),
+        pauses=frozenset(every if found.has_jump_table else found.pauses & every),
+        returns={entry: tuple(sorted(back_to & every)) for entry, back_to in found.sites.items()},
+        functions=tuple(sorted(found.entries)),
     )

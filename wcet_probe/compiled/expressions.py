@@ -92,7 +92,7 @@ def constant(varnode: Varnode) -> str:
     if varnode.size_bytes not in TYPES:
         raise Untranslatable(f"a constant of {varnode.size_bytes} bytes")
     value = varnode.offset & (1 << _BITS * varnode.size_bytes) - 1
-    return f"(({TYPES[varnode.size_bytes]}){value:#x}{'ull' if varnode.size_bytes == 8 else 'u'})"  # noqa: PLR2004
+    return f"(({TYPES[varnode.size_bytes]}){value:#x}{'ull' if varnode.size_bytes == 8 else 'u'})"
 
 
 def expression(op: PcodeOp, read: Callable[[Varnode], str]) -> str:
@@ -133,7 +133,7 @@ def expression(op: PcodeOp, read: Callable[[Varnode], str]) -> str:
         "INT_REM": f"({b} ? {a} % {b} : 0)",
         "PIECE": f"((uint64_t){a} << {_BITS * second.size_bytes} | {b})",
     }
-    if size < 8:  # noqa: PLR2004  (the least quotient of 64 bits has no opposite)
+    if size < 8:
         forms |= {"INT_SDIV": divide.format("/"), "INT_SREM": divide.format("%")}
     if name == "SUBPIECE" and second.space == "const":
         return f"((uint64_t){a} >> {_BITS * second.offset})"

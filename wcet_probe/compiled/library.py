@@ -6,49 +6,41 @@ import hashlib
 import platform
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from wcet_probe.build.program import Program
 from wcet_probe.build.toolchain import packaged_program
 from wcet_probe.catalog.resources import folder
 from wcet_probe.compiled.translation import translate
 from wcet_probe.emu.compiled import Detail
 from wcet_probe.errors import BuildError
-from wcet_probe.model.image import Image
-from wcet_probe.model.instruction import Instruction, InstructionCost
-from wcet_probe.model.target import Target
 
-_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-w", "-fno-strict-aliasing", "-fwrapv", "-fomit-frame-pointer")
+_FLAGS = (
+    *("-std=gnu11", "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops"),
+    *("-fPIC", "-w", "-fno-strict-aliasing", "-fwrapv", "-fomit-frame-pointer"),
+)
 _HEADERS = ("frame.h", "translated.h")
-_SOURCES = ("blocks.py", "expressions.py", "library.py", "translation.py")
+_SOURCES = ("blocks.py", "expressions.py", "library.py", "statement.py", "translation.py")
 
 
-def compiled_library(
-    image: Image,
-    target: Target,
-    instructions: Sequence[Instruction],
-    costs: Sequence[InstructionCost],
-    detail: Detail,
-    cache_dir: Path,
-    *,
-    build: bool = True,
-) -> Path | None:
-    """The shared library of ``image`` translated for this host; None where it cannot be had.
+def compiled_library(program: Program, detail: Detail, cache_dir: Path, *, build: bool = True) -> Path | None:
+    """The shared library of ``program`` translated for this host; None where it cannot be had.
 
     Parameters:
-        image, target, instructions, costs, detail: as ``translate`` takes them.
+        program: what is translated.
+        detail: what the code counts.
         cache_dir: where libraries are kept, by all that they depend on.
         build: whether one that is not there is made, which takes seconds; else there is None.
     """
     try:
-        kept = cache_dir / "translated" / f"{_key(image, target, instructions, costs, detail)}.so"
+        kept = cache_dir / "translated" / f"{_key(program, detail)}.so"
         if kept.is_file():
             return kept
-        return _build(kept, translate(image, target, instructions, costs, detail).text) if build else None
+        return _build(kept, translate(program, detail).text) if build else None
     except (BuildError, OSError):
-        return None  # no compiler, or no room: the engine gives the same answer
+        return None  # not this image, no compiler, or no room: the engine gives the same answer
 
 
 def compile_text(text: str, here: Path) -> Path:
@@ -76,19 +68,14 @@ def _build(kept: Path, text: str) -> Path:
     return kept
 
 
-def _key(
-    image: Image,
-    target: Target,
-    instructions: Sequence[Instruction],
-    costs: Sequence[InstructionCost],
-    detail: Detail,
-) -> str:
+def _key(program: Program, detail: Detail) -> str:
+    image, target = program.image, program.target
     segments = tuple((s.address, s.size_bytes, s.executable, bytes(s.data)) for s in image.segments)
     functions = tuple((s.name, s.address, s.size_bytes) for s in image.functions)
     caches = (target.icache, target.dcache, target.unified_cache) if detail is not Detail.NOTHING else ()
     regions = target.memory.regions if detail is Detail.DATA else ()
-    charged = tuple(costs) if detail is not Detail.NOTHING else ()
-    problems = tuple(i.address for i in instructions if i.problem)
+    charged = tuple(program.costs) if detail is not Detail.NOTHING else ()
+    problems = tuple(i.address for i in program.instructions if i.problem)
     core = (target.isa, target.big_endian, target.pcode_language, target.memory_map)
     content = (segments, functions, core, caches, regions, charged, problems, detail, _translator())
     return hashlib.sha256(repr(content).encode()).hexdigest()[:32]

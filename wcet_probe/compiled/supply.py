@@ -8,8 +8,8 @@ from wcet_probe.build.program import Program
 from wcet_probe.compiled.library import compiled_library
 from wcet_probe.emu.compiled import Detail, Translations
 
-LEAST_OPERATIONS = 64
-"""A shorter replay is over before a library is loaded."""
+LEAST_OPERATIONS = 1 << 14
+"""Fewer, all runs together, are left to the engine, which takes milliseconds and shares no semantics with the proof."""
 
 _COMPILED_FOR = {Detail.DATA: 1 << 20, Detail.FETCHES: 1 << 22, Detail.NOTHING: 1 << 22}
 """Operations, all runs together, from which on it pays to wait seconds for a library that is not there."""
@@ -23,17 +23,9 @@ def translations(program: Program, cache_dir: Path) -> Translations:
     asked = dict.fromkeys(Detail, 0)
 
     def supply(detail: Detail, operations: int) -> Path | None:
-        if operations < LEAST_OPERATIONS:
-            return None
         asked[detail] += operations
-        return compiled_library(
-            program.image,
-            program.target,
-            program.instructions,
-            program.costs,
-            detail,
-            cache_dir,
-            build=asked[detail] >= _COMPILED_FOR[detail],
-        )
+        if asked[detail] < LEAST_OPERATIONS:
+            return None
+        return compiled_library(program, detail, cache_dir, build=asked[detail] >= _COMPILED_FOR[detail])
 
     return supply
