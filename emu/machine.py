@@ -11,7 +11,7 @@ from typing import Self
 
 from wcet_probe.build.image import require_symbol
 from wcet_probe.emu.claim_watch import ClaimWatch
-from wcet_probe.emu.compiled import DISAGREED, RETURNED, Detail, TranslatedCode, Translations
+from wcet_probe.emu.compiled import DISAGREED, RETURNED, CallCounts, Detail, RepeatedCall, TranslatedCode, Translations
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
 from wcet_probe.emu.guest_registers import ARM_FLAGS
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
@@ -62,6 +62,7 @@ class Machine:
     """A guest: ``image`` on ``target`` with a heap of ``heap_bytes``. Use it as a context manager.
 
     Replays run in translated code where ``translations`` has some, and count the same; ``measure``, ``count`` never.
+    Only where ``translates_calls`` single calls do, too: to compare the engines.
     Calls and replays run without instrumentation, at the engine's full speed, unless they are observed. Where loops are
     watched, their iterations are counted in every run, also in those that are not observed. Each observed call of the
     entry of one of ``bounds`` is held against all that the bound says of it; see ``broken_claim``.
@@ -82,9 +83,11 @@ class Machine:
         bounds: Sequence[Bound] = (),
         most_instructions: int = 0,
         translations: Translations | None = None,
+        translates_calls: bool = False,
     ) -> None:
         self._image, self._target = image, target
         self._translations, self._translated = translations, dict[Detail, TranslatedCode]()
+        self._translates_calls = translates_calls
         self._most_instructions = most_instructions
         regions = self._regions = _regions(image, target, heap_bytes)
         self.memory = GuestMemory({region.name: region for region in regions}, image.big_endian)
@@ -262,6 +265,48 @@ class Machine:
         self._run(function, arguments)
         return self._observer.observation().instructions
 
+    def count_from_here(
+        self, function: str, arguments: Sequence[Sequence[int]], most_instructions: int = 1 << 20
+    ) -> CallCounts:
+        """Instructions and results of calls that all begin in the guest's present state, which stays as it is.
+
+        A native loop of translated code, for searches; nothing is observed or held against bounds. It ends before the
+        first call that fails or takes more than ``most_instructions``.
+
+        Parameters:
+            function: the symbol to call.
+            arguments: words of each call, equally many.
+            most_instructions: of one call.
+
+        Raises:
+            ImageError: the image has no such function.
+            UsageError: there is no translated code.
+        """
+        self._unhook()
+        code = self._translation(len(arguments))
+        if code is None:
+            message = "there is no translated code of the image; count its calls one by one."
+            raise UsageError(message)
+        symbol = require_symbol(self._image, function)
+        names = {"r13": "sp", "r14": "lr"} if self._target.isa is not Isa.POWERPC else {}
+        entry = {names.get(name, name): value for name, value in self.entry_registers(()).items()}
+        first = 3 if self._target.isa is Isa.POWERPC else 0
+        restored = [each for each in self._regions if each.writable and not each.harness]
+        asked = RepeatedCall(
+            entry_address=symbol.address,
+            registers=self._engine.guest_registers() | entry,
+            argument_names=tuple(f"r{first + number}" for number in range(len(arguments[0]) if arguments else 0)),
+            result_name=f"r{first}",
+            restored=tuple(
+                (each, self.memory.read(each.extent.base_address, each.extent.size_bytes)) for each in restored
+            ),
+            most_instructions=most_instructions,
+        )
+        found = code.calls(self._observer.handle, asked, arguments)
+        for each, content in asked.restored:
+            self.memory.write(each.extent.base_address, content)
+        return found
+
     def observation(self) -> Observation:
         """What has been counted since the last observed run began, up to a fault where there was one."""
         return self._observer.observation()
@@ -324,8 +369,8 @@ class Machine:
         if self._translations is None or self.heap.size_bytes < _LEAST_HEAP_BYTES:
             return None
         if found is not None:
-            return found if operations or self._detail is Detail.NOTHING else None
-        library = self._translations(self._detail, operations) if operations else None
+            return found if operations or self._translates_calls or self._detail is Detail.NOTHING else None
+        library = self._translations(self._detail, operations) if operations or self._translates_calls else None
         if library is None:
             return None
         tables = [self._loops.events_before] if self._loops.watched else []

@@ -248,7 +248,8 @@ WP_EXPORT uint64_t wp_frame_calls(struct wp_observer *observer, struct wp_frame 
     uint32_t registers[WP_FRAME_REGISTERS];
     const uint32_t entry = frame->pc;
     memcpy(registers, frame->registers, sizeof registers);
-    wp_frame_enter(observer, frame, most_instructions, true);
+    if (!wp_frame_enter(observer, frame, most_instructions, true))
+        return 0;
     uint64_t done = 0;
     for (; done < count; done++) {
         for (uint32_t i = 0; i < restored_count; i++)
