@@ -196,12 +196,14 @@ WP_EXPORT void wp_frame_leave(struct wp_frame *frame)
     }
     if (frame->observes && (observer->has_icache || (setup->unified_cache && observer->has_dcache)))
         observer->icache.counts.read_hits += fetches - frame->fetched_slowly;
+    frame->fetched_slowly = 0;
     if (frame->observes)
         observer->counts.path_length = frame->path_length;
     if (frame->observes == WP_OBSERVES_DATA && frame->lowest_stack_pointer < observer->counts.lowest_stack_pointer)
         observer->counts.lowest_stack_pointer = frame->lowest_stack_pointer;
     if (observer->budget)
         observer->spent += (uint64_t)frame->spent;
+    frame->spent = 0;
     observer->fetched_row = observer->block_row = observer->block_behind = 0;
     if (frame->why == WP_LEFT_PAUSED)
         return;

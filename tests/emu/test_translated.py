@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,7 @@ from wcet_probe.compiled.library import compiled_library
 from wcet_probe.compiled.translation import translate
 from wcet_probe.emu import compiled
 from wcet_probe.emu.compiled import Detail
+from wcet_probe.emu.machine import Machine
 from wcet_probe.model.scenario import InitialCache, Trace
 from wcet_probe.model.target import Basis, Replacement, Sourced, UncachedRegion, without_caches
 
@@ -37,21 +38,30 @@ OUTSIDE = 0x90000000
 BUDGET = 300_000
 
 
+@pytest.fixture(autouse=True)
+def _quickly_compiled(request, monkeypatch):
+    """What is compared is the text; the campaigns compile it as the product does, which takes ten times as long."""
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(library, "OPTIMISATION", ("-O0",))
+
+
 @cache
 def random_guest(target: str, seed: int, functions: int = 3) -> Guest:
     return guest_of(random_programs.source(seed, functions), load_target(target), ".c")
+
+
+def measured(function: str, arguments: tuple[int, ...], initial: InitialCache, machine: Machine) -> int:
+    return machine.measure(function, arguments, initial).result
 
 
 def call_all(used: Guest, functions: int, seed: int, each: int, initial: InitialCache = COLD) -> int:
     """Call the functions of a random program on both machines; how many instructions were counted and compared."""
     draw, compared = random.Random(seed), 0
     for number in range(functions):
-        with twins(used, most_instructions=BUDGET) as (engine, translated):
-            for _ in range(each):
-                arguments = random_programs.arguments(draw)
-                compared += assert_equal(
-                    engine, translated, lambda m, f=f"f{number}", a=arguments: m.measure(f, a, initial).result
-                )
+        for _ in range(each):
+            ask = partial(measured, f"f{number}", random_programs.arguments(draw), initial)
+            with twins(used, most_instructions=BUDGET) as (engine, translated):
+                compared += assert_equal(engine, translated, ask)
     return compared
 
 
@@ -60,7 +70,7 @@ def call_all(used: Guest, functions: int, seed: int, each: int, initial: Initial
 @settings(max_examples=1)
 def test_random_programs(target, seed):
     """Loops without an end among them: the budget stops both at the same instruction."""
-    assert call_all(random_guest(target, seed), 3, seed, 6) > 0
+    assert call_all(random_guest(target, seed, 2), 2, seed, 6) > 0
 
 
 POLICIES = [
@@ -99,7 +109,7 @@ def test_each_policy(name, change, initial):
     """A small program on each; target and policy are what the code is made for."""
     number = [each for each, _ in POLICIES].index(name)
     target = TARGETS[number % len(TARGETS)]
-    used = guest_on(random_guest(target, 7, 1).image, change(load_target(target)))
+    used = guest_on(random_guest(target, 11, 1).image, change(load_target(target)))
     assert call_all(used, 1, number, 8, initial) > 0
 
 
@@ -196,8 +206,8 @@ def test_the_same_call_again_and_again():
 
 
 def test_without_a_compiler_the_engine_does_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(toolchain, "find_spec", lambda _: None)
     used = tlsf_guest("cortex-m4")
+    monkeypatch.setattr(toolchain, "find_spec", lambda _: None)
     program = Program(load_allocator("tlsf"), used.target, used.image, used.instructions, used.costs)
     assert compiled_library(program, Detail.DATA, tmp_path) is None
     trace = workload(50, 2)
@@ -266,3 +276,50 @@ def test_an_interrupt_is_heard():
         finally:
             process.kill()
     assert process.returncode == 0
+
+
+# ---------------------------------------------------------------------------------------------------------- campaigns
+
+
+def tally(name: str, instructions: int) -> None:
+    """Keep how much a campaign compared, where somebody asks for it."""
+    file = os.environ.get("WCET_PROBE_TRANSLATED_TALLY")
+    if file:
+        with Path(file).open("a", encoding="utf-8") as lines:
+            lines.write(f"{name} {instructions}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", target_names())
+@pytest.mark.parametrize("name", allocator_names())
+def test_workloads_of_every_allocator(name, target):
+    """20,000 operations in 64 KiB, as the product compiles them: all that is observed, and every operation's numbers."""
+    try:
+        allocator = load_allocator(name)
+        program = load_program(allocator, load_target(target), "zig", images_dir())
+    except UsageError as error:
+        pytest.skip(str(error))
+    used = Guest(program.image, program.target, program.instructions, program.costs)
+    heap_bytes = max(1 << 16, -(-allocator.minimum_heap_bytes // 4096) * 4096)
+    entry, compared = allocator.entry_points, 0
+    with twins(used, heap_bytes) as (engine, translated):
+        for machine in (engine, translated):
+            assert machine.call(entry["init"], machine.heap.base_address, heap_bytes) == 0
+        for seed in range(2):
+            trace = workload(10_000, seed, 700)
+            compared += assert_equal(engine, translated, lambda m, t=trace: m.replay_observed(t))
+            columns = [m.replay_operations(trace, InitialCache.WARM) for m in (engine, translated)]
+            for column in columns[0].__slots__:
+                assert (getattr(columns[0], column) == getattr(columns[1], column)).all(), column
+            compared += engine.observation().instructions
+            assert_equal(engine, translated, lambda m, t=trace: m.replay_counted(t), observed=False)
+            compared += engine.observation().instructions
+        assert engine.call(entry["check"]) == translated.call(entry["check"]) == 0
+    tally(f"{name} {target}", compared)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(8))
+def test_many_random_programs(target, seed):
+    tally(f"random {target} {seed}", call_all(random_guest(target, seed, 8), 8, seed, 12))

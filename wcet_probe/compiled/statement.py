@@ -93,6 +93,7 @@ class Statement:
         accesses = self._each.instruction.accesses
         self._access: Access | None = accesses[0] if accesses else None
         self._several = len(self._memory) > 1 or (self._access is not None and self._access.count > 1)
+        self._charged_at: int | None = None
         self._counts_data = setting.detail is Detail.DATA
 
     def check(self) -> None:
@@ -126,6 +127,7 @@ class Statement:
         if self._each.is_predicated and not conditional:
             raise Untranslatable("a condition that its p-code does not have")
         extra_at = skips[0] if skips else None
+        self._charged_at = extra_at if charge else None
         for k, op in enumerate(one.ops):
             if k in labels:
                 lines.append(f"I{one.address:x}_{k}:;")
@@ -210,6 +212,8 @@ class Statement:
 
     def _undo(self, behind: int, why: str = "inside") -> str:
         restored = " ".join(f"{self._registers.variable(low)} = k{low:x};" for low in self._written(behind))
+        if self._charged_at is not None and self._charged_at < behind:
+            restored += f" cycles -= {self._each.extra_cycles};"
         return f"{{ {restored} pc = {self._one.address:#x}u; goto {why}; }}"
 
     def _likely(self) -> str:
