@@ -22,11 +22,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from wcet_probe.build.program import load_program
+from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target, target_names
 from wcet_probe.compiled.library import compiled_library
 from wcet_probe.config import cache_dir, load_config
-from wcet_probe.emu.compiled import Detail, Translations
+from wcet_probe.emu.compiled import Detail
 from wcet_probe.emu.machine import Machine
 from wcet_probe.isa.timing import costs
 from wcet_probe.model.instruction import Control, Instruction
@@ -89,13 +89,12 @@ def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, l
     """Guest instructions of one replay, the seconds of each round by mode, and of the compiler by what was made."""
     folder = cache_dir(load_config(Path.cwd()))
     program = load_program(load_allocator("tlsf"), target, "zig", folder)
-    cored = {
-        core: replace(program, target=core, costs=costs(program.instructions, core))
+    cached, bare = (
+        replace(program, target=core, costs=costs(program.instructions, core))
         for core in (with_caches(target), without_caches(target))
-    }
-    cached, bare = cored
+    )
     loops = backward_branches(program.instructions)
-    modes: dict[str, tuple[Target, Sequence[WatchedLoop], Callable[[Machine], object]]] = {
+    modes: dict[str, tuple[Program, Sequence[WatchedLoop], Callable[[Machine], object]]] = {
         "bare engine": (bare, (), lambda machine: machine.replay(trace)),
         "loops": (bare, loops, lambda machine: machine.replay(trace)),
         "instructions": (bare, (), lambda machine: machine.replay_observed(trace, data=False)),
@@ -105,32 +104,18 @@ def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, l
         "instructions, I- and D-cache": (cached, (), lambda machine: machine.replay_observed(trace)),
         "instructions, I- and D-cache, loops": (cached, loops, lambda machine: machine.replay_observed(trace)),
     }
-    engines: dict[str, Callable[[Target], Translations | None]] = {
-        "": lambda _: None,
-        TRANSLATED: lambda core: lambda detail, _: compiled_library(cored[core], detail, folder),
-    }
     compiler: dict[str, float] = {}
-    for core, title in ((bare, "without caches"), (cached, "with caches")):
+    for ready, title in ((bare, "without caches"), (cached, "with caches")):
         for detail in Detail:
             start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            compiled_library(cored[core], detail, folder)
+            compiled_library(ready, detail, folder)
             compiler[f"{title}, {detail}"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start
-    seconds: dict[str, list[float]] = {mode + engine: [] for mode in modes for engine in engines}
+    seconds: dict[str, list[float]] = {mode + engine: [] for mode in modes for engine in ("", TRANSLATED)}
     executed = 0
     for _ in range(rounds):
-        for mode, (core, watched, run) in modes.items():
-            for engine, supply in engines.items():
-                ready = cored[core]
-                with Machine(
-                    ready.image,
-                    core,
-                    ready.instructions,
-                    ready.costs,
-                    HEAP_BYTES,
-                    watched=watched,
-                    translations=supply(core),
-                ) as machine:
-                    machine.call(program.allocator.entry_points["init"], machine.heap.base_address, HEAP_BYTES)
+        for mode, (ready, watched, run) in modes.items():
+            for engine in ("", TRANSLATED):
+                with machine_of(ready, HEAP_BYTES, folder if engine else None, watched) as machine:
                     start = time.process_time()
                     run(machine)
                     seconds[mode + engine].append(time.process_time() - start)
@@ -138,20 +123,33 @@ def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, l
     return executed, seconds, compiler
 
 
+def machine_of(
+    program: Program, heap_bytes: int, libraries: Path | None, watched: Sequence[WatchedLoop] = ()
+) -> Machine:
+    """A machine with an initialised heap, with translated code where there is a folder of ``libraries``."""
+
+    def supply(detail: Detail, _: int) -> Path | None:
+        return compiled_library(program, detail, libraries) if libraries else None
+
+    machine = Machine(
+        program.image,
+        program.target,
+        program.instructions,
+        program.costs,
+        heap_bytes,
+        watched=watched,
+        translations=supply,
+    )
+    machine.call(program.allocator.entry_points["init"], machine.heap.base_address, heap_bytes)
+    return machine
+
+
 def search_loop(target: Target, calls: int) -> tuple[float, float]:
     """Calls in a second of one malloc on a heap of 4 KiB that is put back before: in a native loop, and from Python."""
     folder = cache_dir(load_config(Path.cwd()))
     program = load_program(load_allocator("tlsf"), without_caches(target), "zig", folder)
     malloc = program.allocator.entry_points["malloc"]
-    with Machine(
-        program.image,
-        program.target,
-        program.instructions,
-        program.costs,
-        SMALL_HEAP_BYTES,
-        translations=lambda detail, _: compiled_library(program, detail, folder),
-    ) as machine:
-        machine.call(program.allocator.entry_points["init"], machine.heap.base_address, SMALL_HEAP_BYTES)
+    with machine_of(program, SMALL_HEAP_BYTES, folder) as machine:
         machine.replay(workload(60, largest_bytes=100))
         rows = [(1 + size % 600,) for size in range(calls)]
         machine.count_from_here(malloc, rows[:1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -22,13 +23,14 @@ from tests.emu.twins import assert_equal, outcome, twins
 from tests.support import TARGETS, Guest, assembler, cache_config, guest_of, guest_on, images_dir, tlsf_guest, trace_of
 from wcet_probe.build import toolchain
 from wcet_probe.build.program import Program, load_program
-from wcet_probe.catalog.lookup import load_allocator, load_target, target_names
+from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target, target_names
 from wcet_probe.compiled import library, supply
 from wcet_probe.compiled.library import compiled_library
 from wcet_probe.compiled.translation import translate
 from wcet_probe.emu import compiled
 from wcet_probe.emu.compiled import Detail
 from wcet_probe.emu.machine import Machine
+from wcet_probe.errors import UsageError
 from wcet_probe.model.scenario import InitialCache, Trace
 from wcet_probe.model.target import Basis, Replacement, Sourced, UncachedRegion, without_caches
 
@@ -293,7 +295,7 @@ def tally(name: str, instructions: int) -> None:
 @pytest.mark.parametrize("target", target_names())
 @pytest.mark.parametrize("name", allocator_names())
 def test_workloads_of_every_allocator(name, target):
-    """20,000 operations in 64 KiB, as the product compiles them: all that is observed, and every operation's numbers."""
+    """20,000 operations in 64 KiB, compiled as by the product: all that is observed, and every operation's numbers."""
     try:
         allocator = load_allocator(name)
         program = load_program(allocator, load_target(target), "zig", images_dir())
