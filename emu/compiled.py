@@ -119,7 +119,7 @@ class TranslatedCode:
         detail: Detail,
         isa: Isa,
         regions: Sequence[Region],
-        event_tables: Iterable[Sequence[int]],
+        event_tables: Iterable[ctypes.Array[c_uint32]],
     ) -> None:
         self._core = native.load()
         _declare(self._core)

@@ -14,7 +14,7 @@ from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.compiled.blocks import Block, Flow
 from wcet_probe.compiled.expressions import TYPES, Storage, Untranslatable, constant, expression
 from wcet_probe.emu.compiled import Detail
-from wcet_probe.emu.machine import RETURN_ADDRESS
+from wcet_probe.emu.layout import RETURN_ADDRESS
 from wcet_probe.model.instruction import Access, AccessKind, Control, Instruction, InstructionCost, Shift
 from wcet_probe.model.target import Isa, MemoryRange, Target
 
@@ -205,7 +205,7 @@ class Statement:
                     index = f"(uint32_t)((int32_t){value} >> {min(bits, 31)})"
                 case Shift.ROR:
                     index = f"({value} >> {bits} | {value} << {32 - bits})" if bits else value
-                case Shift.RRX:
+                case _:  # Shift.RRX
                     index = f"({value} >> 1 | (uint32_t){self._registers.read(lifter.registers['cy'])} << 31)"
             text = f"{text} {'-' if access.subtract_index else '+'} ({index})"
         return f"({text}) & {access.align_mask:#x}u"

@@ -21,7 +21,7 @@ from wcet_probe.compiled.expressions import TYPES, Storage, Untranslatable
 from wcet_probe.compiled.statement import Charged, Setting, Statement, crossing, relative, varnodes
 from wcet_probe.emu.compiled import Detail
 from wcet_probe.emu.guest_registers import register_names
-from wcet_probe.emu.machine import HARNESS_ADDRESS, HARNESS_BYTES, RETURN_ADDRESS
+from wcet_probe.emu.layout import HARNESS_ADDRESS, HARNESS_BYTES, RETURN_ADDRESS
 from wcet_probe.errors import BuildError, DecodeError
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import CacheConfig, MemoryRange, Replacement
