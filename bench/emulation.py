@@ -2,6 +2,8 @@
 
 One fixed workload per target: a seeded replay of malloc and free on TLSF, at least 10^8 guest instructions. All modes
 of a target run in turn, round after round, on the same machine object or its twin; the median of the rounds counts.
+Beside each mode stands the same one in translated code; what the compiler took is told where it had to be asked. Last
+comes the loop of a search: a small heap put back, one malloc, its instructions kept.
 
 Run it with ``make bench``; options: ``--target``, ``--rounds``, ``--operations``.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -19,24 +22,27 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from wcet_probe.build.compilation import build_image
+from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target, target_names
+from wcet_probe.compiled.library import compiled_library
 from wcet_probe.config import cache_dir, load_config
+from wcet_probe.emu.compiled import Detail
 from wcet_probe.emu.machine import Machine
-from wcet_probe.isa.decode import decode
-from wcet_probe.isa.timing import costs, with_timing_problems
+from wcet_probe.isa.timing import costs
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.scenario import Trace
 from wcet_probe.model.target import CacheConfig, MemoryRange, Target, without_caches
 from wcet_probe.model.watched_loop import WatchedLoop
 
 HEAP_BYTES = 4 << 20
+SMALL_HEAP_BYTES = 4096
+TRANSLATED = ", translated"
 LIVE_BLOCKS = 512
 LARGEST_BYTES = 2048
 SEED = 1
 
 
-def workload(operations: int) -> Trace:
+def workload(operations: int, largest_bytes: int = LARGEST_BYTES) -> Trace:
     """Allocations and deallocations in random order, at most ``LIVE_BLOCKS`` live."""
     draw = random.Random(SEED)  # noqa: S311  (a workload, no secret)
     kinds, slots, sizes = [], [], []
@@ -47,7 +53,7 @@ def workload(operations: int) -> Trace:
             slot = spare.pop()
             live.append(slot)
             kinds.append(0)
-            sizes.append(draw.randrange(1, LARGEST_BYTES))
+            sizes.append(draw.randrange(1, largest_bytes))
         else:
             slot = live.pop(draw.randrange(len(live)))
             spare.append(slot)
@@ -79,15 +85,16 @@ def backward_branches(instructions: Sequence[Instruction]) -> tuple[WatchedLoop,
     )
 
 
-def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, list[float]]]:
-    """Guest instructions of one replay, and the seconds of each round by mode."""
-    allocator = load_allocator("tlsf")
-    image = build_image(allocator, target, "zig", cache_dir(load_config(Path.cwd())))
-    instructions = with_timing_problems(decode(image), target)
-    cached, bare = with_caches(target), without_caches(target)
-    init = allocator.entry_points["init"]
-    loops = backward_branches(instructions)
-    modes: dict[str, tuple[Target, Sequence[WatchedLoop], Callable[[Machine], object]]] = {
+def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, list[float]], dict[str, float]]:
+    """Guest instructions of one replay, the seconds of each round by mode, and of the compiler by what was made."""
+    folder = cache_dir(load_config(Path.cwd()))
+    program = load_program(load_allocator("tlsf"), target, "zig", folder)
+    cached, bare = (
+        replace(program, target=core, costs=costs(program.instructions, core))
+        for core in (with_caches(target), without_caches(target))
+    )
+    loops = backward_branches(program.instructions)
+    modes: dict[str, tuple[Program, Sequence[WatchedLoop], Callable[[Machine], object]]] = {
         "bare engine": (bare, (), lambda machine: machine.replay(trace)),
         "loops": (bare, loops, lambda machine: machine.replay(trace)),
         "instructions": (bare, (), lambda machine: machine.replay_observed(trace, data=False)),
@@ -97,18 +104,65 @@ def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, l
         "instructions, I- and D-cache": (cached, (), lambda machine: machine.replay_observed(trace)),
         "instructions, I- and D-cache, loops": (cached, loops, lambda machine: machine.replay_observed(trace)),
     }
-    seconds: dict[str, list[float]] = {mode: [] for mode in modes}
+    compiler: dict[str, float] = {}
+    for ready, title in ((bare, "without caches"), (cached, "with caches")):
+        for detail in Detail:
+            start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            compiled_library(ready, detail, folder)
+            compiler[f"{title}, {detail}"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start
+    seconds: dict[str, list[float]] = {mode + engine: [] for mode in modes for engine in ("", TRANSLATED)}
     executed = 0
     for _ in range(rounds):
-        for mode, (core, watched, run) in modes.items():
-            charged = costs(instructions, core)
-            with Machine(image, core, instructions, charged, HEAP_BYTES, watched=watched) as machine:
-                machine.call(init, machine.heap.base_address, HEAP_BYTES)
-                start = time.process_time()
-                run(machine)
-                seconds[mode].append(time.process_time() - start)
-                executed = max(executed, machine.observation().instructions)
-    return executed, seconds
+        for mode, (ready, watched, run) in modes.items():
+            for engine in ("", TRANSLATED):
+                with machine_of(ready, HEAP_BYTES, folder if engine else None, watched) as machine:
+                    start = time.process_time()
+                    run(machine)
+                    seconds[mode + engine].append(time.process_time() - start)
+                    executed = max(executed, machine.observation().instructions)
+    return executed, seconds, compiler
+
+
+def machine_of(
+    program: Program, heap_bytes: int, libraries: Path | None, watched: Sequence[WatchedLoop] = ()
+) -> Machine:
+    """A machine with an initialised heap, with translated code where there is a folder of ``libraries``."""
+
+    def supply(detail: Detail, _: int) -> Path | None:
+        return compiled_library(program, detail, libraries) if libraries else None
+
+    machine = Machine(
+        program.image,
+        program.target,
+        program.instructions,
+        program.costs,
+        heap_bytes,
+        watched=watched,
+        translations=supply,
+    )
+    machine.call(program.allocator.entry_points["init"], machine.heap.base_address, heap_bytes)
+    return machine
+
+
+def search_loop(target: Target, calls: int) -> tuple[float, float]:
+    """Calls in a second of one malloc on a heap of 4 KiB that is put back before: in a native loop, and from Python."""
+    folder = cache_dir(load_config(Path.cwd()))
+    program = load_program(load_allocator("tlsf"), without_caches(target), "zig", folder)
+    malloc = program.allocator.entry_points["malloc"]
+    with machine_of(program, SMALL_HEAP_BYTES, folder) as machine:
+        machine.replay(workload(60, largest_bytes=100))
+        rows = [(1 + size % 600,) for size in range(calls)]
+        machine.count_from_here(malloc, rows[:1])
+        start = time.process_time()
+        machine.count_from_here(malloc, rows)
+        native = calls / (time.process_time() - start)
+        few = max(1, calls // 1000)
+        before = machine.memory.snapshot()
+        start = time.process_time()
+        for row in rows[:few]:
+            machine.memory.restore(before)
+            machine.count(malloc, row)
+        return native, few / (time.process_time() - start)
 
 
 def main() -> None:
@@ -117,11 +171,13 @@ def main() -> None:
     parser.add_argument("--target", action="append", choices=target_names())
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--operations", type=int, default=1_300_000)
+    parser.add_argument("--calls", type=int, default=1_000_000)
     options = parser.parse_args()
     trace = workload(options.operations)
     console = Console(width=100)
     for name in options.target or target_names():
-        executed, seconds = measure(load_target(name), trace, options.rounds)
+        target = load_target(name)
+        executed, seconds, compiler = measure(target, trace, options.rounds)
         medians = {mode: statistics.median(values) for mode, values in seconds.items()}
         table = Table(title=f"{name}: {executed:,} instructions, {options.operations:,} operations")
         for column in ("mode", "10⁶ instructions/s", "ratio to bare", "10⁶ operations/s"):
@@ -134,6 +190,10 @@ def main() -> None:
                 f"{options.operations / median / 1e6:.2f}",
             )
         console.print(table)
+        made = ", ".join(f"{what}: {took:.1f} s" for what, took in compiler.items() if took)
+        console.print(f"compiled: {made or 'nothing, all of it was there'}")
+        native, engine = search_loop(target, options.calls)
+        console.print(f"malloc on a heap put back: {native:,.0f} calls/s in a native loop, {engine:,.0f} from Python")
 
 
 if __name__ == "__main__":

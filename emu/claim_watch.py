@@ -78,6 +78,11 @@ class ClaimWatch:
         entry: _Entry = self._entries[found.entry]
         return entry.broken(found)
 
+    @property
+    def event_tables(self) -> list[Any]:
+        """Running sums over the rows of the code: where one grows, flow claims count."""
+        return [entry.events_before for entry in self._entries]
+
     def calls(self) -> tuple[HeldCalls, ...]:
         """What was counted, for each of the bounds."""
         return tuple(entry.calls(layout) for entry, layout in zip(self._entries, self._layouts, strict=True))
@@ -123,7 +128,7 @@ class _Entry:
         self._claim_of_row = (ctypes.c_uint32 * (2 * table.row_count))()
         for number, claim in enumerate(self._claims, 1):
             self._claim_of_row[2 * table.row(claim.address) + claim.is_store] = number
-        self._before, self._events = self._flow_events(table)
+        self.events_before, self._events = self._flow_events(table)
         entries = [
             (weight, 0, loops.index(name), flow)
             for flow, claim in enumerate(bound.flow_claims)
@@ -139,7 +144,7 @@ class _Entry:
             changes=self._change_rows,
             lines=self._line_rows,
             words=self._word_rows,
-            events_before=self._before,
+            events_before=self.events_before,
             events=self._events,
             flows=self._flow_rows,
             entries=self._loop_entries,

@@ -16,11 +16,12 @@ from __future__ import annotations
 import ctypes
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from unicorn import Uc, UcError, arm_const, ppc_const, unicorn_const
 from unicorn.unicorn_py3.unicorn import uclib
 
+from wcet_probe.emu.guest_registers import ARM_FLAGS, register_names
 from wcet_probe.emu.memory import PAGE_BYTES, Region
 from wcet_probe.errors import UsageError
 from wcet_probe.model.target import Fpu, Isa, Target
@@ -36,6 +37,8 @@ _FPEXC_ENABLE = 1 << 30
 _STOP_AGAIN_SECONDS = 0.01
 """A stop that comes before the engine has begun to run is lost: it is told again until it has stopped."""
 _XPSR_THUMB = 1 << 24
+_MAKE_CARRY = bytes.fromhex("3000ffff")
+_FLAGS = frozenset({*ARM_FLAGS, "xer_so", "xer_ov", "xer_ca"})
 
 
 class EngineFault(Exception):  # noqa: N818  (a fault of the guest, turned into an error by the machine)
@@ -50,6 +53,8 @@ class Engine:
         if target.big_endian:
             mode |= unicorn_const.UC_MODE_BIG_ENDIAN
         self._isa = target.isa
+        regions = tuple(regions)
+        self._scratch = next((region for region in regions if region.name == "return"), None)
         self._hooks: list[ctypes.c_size_t] = []
         self._installed: tuple[int | None, int | None, int] = (None, None, 0)
         self._uc = Uc(architecture, mode)
@@ -101,13 +106,54 @@ class Engine:
             self._add_hook(unicorn_const.UC_HOOK_CODE, instruction, user)
         self._uc.ctl_flush_tb()
 
-    def run(self, begin: int, until: int) -> None:
-        """Run from ``begin`` until control reaches ``until``.
+    def guest_registers(self) -> dict[str, int]:
+        """The registers that translated code knows, by their names there, as a call finds them.
+
+        A call begins without a carry on PowerPC, whose flags the engine does not give away, and without flags in Thumb
+        code, where each run of the engine begins so. The ABIs leave them undefined there.
+        """
+        names = register_names(self._isa)
+        found = {name: self.read_register(name) for name in names if name not in _FLAGS}
+        status = self.read_register("cpsr") if self._isa is Isa.ARM else 0
+        return found | {name: status >> ARM_FLAGS.get(name, 0) & 1 for name in names if name in _FLAGS}
+
+    def take_over(self, registers: Mapping[str, int], it_state: int = 0) -> None:
+        """Go on with the ``registers`` of translated code; in Thumb code in the IT block of ``it_state``."""
+        if self._isa is Isa.POWERPC:
+            self._set_carry(registers["xer_ca"])
+        for name in register_names(self._isa):
+            if name not in _FLAGS:
+                self.write_register(name, registers[name])
+        status = sum(registers[name] << bit for name, bit in ARM_FLAGS.items() if name in registers)
+        if self._isa is Isa.THUMB:
+            self.write_register("xpsr", _XPSR_THUMB | status | (it_state & 3) << 25 | (it_state >> 2) << 10)
+        elif self._isa is Isa.ARM:
+            mask = sum(1 << bit for bit in ARM_FLAGS.values())
+            self.write_register("cpsr", self.read_register("cpsr") & ~mask | status)
+
+    def _set_carry(self, carry: int) -> None:
+        """Have the guest set its carry, by ``addic r0, r0, -1``: the engine's XER is without it."""
+        installed = self._installed
+        self.set_hooks(None, None, 0)
+        self.write_register("r0", carry)
+        if self._scratch is None:
+            raise EngineFault("there is no room for an instruction of the engine's own")
+        address = self._scratch.extent.base_address
+        offset = address - self._scratch.pages.base_address
+        before = self._scratch.buffer[offset : offset + len(_MAKE_CARRY)]
+        self._scratch.buffer[offset : offset + len(_MAKE_CARRY)] = _MAKE_CARRY
+        self._uc.ctl_flush_tb()
+        self._uc.emu_start(address, address + len(_MAKE_CARRY))
+        self._scratch.buffer[offset : offset + len(_MAKE_CARRY)] = before
+        self.set_hooks(*installed)
+
+    def run(self, begin: int, until: int, *, goes_on: bool = False) -> None:
+        """Run from ``begin`` until control reaches ``until``; where it ``goes_on`` with the flags as they are.
 
         Raises:
             EngineFault: the guest did what the engine or the memory map does not allow.
         """
-        if self._isa is Isa.THUMB:  # a fault inside an IT block left its predicates behind
+        if self._isa is Isa.THUMB and not goes_on:  # a fault inside an IT block left its predicates behind
             self.write_register("xpsr", _XPSR_THUMB)
         failures: list[UcError] = []
         done = threading.Event()

@@ -11,10 +11,21 @@ from typing import Self
 
 from wcet_probe.build.image import require_symbol
 from wcet_probe.emu.claim_watch import ClaimWatch
+from wcet_probe.emu.compiled import DISAGREED, RETURNED, CallCounts, Detail, RepeatedCall, TranslatedCode, Translations
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
+from wcet_probe.emu.guest_registers import ARM_FLAGS
+from wcet_probe.emu.layout import (
+    HARNESS_ADDRESS,
+    OPERATION_BYTES,
+    OPERATIONS_AT_ONCE,
+    RETURN_ADDRESS,
+    SLOTS_ADDRESS,
+    guest_regions,
+    parts,
+)
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
 from wcet_probe.emu.measurement import executions, measurement
-from wcet_probe.emu.memory import GuestMemory, Region, region
+from wcet_probe.emu.memory import GuestMemory, Region
 from wcet_probe.emu.native import BUDGET_SPENT, OUTSIDE_CODE, PROBLEM_EXECUTED, RUNNING
 from wcet_probe.emu.observer import Observation, Observer
 from wcet_probe.emu.operations import OperationColumns
@@ -31,21 +42,11 @@ from wcet_probe.model.scenario import InitialCache, Trace
 from wcet_probe.model.target import OWN_VICTIMS, Isa, MemoryRange, Target, Victims
 from wcet_probe.model.watched_loop import LoopCount, WatchedLoop
 
-HARNESS_ADDRESS = 0xA0000000
-"""Where the operation table and the block slots of a replay live, apart from every target's memory."""
-
-RETURN_ADDRESS = 0x9F000100
-"""What a call returns to; nothing runs there, and no heap reaches it.
-
-Not the start of a page: with the virtual TLB the engine then misses it.
-"""
-
-_HARNESS_BYTES = 64 << 20
-_OPERATION_BYTES = 16
-_OPERATIONS_AT_ONCE = 1 << 20
-_SLOTS_ADDRESS = HARNESS_ADDRESS + _OPERATION_BYTES * _OPERATIONS_AT_ONCE
 _SLOT_BYTES = 4
 _MOST_ARGUMENTS = 4
+_LEAST_HEAP_BYTES = 16
+"""Of translated code, which takes the size of an access off that of the heap."""
+
 _FRAME_BYTES = 24
 """Left free above the first frame: the PowerPC ABI saves the link register in its caller's frame.
 
@@ -56,6 +57,8 @@ The stack pointer is at 8 in a cache line: then small frames lie in two lines, t
 class Machine:
     """A guest: ``image`` on ``target`` with a heap of ``heap_bytes``. Use it as a context manager.
 
+    Replays run in translated code where ``translations`` has some, and count the same; ``measure``, ``count`` never.
+    Only where ``translates_calls`` single calls do, too: to compare the engines.
     Calls and replays run without instrumentation, at the engine's full speed, unless they are observed. Where loops are
     watched, their iterations are counted in every run, also in those that are not observed. Each observed call of the
     entry of one of ``bounds`` is held against all that the bound says of it; see ``broken_claim``.
@@ -75,10 +78,14 @@ class Machine:
         watched: Sequence[WatchedLoop] = (),
         bounds: Sequence[Bound] = (),
         most_instructions: int = 0,
+        translations: Translations | None = None,
+        translates_calls: bool = False,
     ) -> None:
         self._image, self._target = image, target
+        self._translations, self._translated = translations, dict[Detail, TranslatedCode]()
+        self._translates_calls = translates_calls
         self._most_instructions = most_instructions
-        regions = _regions(image, target, heap_bytes)
+        regions = self._regions = guest_regions(image, target, heap_bytes)
         self.memory = GuestMemory({region.name: region for region in regions}, image.big_endian)
         for segment in image.segments:
             self.memory.write(segment.address, segment.data)
@@ -91,6 +98,8 @@ class Machine:
         self._engine = Engine(target, regions, self._observer.callback("tlb_fill"), self._observer.handle)
         self._observer.limit(most_instructions)
         self._observed = False
+        self._detail = Detail.NOTHING
+        self._hooks: tuple[int | None, int | None, int] = (None, None, 0)
         self._claims = self._hold(bounds, regions) if bounds else None
         self._stack_register = stack_pointer
         self._stack_pointer = target.memory_map.stack.end_address - _FRAME_BYTES
@@ -131,7 +140,7 @@ class Machine:
 
     def slot(self, index: int) -> int:
         """Address of the block that a replay put into slot ``index``."""
-        return self.memory.read_word(_SLOTS_ADDRESS + _SLOT_BYTES * index)
+        return self.memory.read_word(SLOTS_ADDRESS + _SLOT_BYTES * index)
 
     def call(self, function: str, *arguments: int) -> int:
         """Run ``function`` unobserved; its result.
@@ -161,7 +170,7 @@ class Machine:
         """As ``replay``; the instructions of each operation, from the allocator's entry to its return."""
         counts: list[int] = []
         self._hook(instructions=False)
-        for part in _parts(trace):
+        for part in parts(trace):
             self._observer.restart(InitialCache.COLD, operations=len(part))
             self._replay_part(part)
             counts.extend(self._observer.operation_instructions())
@@ -194,8 +203,8 @@ class Machine:
         if cache is None:
             message = f"{self._target.name} has no data cache, and so no sets; choose another target, or --cache d:."
             raise UsageError(message)
-        if len(trace) > _OPERATIONS_AT_ONCE:
-            message = f"{len(trace)} operations are too many to watch at once; give {_OPERATIONS_AT_ONCE} at most."
+        if len(trace) > OPERATIONS_AT_ONCE:
+            message = f"{len(trace)} operations are too many to watch at once; give {OPERATIONS_AT_ONCE} at most."
             raise UsageError(message)
         first = register_id(self._target.isa, "r3" if self._target.isa is Isa.POWERPC else "r0")
         watch = SetWatch(tuple(self.memory.regions.values()), cache.sets, trace.kinds, expected, first)
@@ -253,6 +262,53 @@ class Machine:
         self._run(function, arguments)
         return self._observer.observation().instructions
 
+    def count_from_here(
+        self, function: str, arguments: Sequence[Sequence[int]], most_instructions: int = 1 << 20
+    ) -> CallCounts:
+        """Instructions and results of calls that all begin in the guest's present state, which stays as it is.
+
+        What calls leave below the stack pointer the next one finds there, as after any call.
+
+        A native loop of translated code, for searches; nothing is observed or held against bounds. It ends before the
+        first call that fails or takes more than ``most_instructions``.
+
+        Parameters:
+            function: the symbol to call.
+            arguments: words of each call, equally many.
+            most_instructions: of one call.
+
+        Raises:
+            ImageError: the image has no such function.
+            UsageError: there is no translated code.
+        """
+        self._unhook()
+        code = self._translation(len(arguments))
+        if code is None:
+            message = "there is no translated code of the image; count its calls one by one."
+            raise UsageError(message)
+        symbol = require_symbol(self._image, function)
+        names = {"r13": "sp", "r14": "lr"} if self._target.isa is not Isa.POWERPC else {}
+        entry = {names.get(name, name): value for name, value in self.entry_registers(()).items()}
+        first = 3 if self._target.isa is Isa.POWERPC else 0
+        restored = [each for each in self._regions if each.writable and not each.harness and each.name != "stack"]
+        asked = RepeatedCall(
+            entry_address=symbol.address,
+            registers=self._engine.guest_registers() | entry,
+            argument_names=tuple(f"r{first + number}" for number in range(len(arguments[0]) if arguments else 0)),
+            result_name=f"r{first}",
+            restored=tuple(
+                (each, self.memory.read(each.extent.base_address, each.extent.size_bytes)) for each in restored
+            ),
+            most_instructions=most_instructions,
+        )
+        stack = self.memory.regions["stack"].extent
+        below = self.memory.read(stack.base_address, stack.size_bytes)
+        found = code.calls(self._observer.handle, asked, arguments)
+        self.memory.write(stack.base_address, below)
+        for each, content in asked.restored:
+            self.memory.write(each.extent.base_address, content)
+        return found
+
     def observation(self) -> Observation:
         """What has been counted since the last observed run began, up to a fault where there was one."""
         return self._observer.observation()
@@ -286,28 +342,88 @@ class Machine:
     def _hook(self, *, instructions: bool) -> None:
         block = self._observer.callback("block")
         instruction = self._observer.callback("instruction") if instructions else None
-        self._engine.set_hooks(block, instruction, self._observer.handle)
+        self._hooks = (block, instruction, self._observer.handle)
+        self._detail = Detail.DATA if instructions else Detail.FETCHES
         self._observed = True
 
     def _unhook(self) -> None:
         watches = self._loops.watched or self._most_instructions
         block = self._observer.callback("watch") if watches else None
-        self._engine.set_hooks(block, None, self._observer.handle)
+        self._hooks = (block, None, self._observer.handle)
+        self._detail = Detail.NOTHING
         self._observed = False
 
     def _replay(self, trace: Trace) -> int:
-        return sum(self._replay_part(part) for part in _parts(trace))
+        return sum(self._replay_part(part) for part in parts(trace))
 
     def _replay_part(self, part: Trace) -> int:
-        table = array("I", bytes(_OPERATION_BYTES * len(part)))
+        table = array("I", bytes(OPERATION_BYTES * len(part)))
         for column, values in enumerate((part.kinds, part.slots, part.sizes_bytes, part.cache_sets)):
             table[column::4] = array("I", values)
         if self._target.big_endian != (sys.byteorder == "big"):
             table.byteswap()
         self.memory.write(HARNESS_ADDRESS, table.tobytes())
-        return self._run("wp_replay", (HARNESS_ADDRESS, len(part), _SLOTS_ADDRESS))
+        return self._run("wp_replay", (HARNESS_ADDRESS, len(part), SLOTS_ADDRESS), operations=len(part))
 
-    def _run(self, function: str, arguments: Sequence[int]) -> int:
+    def _translation(self, operations: int) -> TranslatedCode | None:
+        """The translated code for a run of so many operations; of a call only where it is there already."""
+        found = self._translated.get(self._detail)
+        if self._translations is None or self.heap.size_bytes < _LEAST_HEAP_BYTES:
+            return None
+        if found is not None:
+            return found if operations or self._translates_calls or self._detail is Detail.NOTHING else None
+        library = self._translations(self._detail, operations) if operations or self._translates_calls else None
+        if library is None:
+            return None
+        tables = [self._loops.events_before] if self._loops.watched else []
+        tables += self._claims.event_tables if self._claims and self._detail is not Detail.NOTHING else []
+        code = TranslatedCode(library, self._detail, self._target.isa, self._regions, tables)
+        self._translated[self._detail] = code
+        return code
+
+    def _start(self, address: int, operations: int) -> None:
+        """Run from ``address`` on until the call returns, in translated code as far as that goes.
+
+        Raises:
+            EngineFault: the guest did what it must not.
+            EmulationError: decoder and lifter disagree about an instruction.
+        """
+        code = self._translation(operations)
+        if code is None:
+            self._engine.set_hooks(*self._hooks)
+            self._engine.run(address, RETURN_ADDRESS)
+            return
+        registers = self._engine.guest_registers()
+        if self._target.isa is Isa.THUMB:  # as the engine begins a run
+            registers |= dict.fromkeys(ARM_FLAGS, 0)
+        why = code.run(self._observer.handle, address, registers, self._stack_pointer)
+        pc = code.program_counter
+        self._engine.take_over(code.registers(), self._it_state(pc) if why != RETURNED else 0)
+        if why == DISAGREED:
+            message = (
+                f"decoder and lifter disagree about the instruction at {pc:#010x} in {self._image.location(pc)}: "
+                "report this with the image."
+            )
+            raise EmulationError(message)
+        if why != RETURNED:
+            self._engine.set_hooks(*self._hooks)
+            self._engine.run(pc, RETURN_ADDRESS, goes_on=True)
+
+    def _it_state(self, pc: int) -> int:
+        """The state of the IT block that the instruction at ``pc`` is in, 0: it is in none (ARMv7-M ARM, A7.3.3)."""
+        one = self._table.instruction_at(pc)
+        steps = 0
+        while one is not None and one.in_it_block:
+            steps += 1
+            one = self._table.instruction_before(one.address)
+        if one is None or not steps:
+            return 0
+        state = self.memory.read(one.address, 1)[0]
+        for _ in range(steps - 1):
+            state = state & 0xE0 | state << 1 & 0x1F
+        return state
+
+    def _run(self, function: str, arguments: Sequence[int], *, operations: int = 0) -> int:
         symbol = require_symbol(self._image, function)
         if not any(symbol.address in code for code in self._image.code):
             message = f"{function} is no function of the image; name one of its functions."
@@ -315,7 +431,7 @@ class Machine:
         for name, value in self.entry_registers(arguments).items():
             self._engine.write_register(name, value)
         try:
-            self._engine.run(symbol.address, RETURN_ADDRESS)
+            self._start(symbol.address, operations)
         except EngineFault as fault:
             self._check_stop()
             pc = self._culprit(self._engine.program_counter)
@@ -343,27 +459,19 @@ class Machine:
         """
         if self._inaccessible(pc) is not None:
             return pc
-        behind = self._instruction(pc)
-        before = self._before(pc)
+        behind = self._table.instruction_at(pc)
+        before = self._table.instruction_before(pc)
         if before and before.problem and not (behind and behind.problem):
             return before.address
         suspects = []
         while before and before.in_it_block:
             suspects.append(before.address)
-            before = self._before(before.address)
+            before = self._table.instruction_before(before.address)
         return next((address for address in reversed(suspects) if self._inaccessible(address) is not None), pc)
-
-    def _instruction(self, address: int) -> Instruction | None:
-        return self._table.instructions.get((address - self._table.base_address) // 2)
-
-    def _before(self, address: int) -> Instruction | None:
-        """The instruction that ends at ``address``."""
-        found = (self._instruction(address - size_bytes) for size_bytes in (2, 4))
-        return next((one for one in found if one and one.address + one.size_bytes == address), None)
 
     def _inaccessible(self, pc: int) -> int | None:
         """The address that the instruction at ``pc`` would access and must not, or None where it is another fault."""
-        instruction = self._instruction(pc)
+        instruction = self._table.instruction_at(pc)
         for access in instruction.accesses if instruction and not instruction.problem else ():
             registers = {name: self._engine.read_register(name) for name in (access.base, access.index) if name}
             for address, size_bytes in evaluate(access, registers):
@@ -373,7 +481,7 @@ class Machine:
 
     def _stopped(self, why: int, pc: int, address: int) -> EmulationError:
         if why == PROBLEM_EXECUTED:
-            instruction = self._instruction(pc)
+            instruction = self._table.instruction_at(pc)
             problem = instruction.problem if instruction else None
             problem = (problem or "no instruction was decoded there").removesuffix(".")
             return EmulationError(
@@ -398,53 +506,4 @@ class Machine:
         what = f"stray access to {address:#010x}" if address is not None else "fault"
         return EmulationError(
             f"{what} at pc {pc:#010x} in {self._image.location(pc)}: {reason}; check the call's arguments and the heap."
-        )
-
-
-def _regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...]:
-    """The guest's memory: the image's segments, stack, heap, and the harness's tables."""
-    layout = target.memory_map
-    heap = MemoryRange(layout.heap_address, heap_bytes)
-    harness = MemoryRange(HARNESS_ADDRESS, _HARNESS_BYTES)
-    most = max(layout.code.size_bytes, layout.data.size_bytes)
-    for segment in image.segments:
-        if segment.size_bytes > most:
-            message = (
-                f"the segment at {segment.address:#010x} has {segment.size_bytes} bytes, and {target.name} no memory "
-                f"of more than {most}; link the image for that target."
-            )
-            raise ImageError(message)
-    code = [s for s in image.segments if s.executable]
-    static = [s for s in image.segments if not s.executable]
-    returning = MemoryRange(RETURN_ADDRESS, 4)
-    others = [layout.code, layout.data, layout.stack, returning, harness]
-    for other in others:
-        if heap.base_address < other.end_address and other.base_address < heap.end_address:
-            room = other.base_address - heap.base_address
-            message = f"a heap of {heap_bytes} bytes does not fit into the memory of {target.name}; at most {room} do."
-            raise UsageError(message)
-    named = [("code", code, False), ("static", static, True)]
-    regions = [
-        region(name if i == 0 else f"{name}{i}", MemoryRange(s.address, s.size_bytes), writable=writable)
-        for name, segments, writable in named
-        for i, s in enumerate(segments)
-    ]
-    return (
-        *regions,
-        region("stack", layout.stack, writable=True),
-        region("heap", heap, writable=True),
-        region("operations", harness, writable=True, harness=True),
-        region("return", returning, writable=False, harness=True),
-    )
-
-
-def _parts(trace: Trace) -> Iterable[Trace]:
-    """``trace`` in pieces that fit the operation table."""
-    if len(trace) and max(trace.slots, default=0) >= (_HARNESS_BYTES - _OPERATION_BYTES * _OPERATIONS_AT_ONCE) // 4:
-        message = "the trace names too many blocks; use at most 12 million slots."
-        raise UsageError(message)
-    for start in range(0, len(trace), _OPERATIONS_AT_ONCE):
-        piece = slice(start, start + _OPERATIONS_AT_ONCE)
-        yield Trace(
-            trace.kinds[piece], trace.slots[piece], trace.sizes_bytes[piece], trace.cache_sets[piece], trace.slot_count
         )

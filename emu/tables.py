@@ -56,6 +56,15 @@ class CodeTable:
         """Address that ``row`` speaks of."""
         return self.base_address + HALFWORD_BYTES * row
 
+    def instruction_at(self, address: int) -> Instruction | None:
+        """The instruction that begins at ``address``."""
+        return self.instructions.get((address - self.base_address) // HALFWORD_BYTES)
+
+    def instruction_before(self, address: int) -> Instruction | None:
+        """The instruction that ends at ``address``."""
+        found = (self.instruction_at(address - size_bytes) for size_bytes in (2, 4))
+        return next((one for one in found if one and one.address + one.size_bytes == address), None)
+
     def row(self, address: int) -> int:
         """The row of the instruction at ``address``.
 

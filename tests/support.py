@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,12 +10,16 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
+from typing import Any
 
 from wcet_probe.build import compilation as build
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.image import read_image
+from wcet_probe.build.program import Program
 from wcet_probe.build.toolchain import PACKAGED, find_toolchain
 from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.compiled.library import compiled_library
+from wcet_probe.emu.compiled import Detail
 from wcet_probe.emu.machine import Machine
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
@@ -31,6 +36,13 @@ CHOICES = tuple({"sl-bits": sl, "bit-search": search} for sl in (4, 5) for searc
 _FOLDER = TemporaryDirectory(prefix="wcet-probe-tests-", ignore_cleanup_errors=True)
 
 
+def _engine_options(guest: Guest) -> dict[str, Any]:
+    """Every test that asks a guest for a machine is one of translated code where the environment says so."""
+    if os.environ.get("WCET_PROBE_TEST_TRANSLATED"):
+        return {"translations": guest.translated, "translates_calls": True}
+    return {}
+
+
 @dataclass(frozen=True)
 class Guest:
     """An image on a target, decoded and charged."""
@@ -40,7 +52,7 @@ class Guest:
     instructions: tuple[Instruction, ...]
     costs: tuple[InstructionCost, ...]
 
-    def machine(self, heap_bytes: int = 4096, most_instructions: int = 0) -> Machine:
+    def machine(self, heap_bytes: int = 4096, most_instructions: int = 0, **options: Any) -> Machine:
         return Machine(
             self.image,
             self.target,
@@ -48,7 +60,15 @@ class Guest:
             self.costs,
             heap_bytes,
             most_instructions=most_instructions,
+            **(_engine_options(self) | options),
         )
+
+    def translated(self, detail: Detail, _operations: int = 1) -> Path:
+        """The library of the image translated, which is made if it is not there."""
+        program = Program(tlsf(), self.target, self.image, self.instructions, self.costs)
+        library = compiled_library(program, detail, images_dir())
+        assert library is not None
+        return library
 
     def address(self, symbol: str) -> int:
         return self.image.symbols[symbol].address

@@ -16,113 +16,12 @@
  *
  * The engine is not linked: its two functions that are needed come as pointers.
  */
-#include "cache.h"
-#include "claims.h"
-#include "loops.h"
-#include "sets.h"
+#include "observer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(_WIN32)
-#define WP_EXPORT __declspec(dllexport)
-#else
-#define WP_EXPORT __attribute__((visibility("default")))
-#endif
-
-typedef struct uc_struct uc_engine;
-typedef int (*wp_register_read)(uc_engine *engine, int id, void *value);
-typedef int (*wp_engine_stop)(uc_engine *engine);
-
-enum { WP_CONDITIONAL_BRANCH = 1, WP_IN_IT_BLOCK = 2, WP_WRITES_STACK_POINTER = 4, WP_PROBLEM = 8 };
-enum { WP_LOAD = 1, WP_STORE = 2 };
-enum { WP_LSL, WP_LSR, WP_ASR, WP_ROR, WP_RRX };
-enum { WP_ALWAYS = 14 };
-enum { WP_PAGE_SHIFT = 12, WP_PAGES = 1 << 20 };
-enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE, WP_BUDGET_SPENT };
-
-struct wp_access {
-    uint32_t displacement, align_mask;
-    int32_t base, index; /* the engine's register ids; 0: none */
-    uint16_t count;
-    uint8_t kind, bytes_each, subtract_index, shift, shift_bits, unused;
-};
-
-/* Row i of the instruction table speaks of the halfword at code_base + 2 i. */
-struct wp_instruction {
-    uint32_t instructions_before, cycles_before; /* of all rows below: a block's sum is a difference */
-    uint32_t executed_cycles, skipped_cycles, taken_cycles;
-    uint32_t first_access;
-    uint8_t size_bytes; /* 0: no instruction starts here */
-    uint8_t flags, condition, access_count;
-    uint8_t previous_bytes; /* size of the instruction that ends here, 0 if none does */
-    uint8_t unused[3];
-};
-
-struct wp_range {
-    uint32_t base, bytes, writable;
-    uint32_t touched_word; /* where the range's bits start in the touched bitmap, in 32-bit words of it */
-};
-
-/* Data memory that no cache serves. */
-struct wp_uncached {
-    uint32_t base, bytes, read_cycles, write_cycles;
-};
-
-struct wp_setup {
-    wp_register_read read_register;
-    wp_engine_stop stop_engine;
-    const struct wp_instruction *instructions;
-    const uint8_t *quiet; /* a row each: 1 where all that an instruction costs is in the sums */
-    const struct wp_access *accesses;
-    const struct wp_range *ranges;
-    uint32_t *touched;         /* one bit a word of each range: 32-bit word i, bit j: word 32 i + j */
-    uint32_t *entered, *left;  /* a row each of the instruction table, and one more: blocks that start, end there */
-    uint32_t *path;            /* pairs: first row, row behind the last */
-    const struct wp_uncached *uncached;
-    struct wp_loop_setup loops;
-    uint32_t code_base, code_bytes, range_count, path_capacity, harness_base, harness_bytes;
-    int32_t stack_pointer, flags_register; /* the engine's register ids; flags 0: none */
-    uint32_t uncached_count;
-    uint32_t unified_cache; /* fetches go to the data cache, too; there is no other */
-};
-
-struct wp_counts {
-    uint64_t instructions, cycles, loads, stores, path_length, operations, region_accesses, region_cycles;
-    uint32_t lowest_stack_pointer;
-    uint32_t stop, stop_pc, stop_address; /* why the observer stopped the engine, and where */
-};
-
-/* What one replayed operation, or all up to a moment, counted. */
-struct wp_operation_counts {
-    uint64_t instructions, cycles, accesses, region_accesses, region_cycles;
-    uint64_t fetch_misses, fetch_writebacks, read_misses, write_misses, writebacks, memory_writes;
-    uint64_t result; /* the first register at its end */
-};
-
-struct wp_observer {
-    struct wp_setup setup;
-    struct wp_counts counts;
-    struct wp_cache icache, dcache;
-    struct wp_loops loops;
-    struct wp_claims claims;
-    struct wp_sets sets;
-    bool has_icache, has_dcache, stack_pointer_pending;
-    uint32_t branch_behind, branch_cycles; /* a conditional branch that has just run: taken unless control goes on here */
-    uint32_t block_row, block_behind;      /* rows of the block under way, equal: there is none */
-    uint32_t fetched_row;                  /* unified cache: rows of the block below it are fetched */
-    struct wp_operation_counts *operations; /* replay: what each operation counted */
-    uint32_t operation_capacity;
-    int32_t result_register; /* the engine's id */
-    struct wp_operation_counts operation_start;
-    bool in_operation;
-    uint64_t budget, spent; /* instructions that all runs together may take, and took; budget 0: no limit */
-    uint8_t *range_of_page; /* 1 + index of the range that holds some of a 4 KiB page, 0: none; no two share one */
-};
-
 WP_EXPORT uint32_t wp_abi_version(void) { return 7; }
-
-static uint32_t page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
 
 WP_EXPORT void wp_observer_close(struct wp_observer *observer)
 {
@@ -153,7 +52,7 @@ WP_EXPORT struct wp_observer *wp_observer_open(const struct wp_setup *setup, con
     }
     for (uint32_t i = 0; i < setup->range_count; i++) {
         const struct wp_range *const range = &setup->ranges[i];
-        for (uint32_t page = page_of(range->base); page <= page_of(range->base + range->bytes - 1); page++)
+        for (uint32_t page = wp_page_of(range->base); page <= wp_page_of(range->base + range->bytes - 1); page++)
             observer->range_of_page[page] = (uint8_t)(i + 1);
     }
     observer->counts.lowest_stack_pointer = UINT32_MAX;
@@ -319,7 +218,7 @@ static uint64_t cycles_so_far(const struct wp_observer *observer)
 }
 
 /* A block begins at a row, in the harness or not: so does a call there, or one ends, if claims are held against calls. */
-static void hold_call(struct wp_observer *observer, uc_engine *engine, uint32_t row, bool in_harness)
+void wp_observer_call(struct wp_observer *observer, uc_engine *engine, uint32_t row, bool in_harness)
 {
     struct wp_claims *const claims = &observer->claims;
     if (claims->in_call == !in_harness)
@@ -392,7 +291,7 @@ static void record_operation(struct wp_observer *observer, uc_engine *engine)
     };
 }
 
-static void count_operation(struct wp_observer *observer, uc_engine *engine, uint32_t address)
+void wp_observer_operation(struct wp_observer *observer, uc_engine *engine, uint32_t address)
 {
     const struct wp_setup *const setup = &observer->setup;
     struct wp_counts *const counts = &observer->counts;
@@ -449,9 +348,9 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
         counts->cycles += observer->branch_cycles;
     fetch_pending(observer, observer->block_behind);
     if (observer->operation_capacity)
-        count_operation(observer, engine, (uint32_t)address);
+        wp_observer_operation(observer, engine, (uint32_t)address);
     if (observer->claims.setup.entries) {
-        hold_call(observer, engine, first, (uint32_t)address - setup->harness_base < setup->harness_bytes);
+        wp_observer_call(observer, engine, first, (uint32_t)address - setup->harness_base < setup->harness_bytes);
         wp_claims_block(&observer->claims, first, behind);
     }
     counts->instructions += table[behind].instructions_before - table[first].instructions_before;
@@ -537,7 +436,7 @@ static uint32_t effective_address(const struct wp_observer *observer, uc_engine 
 static bool mark_touched(struct wp_observer *observer, uint32_t address, uint32_t bytes, bool is_write)
 {
     const struct wp_setup *const setup = &observer->setup;
-    const uint32_t known = observer->range_of_page[page_of(address)];
+    const uint32_t known = observer->range_of_page[wp_page_of(address)];
     if (!known)
         return false;
     const struct wp_range *const range = &setup->ranges[known - 1];
@@ -557,7 +456,7 @@ static const struct wp_uncached *uncached_at(const struct wp_setup *setup, uint3
     return NULL;
 }
 
-static void access_data(struct wp_observer *observer, uc_engine *engine, uint32_t pc, uint32_t address, uint32_t bytes,
+void wp_observer_access(struct wp_observer *observer, uc_engine *engine, uint32_t pc, uint32_t address, uint32_t bytes,
                         bool is_write)
 {
     if (observer->counts.stop != WP_RUNNING)
@@ -570,7 +469,7 @@ static void access_data(struct wp_observer *observer, uc_engine *engine, uint32_
     observer->counts.stores += is_write;
     if (observer->claims.active)
         wp_claims_access(&observer->claims, (pc - observer->setup.code_base) / 2,
-                         observer->range_of_page[page_of(address)] - 1u, pc, address, bytes, is_write);
+                         observer->range_of_page[wp_page_of(address)] - 1u, pc, address, bytes, is_write);
     const struct wp_uncached *const uncached = uncached_at(&observer->setup, address);
     if (uncached) {
         observer->counts.region_accesses++;
@@ -585,7 +484,7 @@ static void access_data(struct wp_observer *observer, uc_engine *engine, uint32_
     for (uint32_t line = address >> shift; line <= (address + bytes - 1) >> shift; line++) {
         wp_cache_access(&observer->dcache, line, is_write);
         if (observer->sets.operation)
-            wp_sets_access(&observer->sets, observer->range_of_page[page_of(address)] - 1u, line, pc, address);
+            wp_sets_access(&observer->sets, observer->range_of_page[wp_page_of(address)] - 1u, line, pc, address);
     }
 }
 
@@ -620,9 +519,9 @@ observe_instruction(struct wp_observer *observer, uc_engine *engine, uint32_t pc
         uint32_t at = effective_address(observer, engine, access);
         for (uint32_t n = 0; n < access->count; n++, at += access->bytes_each) {
             if (access->kind & WP_LOAD)
-                access_data(observer, engine, pc, at, access->bytes_each, false);
+                wp_observer_access(observer, engine, pc, at, access->bytes_each, false);
             if (access->kind & WP_STORE)
-                access_data(observer, engine, pc, at, access->bytes_each, true);
+                wp_observer_access(observer, engine, pc, at, access->bytes_each, true);
         }
     }
 }
@@ -652,7 +551,7 @@ WP_EXPORT bool wp_observer_tlb_fill(uc_engine *engine, uint64_t address, int kin
     const struct wp_observer *const observer = user;
     (void)engine;
     (void)kind;
-    const uint32_t known = address <= UINT32_MAX ? observer->range_of_page[page_of((uint32_t)address)] : 0;
+    const uint32_t known = address <= UINT32_MAX ? observer->range_of_page[wp_page_of((uint32_t)address)] : 0;
     if (!known)
         return false;
     entry->physical_address = address; /* the engine takes the page of it */

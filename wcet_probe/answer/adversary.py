@@ -18,6 +18,7 @@ from wcet_probe.answer.contradiction import check_counts, check_flows, check_loo
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.answer.search import SCENARIO, SearchRequest, repaired
 from wcet_probe.build.program import Program, load_program
+from wcet_probe.compiled.supply import translations
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import UsageError
 from wcet_probe.model.measurement import Measurement
@@ -152,7 +153,13 @@ def attack(request: SearchRequest, unit: Unit, *, prove: bool = True, progress: 
     bound = prove_operation(program, request.kind, request.heap_bytes) if prove else None
     watched = [claim.loop for claim in bound.loop_claims] if bound else []
     with Machine(
-        program.image, program.target, program.instructions, program.costs, request.heap_bytes, watched=watched
+        program.image,
+        program.target,
+        program.instructions,
+        program.costs,
+        request.heap_bytes,
+        watched=watched,
+        translations=translations(program, request.cache_dir),
     ) as machine:
         arena = _Arena(program, machine, request.kind, request.heap_bytes, unit, bound)
         return _climbed(request, arena, progress)

@@ -12,7 +12,7 @@ from wcet_probe.answer.victims import seeded
 from wcet_probe.build.image import require_symbol
 from wcet_probe.build.program import Program
 from wcet_probe.emu.cache import Caches
-from wcet_probe.emu.machine import RETURN_ADDRESS
+from wcet_probe.emu.layout import RETURN_ADDRESS
 from wcet_probe.errors import ContradictionError
 from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound

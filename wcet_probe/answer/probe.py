@@ -14,6 +14,8 @@ from wcet_probe.answer.held import Held, checked_executions, merged
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.answer.victims import MOST_INSTRUCTIONS, MOST_TRIED, extreme_victims, tried_of_each, victim_choices
 from wcet_probe.build.program import Program, load_program
+from wcet_probe.compiled.supply import translations
+from wcet_probe.emu.compiled import Translations
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, StateError, UsageError, unknown_name
 from wcet_probe.model.allocator import Allocator
@@ -63,7 +65,8 @@ class ProbeRequest:
 class _Bench:
     """What all candidates of a request share; ``bounds`` by role, as far as there are any.
 
-    The guest may take ``most_instructions`` for a candidate; 0: as many as it likes.
+    The guest may take ``most_instructions`` for a candidate; 0: as many as it likes. Long set-ups run in code of
+    ``translations``.
     """
 
     request: ProbeRequest
@@ -71,6 +74,7 @@ class _Bench:
     program: Program
     bounds: Mapping[str, Bound]
     most_instructions: int = 0
+    translations: Translations | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,8 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     progress(f"building {request.allocator.name} for {request.target.name}")
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
     bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress)
-    bench = _Bench(request, chosen, program, bounds)
+    supply = translations(program, request.cache_dir)
+    bench = _Bench(request, chosen, program, bounds, translations=supply)
     extreme, most_tried = extreme_of(request.scenario), tried_of_each(len(plans))
     outcomes: list[_Outcome] = []
     kept: set[int] = set()
@@ -383,7 +388,8 @@ def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measure
         WcetProbeError: as ``observe``, but never about the state.
     """
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
-    bench = _Bench(request, family(request.allocator.name), program, {})
+    supply = translations(program, request.cache_dir)
+    bench = _Bench(request, family(request.allocator.name), program, {}, translations=supply)
     initial = request.initial_cache or plan.initial_cache
     with _machine(bench) as machine:
         refused = _set_up(bench, machine, plan, initial)
@@ -411,6 +417,7 @@ def _machine(bench: _Bench) -> Machine:
         watched=watched,
         bounds=tuple(bench.bounds.values()),
         most_instructions=bench.most_instructions,
+        translations=bench.translations,
     )
 
 

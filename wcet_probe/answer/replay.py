@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from wcet_probe.answer.probe import ProbeRequest
 from wcet_probe.build.program import load_program
+from wcet_probe.compiled.supply import translations
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import StateError, UsageError, unknown_name
 from wcet_probe.model.image import Image
@@ -59,7 +60,14 @@ def replay(
     progress(f"building {allocator.name} for {request.target.name}")
     program = load_program(allocator, request.target, request.compiler, request.cache_dir)
     progress(f"replaying {len(chosen)} operations")
-    with Machine(program.image, program.target, program.instructions, program.costs, heap_bytes) as machine:
+    with Machine(
+        program.image,
+        program.target,
+        program.instructions,
+        program.costs,
+        heap_bytes,
+        translations=translations(program, request.cache_dir),
+    ) as machine:
         if machine.call(allocator.entry_points["init"], machine.heap.base_address, heap_bytes):
             raise UsageError(f"{allocator.name} refused a heap of {heap_bytes} bytes; choose another --heap.")
         counts = machine.replay_counted(trace_of(chosen, plan.trace.slot_count + 1))

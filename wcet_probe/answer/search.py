@@ -15,8 +15,9 @@ from pathlib import Path
 from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.compiled.supply import translations
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import EmulationError, UsageError
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import Operation, OperationKind, Trace
 from wcet_probe.model.target import Target
@@ -100,7 +101,14 @@ def search(request: SearchRequest, progress: Progress = silent) -> SearchResult:
     best: tuple[int, tuple[Operation, ...]] = (0, ())
     climbs, patience, text = 0, 0, ""
     current: tuple[int, tuple[Operation, ...]] = (0, ())
-    with Machine(program.image, program.target, program.instructions, program.costs, request.heap_bytes) as machine:
+    with Machine(
+        program.image,
+        program.target,
+        program.instructions,
+        program.costs,
+        request.heap_bytes,
+        translations=translations(program, request.cache_dir),
+    ) as machine:
         for number in range(request.evaluations):
             fresh = patience == 0
             climbs, patience = climbs + fresh, _PATIENCE if fresh else patience
@@ -115,6 +123,13 @@ def search(request: SearchRequest, progress: Progress = silent) -> SearchResult:
                 best = (cost, sequence[: at + 1])
                 text = f"sequence {number + 1} of {request.evaluations}: {cost} instructions"
             progress(text, number + 1, request.evaluations)
+    again = replay_case(SearchCase(request, best[0], best[1])) if best[1] else best[0]
+    if again != best[0]:
+        message = (
+            f"translated code counted {best[0]} instructions of what takes {again} in the engine: report this with the "
+            "command line."
+        )
+        raise EmulationError(message)
     return SearchResult(request, constructed, best[0], best[1], climbs)
 
 

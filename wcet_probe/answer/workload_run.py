@@ -19,6 +19,7 @@ import numpy as np
 from wcet_probe.answer.contradiction import check_most
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.build.program import Program, load_program
+from wcet_probe.compiled.supply import translations
 from wcet_probe.emu.machine import Machine
 from wcet_probe.emu.operations import OperationColumns
 from wcet_probe.errors import AnalysisError, StateError, UsageError
@@ -191,7 +192,14 @@ def run_workload(
     program = load_program(allocator, target, request.compiler, request.cache_dir)
     bounds = _bounds(request, program, progress) if request.prove else {}
     tally = _Tally(request.heap_bytes, dedicated_bytes(allocator.values))
-    with Machine(program.image, target, program.instructions, program.costs, request.heap_bytes) as machine:
+    with Machine(
+        program.image,
+        target,
+        program.instructions,
+        program.costs,
+        request.heap_bytes,
+        translations=translations(program, request.cache_dir),
+    ) as machine:
         if machine.call(allocator.entry_points["init"], machine.heap.base_address, request.heap_bytes):
             raise UsageError(f"{allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap.")
         initial = InitialCache.COLD

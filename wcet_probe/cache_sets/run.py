@@ -16,6 +16,7 @@ from typing import NamedTuple
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets.guided import GUIDED, Place
 from wcet_probe.cache_sets.specification import AllowedSets
+from wcet_probe.emu.compiled import Translations
 from wcet_probe.emu.machine import Machine
 from wcet_probe.emu.set_watch import OperationSets
 from wcet_probe.errors import StateError, UsageError
@@ -126,6 +127,7 @@ def run_operations(
     seed: int,
     own_block_code: Collection[int] | None = None,
     progress: Progress = silent,
+    translations: Translations | None = None,
 ) -> SetRun:
     """Run the worst states and ``operations`` guided and random operations, and hold each to ``allowed``.
 
@@ -139,6 +141,7 @@ def run_operations(
         own_block_code: addresses of the instructions that may access the own block outside of the allowed sets; None:
             all.
         progress: is told in words what is being done.
+        translations: translated code for long runs; without it the engine does all of it.
 
     Raises:
         UsageError: the heap cannot hold a worst state.
@@ -146,7 +149,9 @@ def run_operations(
         StateError: an invariant of the heap was broken, of an allocator that promises no sets.
     """
     every = frozenset(range(allowed.sets))
-    with Machine(program.image, program.target, program.instructions, program.costs, heap_bytes) as machine:
+    with Machine(
+        program.image, program.target, program.instructions, program.costs, heap_bytes, translations=translations
+    ) as machine:
         regions = machine.memory.regions
         expected = {name: every if name.startswith(("stack", "code")) else allowed.reserved for name in regions}
         bench = _Bench(program, allowed, heap_bytes, machine, expected, own_block_code, SetRun())

@@ -10,6 +10,7 @@ from pathlib import Path
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.cache_sets.run import ROLES, SetRun, run_operations
 from wcet_probe.cache_sets.specification import AllowedSets, Ground, SetProof, allowed_sets, prove_sets
+from wcet_probe.compiled.supply import translations
 from wcet_probe.errors import ExitCode, UsageError
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.image import Image
@@ -142,6 +143,7 @@ def verify_program(
             seed=request.seed,
             own_block_code=_own_block_code(allowed, proofs.values()),
             progress=progress,
+            translations=translations(program, request.cache_dir),
         )
     promises = tuple(_promises(program.allocator, allowed, proofs, run))
     return SetReport(request, program.image, allowed, proofs, run, promises)

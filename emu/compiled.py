@@ -1,0 +1,246 @@
+"""Translated code beside the engine: one frame for each library, entered and left with the guest's registers.
+
+The engine stays the reference. Translated code counts into the same observer, and what it cannot do it leaves to the
+engine in the middle of a call, with memory, registers and counts as if the engine had run as far.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from ctypes import POINTER, Structure, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from wcet_probe.emu import native
+from wcet_probe.emu.guest_registers import register_names
+from wcet_probe.emu.memory import Region
+from wcet_probe.model.target import Isa
+
+_RANGES = ("heap", "stack", "static", "operations")
+_REGISTERS = 64
+_WORD_BYTES = 4
+_MARKS_AT_ONCE = 8
+_QUANTUM = 1 << 26
+"""Instructions after which a run pauses, so that an interrupt is heard: a tenth of a second at most."""
+
+RETURNED, PAUSED, AT_BLOCK, INSIDE, DISAGREED = range(5)
+"""Why translated code was left: ``enum wp_left``."""
+
+
+class Detail(StrEnum):
+    """What is counted of a run."""
+
+    NOTHING = "nothing"
+    FETCHES = "fetches"
+    DATA = "data"
+
+
+Translations = Callable[[Detail, int], "Path | None"]
+"""``translations(detail, operations)``: the library for a run of so many operations, or None: it does not pay."""
+
+
+class _FrameLayout(Structure):
+    """``struct wp_frame``."""
+
+    _fields_ = [
+        *((name, c_int64) for name in ("limit", "instructions", "cycles", "loads", "stores")),
+        ("fetched_slowly", c_uint64),
+        ("path_length", c_uint64),
+        *((name, c_uint32) for name in ("pc", "why", "block")),
+        *((name, c_uint32) for name in ("lowest_stack_pointer", "stack_pointer", "first_register")),
+        *((name, c_uint32) for name in ("watches", "follows", "heap_bytes", "path_capacity")),
+        ("memory", c_void_p * len(_RANGES)),
+        ("marks", c_void_p * len(_RANGES)),
+        *((name, c_void_p) for name in ("fetch_lines", "data_lines", "path", "runs", "events")),
+        *((name, c_void_p) for name in ("access", "accesses", "fetch", "event", "cross")),
+        ("registers", c_uint32 * _REGISTERS),
+        *((name, c_void_p) for name in ("observer", "blocks", "range_memory")),
+        ("fast_range", c_uint32 * len(_RANGES)),
+        ("block_count", c_uint32),
+        ("observes", c_uint32),
+        ("spent", c_int64),
+    ]
+
+
+class _RestoredLayout(Structure):
+    """``struct wp_restored``."""
+
+    _fields_ = [("memory", c_void_p), ("content", c_void_p), ("bytes", c_uint64)]
+
+
+_BLOCK_WORDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedCall:
+    """A call that is made again and again from one state.
+
+    Attributes:
+        entry_address: of the function.
+        registers: as each call finds them, but for its arguments.
+        argument_names, result_name: registers.
+        restored: regions that each call finds with this content.
+        most_instructions: that one call may take.
+    """
+
+    entry_address: int
+    registers: Mapping[str, int]
+    argument_names: tuple[str, ...]
+    result_name: str
+    restored: tuple[tuple[Region, bytes], ...]
+    most_instructions: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallCounts:
+    """Of each call in order: its instructions, and its result."""
+
+    instructions: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+class TranslatedCode:
+    """A library of translated code, and the frame through which it runs on one guest.
+
+    Parameters:
+        library: as ``wcet_probe.compiled`` makes it, of the very image and target.
+        detail: what it was made to count.
+        isa: of the image.
+        regions: the guest's memory, in the order that the observer knows it.
+        event_tables: running sums over rows; where one grows in a block, the core is told of the block.
+    """
+
+    def __init__(
+        self,
+        library: Path,
+        detail: Detail,
+        isa: Isa,
+        regions: Sequence[Region],
+        event_tables: Iterable[ctypes.Array[c_uint32]],
+    ) -> None:
+        self._core = native.load()
+        _declare(self._core)
+        self._names = register_names(isa)
+        self._library = ctypes.CDLL(str(library))
+        self._run = self._library.wp_translated_run
+        self._run.argtypes, self._run.restype = [c_void_p], None
+        count = c_uint32.in_dll(self._library, "wp_translated_block_count").value
+        blocks = (c_uint32 * (_BLOCK_WORDS * max(1, count))).in_dll(self._library, "wp_translated_blocks")
+        tables = list(event_tables)
+        rows = [(blocks[_BLOCK_WORDS * n], blocks[_BLOCK_WORDS * n + 1]) for n in range(count)]
+        events = bytes(any(t[first] != t[behind] for t in tables) for first, behind in rows)
+        self._events = (c_uint8 * max(1, count))(*events)
+        self._runs = (c_uint64 * max(1, count))()
+        self._memory = (c_void_p * len(regions))(*map(_address, regions))
+        self._marks: list[mmap.mmap] = []
+        frame = self._frame = _FrameLayout()
+        frame.block_count = count
+        frame.blocks = ctypes.addressof(blocks)
+        frame.runs, frame.events = ctypes.addressof(self._runs), ctypes.addressof(self._events)
+        frame.range_memory = ctypes.addressof(self._memory)
+        frame.observes = list(Detail).index(detail)
+        numbers = {region.name: number for number, region in enumerate(regions)}
+        for place, name in enumerate(_RANGES):
+            if name not in numbers:
+                continue
+            region = regions[numbers[name]]
+            words = region.extent.size_bytes // _WORD_BYTES
+            marks = mmap.mmap(-1, words // _MARKS_AT_ONCE * _MARKS_AT_ONCE + 2 * _MARKS_AT_ONCE)
+            self._marks.append(marks)
+            frame.memory[place] = _address(region)
+            frame.marks[place] = ctypes.addressof(ctypes.c_char.from_buffer(marks))
+            frame.fast_range[place] = 0 if region.harness else numbers[name] + 1
+            if name == "heap":
+                frame.heap_bytes = region.extent.size_bytes
+
+    def run(self, observer: int, entry_address: int, registers: Mapping[str, int], stack_pointer: int) -> int:
+        """Run from ``entry_address`` until the code is left for good; why, one of the constants above.
+
+        Raises:
+            KeyboardInterrupt: the user interrupted it, at a moment at which all counts are the observer's.
+        """
+        frame = self._frame
+        for slot, name in enumerate(self._names):
+            frame.registers[slot] = registers[name]
+        frame.pc, frame.stack_pointer = entry_address, stack_pointer
+        is_start = True
+        while True:
+            if not self._core.wp_frame_enter(observer, ctypes.byref(frame), _QUANTUM, is_start):
+                if is_start:
+                    return AT_BLOCK
+                frame.why = AT_BLOCK
+                self._core.wp_frame_leave(ctypes.byref(frame))
+                return AT_BLOCK
+            is_start = False
+            self._run(ctypes.byref(frame))
+            self._core.wp_frame_leave(ctypes.byref(frame))
+            if frame.why != PAUSED:
+                return int(frame.why)
+
+    @property
+    def program_counter(self) -> int:
+        """Where the code was left."""
+        return int(self._frame.pc)
+
+    def registers(self) -> dict[str, int]:
+        """Registers by name as they were left."""
+        return dict(zip(self._names, self._frame.registers, strict=False))
+
+    def calls(self, observer: int, asked: RepeatedCall, arguments: Sequence[Sequence[int]]) -> CallCounts:
+        """Call from the same state again and again; the counts of the ``observer`` stay what they are.
+
+        The loop ends before the first call that translated code does not finish.
+        """
+        frame = self._frame
+        for slot, name in enumerate(self._names):
+            frame.registers[slot] = asked.registers[name]
+        frame.pc = asked.entry_address
+        rows = (_RestoredLayout * max(1, len(asked.restored)))()
+        kept = []
+        for row, (region, content) in zip(rows, asked.restored, strict=False):
+            copy = ctypes.create_string_buffer(content, len(content))
+            kept.append(copy)
+            row.memory, row.content, row.bytes = _address(region), ctypes.addressof(copy), len(content)
+        flat = [word & 0xFFFFFFFF for one in arguments for word in one]
+        width = len(asked.argument_names)
+        slots = (c_uint32 * max(1, width))(*map(self._names.index, asked.argument_names))
+        instructions, results = ((c_uint32 * max(1, len(arguments)))() for _ in range(2))
+        done = self._core.wp_frame_calls(
+            observer,
+            ctypes.byref(frame),
+            ctypes.cast(self._run, c_void_p),
+            rows,
+            len(asked.restored),
+            (c_uint32 * max(1, len(flat)))(*flat),
+            width,
+            slots,
+            self._names.index(asked.result_name),
+            len(arguments),
+            asked.most_instructions,
+            instructions,
+            results,
+        )
+        return CallCounts(tuple(instructions[:done]), tuple(results[:done]))
+
+
+def _address(region: Region) -> int:
+    """Where the first byte of a region is in the host's memory."""
+    start = ctypes.addressof(ctypes.c_char.from_buffer(region.buffer))
+    return start + region.extent.base_address - region.pages.base_address
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    """The core's functions for frames."""
+    library.wp_frame_enter.restype = ctypes.c_bool
+    library.wp_frame_enter.argtypes = [c_void_p, POINTER(_FrameLayout), c_uint64, ctypes.c_bool]
+    library.wp_frame_leave.argtypes = [POINTER(_FrameLayout)]
+    library.wp_frame_leave.restype = None
+    library.wp_frame_calls.restype = c_uint64
+    library.wp_frame_calls.argtypes = [
+        *(c_void_p, POINTER(_FrameLayout), c_void_p, POINTER(_RestoredLayout), c_uint32),
+        *(POINTER(c_uint32), c_uint32, POINTER(c_uint32), c_uint32, c_uint64, c_uint64),
+        *(POINTER(c_uint32), POINTER(c_uint32)),
+    ]

@@ -1,0 +1,83 @@
+"""Where what lies in the guest's memory: the image, stack and heap, and the tables of a replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wcet_probe.emu.memory import Region, region
+from wcet_probe.errors import ImageError, UsageError
+from wcet_probe.model.image import Image
+from wcet_probe.model.scenario import Trace
+from wcet_probe.model.target import MemoryRange, Target
+
+HARNESS_ADDRESS = 0xA0000000
+"""Where the operation table and the block slots of a replay live, apart from every target's memory."""
+
+RETURN_ADDRESS = 0x9F000100
+"""What a call returns to; nothing runs there, and no heap reaches it.
+
+Not the start of a page: with the virtual TLB the engine then misses it.
+"""
+
+HARNESS_BYTES = 64 << 20
+OPERATION_BYTES = 16
+OPERATIONS_AT_ONCE = 1 << 20
+SLOTS_ADDRESS = HARNESS_ADDRESS + OPERATION_BYTES * OPERATIONS_AT_ONCE
+
+
+def guest_regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...]:
+    """The guest's memory: the image's segments, stack, heap, and the harness's tables.
+
+    Raises:
+        ImageError: a segment is larger than the target's memory.
+        UsageError: the target's memory map has no room for the heap.
+    """
+    layout = target.memory_map
+    heap = MemoryRange(layout.heap_address, heap_bytes)
+    harness = MemoryRange(HARNESS_ADDRESS, HARNESS_BYTES)
+    most = max(layout.code.size_bytes, layout.data.size_bytes)
+    for segment in image.segments:
+        if segment.size_bytes > most:
+            message = (
+                f"the segment at {segment.address:#010x} has {segment.size_bytes} bytes, and {target.name} no memory "
+                f"of more than {most}; link the image for that target."
+            )
+            raise ImageError(message)
+    code = [s for s in image.segments if s.executable]
+    static = [s for s in image.segments if not s.executable]
+    returning = MemoryRange(RETURN_ADDRESS, 4)
+    others = [layout.code, layout.data, layout.stack, returning, harness]
+    for other in others:
+        if heap.base_address < other.end_address and other.base_address < heap.end_address:
+            room = other.base_address - heap.base_address
+            message = f"a heap of {heap_bytes} bytes does not fit into the memory of {target.name}; at most {room} do."
+            raise UsageError(message)
+    named = [("code", code, False), ("static", static, True)]
+    regions = [
+        region(name if i == 0 else f"{name}{i}", MemoryRange(s.address, s.size_bytes), writable=writable)
+        for name, segments, writable in named
+        for i, s in enumerate(segments)
+    ]
+    return (
+        *regions,
+        region("stack", layout.stack, writable=True),
+        region("heap", heap, writable=True),
+        region("operations", harness, writable=True, harness=True),
+        region("return", returning, writable=False, harness=True),
+    )
+
+
+def parts(trace: Trace) -> Iterable[Trace]:
+    """``trace`` in pieces that fit the operation table.
+
+    Raises:
+        UsageError: it names more blocks than there are slots.
+    """
+    if len(trace) and max(trace.slots, default=0) >= (HARNESS_BYTES - OPERATION_BYTES * OPERATIONS_AT_ONCE) // 4:
+        message = "the trace names too many blocks; use at most 12 million slots."
+        raise UsageError(message)
+    for start in range(0, len(trace), OPERATIONS_AT_ONCE):
+        piece = slice(start, start + OPERATIONS_AT_ONCE)
+        yield Trace(
+            trace.kinds[piece], trace.slots[piece], trace.sizes_bytes[piece], trace.cache_sets[piece], trace.slot_count
+        )

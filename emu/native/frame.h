@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * What translated code and the native core share: the guest's registers and memory, and what the code counts by itself.
+ *
+ * Translated code executes and counts the common cases. All else it leaves to functions of the core, which are those that
+ * the engine's callbacks use: an access that hits no first line, a fetch that misses, operations and calls that begin and
+ * end, watched loops. What it cannot do it hands to the engine, at an instruction of which nothing has been done: a stray
+ * access, an instruction that was not translated, a jump to where no block begins.
+ */
+#ifndef WP_FRAME_H
+#define WP_FRAME_H
+
+#include <stdint.h>
+
+#define WP_LINE_MODIFIED 0x80000000u /* WP_LINE_DIRTY of cache.h */
+enum wp_left { WP_LEFT_RETURNED, WP_LEFT_PAUSED, WP_LEFT_AT_BLOCK, WP_LEFT_INSIDE, WP_LEFT_DISAGREED };
+enum wp_fast { WP_HEAP, WP_STACK, WP_STATIC, WP_OPERATIONS, WP_FAST_RANGES };
+#define WP_NO_BLOCK UINT32_MAX
+enum { WP_FRAME_REGISTERS = 64, WP_MAY_STORE = 0x100, WP_MAY_LOAD = 0x200, WP_UNNOTED = 0x400 };
+
+/* A translated block: rows of the table of instructions, and how many fetches it makes of lines. */
+struct wp_block {
+    uint32_t first_row, behind_row, fetches;
+};
+
+struct wp_frame {
+    int64_t limit;    /* pause where so many instructions are counted */
+    int64_t instructions, cycles, loads, stores; /* since the last flush; accesses: those that took the short way */
+    uint64_t fetched_slowly, path_length;
+    uint32_t pc, why;
+    uint32_t block; /* under way or run last */
+    uint32_t lowest_stack_pointer, stack_pointer, first_register;
+    uint32_t watches; /* each access takes the long way */
+    uint32_t follows; /* operations or calls are told apart */
+    uint32_t heap_bytes, path_capacity;
+    uint8_t *memory[WP_FAST_RANGES], *marks[WP_FAST_RANGES]; /* a mark for each word: 1 if it was accessed */
+    uint32_t *fetch_lines, *data_lines, *path;
+    uint64_t *runs;        /* of each block */
+    const uint8_t *events; /* of each block: 1 where something is counted that the core knows */
+    uint8_t *(*access)(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes_and_kind);
+    uint32_t (*accesses)(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t count, uint32_t bytes_and_kind);
+    void (*fetch)(struct wp_frame *frame, uint32_t line);
+    void (*event)(struct wp_frame *frame, uint32_t block, uint32_t before);
+    void (*cross)(struct wp_frame *frame, uint32_t address); /* control crosses the border of the harness, to there */
+    uint32_t registers[WP_FRAME_REGISTERS];
+    /* from here on of the core alone */
+    struct wp_observer *observer;
+    const struct wp_block *blocks;
+    uint8_t *const *range_memory; /* of each range of the observer */
+    uint32_t fast_range[WP_FAST_RANGES]; /* 1 + number of the range, 0: none */
+    uint32_t block_count;
+    uint32_t observes; /* whether counts are kept, and those of data accesses: WP_OBSERVES_ */
+    int64_t spent;     /* instructions since the frame was entered */
+};
+enum { WP_OBSERVES_NOTHING, WP_OBSERVES_FETCHES, WP_OBSERVES_DATA };
+
+typedef void (*wp_translated)(struct wp_frame *frame);
+
+#endif

@@ -1,0 +1,67 @@
+"""Two machines on one guest, one on the engine and one on translated code, and all that must be equal of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.support import Guest
+from wcet_probe.emu.machine import Machine
+from wcet_probe.emu.measurement import executed_path
+from wcet_probe.errors import EmulationError
+
+_CUT_BY_BLOCKS = ("entered", "left", "path", "path_complete")
+"""An engine's own blocks: what is compared are the runs that they make up."""
+
+
+@contextmanager
+def twins(
+    guest: Guest, heap_bytes: int = 4096, most_instructions: int = 0, **options
+) -> Iterator[tuple[Machine, Machine]]:
+    """A machine on the engine, and one on translated code."""
+    with (
+        guest.machine(heap_bytes, most_instructions, **options) as engine,
+        guest.machine(
+            heap_bytes, most_instructions, translations=guest.translated, translates_calls=True, **options
+        ) as translated,
+    ):
+        yield engine, translated
+
+
+def outcome(machine: Machine, ask: Callable[[Machine], object]) -> object:
+    """What ``ask`` gives, or the sentence with which it fails."""
+    try:
+        return ask(machine)
+    except EmulationError as error:
+        return str(error)
+
+
+def assert_equal(
+    engine: Machine, translated: Machine, ask: Callable[[Machine], object], *, observed: bool = True
+) -> int:
+    """Both give the same answer, and leave the same behind; how many instructions were counted."""
+    expected = outcome(engine, ask)
+    found = outcome(translated, ask)
+    assert found == expected
+    assert translated._translated, "nothing ran translated"
+    assert translated.memory.snapshot() == engine.memory.snapshot()
+    assert registers(translated) == registers(engine)
+    assert translated.loop_counts() == engine.loop_counts()
+    assert translated.broken_claim() == engine.broken_claim()
+    assert translated.held_calls() == engine.held_calls()
+    seen, counted = engine.observation(), translated.observation()
+    if observed:
+        names = [name for name in seen.__slots__ if name not in _CUT_BY_BLOCKS]
+        assert {name: getattr(counted, name) for name in names} == {name: getattr(seen, name) for name in names}
+        runs, path = executed_path(seen, engine._table)
+        found_runs, found_path = executed_path(counted, translated._table)
+        if seen.path_complete and counted.path_complete:
+            assert (found_runs, found_path) == (runs, path)
+        else:
+            assert sorted(found_runs, key=lambda run: run.address) == sorted(runs, key=lambda run: run.address)
+    return seen.instructions
+
+
+def registers(machine: Machine) -> dict[str, int]:
+    """Registers of the guest."""
+    return machine._engine.guest_registers()

@@ -1,0 +1,119 @@
+"""Which instructions begin a block of translated code, where control may come back to, and where a run may pause."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wcet_probe.analyzer.pcode.lift import LiftedInstruction
+from wcet_probe.model.image import Image
+
+_DIRECT = frozenset({"BRANCH", "CBRANCH", "CALL"})
+_INDIRECT = frozenset({"CALLIND", "BRANCHIND", "RETURN"})
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Instructions that follow each other; control comes in at the first only, and goes out behind the last."""
+
+    number: int
+    instructions: tuple[LiftedInstruction, ...]
+
+    @property
+    def address(self) -> int:
+        """Of the first instruction."""
+        return self.instructions[0].address
+
+    @property
+    def end_address(self) -> int:
+        """Behind the last instruction."""
+        return self.instructions[-1].address + self.instructions[-1].size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The blocks of an image.
+
+    Attributes:
+        blocks: in order of addresses.
+        by_address: each by the address of its first instruction.
+        dispatched: where control may come to in another way than by a branch that names the address.
+        pauses: where a run looks whether it is to pause: each cycle has one.
+        returns: of each function, by its first address: where its callers go on.
+        functions: first addresses of functions, in order.
+    """
+
+    blocks: tuple[Block, ...]
+    by_address: Mapping[int, Block]
+    dispatched: frozenset[int]
+    pauses: frozenset[int]
+    returns: Mapping[int, tuple[int, ...]]
+    functions: tuple[int, ...]
+
+    def returns_of(self, address: int) -> tuple[int, ...]:
+        """Where the function that holds ``address`` may return to, as far as its calls name it."""
+        place = bisect_right(self.functions, address) - 1
+        return self.returns.get(self.functions[place], ()) if place >= 0 else ()
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the branches of an image say."""
+
+    entries: set[int]
+    leaders: set[int]
+    pauses: set[int]
+    sites: dict[int, set[int]] = field(default_factory=dict)
+    back: set[int] = field(default_factory=set)
+    has_jump_table: bool = False
+
+    def direct(self, opcode: str, one: LiftedInstruction, target: int) -> None:
+        """A branch or call of ``one`` to ``target``."""
+        following = one.address + one.size_bytes
+        if opcode == "CBRANCH" and target == following:
+            return  # the guard of a predicated instruction, which ends no block
+        self.leaders |= {target, following}
+        if opcode == "CALL":
+            self.sites.setdefault(target, set()).add(following)
+            self.back.add(following)
+            self.entries.add(target)
+        if target <= one.address or opcode == "CALL":
+            self.pauses.add(target)
+
+    def indirect(self, opcode: str, one: LiftedInstruction) -> None:
+        """A branch, call or return of ``one`` to what a register says."""
+        following = one.address + one.size_bytes
+        self.leaders.add(following)
+        if opcode == "CALLIND":
+            self.back.add(following)
+        self.has_jump_table |= opcode == "BRANCHIND"
+
+
+def flow(image: Image, instructions: Sequence[LiftedInstruction]) -> Flow:
+    """The blocks of ``instructions``, which are those of ``image`` that can be translated."""
+    entries = {symbol.address for symbol in image.functions}
+    found = _Found(entries, set(entries), set(entries))
+    for one in instructions:
+        for op in one.ops:
+            if op.opcode in _DIRECT and op.inputs[0].space != "const":
+                found.direct(op.opcode, one, op.inputs[0].offset)
+            elif op.opcode in _INDIRECT:
+                found.indirect(op.opcode, one)
+    groups: list[list[LiftedInstruction]] = []
+    for one in instructions:
+        last = groups[-1][-1] if groups else None
+        if last is None or one.address in found.leaders or last.address + last.size_bytes != one.address:
+            groups.append([])
+        groups[-1].append(one)
+    blocks = tuple(Block(number, tuple(group)) for number, group in enumerate(groups))
+    known = {block.address: block for block in blocks}
+    every = set(known)
+    return Flow(
+        blocks=blocks,
+        by_address=known,
+        dispatched=frozenset(every if found.has_jump_table else (found.entries | found.back | found.pauses) & every),
+        pauses=frozenset(every if found.has_jump_table else found.pauses & every),
+        returns={entry: tuple(sorted(back_to & every)) for entry, back_to in found.sites.items()},
+        functions=tuple(sorted(found.entries)),
+    )

@@ -1,0 +1,120 @@
+"""Translations compiled for the host and kept beside the images, by content."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import subprocess
+import tempfile
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from wcet_probe.build.program import Program
+from wcet_probe.build.toolchain import packaged_program
+from wcet_probe.catalog.resources import folder
+from wcet_probe.compiled.translation import translate
+from wcet_probe.emu.compiled import Detail
+from wcet_probe.errors import BuildError
+
+OPTIMISATION: tuple[str, ...] = ("-O2", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops")
+"""Vectors and unrolled loops cost a fifth of the compiler's time, and gain nothing here."""
+
+_FLAGS = ("-std=gnu11", "-fPIC", "-w", "-fno-strict-aliasing", "-fwrapv", "-fomit-frame-pointer")
+_HEADERS = ("frame.h", "translated.h")
+_SOURCES = ("blocks.py", "expressions.py", "library.py", "statement.py", "translation.py")
+
+
+def compiled_library(program: Program, detail: Detail, cache_dir: Path, *, build: bool = True) -> Path | None:
+    """The shared library of ``program`` translated for this host; None where it cannot be had.
+
+    Parameters:
+        program: what is translated.
+        detail: what the code counts.
+        cache_dir: where libraries are kept, by all that they depend on.
+        build: whether one that is not there is made, which takes seconds; else there is None.
+    """
+    try:
+        kept = cache_dir / "translated" / f"{_key(program, detail)}.so"
+        if kept.is_file():
+            return kept
+        return _build(kept, translate(program, detail).text) if build else None
+    except (BuildError, OSError):
+        return None  # not this image, no compiler, or no room: the engine gives the same answer
+
+
+def compile_text(text: str, here: Path) -> Path:
+    """Compile the translation ``text`` in the folder ``here``; the library.
+
+    Raises:
+        BuildError: the packaged compiler is missing or fails.
+    """
+    program = packaged_program()
+    (here / "image.c").write_text(text, "utf-8")
+    for name in _HEADERS:
+        (here / name).write_text(_header(name), "utf-8")
+    include = program.with_name("lib") / "include"
+    compiler = [str(program), "clang", "-nostdinc", "-isystem", str(include), *_FLAGS, *OPTIMISATION, *_host_flags()]
+    _call([*compiler, "-c", "image.c", "-o", "image.o"], here)
+    _call([str(program), "ld.lld", "-shared", "image.o", "-o", "image.so"], here)
+    return here / "image.so"
+
+
+def _build(kept: Path, text: str) -> Path:
+    """Build in a folder beside ``kept`` and rename the result, so that nobody loads half a library."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
+        compile_text(text, Path(name)).replace(kept)
+    return kept
+
+
+def _key(program: Program, detail: Detail) -> str:
+    image, target = program.image, program.target
+    segments = tuple((s.address, s.size_bytes, s.executable, bytes(s.data)) for s in image.segments)
+    functions = tuple((s.name, s.address, s.size_bytes) for s in image.functions)
+    caches = (target.icache, target.dcache, target.unified_cache) if detail is not Detail.NOTHING else ()
+    regions = target.memory.regions if detail is Detail.DATA else ()
+    charged = tuple(program.costs) if detail is not Detail.NOTHING else ()
+    problems = tuple(i.address for i in program.instructions if i.problem)
+    core = (target.isa, target.big_endian, target.pcode_language, target.memory_map)
+    content = (segments, functions, core, caches, regions, charged, problems, detail, OPTIMISATION, _translator())
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:32]
+
+
+@cache
+def _translator() -> str:
+    """All that a translation depends on beside its subject."""
+    home = Path(__file__).parent
+    parts = [(home / name).read_text("utf-8") for name in _SOURCES]
+    parts += [_header(name) for name in _HEADERS]
+    parts += [version("ziglang"), version("pypcode"), platform.machine(), *_host_flags(), _cpu()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _header(name: str) -> str:
+    return (folder("emu") / "native" / name).read_text("utf-8")
+
+
+@cache
+def _cpu() -> str:
+    """What the host's processor can do, as Linux says; empty where it does not."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+
+
+def _host_flags() -> tuple[str, ...]:
+    """For this very processor, where the key of the cache names it."""
+    if not _cpu():
+        return ()
+    return ("-march=native",) if platform.machine() == "x86_64" else ("-mcpu=native",)
+
+
+def _call(command: list[str], here: Path) -> None:
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
+    if done.returncode:
+        problems = [line for line in done.stderr.splitlines() if "error" in line] or [f"exit status {done.returncode}"]
+        message = f"the host compiler failed on a translation: {problems[0].strip()}."
+        raise BuildError(message)
