@@ -3,7 +3,8 @@
 Run with ``python -m bench.bounds [--print] [--heap SIZE] [--target NAME] [--store DIR] [ALLOCATOR ...]``: what is not
 in the store yet (``build/bounds``) is computed, cheap rows first, and each row is kept when it is there, so that a run
 can be stopped and goes on where it was; ``--print`` prints what is in the store and computes nothing. The tables are
-those of ``docs/explanation/bounds.md``. A contradiction ends the run with exit code 5.
+those of ``docs/explanation/bounds.md``. A cell with a contradiction has no row; the
+run goes on, and ends with exit code 5.
 """
 
 from __future__ import annotations
@@ -147,16 +148,18 @@ def compute_missing(chosen: Sequence[Cell]) -> int:
     """Compute what is missing of ``chosen``, then what an older program has computed; the exit code."""
     missing = [cell for cell in chosen if not stored(cell)]
     older = [cell for cell in chosen if any(row.program != program_digest() for row in stored(cell))]
+    code = 0
     for cell in (*missing, *older):
         try:
             rows = list(compute(cell))
         except WcetProbeError as error:
-            print(cell, error, file=sys.stderr)
-            return error.exit_code
+            print(cell, error, file=sys.stderr, flush=True)
+            code = error.exit_code
+            continue
         store(cell, rows)
         for row in rows:
             print(cell, row.operation, row.bounds, row.witnesses, row.why_none, file=sys.stderr, flush=True)
-    return 0
+    return code
 
 
 def main() -> int:
@@ -170,12 +173,11 @@ def main() -> int:
     options = parser.parse_args()
     bound_rows.STORE = options.store
     chosen = (options.allocators, options.target or TARGETS, options.heap or HEAPS_BYTES)
+    code = 0
     if not options.is_print_only:
         code = compute_missing(list(cells(*chosen)))
-        if code:
-            return code
     print_tables(*chosen)
-    return 0
+    return code
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def _found_rows(request: HeapRequest) -> tuple[int, ...]:
 def _last_row(request: HeapRequest) -> int:
     """The last row whose least block fits into the heap."""
     classes = _classes(request)
-    return max(row for row in range(1, classes.row_count) if classes.row_start(row) < request.heap_bytes)
+    return max((row for row in range(1, classes.row_count) if classes.row_start(row) < request.heap_bytes), default=1)
 
 
 def _alloc_plan(
