@@ -153,9 +153,9 @@ def _worst_failing(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan
 
 def _worst_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     plans = {}
-    turns = range(1, _TURNS) if buddies.step == 1 and request.data_line_bytes else ()
-    for drop, chained in _CHOICES:
-        for other_leaf, apart, swapped, turn in product((False, True), (None, *_Apart), (False, True), (None, *turns)):
+    for (drop, chained), other_leaf, apart, swapped in product(_CHOICES, (False, True), (None, *_Apart), (False, True)):
+        turns = range(1, _TURNS) if buddies.step == 1 and request.data_line_bytes and not apart and not swapped else ()
+        for turn in (None, *turns) if chained and not drop else (None,):
             way = _Way(drop, other_leaf=other_leaf, turn=turn)
             plan = _merge_plan(buddies, request, way, chained=chained, apart=apart, swapped=swapped)
             plans.setdefault(plan.variant, plan)
