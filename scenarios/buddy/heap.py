@@ -147,7 +147,7 @@ class Carving:
         """
         self.builder.free(region.slot)
         classes = range(region.class_ - self.buddies.step + 1)
-        if turn in classes:
+        if turn is not None and turn in classes:
             return self._turned(classes, turn, leaf_first=bool(leaf_first))
         if self.buddies.leaf_first if leaf_first is None else leaf_first:
             leaf = self._used(0)

@@ -152,7 +152,7 @@ def _worst_failing(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan
 
 
 def _worst_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    plans = {}
+    plans: dict[str, ScenarioPlan] = {}
     for (drop, chained), other_leaf, apart, swapped in product(_CHOICES, (False, True), (None, *_Apart), (False, True)):
         turns = range(1, _TURNS) if buddies.step == 1 and request.data_line_bytes and not apart and not swapped else ()
         for turn in (None, *turns) if chained and not drop else (None,):
