@@ -7,16 +7,39 @@ has ways are never all there. Addresses share one if they are congruent modulo t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import product
 
 from wcet_probe.scenarios.families import HeapRequest
 
 _LINES_OF_A_WAY = 128
 """Of caches of 16 KiB with four ways and lines of 32 bytes; with others such states are merely further ones."""
 
+_MOST_GAPPED = 64 * _LINES_OF_A_WAY
+"""Nodes of the longest walk that gaps are tried with."""
+
 
 def way_bytes(request: HeapRequest) -> int | None:
     """Distance in bytes of addresses in one set, as far as states know of it; None without a cache."""
     return request.data_line_bytes and _LINES_OF_A_WAY * request.data_line_bytes
+
+
+def gapped_walks(count: int, request: HeapRequest) -> tuple[tuple[int, ...], ...]:
+    """Which of ``count`` nodes, each in the line behind that of the one before, a walk passes if it leaves some out.
+
+    Where one counter serves the whole cache, a walk through as many lines as a way has sets finds the counter where it
+    was, and evicts what it filled itself, which is clean. With a line less, or two, it evicts what others modified.
+    They are left out at the end of each way's worth of nodes, until all lines are the walk's own: in a cache of four
+    ways, or of eight. There is no such walk without a cache, or where a way holds all nodes; and none is tried through
+    so many nodes that what a cache full of modified lines adds is below some two per cent.
+    """
+    if count > _MOST_GAPPED:
+        return ()
+    walks = dict[tuple[int, ...], None]()
+    for gap, ways in product((1, 2), (4, 8)) if request.data_line_bytes else ():
+        ends = [_LINES_OF_A_WAY * number for number in range(1, ways)]
+        left_out = {end - back for end in ends for back in range(1, gap + 1)}
+        walks[tuple(number for number in range(count) if number not in left_out)] = None
+    return tuple(walk for walk in walks if len(walk) < count)
 
 
 def fences(

@@ -139,6 +139,12 @@ def _found_rows(request: HeapRequest) -> tuple[int, ...]:
     return (row,) if row > 3 else ()
 
 
+def _last_row(request: HeapRequest) -> int:
+    """The last row whose least block fits into the heap."""
+    classes = _classes(request)
+    return max((row for row in range(1, classes.row_count) if classes.row_start(row) < request.heap_bytes), default=1)
+
+
 def _alloc_plan(
     request: HeapRequest,
     variant: str,
@@ -206,6 +212,10 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     pairs += [(low, classes.row_start(row) - HEADER_BYTES) for row in _found_rows(request)]
     # And a left one whose row's bitmap lies in another line than those of the others and the first-level bitmap.
     pairs += [(classes.row_start(5) + 24, classes.row_start(row) - HEADER_BYTES) for row in _found_rows(request)]
+    # A merged block in the heap's last row: a small heap has no other one whose bitmap lies in another line.
+    last = classes.row_start(_last_row(request)) - low - 2 * HEADER_BYTES
+    if _last_row(request) not in _found_rows(request):
+        pairs += [(before, last - before) for before in (low, high, classes.row_start(5) + 24) if last - before > low]
     shapes = [(offset, joins, *pair, low) for offset in _offsets(request) for joins in (False, True) for pair in pairs]
     if request.allocator.values["bit-search"]:
         # The magnitudes of the three sizes decide how the table's search branches.

@@ -140,15 +140,30 @@ class Carving:
         middle = region.offset + self.buddies.size(left)
         return Region(left, self._used(left), region.offset), Region(right, self._used(right), middle)
 
-    def spine(self, region: Region, *, leaf_first: bool | None = None) -> Spine:
-        """Splits a region down its left children (binary with the leaf last: its right ones); all are in use."""
+    def spine(self, region: Region, *, leaf_first: bool | None = None, turn: int | None = None) -> Spine:
+        """Splits a region down its left children (binary with the leaf last: its right ones); all are in use.
+
+        In the binary system the part of class ``turn`` is then the other child of its split, if there is one.
+        """
         self.builder.free(region.slot)
         classes = range(region.class_ - self.buddies.step + 1)
+        if turn is not None and turn in classes:
+            return self._turned(classes, turn, leaf_first=bool(leaf_first))
         if self.buddies.leaf_first if leaf_first is None else leaf_first:
             leaf = self._used(0)
             return Spine(leaf, tuple([self._used(c) for c in classes]))
         parts = [self._used(c) for c in reversed(classes)]
         return Spine(self._used(0), tuple(reversed(parts)))
+
+    def _turned(self, classes: range, turn: int, *, leaf_first: bool) -> Spine:
+        """A block that is allocated before what else its parent holds is its left child, and one after it the right."""
+        if leaf_first:
+            ahead = self._used(turn)
+            leaf = self._used(0)
+            return Spine(leaf, tuple([ahead if c == turn else self._used(c) for c in classes]))
+        parts = {c: self._used(c) for c in reversed(classes) if c != turn}
+        leaf = self._used(0)
+        return Spine(leaf, tuple(parts[c] if c in parts else self._used(c) for c in classes))
 
     def free(self, *slots: int) -> None:
         """Frees blocks, in this order."""

@@ -8,7 +8,9 @@ be left for blocks that do not merge. How much is best depends on the target's c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from itertools import product
 from types import MappingProxyType
 
@@ -21,6 +23,9 @@ from wcet_probe.scenarios.traces import TraceBuilder
 
 _CHOICES = ((0, False), (0, True), (1, True), (2, True))
 """Levels below the largest root at which merging ends; whether the lists get other blocks beside the buddies."""
+
+_TURNS = 5
+"""On how many levels, from the least on, the way to the freed leaf is tried to turn."""
 
 _CROWDED = (-1, -2, 0)
 """Lines of a way that the call comes back to: the stack ends with one, the control structure and the heap begin one."""
@@ -147,37 +152,85 @@ def _worst_failing(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan
 
 
 def _worst_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    plans = {}
-    for drop, chained in _CHOICES:
-        for other_leaf, apart in product((False, True), repeat=2):
-            plan = _merge_plan(buddies, request, drop, chained=chained, other_leaf=other_leaf, apart=apart)
-            plans[plan.variant] = plan
+    plans: dict[str, ScenarioPlan] = {}
+    for (drop, chained), other_leaf, apart, swapped in product(_CHOICES, (False, True), (None, *_Apart), (False, True)):
+        turns = range(1, _TURNS) if buddies.step == 1 and request.data_line_bytes and not apart and not swapped else ()
+        for turn in (None, *turns) if chained and not drop else (None,):
+            way = _Way(drop, other_leaf=other_leaf, turn=turn)
+            plan = _merge_plan(buddies, request, way, chained=chained, apart=apart, swapped=swapped)
+            plans.setdefault(plan.variant, plan)
     return tuple(plans.values())
 
 
+class _Apart(Enum):
+    """What the least roots are for, which are blocks in lines of their own."""
+
+    CHAINS = "least ones apart"
+    """They take the places of blocks of chains that are in the lines of others."""
+    BETWEEN = "one between the first two"
+    """One stands between the first two buddies, where they are in one list."""
+    LEAF = "one between the first two, a leaf before them"
+    """Likewise, and the chain before them has its leaf in that list, in a line without another of its blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Which block is freed.
+
+    Attributes:
+        drop: levels below the largest root at which merging ends.
+        other_leaf: whether it is the last leaf of its region, or the deepest one's buddy.
+        turn: the class of the one buddy that lies on the other side of the way than all others; None for no such one.
+            The lines of the leaf and of its first buddies are then neither the region's first nor its last.
+    """
+
+    drop: int
+    other_leaf: bool
+    turn: int | None = None
+
+
 def _merge_plan(
-    buddies: Buddies, request: HeapRequest, drop: int, *, chained: bool, other_leaf: bool, apart: bool
+    buddies: Buddies, request: HeapRequest, way: _Way, *, chained: bool, apart: _Apart | None, swapped: bool
 ) -> ScenarioPlan:
-    """Merges up to the left descendant of the largest root that lies ``drop`` levels below it."""
+    """Merges up to the left descendant of the largest root that lies ``way.drop`` levels below it.
+
+    ``swapped``: the longer chain stands before the buddies and the shorter one behind them.
+    """
+    drop, other_leaf = way.drop, way.other_leaf
     carving = Carving(buddies, request.heap_bytes)
     host, *regions = carving.roots
     for _ in range(drop):
         host, sibling = carving.split(host)
         regions.append(sibling)
     chains, rest = carving.two_chains(regions) if chained else ([], [])
-    together = chains
-    chains = _apart(carving, chains, list(carving.roots[1:]), request.data_line_bytes) if apart else chains
+    together = chains = chains[:: -1 if swapped else 1]
+    if apart is _Apart.CHAINS:
+        chains = _apart(carving, chains, list(carving.roots[1:]), request.data_line_bytes)
     moved = chains != together
     chains = _crowd(carving, chains, rest, way_bytes(request), request.data_line_bytes)
-    spine = _host_spine(carving, host, other_leaf=other_leaf)
+    spine = _host_spine(carving, host, way)
     behind, before = (*chains, None, None)[:2]
-    carving.free(*(behind.parts if behind else ()), *spine.parts, *(before.parts if before else ()))
-    neighbours = _neighbours(buddies, spine, chains, other_leaf=other_leaf)
+    own = tuple(enumerate(spine.parts))
+    if other_leaf and buddies.step > 1:
+        own = ((1, spine.parts[0]), *own[1:])  # the leaf's buddy is of the larger of the two least classes
+    roots = [(root.class_, root.slot) for root in carving.roots[1:] if root.class_ == own[0][0] == own[1][0]]
+    between = roots[:1] if apart in (_Apart.BETWEEN, _Apart.LEAF) else []
+    with_leaf = bool(between) and apart is _Apart.LEAF
+    freed = [*_parts(behind), own[0], *between, *own[1:], *_parts(before, with_leaf=with_leaf)]
+    carving.free(*(slot for _, slot in freed))
+    neighbours = _neighbours(freed, own)
     count, middle = len(neighbours), neighbours.count(2)
-    leaf = "the other of the two leaves" if other_leaf else "the deepest leaf"
+    how = [
+        "the other of the two leaves" if other_leaf else "the deepest leaf",
+        f"{count} merges",
+        f"{sum(neighbours)} neighbours in lists",
+        *([apart.value] if apart and (moved or between) else []),
+        *(["the longer chain before"] if swapped and chains else []),
+        *([f"the buddy of class {way.turn} across"] if way.turn is not None else []),
+    ]
     return ScenarioPlan(
         scenario="worst-free",
-        variant=f"{leaf}, {count} merges, {sum(neighbours)} neighbours in lists{', least ones apart' if moved else ''}",
+        variant=", ".join(how),
         trace=carving.trace(),
         measured=Operation(OperationKind.FREE, spine.leaf),
         initial_cache=InitialCache.DIRTY,
@@ -194,7 +247,7 @@ def _merge_plan(
             "merges": count,
             "buddies mid-list": middle,
             "buddies' neighbours": sum(neighbours),
-            "free blocks": count + sum(len(chain.parts) for chain in chains),
+            "free blocks": len(freed),
         },
         driver=buddies.merges_form.format(drop=f" - {drop}" if drop else ""),
         driver_value=count,
@@ -241,26 +294,32 @@ def _crowd(
     return [Spine(chain.leaf, tuple(own)) for chain, own in zip(chains, parts, strict=True)]
 
 
-def _host_spine(carving: Carving, host: Region, *, other_leaf: bool) -> Spine:
+def _host_spine(carving: Carving, host: Region, way: _Way) -> Spine:
     """The spine whose leaf is to be freed.
 
     In the binary system the other leaf is the last block of the region instead of the first: every merge then moves the
     block to its buddy's address. In the Fibonacci system it is the deepest leaf's own buddy, a right child.
     """
     if carving.buddies.step == 1:
-        return carving.spine(host, leaf_first=not other_leaf)
+        return carving.spine(host, leaf_first=not way.other_leaf, turn=way.turn)
     spine = carving.spine(host)
-    return Spine(spine.parts[0], (spine.leaf, *spine.parts[1:])) if other_leaf else spine
+    return Spine(spine.parts[0], (spine.leaf, *spine.parts[1:])) if way.other_leaf else spine
 
 
-def _neighbours(buddies: Buddies, spine: Spine, chains: list[Spine], *, other_leaf: bool) -> list[int]:
-    """Blocks beside each buddy in its list: two at most, one of each chain that reaches its class."""
-    lengths = [sum(len(chain.parts) > class_ for chain in chains) for class_ in range(len(spine.parts))]
-    if other_leaf and buddies.step > 1:
-        # Two of the buddies are of class 1: the first was freed just before the second, which stands before it.
-        chained = sum(len(chain.parts) > 1 for chain in chains)
-        lengths[:2] = [1 + min(chained, 1), min(chained, 2)]
-    return lengths
+def _parts(chain: Spine | None, *, with_leaf: bool = False) -> Sequence[tuple[int, int]]:
+    """Class and slot of the blocks of a chain; its leaf, in the Fibonacci system, instead of its two least ones."""
+    parts = tuple(enumerate(chain.parts)) if chain else ()
+    return ((1, chain.leaf), *parts[2:]) if chain and with_leaf else parts
+
+
+def _neighbours(freed: Sequence[tuple[int, int]], own: Sequence[tuple[int, int]]) -> list[int]:
+    """Blocks beside each of ``own`` in its list when it leaves it, in this order; each is a class and a slot."""
+    left, counts = list(freed), []
+    for class_, slot in own:
+        in_list = [other for of, other in left if of == class_]
+        counts.append((in_list[0] != slot) + (in_list[-1] != slot))
+        left.remove((class_, slot))
+    return counts
 
 
 def _paper_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
+
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.scenarios.cache_sets import gapped_walks
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.fast_fit.heap import HEADER_BYTES, Sizes, layout_trace, require, usable_text
 
@@ -10,6 +14,10 @@ _WHY_SEARCH = (
     "All free blocks have the least size, and each was freed when the one below it was the root: the last lies on top.",
     "So the tree is one chain of all free blocks; every child is large enough, and the search ends at its far end.",
     "Blocks of different sizes cannot make so long a chain: n of them need a multiple of n * n bytes.",
+)
+_WHY_GAPS = (
+    "Blocks are left out for each way's worth of lines: where one counter serves the whole cache, a way's worth would "
+    "bring it back to where it was, and the walk evict its own, clean lines."
 )
 _WHY_MERGE = (
     "The root fits exactly and leaves the tree: its subtrees, one block and a chain of all others, are merged.",
@@ -23,28 +31,36 @@ _WHY_DEMOTE = (
 
 def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """Chains that are searched, merged below the root, or that its rest moves down."""
+    gapped = gapped_walks(Sizes.of(request).equal_blocks, request)
     return (
         _search_plan(request, to_left=True),
         _search_plan(request, to_left=False),
+        *(_search_plan(request, to_left=to_left, walk=walk) for to_left, walk in product((True, False), gapped)),
         _merge_plan(request),
         _demote_plan(request, to_left=True),
         _demote_plan(request, to_left=False),
     )
 
 
-def _search_plan(request: HeapRequest, *, to_left: bool) -> ScenarioPlan:
+def _search_plan(request: HeapRequest, *, to_left: bool, walk: Sequence[int] | None = None) -> ScenarioPlan:
+    """``walk``: which of the blocks are in the chain; None for all."""
     size = Sizes.of(request)
-    count = size.equal_blocks
-    require(request, count >= 4)
-    numbers = range(0, 2 * count, 2)
+    all_nodes = size.equal_blocks
+    require(request, all_nodes >= 4)
+    numbers = [2 * node for node in (range(all_nodes) if walk is None else walk)]
+    count = len(numbers)
+    gaps = f" - {all_nodes - count}" if count < all_nodes else ""
+    left_out = f", {all_nodes - count} left out" if gaps else ""
     return ScenarioPlan(
         scenario="worst-alloc",
-        variant=f"search along a chain to the {'left' if to_left else 'right'}",
-        trace=layout_trace(request, [size.least] * (2 * count - 1), numbers if to_left else numbers[::-1], stretch=1),
+        variant=f"search along a chain to the {'left' if to_left else 'right'}{left_out}",
+        trace=layout_trace(
+            request, [size.least] * (2 * all_nodes - 1), numbers if to_left else numbers[::-1], stretch=1
+        ),
         measured=Operation(OperationKind.MALLOC, 0, size.least - HEADER_BYTES),
         initial_cache=InitialCache.DIRTY,
         state=f"{count} free blocks of {size.least} bytes, a chain; malloc({size.least - HEADER_BYTES}) takes its end",
-        why=_WHY_SEARCH,
+        why=(*_WHY_SEARCH, *([_WHY_GAPS] if gaps else [])),
         prediction={
             "nodes searched": count,
             "nodes merged": 0,
@@ -52,7 +68,7 @@ def _search_plan(request: HeapRequest, *, to_left: bool) -> ScenarioPlan:
             "height of the tree": count,
             "bytes of the largest": size.least,
         },
-        driver=f"nodes visited = floor({usable_text(request)} + M) / 2M), M = {size.least}",
+        driver=f"nodes visited = floor({usable_text(request)} + M) / 2M){gaps}, M = {size.least}",
         driver_value=count,
     )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import TARGETS
-from wcet_probe.catalog.lookup import load_allocator
+from tests.support import TARGETS, images_dir
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.scenarios import scenario_names
 from wcet_probe.scenarios.cama.heap import Geometry
@@ -81,3 +82,23 @@ def test_a_worst_state_touches_reserved_sets_and_the_blocks_own(scenario):
 def test_a_heap_without_room_is_refused():
     with pytest.raises(UsageError, match="give at least 1544 with"):
         report(NAME, "worst-free", "cortex-m4", 1536)
+
+
+def test_what_the_facts_say_of_sets_holds_in_a_cache_of_another_geometry():
+    """The core has 256 sets, and the default build reserves some of 128."""
+    found = observe(
+        ProbeRequest(
+            allocator=load_allocator("cama"),
+            target=load_target("cortex-r5"),
+            scenario="worst-alloc",
+            heap_bytes=5000,
+            seed=0,
+            initial_cache=None,
+            compiler="zig",
+            cross_check=False,
+            cache_dir=images_dir(),
+            prove=True,
+        )
+    )
+    assert found.bound is not None
+    assert found.measurement.cycles <= found.bound.cycles

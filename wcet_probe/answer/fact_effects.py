@@ -31,10 +31,20 @@ def fact_effects(
     """
     facts = request.facts
     progress("proving the bound with loop facts only")
-    loops = _proved(request, Facts(file=facts.file, loops=facts.loops, parameters=facts.parameters))
+    loops = with_loop_facts_only(request)
     progress("proving the bound without facts")
     none = _proved(request, Facts(file=facts.file, parameters=facts.parameters))
     return FactEffects(proved, loops, none, tuple(_effects(request, progress)) if each else None)
+
+
+def with_loop_facts_only(request: BoundRequest) -> Units | None:
+    """The bound with none of the facts but those about loops; None where nothing is proved.
+
+    Raises:
+        UsageError: a fact is wrong.
+    """
+    facts = request.facts
+    return _proved(request, Facts(file=facts.file, loops=facts.loops, parameters=facts.parameters))
 
 
 def _effects(request: BoundRequest, progress: Callable[[str], None]) -> Iterator[FactEffect]:

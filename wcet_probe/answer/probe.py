@@ -94,8 +94,16 @@ _REPEATED_INSTRUCTIONS = 200_000
 """The second engine repeats calls of so many instructions without being asked to: it takes a second or two."""
 
 
-def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: None) -> Report:
+Proving = Callable[[Program, str, int], Bound]
+"""Proves the bound of an operation of a program on a heap of so many bytes, as `prove_operation`."""
+
+
+def observe(
+    request: ProbeRequest, progress: Callable[[str], None] = lambda _: None, *, proving: Proving | None = None
+) -> Report:
     """Answer ``request``; ``progress`` is told in words what is being done.
+
+    Who asks several questions about the same bounds gives a ``proving`` that remembers them.
 
     Raises:
         UsageError: an unknown scenario, or a heap that cannot hold the state.
@@ -112,7 +120,7 @@ def observe(request: ProbeRequest, progress: Callable[[str], None] = lambda _: N
     plans = chosen.builders[request.scenario](HeapRequest(request.allocator, request.heap_bytes, line, request.seed))
     progress(f"building {request.allocator.name} for {request.target.name}")
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
-    bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress)
+    bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress, proving or prove_operation)
     supply = translations(program, request.cache_dir)
     bench = _Bench(request, chosen, program, bounds, translations=supply)
     extreme, most_tried = extreme_of(request.scenario), tried_of_each(len(plans))
@@ -207,7 +215,11 @@ def _verdict(request: ProbeRequest, no_bound: str, bound: Bound | None) -> Verdi
 
 
 def _bounds(
-    request: ProbeRequest, program: Program, measured: OperationKind, progress: Callable[[str], None]
+    request: ProbeRequest,
+    program: Program,
+    measured: OperationKind,
+    progress: Callable[[str], None],
+    proving: Proving,
 ) -> tuple[Mapping[str, Bound], str]:
     """Bounds of both operations, for the set-up executes both; and why the measured one has none."""
     bounds: dict[str, Bound] = {}
@@ -215,7 +227,7 @@ def _bounds(
     for kind in OperationKind if request.prove else ():
         progress(f"proving a bound of {kind}")
         try:
-            bounds[kind] = prove_operation(program, kind, request.heap_bytes)
+            bounds[kind] = proving(program, kind, request.heap_bytes)
         except AnalysisError as error:
             if kind is measured:
                 no_bound = str(error)

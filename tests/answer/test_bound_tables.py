@@ -1,0 +1,85 @@
+"""The tables of bounds: rows that are kept and found again, what is printed of them, and what is counted as missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bench import bound_rows
+from bench.bound_rows import Cell, compute, program_digest, store, stored
+from bench.bounds import HEAPS_BYTES, TARGETS, cells, compute_missing, goal_of, print_tables, summary
+from wcet_probe.catalog.lookup import allocator_names
+from wcet_probe.errors import ContradictionError
+
+CELL = Cell("half-fit", "cortex-m4", 5000)
+
+
+@pytest.fixture(autouse=True)
+def _own_store(tmp_path, monkeypatch):
+    monkeypatch.setattr(bound_rows, "STORE", tmp_path / "bounds")
+
+
+def test_a_row_is_kept_and_found_again(monkeypatch):
+    assert stored(CELL) == []
+    assert compute_missing([CELL]) == 0
+    rows = stored(CELL)
+    assert [row.operation for row in rows] == ["malloc", "free"]
+    assert all(row.bounds["instructions"] == row.witnesses["instructions"] for row in rows)
+    monkeypatch.setattr("bench.bounds.compute", lambda _: pytest.fail("what is kept is computed again"))
+    assert compute_missing([CELL]) == 0
+
+
+def test_each_bound_of_a_cell_is_proved_once(monkeypatch):
+    proved, asked = bound_rows.prove_operation, []
+    monkeypatch.setattr(bound_rows, "prove_operation", lambda *given: asked.append(given[1]) or proved(*given))
+    assert len(list(compute(CELL))) == 2
+    assert sorted(asked) == ["free", "malloc"]
+
+
+def test_a_row_of_another_program_is_told_and_computed_again(capsys):
+    rows = list(compute(CELL))
+    store(CELL, [replace(row, program="older") for row in rows])
+    print_tables(["half-fit"], ["cortex-m4"], [5000])
+    assert "2 rows are of an older version of the program" in capsys.readouterr().out
+    assert compute_missing([CELL]) == 0
+    assert {row.program for row in stored(CELL)} == {program_digest()}
+
+
+def test_rows_that_were_not_computed_are_absent_and_counted(capsys):
+    store(CELL, compute(CELL))
+    print_tables(["half-fit", "tlsf"], ["cortex-m4"], [5000])
+    text = capsys.readouterr().out
+    assert "5,000 bytes, in cycles: 2 rows, 2 not computed" in text
+    assert "| half-fit | cortex-m4 | malloc |" in text
+    assert "| tlsf |" not in text
+
+
+def test_with_loop_facts_only_a_bound_is_no_smaller():
+    cell = Cell("tlsf", "mpc603e", 5000)
+    for all_facts, loops in zip(compute(cell), compute(replace(cell, loop_facts_only=True)), strict=True):
+        assert loops.bounds["cycles"] >= all_facts.bounds["cycles"]
+        assert not loops.witnesses
+
+
+def test_a_contradiction_keeps_no_row_and_ends_with_its_exit_code(monkeypatch, capsys):
+    def contradicted(_):
+        raise ContradictionError("a run exceeds the bound; report this.")
+
+    monkeypatch.setattr("bench.bounds.compute", contradicted)
+    assert compute_missing([CELL]) == 5
+    assert stored(CELL) == []
+    assert "exceeds the bound" in capsys.readouterr().err
+
+
+def test_worst_row_and_those_above_the_goal_are_told():
+    row = next(compute(CELL))
+    worse = replace(row, bounds={unit: 3 * bound for unit, bound in row.bounds.items()})
+    *_, line = summary([row, worse], "cycles")
+    assert line == "| constant time | without caches | 1.15 | 2 | 2.000 | 3.000 half-fit malloc, cortex-m4 | 1 |"
+    assert goal_of(replace(row, cell=replace(CELL, target="arm926ej-s")), "cycles") == 1.5
+
+
+def test_every_cell_is_computed_with_all_facts_and_with_loop_facts_only():
+    found = list(cells(allocator_names(), TARGETS, HEAPS_BYTES))
+    assert len(found) == len(set(found)) == 2 * len(allocator_names()) * len(TARGETS) * len(HEAPS_BYTES)
