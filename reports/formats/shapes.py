@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from wcet_probe.answer.growth import Growth
-from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.allocator import Allocator, OwnBuild
 from wcet_probe.model.instruction import Control
 from wcet_probe.model.measurement import CacheCounts, Measurement, Run
 from wcet_probe.model.report import Candidate, CrossCheck, StateCheck, Verdict
@@ -53,6 +53,20 @@ class TargetDocument(TypedDict):
     caches: CachesShape
 
 
+class SourceShape(TypedDict):
+    """A source file."""
+
+    name: str
+    sha256: Sha256
+
+
+@extends(OwnBuild)
+class OwnBuildShape(TypedDict):
+    """How an allocator that is none of the package is built and called."""
+
+    objects: list[SourceShape]
+
+
 @extends(Allocator)
 class AllocatorDocument(TypedDict):
     """The manifest of an allocator; of the sources only the file names."""
@@ -60,13 +74,7 @@ class AllocatorDocument(TypedDict):
     format: Literal["wcet-probe-allocator"]
     version: Literal[1]
     sources: list[str]
-
-
-class SourceShape(TypedDict):
-    """A source file."""
-
-    name: str
-    sha256: Sha256
+    own: OwnBuildShape | None
 
 
 @extends(Allocator)
@@ -76,6 +84,7 @@ class ManifestShape(TypedDict):
     format: Literal["wcet-probe-allocator"]
     version: Literal[1]
     sources: list[SourceShape]
+    own: OwnBuildShape | None
 
 
 class FunctionShape(TypedDict):

@@ -68,13 +68,18 @@ class Commands(click.Group):
         """The command ``cmd_name``, or the run of the allocator of that name."""
         if command := super().get_command(ctx, cmd_name):
             return command
-        from wcet_probe.catalog.lookup import allocator_names
+        from wcet_probe.catalog.lookup import allocator_names, configured_names, is_path
 
+        if is_path(cmd_name):
+            return run
         if cmd_name.partition(":")[0] in (names := {*allocator_names()}) or ":" in cmd_name:
+            return run
+        own = {*configured_names()}
+        if cmd_name in own:
             return run
         if ctx.resilient_parsing:
             return None
-        raise unknown_name("allocator or command", cmd_name, names | {*self.commands})
+        raise unknown_name("allocator or command", cmd_name, names | own | {*self.commands})
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a broken pipe gets past click, which would end the process with 1."""

@@ -172,7 +172,7 @@ def _bound_sizes(
     found = []
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(cc, config):
         for allocator in allocators:
-            program = load_program(allocator, core, cc or config.cc or DEFAULT_COMPILER, cache_dir(config))
+            program = load_program(allocator, core, cc or config.cc or DEFAULT_COMPILER, cache_dir(config), heap)
             found.append(bounds_per_size(PerSizeRequest(program, heap, sizes or (), cache_set), tell))
     if svg:
         from wcet_probe.output_files import write_whole

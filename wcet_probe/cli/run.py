@@ -191,7 +191,7 @@ def long_account(
 
     if report.bound is None:
         return None
-    program = load_program(report.allocator, report.target, request.compiler, request.cache_dir)
+    program = load_program(report.allocator, report.target, request.compiler, request.cache_dir, request.heap_bytes)
     seen = report.witnesses["instructions"].measurement
     gaps = block_gaps(report.bound, seen, report.image, program.instructions)
     tell("proving bounds of other heap sizes")
