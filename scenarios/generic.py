@@ -79,13 +79,20 @@ def _count(request: HeapRequest, size: int, spare_share: int = _SPARE_SHARE) -> 
 def _sizes(request: HeapRequest) -> tuple[int, ...]:
     """Powers of two up to a quarter of the heap, and one byte more than each."""
     largest = (request.heap_bytes // 4).bit_length() - 1
-    return tuple(dict.fromkeys(chain.from_iterable((1 << bits, (1 << bits) + 1) for bits in range(largest))))
+    powers = chain.from_iterable((1 << bits, (1 << bits) + 1) for bits in range(largest))
+    return tuple(dict.fromkeys(_served(request, size) for size in powers))
+
+
+def _served(request: HeapRequest, size: int) -> int:
+    """``size``, or the largest that the allocator serves at all."""
+    most = request.allocator.own.largest_request_bytes if request.allocator.own else 0
+    return min(size, most) if most else size
 
 
 def _fitting(request: HeapRequest) -> list[int]:
     """The small sizes that the heap holds some blocks of."""
     found = []
-    for size in _SMALL:
+    for size in dict.fromkeys(_served(request, size) for size in _SMALL):
         try:
             _count(request, size)
         except HeapTooSmallError:
@@ -108,7 +115,7 @@ def _size_sweep(request: HeapRequest, scenario: str) -> _States:
 def _checkerboard(request: HeapRequest, scenario: str) -> _States:
     """Holes between blocks in use, none of which fits, and one that does: at the end, at the start, or none."""
     for size in _fitting(request):
-        hole = _HOLE * size + request.allocator.alignment_bytes * _HOLE
+        hole = _served(request, _HOLE * size + request.allocator.alignment_bytes * _HOLE)
         count = max(4, _count(request, size, request.heap_bytes) - 2 * _HOLE)
         for where in ("highest, freed last", "lowest, freed last", "lowest, freed first", "left over"):
             builder = TraceBuilder()
@@ -142,7 +149,7 @@ def _ladder(request: HeapRequest, scenario: str) -> _States:
             builder.malloc(1)
         for slot in holes if order == "rising" else holes[::-1]:
             builder.free(slot)
-        largest = max(sizes, default=step)
+        largest = _served(request, max(sizes, default=step))
         variant = f"{len(holes)} holes of different sizes, freed {order}"
         yield _plan(scenario, variant, builder, _malloc(largest), "A search by size is as deep as the sizes are many.")
 
@@ -166,7 +173,7 @@ def _drained(request: HeapRequest, scenario: str) -> _States:
             builder.free(slot)
         variant = f"{len(slots)} blocks of {size} bytes all freed"
         reason = "What was put off at each free is done by the first request that needs it: merging, sorting."
-        yield _plan(scenario, variant, builder, _malloc(request.heap_bytes // 2), reason)
+        yield _plan(scenario, variant, builder, _malloc(_served(request, request.heap_bytes // 2)), reason)
 
 
 def _exhaustion(request: HeapRequest, scenario: str) -> _States:
@@ -193,12 +200,12 @@ def _neighbours(request: HeapRequest, scenario: str) -> _States:
     grain = request.allocator.alignment_bytes
     for size in _sizes(request)[:-4]:
         builder = TraceBuilder()
-        slots = [builder.malloc(bytes_) for bytes_ in (size, size, size + 2 * grain, 1)]
+        slots = [builder.malloc(bytes_) for bytes_ in (size, size, _served(request, size + 2 * grain), 1)]
         builder.free(slots[0])
         builder.free(slots[2])
         variant = f"a block of {size} bytes between free ones of {size} and {size + 2 * grain} bytes"
         yield _plan(scenario, variant, builder, _free(slots[1]), "What is merged leaves two classes and joins a third.")
-    for size in (*_fitting(request), request.heap_bytes // 16):
+    for size in dict.fromkeys((*_fitting(request), _served(request, request.heap_bytes // 16))):
         for freed, words in (
             ((0, 2), "both neighbours free"),
             ((0,), "the one before it free"),

@@ -271,7 +271,10 @@ def _run(
         function = request.allocator.entry_points[plan.measured.kind]
         arguments = _arguments(plan, machine)
         if plan.set_up_may_refuse and plan.measured.kind is OperationKind.FREE and not arguments[0]:
-            message = f"the heap refused the block that {plan.scenario} ({plan.variant}) frees; give a larger --heap."
+            message = (
+                f"the heap refused the block that {plan.scenario} ({plan.variant}) frees; raise overhead_bytes or "
+                "minimum_block_bytes of the manifest to what its blocks take, or give a larger --heap."
+            )
             raise StateError(message)
         call = None
         if request.cross_check is not False:

@@ -24,7 +24,14 @@ struct wp_operation {{
     uint32_t cache_set;
 }};
 
-/* The set-up of a state; a block that was refused is not freed. */
+/* Called for a block that was refused, which is not freed: whoever counts operations counts one. */
+void wp_nothing(void);
+__attribute__((noinline, used)) void wp_nothing(void)
+{{
+    __asm__ volatile("");
+}}
+
+/* The set-up of a state. */
 __attribute__((section(".wp_harness"), used, noinline)) uint32_t
 wp_replay(const struct wp_operation *operation, uint32_t count, void **slots)
 {{
@@ -37,6 +44,8 @@ wp_replay(const struct wp_operation *operation, uint32_t count, void **slots)
         }} else if (slots[operation->slot] != NULL) {{
             {free}(slots[operation->slot]);
             slots[operation->slot] = NULL;
+        }} else {{
+            wp_nothing();
         }}
     }}
     return refused;

@@ -100,12 +100,13 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
             paths=MappingProxyType({PurePosixPath(path).name: path for path in (*headers, *files.sources)}),
             include_dirs=files.include_dirs,
             flags=flags,
-            objects=tuple((path, _bytes(folder, path)) for path in files.objects),
+            objects=tuple((path, _object(folder, path)) for path in files.objects),
             libraries=(SUPPORT,),
             stubs=stubs,
             heap_macro=_symbol(heap, "size_macro"),
             heap_symbol=_symbol(heap, "symbol"),
             overhead_bytes=table.number("overhead_bytes", default=2 * alignment),
+            largest_request_bytes=table.number("largest_request_bytes", default=0),
             minimum_block_bytes=table.number("minimum_block_bytes", default=4 * alignment),
             is_checked=bool(calls.check),
             calls=MappingProxyType({role: getattr(calls, role) for role in ROLES}),
@@ -186,6 +187,18 @@ def _bytes(folder: Traversable, path: str) -> bytes:
     if not file.is_file():
         raise UsageError(f"{MANIFEST} names {path}, which is not there; write its path from the manifest's folder.")
     return file.read_bytes()
+
+
+def _object(folder: Traversable, path: str) -> bytes:
+    content = _bytes(folder, path)
+    if content[:4] == b"\x7fELF" and 2 in content[16:18]:  # ET_EXEC, in either byte order
+        raise UsageError(
+            f"{path} is a linked program, and cannot be linked again; give the objects or the archive it was made of, "
+            "or ask for its functions with wcet-probe bound FILE.elf --entry FUNCTION."
+        )
+    if content[:4] != b"\x7fELF" and content[:8] != b"!<arch>\n":
+        raise UsageError(f"{path} is neither a relocatable object nor a static archive; give a *.o or *.a file.")
+    return content
 
 
 def _text(folder: Traversable, path: str) -> str:

@@ -25,6 +25,7 @@ from wcet_probe.cli.doctor import doctor
 from wcet_probe.cli.export import export
 from wcet_probe.cli.man import man
 from wcet_probe.cli.names import list_names, show
+from wcet_probe.cli.new_allocator import new_allocator
 from wcet_probe.cli.pack import pack
 from wcet_probe.cli.plot import plot
 from wcet_probe.cli.replay import replay
@@ -131,6 +132,7 @@ for command in (
     growth,
     matrix,
     search,
+    new_allocator,
     replay,
     record,
     import_trace,

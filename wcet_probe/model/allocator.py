@@ -57,6 +57,7 @@ class OwnBuild:
         heap_symbol: the array that is the heap; empty where ``init`` is given the heap.
         overhead_bytes: bytes of a block besides what is asked for, at most; scenarios fill heaps by it.
         minimum_block_bytes: bytes that the smallest block takes, with all that belongs to it; scenarios count with it.
+        largest_request_bytes: the largest size that malloc serves, as of a pool of blocks of one size; 0: any.
         is_checked: whether there is a function that checks the heap's invariants.
         calls: the C of each call, by role, where there is an adapter.
     """
@@ -71,6 +72,7 @@ class OwnBuild:
     heap_symbol: str
     overhead_bytes: int
     minimum_block_bytes: int
+    largest_request_bytes: int
     is_checked: bool
     calls: Mapping[str, str]
 
