@@ -266,6 +266,36 @@ class ResultsDocument(TypedDict):
     results: list[ResultDocument]
 
 
+class ObservedCallShape(TypedDict):
+    """A call of the bounded function that was run."""
+
+    call: str
+    instructions: Natural
+    cycles: Natural
+    result: Natural
+    is_repeated: bool
+
+
+class FoundInputsShape(TypedDict):
+    """What a search for dearer inputs found, with the statements that set them up."""
+
+    evaluations: Natural
+    seed: Natural
+    instructions: Natural
+    cycles: Natural
+    script: list[str]
+
+
+class ObservedRunShape(TypedDict):
+    """What was run and held against the bound, with the most of each unit."""
+
+    statements: list[str]
+    calls: list[ObservedCallShape]
+    instructions: Natural
+    cycles: Natural
+    found: FoundInputsShape | None
+
+
 class BoundDocument(TypedDict):
     """A bound of a function of any firmware."""
 
@@ -280,6 +310,7 @@ class BoundDocument(TypedDict):
     sources: list[str]
     verdict: NotRequired[Verdict]
     bound: BoundShape
+    observed: NotRequired[ObservedRunShape | None]
 
 
 class ScenarioDocument(TypedDict):

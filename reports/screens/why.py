@@ -10,6 +10,7 @@ from rich.console import Console
 from wcet_probe.answer.firmware import FirmwareBound
 from wcet_probe.answer.gap import Account, BlockGap, Cause
 from wcet_probe.model.image import Image
+from wcet_probe.model.observed_run import Observed
 from wcet_probe.model.proof import Bound, FactEffects, Formula, LoopBound, Units
 from wcet_probe.model.report import Report
 from wcet_probe.reports.screens.bound import (
@@ -51,15 +52,40 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
     most = f"{bound.instructions:,} instructions, {bound.cycles:,} cycles"
     print_lines(console, [heading(f"{bound.entry} on {found.target.name}: takes at most {most}")])
     print_lines(console, verdict_lines(bound, width))
+    if found.observed:
+        print_lines(console, observed_lines(bound, found.observed, width))
     print_lines(console, [f"image sha256 {found.image.sha256}", ""])
     print_lines(console, [*timing_model(found.target, width), ""])
     if gaps is None:
         print_lines(console, short_loops(bound.loops, width))
-        print_lines(console, short_assumptions(bound.assumptions, width))
+        checked = found.observed.executions if found.observed else None
+        print_lines(console, short_assumptions(bound.assumptions, width, checked))
         return
     print_lines(console, [heading("Worst path, in instructions")])
     print_lines(console, listing(gaps, found.image, found.sources, width, observed=False))
-    print_lines(console, _grounds(bound, found.image, width))
+    checked = found.observed.executions if found.observed else None
+    print_lines(console, _grounds(bound, found.image, width, checked))
+
+
+def observed_lines(bound: Bound, seen: Observed, width: int) -> Iterator[Line]:
+    """What was run, and how far the bound is above the dearest of it."""
+    yield ""
+    most = {"instructions": seen.instructions, "cycles": seen.cycles}
+    rows = [
+        (f"  {unit}", getattr(bound, unit), value, f"{getattr(bound, unit) / max(1, value):.3f}")
+        for unit, value in most.items()
+    ]
+    yield from table(rows, ("", "bound", "observed", "bound / observed"))
+    repeated = sum(call.is_repeated for call in seen.calls)
+    calls = f"{counted(len(seen.calls), 'call')} of {bound.entry} held against bound and facts, {repeated} repeated"
+    yield from paragraph("  ", f"{calls} by the p-code interpreter", width, 2)
+    if seen.found:
+        found = seen.found
+        said = f"dearest of {found.evaluations:,} inputs, seed {found.seed}: {found.cycles:,} cycles, by"
+        yield from paragraph("  ", said, width, 2)
+        for line in found.script:
+            yield from paragraph("    ", line, width, 4)
+    yield ""
 
 
 def _formula(formula: Formula, width: int) -> Iterator[str]:
