@@ -62,6 +62,14 @@ class AnalysisError(WcetProbeError):
     exit_code = ExitCode.NO_BOUND
 
 
+class OpenLoopsError(AnalysisError):
+    """Loops have no bound; ``headers`` are the addresses of their headers, in order."""
+
+    def __init__(self, message: str, headers: tuple[int, ...]) -> None:
+        super().__init__(message)
+        self.headers = headers
+
+
 class VerificationError(WcetProbeError):
     """A certificate does not prove what the result says."""
 

@@ -19,7 +19,7 @@ from wcet_probe.analyzer.loops.counting import Count, count_loops
 from wcet_probe.analyzer.loops.type_bounds import type_bound
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
-from wcet_probe.errors import AnalysisError
+from wcet_probe.errors import OpenLoopsError
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact, LoopBound, LoopClaim, Origin, TypeBound
 from wcet_probe.model.target import MemoryRange
@@ -77,25 +77,26 @@ def bound_loops(
         parameters: what the facts' expressions were evaluated with.
 
     Raises:
-        AnalysisError: loops without a bound; the message names each.
+        OpenLoopsError: loops without a bound; the message names each.
 
     *Soundness:* as said of the module.
     """
     shapes = loop_shapes(values)
     counts = count_loops(values, shapes)
     chosen: list[tuple[LoopShape, _Choice]] = []
-    missing: set[str] = set()
+    missing: dict[int, str] = {}
     for shape in shapes:
         address = _header(values, shape).block.address
         choice = _choose(counts.get(shape.loop.header), [fact for fact in facts if fact.header_address == address])
         if choice is None:
-            missing.add(image.location(address))
+            missing[address] = image.location(address)
         else:
             chosen.append((shape, choice))
     if missing:
-        raise AnalysisError(
-            f"no bound for the loop{'s' if len(missing) > 1 else ''} at {', '.join(sorted(missing))}: "
-            "say how often it repeats by a flow fact ([[loop]] with max or total) or by a loopbound pragma."
+        raise OpenLoopsError(
+            f"no bound for the loop{'s' if len(missing) > 1 else ''} at {', '.join(sorted({*missing.values()}))}: "
+            "say how often it repeats by a flow fact ([[loop]] with max or total) or by a loopbound pragma.",
+            tuple(sorted(missing)),
         )
     totals = _fact_totals(values, shapes, facts)
     proved = [

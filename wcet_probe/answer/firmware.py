@@ -67,12 +67,13 @@ class FirmwareBound:
     observed: Observed | None = None
 
 
-def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = lambda _: None) -> FirmwareBound:
-    """Prove a bound of the function; ``progress`` is told in words what is being done.
+def read_firmware(
+    request: FirmwareRequest, progress: Callable[[str], None] = lambda _: None
+) -> tuple[BoundRequest, str]:
+    """The question after a bound; and what is assumed of the core that the file is built for, empty if nothing.
 
     Raises:
-        AnalysisError: no bound can be proved.
-        UsageError: a file cannot be read, the function is not there, or a flow fact is wrong.
+        UsageError: a file cannot be read, or does not fit the target.
     """
     target = request.target
     facts = merged_facts([parse_facts(str(file), _text(file)) for file in request.facts])
@@ -88,24 +89,33 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
     targets = [load_target(name) for name in target_names()]
     assumed = check_fit(request.elf.name, build_attributes(elf), target, targets)
     instructions = with_timing_problems(decode(image), target)
-    sources = find_sources(elf, request.source_dirs)
-    bound = prove(
-        BoundRequest(
-            image=image,
-            target=target,
-            instructions=instructions,
-            costs=costs(instructions, target),
-            entry=request.entry,
-            facts=facts,
-            sources=sources,
-            parameters=request.parameters,
-        ),
-        progress,
+    asked = BoundRequest(
+        image=image,
+        target=target,
+        instructions=instructions,
+        costs=costs(instructions, target),
+        entry=request.entry,
+        facts=facts,
+        sources=find_sources(elf, request.source_dirs),
+        parameters=request.parameters,
     )
+    return asked, assumed
+
+
+def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = lambda _: None) -> FirmwareBound:
+    """Prove a bound of the function; ``progress`` is told in words what is being done.
+
+    Raises:
+        AnalysisError: no bound can be proved.
+        UsageError: a file cannot be read, the function is not there, or a flow fact is wrong.
+    """
+    asked, assumed = read_firmware(request, progress)
+    bound = prove(asked, progress)
     if assumed:
         other_core = Assumption("built-for-another-core", assumed, "not checked: the integrator's")
         bound = replace(bound, assumptions=(*bound.assumptions, other_core))
-    return FirmwareBound(target, image, instructions, sources, bound if request.is_run else _without_runs(bound), facts)
+    bound = bound if request.is_run else _without_runs(bound)
+    return FirmwareBound(request.target, asked.image, tuple(asked.instructions), asked.sources, bound, asked.facts)
 
 
 _NO_RUN = "no run can check it"

@@ -23,6 +23,7 @@ from wcet_probe.cli.completion import allocators, completion
 from wcet_probe.cli.diff import diff
 from wcet_probe.cli.doctor import doctor
 from wcet_probe.cli.export import export
+from wcet_probe.cli.facts import facts
 from wcet_probe.cli.man import man
 from wcet_probe.cli.names import list_names, show
 from wcet_probe.cli.new_allocator import new_allocator
@@ -119,6 +120,7 @@ def commands() -> None:
 
 for command in (
     bound,
+    facts,
     verify,
     verify_sets,
     export,
