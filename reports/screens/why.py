@@ -11,7 +11,7 @@ from wcet_probe.answer.firmware import FirmwareBound
 from wcet_probe.answer.gap import Account, BlockGap, Cause
 from wcet_probe.model.image import Image
 from wcet_probe.model.observed_run import Observed
-from wcet_probe.model.proof import Bound, FactEffects, Formula, LoopBound, Units
+from wcet_probe.model.proof import Bound, FactCandidate, FactEffects, Formula, LoopBound, Units
 from wcet_probe.model.report import Report
 from wcet_probe.reports.screens.bound import (
     counted,
@@ -44,6 +44,7 @@ def render_why(report: Report, bound: Bound, account: Account, console: Console)
         print_lines(console, ["", heading("What the facts do to the bound")])
         print_lines(console, fact_effects(account.effects, width))
     print_lines(console, _grounds(bound, report.image, width, report.executions))
+    render_candidates(account.candidates, console)
 
 
 def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[BlockGap] | None = None) -> None:
@@ -65,6 +66,16 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
     print_lines(console, listing(gaps, found.image, found.sources, width, observed=False))
     checked = found.observed.executions if found.observed else None
     print_lines(console, _grounds(bound, found.image, width, checked))
+
+
+def render_candidates(candidates: Sequence[FactCandidate], console: Console) -> None:
+    """Print facts about pointers that would make the bound in cycles smaller, if they are true."""
+    if not candidates:
+        return
+    print_lines(console, ["", heading("Facts that would help, if they are true")])
+    for one in candidates:
+        fact = " ".join(line for line in one.lines if not line.startswith("because"))
+        print_lines(console, paragraph(f"  {fact}:", one.effect, page_width(console), 4))
 
 
 def observed_lines(bound: Bound, seen: Observed, width: int) -> Iterator[Line]:

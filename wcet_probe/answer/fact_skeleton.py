@@ -26,6 +26,7 @@ from wcet_probe.analyzer.facts.language import (
 from wcet_probe.analyzer.facts.source_loops import SourceLoop
 from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
 from wcet_probe.errors import AnalysisError, OpenLoopsError, UsageError
+from wcet_probe.model.proof import FactCandidate
 
 _TRIAL = "told for trial"
 _MOST_ROUNDS = 64
@@ -50,14 +51,6 @@ class OpenFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A fact that would help, if it is true: ``lines`` of its table, and what it does, found by trial."""
-
-    lines: tuple[str, ...]
-    effect: str
-
-
-@dataclass(frozen=True, slots=True)
 class Skeleton:
     """What is missing of the facts about ``entry``.
 
@@ -69,7 +62,7 @@ class Skeleton:
 
     entry: str
     missing: tuple[OpenFact, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[FactCandidate, ...]
     stopped: str = ""
 
 
@@ -105,7 +98,7 @@ def fact_skeleton(asked: BoundRequest, progress: Callable[[str], None] = lambda 
 
 def pointer_candidates(
     asked: BoundRequest | None, progress: Callable[[str], None] = lambda _: None
-) -> Iterator[Candidate]:
+) -> Iterator[FactCandidate]:
     """Alignments of pointers that would make the bound in cycles of ``asked`` smaller, where it has a data cache."""
     if asked is None or asked.target.dcache is None or any(not fact.functions for fact in asked.facts.pointers):
         return
@@ -116,7 +109,7 @@ def pointer_candidates(
         after = prove(replace(asked, facts=_joined(asked.facts, Facts(pointers=(fact,))))).cycles
         if after < before:
             lines = ("[[pointer]]", f"multiple_of = {alignment}", 'because = "?"')
-            yield Candidate(lines, f"the bound in cycles goes from {before:,} to {after:,}")
+            yield FactCandidate(lines, f"the bound in cycles goes from {before:,} to {after:,}")
         before = min(before, after)
 
 
@@ -248,7 +241,7 @@ def _with_stand_in(trial: _Trial, place: Place, sha256: str, message: str) -> bo
 # ------------------------------------------------------------------------------------------------------------ arguments
 
 
-def _argument_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iterator[Candidate]:
+def _argument_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iterator[FactCandidate]:
     """Arguments whose range bounds loops that are open."""
     if trial.stopped:
         return
@@ -266,7 +259,7 @@ def _argument_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iter
         if closed:
             names = ", ".join(trial.asked.image.location(address) for address in sorted(closed))
             lines = ("[[argument]]", f'function = "{trial.asked.entry}"', f"index = {index}", "min = 0", 'max = "?"')
-            yield Candidate((*lines, 'because = "?"'), f"its range bounds the loop at {names}")
+            yield FactCandidate((*lines, 'because = "?"'), f"its range bounds the loop at {names}")
 
 
 def _open_loops(trial: _Trial, told: Facts) -> set[int] | None:

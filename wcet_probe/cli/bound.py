@@ -164,6 +164,12 @@ def _bound_firmware(
 
         gaps = block_gaps(found.bound, None, found.image, found.instructions) if why else None
         render_firmware(found, streams.result_console(), gaps)
+        if why:
+            from wcet_probe.answer.fact_skeleton import pointer_candidates
+            from wcet_probe.answer.firmware import read_firmware
+            from wcet_probe.reports.screens.why import render_candidates
+
+            render_candidates(tuple(pointer_candidates(read_firmware(request)[0])), streams.result_console())
     return ExitCode.NO_BOUND if found.bound.by_type else ExitCode.OK
 
 
