@@ -124,6 +124,21 @@ def test_a_hash_that_was_left_out_is_put_in(tool):
     assert tool("bound", *words)[0] == ExitCode.OK
 
 
+def test_the_facts_of_an_allocator_are_told_by_its_name_or_its_folder(tool):
+    example = Path(__file__).resolve().parents[2] / "examples" / "own-allocator"
+    own = Path("pool")
+    own.mkdir()
+    for name in ("manifest.toml", "pool.c", "pool.h"):
+        (own / name).write_bytes((example / name).read_bytes())
+    code, text, _ = tool("facts", "pool", "--entry", "malloc", "--heap", "4KiB")
+    assert code == ExitCode.OK
+    assert 'function = "pool_take"\nlabel = "search"' in text
+    (own / "facts.toml").write_text(filled(text), "utf-8")
+    assert "# Nothing is missing." in tool("facts", "pool", "--entry", "malloc", "--heap", "4KiB")[1]
+    assert tool("facts", "pool", "--entry", "take")[0] == ExitCode.USAGE
+    assert tool("facts", "tlsf", "--entry", "free", "--bless")[0] == ExitCode.USAGE
+
+
 def test_what_cannot_be_brought_up_to_date_is_told(tool):
     assert tool("facts", "f.elf", "--entry", "walk", "--bless")[0] == ExitCode.USAGE
     assert tool("facts", "f.elf", "--entry", "wlak")[0] == ExitCode.USAGE

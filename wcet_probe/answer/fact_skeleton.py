@@ -166,7 +166,7 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
         site, loop = sites[header], matches[header]
         place = Place(site.function, offset=site.offset)
         sha256 = code_sha256(image, site.function)
-        told[header] = LoopFact(_TRIAL, place, parse("1"), None, None, None, _TRIAL, sha256)
+        told[header] = LoopFact(_TRIAL, place, parse("1"), None, None, None, _TRIAL, sha256, optional=True)
         where = f"the loop at {image.location(header)}"
         if loop is None:
             lines = (f'function = "{site.function}"', f"offset = {site.offset:#x}")

@@ -13,17 +13,21 @@ import click
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.cli import completion, streams
 from wcet_probe.cli.configured import configured_target
-from wcet_probe.cli.run import parameter_value
-from wcet_probe.config import load_config
-from wcet_probe.errors import UsageError
+from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
+from wcet_probe.config import Config, cache_dir, load_config
+from wcet_probe.errors import UsageError, unknown_name
+from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
     from wcet_probe.analyzer.bound import BoundRequest
+    from wcet_probe.model.allocator import Allocator
+    from wcet_probe.model.target import Target
 
 EPILOG = """\b
 Examples:
   wcet-probe facts firmware.elf --entry control_step >facts.toml
   wcet-probe facts firmware.elf --entry control_step --facts facts.toml --bless
+  wcet-probe facts ./my-pool --entry malloc --heap 16KiB
 
 \b
 Exit codes: 0 told, or brought up to date, 1 failure, 2 bad usage or input
@@ -32,8 +36,8 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.command(epilog=EPILOG)
-@click.argument("elf", metavar="FILE.elf", type=click.Path(path_type=Path))
-@click.option("--entry", required=True, metavar="FUNCTION", help="The function of FILE.elf that is called.")
+@click.argument("what", metavar="FILE.elf|ALLOCATOR", shell_complete=completion.allocators)
+@click.option("--entry", required=True, metavar="FUNCTION", help="The function; malloc or free of an ALLOCATOR.")
 @click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]", shell_complete=completion.targets)
 @click.option("--facts", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help="Known facts.")
 @click.option("--source", multiple=True, type=_FOLDER, metavar="DIR", help="Sources; repeatable.")
@@ -41,23 +45,27 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     "--param", "values", multiple=True, type=parameter_value, metavar="NAME=N", help="Parameter of the facts."
 )
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as of a run; repeatable.")
+@click.option("--heap", "heap_bytes", type=parse_size, metavar="SIZE", help="Of an ALLOCATOR.  [default: 4MiB]")
 @click.option("--bless", is_flag=True, help="Show what changed since FILE was written, and put today's hashes in.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
 def facts(
     *,
-    elf: Path,
+    what: str,
     entry: str,
     target: str | None,
     files: tuple[Path, ...],
     source: tuple[Path, ...],
     values: tuple[tuple[str, int], ...],
     caches: tuple[str, ...],
+    heap_bytes: int | None,
     bless: bool,
     quiet: bool,
     verbose: bool,
 ) -> None:
     """Print the facts that a bound of FUNCTION still needs, all at once, as a file to be filled in.
+
+    An ALLOCATOR is named as elsewhere, one's own by the path of its folder; its own facts are known.
 
     Each open loop, call and recursion has the lines that are accepted, with the hash, and the text of its function.
     Then come ranges of arguments and alignments of pointers that would help, found by trial.
@@ -66,10 +74,19 @@ def facts(
     """
     from wcet_probe.answer.firmware import FirmwareRequest, read_firmware
 
-    core = reduce(apply_cache_option, caches, configured_target(target, load_config(Path.cwd())))
-    roots = source or (elf.parent, Path.cwd())
+    config = load_config(Path.cwd())
+    core = reduce(apply_cache_option, caches, configured_target(target, config))
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
-        asked, _ = read_firmware(FirmwareRequest(elf, entry, core, files, roots, dict(values)), tell)
+        if _is_allocator(what):
+            if files or bless or source:
+                raise UsageError(f"{what} has its facts beside its manifest; leave --facts, --bless and --source out.")
+            from wcet_probe.catalog.lookup import load_allocator
+
+            allocator = load_allocator(f"{what}/" if Path(what).is_dir() else what, dict(values))
+            asked = _of_allocator(allocator, entry, core, config, heap_bytes)
+        else:
+            roots = source or (Path(what).parent, Path.cwd())
+            asked, _ = read_firmware(FirmwareRequest(Path(what), entry, core, files, roots, dict(values)), tell)
         if not bless:
             from wcet_probe.answer.fact_skeleton import fact_skeleton, skeleton_text
 
@@ -78,6 +95,26 @@ def facts(
         _bless(asked, files)
     else:
         click.echo(text, nl=False)
+
+
+def _is_allocator(what: str) -> bool:
+    from wcet_probe.catalog.lookup import allocator_names, configured_names
+
+    return Path(what).is_dir() or what in allocator_names() or what in configured_names()
+
+
+def _of_allocator(
+    allocator: Allocator, role: str, core: Target, config: Config, heap_bytes: int | None
+) -> BoundRequest:
+    from wcet_probe.answer.proving import operation_request
+    from wcet_probe.build.program import load_program
+
+    roles = {"malloc", "free"}
+    if role not in roles:
+        raise unknown_name(f"entry of {allocator.name}", role, roles)
+    heap = heap_bytes or config.heap_bytes or DEFAULT_HEAP_BYTES
+    program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap)
+    return operation_request(program, role, heap)
 
 
 def _bless(asked: BoundRequest, files: tuple[Path, ...]) -> None:
