@@ -141,14 +141,17 @@ def _round(trial: _Trial, progress: Callable[[str], None]) -> bool:
     try:
         trial.bounded = prepared.bounded(trial.asked.parameters)
     except OpenLoopsError as error:
-        trial.open_loops |= _add_loops(trial, prepared, error.headers)
-        return True
+        fresh = [header for header in error.headers if header not in trial.open_loops]
+        trial.open_loops |= _add_loops(trial, prepared, fresh)
+        trial.stopped = "" if fresh else str(error)
+        return bool(fresh)
     except AnalysisError as error:
         trial.stopped = str(error)
         return False
     by_type = [found for one in trial.bounded.loops.by_type if (found := _address(trial, one.location)) is not None]
-    trial.by_type |= _add_loops(trial, prepared, by_type)
-    return bool(by_type)
+    fresh = [header for header in dict.fromkeys(by_type) if header not in trial.by_type | trial.open_loops]
+    trial.by_type |= _add_loops(trial, prepared, fresh)
+    return bool(fresh)
 
 
 def _address(trial: _Trial, location: str) -> int | None:
