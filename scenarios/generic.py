@@ -91,7 +91,7 @@ def _served(request: HeapRequest, size: int) -> int:
 
 def _fitting(request: HeapRequest) -> list[int]:
     """The small sizes that the heap holds some blocks of."""
-    found = []
+    found: list[int] = []
     for size in dict.fromkeys(_served(request, size) for size in _SMALL):
         try:
             _count(request, size)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer.bound import BoundRequest
 from wcet_probe.analyzer.facts.binding import code_sha256
-from wcet_probe.analyzer.facts.language import Facts, Place
+from wcet_probe.analyzer.facts.language import CallsFact, Facts, InfeasibleFact, LoopFact, Place, RecursionFact
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.answer.fact_skeleton import EXCERPT
 from wcet_probe.errors import UsageError
@@ -59,7 +59,9 @@ def blessed(asked: BoundRequest, text: str) -> tuple[str, tuple[Change, ...]]:
 
 def _bound(facts: Facts) -> Iterator[tuple[str, Place, str]]:
     """Each fact's place and hash."""
-    for fact in (*facts.loops, *facts.recursions, *facts.calls, *facts.infeasible):
+    placed: list[LoopFact | RecursionFact | CallsFact | InfeasibleFact] = [*facts.loops, *facts.recursions]
+    placed += [*facts.calls, *facts.infeasible]
+    for fact in placed:
         yield fact.where, fact.place, fact.sha256
     for flow in facts.flows:
         for term in flow.terms:

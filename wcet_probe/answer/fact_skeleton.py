@@ -171,6 +171,8 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
         sha256 = code_sha256(image, site.function)
         told[header] = LoopFact(_TRIAL, place, parse("1"), None, None, None, _TRIAL, sha256, optional=True)
         where = f"the loop at {image.location(header)}"
+        lines: tuple[str, ...]
+        text: tuple[str, ...]
         if loop is None:
             lines = (f'function = "{site.function}"', f"offset = {site.offset:#x}")
             title, text = f"{where}: no source loop is clearly its own", ()
@@ -199,6 +201,7 @@ def _source_lines(trial: _Trial, prepared: Prepared, loop: SourceLoop) -> tuple[
 
 def _call_or_recursion(trial: _Trial, message: str) -> bool:
     image = trial.asked.image
+    lines: tuple[str, ...]
     if found := _CALL.search(message):
         name, offset = found[1], int(found[2], 16)
         sha256 = code_sha256(image, name)

@@ -69,8 +69,8 @@ class FirmwareBound:
 
 def read_firmware(
     request: FirmwareRequest, progress: Callable[[str], None] = lambda _: None
-) -> tuple[BoundRequest, str]:
-    """The question after a bound; and what is assumed of the core that the file is built for, empty if nothing.
+) -> tuple[BoundRequest, str | None]:
+    """The question after a bound; and what is assumed of the core that the file is built for, None if nothing.
 
     Raises:
         UsageError: a file cannot be read, or does not fit the target.

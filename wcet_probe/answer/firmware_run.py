@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import ArgumentFact, Facts
@@ -146,7 +147,7 @@ class _Guest:
 
     def store(self, address: int, statement: StoreStatement) -> None:
         """Put the values of ``statement`` at ``address``."""
-        order = "big" if self.machine.memory.big_endian else "little"
+        order: Literal["big", "little"] = "big" if self.machine.memory.big_endian else "little"
         bits = 8 * statement.size_bytes
         words = [self.value(value) % (1 << bits) for value in statement.values]
         data = b"".join(word.to_bytes(statement.size_bytes, order) for word in words)

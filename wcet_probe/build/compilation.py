@@ -177,13 +177,10 @@ def _keep(kept: Path, job: _Job, toolchain: Toolchain, script: str) -> bytes:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
         here = Path(name)
-        for file, content in (*job.texts, ("image.ld", script), *job.objects):
-            place = here / file
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(content, str):
-                place.write_text(content, "utf-8")
-            else:
-                place.write_bytes(content)
+        for file, text in (*job.texts, ("image.ld", script)):
+            _place(here, file).write_text(text, "utf-8")
+        for file, content in job.objects:
+            _place(here, file).write_bytes(content)
         family = tuple(flag.format(here=here) for flag in _FAMILY_FLAGS[toolchain.family])
         library = toolchain.c_library if job.link_flags else ()
         for unit in (*job.units, *job.lazy):
@@ -198,6 +195,13 @@ def _keep(kept: Path, job: _Job, toolchain: Toolchain, script: str) -> bytes:
         (here / "image.kept").write_bytes(elf + hashlib.sha256(elf).digest())
         (here / "image.kept").replace(kept)
         return elf
+
+
+def _place(here: Path, file: str) -> Path:
+    """Where ``file`` lies below ``here``; its folder is made."""
+    place = here / file
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place
 
 
 def _kept(kept: Path) -> bytes | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wcet_probe.analyzer.bound import BoundRequest
     from wcet_probe.model.allocator import Allocator
     from wcet_probe.model.target import Target
+    from wcet_probe.progress import Progress
 
 EPILOG = """\b
 Examples:
@@ -87,14 +88,17 @@ def facts(
         else:
             roots = source or (Path(what).parent, Path.cwd())
             asked, _ = read_firmware(FirmwareRequest(Path(what), entry, core, files, roots, dict(values)), tell)
-        if not bless:
-            from wcet_probe.answer.fact_skeleton import fact_skeleton, skeleton_text
-
-            text = skeleton_text(fact_skeleton(asked, tell), core.name)
+        text = "" if bless else _missing(asked, tell)
     if bless:
         _bless(asked, files)
     else:
         click.echo(text, nl=False)
+
+
+def _missing(asked: BoundRequest, tell: Progress) -> str:
+    from wcet_probe.answer.fact_skeleton import fact_skeleton, skeleton_text
+
+    return skeleton_text(fact_skeleton(asked, tell), asked.target.name)
 
 
 def _is_allocator(what: str) -> bool:
