@@ -19,7 +19,7 @@ from wcet_probe.analyzer.loops.counting import Count, count_loops
 from wcet_probe.analyzer.loops.type_bounds import type_bound
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
-from wcet_probe.errors import OpenLoopsError
+from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact, LoopBound, LoopClaim, Origin, TypeBound
 from wcet_probe.model.target import MemoryRange
@@ -77,7 +77,7 @@ def bound_loops(
         parameters: what the facts' expressions were evaluated with.
 
     Raises:
-        OpenLoopsError: loops without a bound; the message names each.
+        AnalysisError: loops without a bound; the message names each.
 
     *Soundness:* as said of the module.
     """
@@ -93,7 +93,7 @@ def bound_loops(
         else:
             chosen.append((shape, choice))
     if missing:
-        raise OpenLoopsError(
+        raise AnalysisError(
             f"no bound for the loop{'s' if len(missing) > 1 else ''} at {', '.join(sorted({*missing.values()}))}: "
             "say how often it repeats by a flow fact ([[loop]] with max or total) or by a loopbound pragma.",
             tuple(sorted(missing)),

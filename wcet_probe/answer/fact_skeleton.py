@@ -25,7 +25,7 @@ from wcet_probe.analyzer.facts.language import (
 )
 from wcet_probe.analyzer.facts.source_loops import SourceLoop
 from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
-from wcet_probe.errors import AnalysisError, OpenLoopsError, UsageError
+from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.proof import FactCandidate
 
 _TRIAL = "told for trial"
@@ -140,14 +140,11 @@ def _round(trial: _Trial, progress: Callable[[str], None]) -> bool:
         return _call_or_recursion(trial, str(error))
     try:
         trial.bounded = prepared.bounded(trial.asked.parameters)
-    except OpenLoopsError as error:
+    except AnalysisError as error:
         fresh = [header for header in error.headers if header not in trial.open_loops]
         trial.open_loops |= _add_loops(trial, prepared, fresh)
         trial.stopped = "" if fresh else str(error)
         return bool(fresh)
-    except AnalysisError as error:
-        trial.stopped = str(error)
-        return False
     by_type = [found for one in trial.bounded.loops.by_type if (found := _address(trial, one.location)) is not None]
     fresh = [header for header in dict.fromkeys(by_type) if header not in trial.by_type | trial.open_loops]
     trial.by_type |= _add_loops(trial, prepared, fresh)
@@ -272,10 +269,8 @@ def _open_loops(trial: _Trial, told: Facts) -> set[int] | None:
     """The loops that are open with ``told``; None where the analysis does not come so far."""
     try:
         bounded = prepare(trial.request(told)).bounded(trial.asked.parameters)
-    except OpenLoopsError as error:
-        return set(error.headers)
-    except AnalysisError:
-        return None
+    except AnalysisError as error:
+        return set(error.headers) or None
     return {found for one in bounded.loops.by_type if (found := _address(trial, one.location)) is not None}
 
 
