@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts.file import parse_facts
-from wcet_probe.analyzer.facts.language import merged_facts
+from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.build.core_fit import check_fit
 from wcet_probe.build.image import build_attributes, read_image
 from wcet_probe.build.sources import find_sources
@@ -18,6 +18,7 @@ from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.observed_run import Observed
 from wcet_probe.model.proof import Assumption, Bound
 from wcet_probe.model.target import Target
 
@@ -33,6 +34,7 @@ class FirmwareRequest:
         facts: files with flow facts.
         source_dirs: folders with the sources that the debug information names.
         parameters: values of what the facts' expressions speak of.
+        is_run: whether runs are held against the bound afterwards; else its assumptions are told to be unchecked.
     """
 
     elf: Path
@@ -41,25 +43,37 @@ class FirmwareRequest:
     facts: Sequence[Path]
     source_dirs: Sequence[Path]
     parameters: Mapping[str, int]
+    is_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FirmwareBound:
-    """A bound and what it is about; ``sources`` are the texts that were found, by file name."""
+    """A bound and what it is about.
+
+    Attributes:
+        target, image, instructions: what was analysed.
+        sources: the texts that were found, by file name.
+        bound: what was proved.
+        facts: what was told.
+        observed: what was run, where something was.
+    """
 
     target: Target
     image: Image
     instructions: tuple[Instruction, ...]
     sources: Mapping[str, str]
     bound: Bound
+    facts: Facts = field(default_factory=Facts)
+    observed: Observed | None = None
 
 
-def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = lambda _: None) -> FirmwareBound:
-    """Prove a bound of the function; ``progress`` is told in words what is being done.
+def read_firmware(
+    request: FirmwareRequest, progress: Callable[[str], None] = lambda _: None
+) -> tuple[BoundRequest, str | None]:
+    """The question after a bound; and what is assumed of the core that the file is built for, None if nothing.
 
     Raises:
-        AnalysisError: no bound can be proved.
-        UsageError: a file cannot be read, the function is not there, or a flow fact is wrong.
+        UsageError: a file cannot be read, or does not fit the target.
     """
     target = request.target
     facts = merged_facts([parse_facts(str(file), _text(file)) for file in request.facts])
@@ -75,24 +89,33 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
     targets = [load_target(name) for name in target_names()]
     assumed = check_fit(request.elf.name, build_attributes(elf), target, targets)
     instructions = with_timing_problems(decode(image), target)
-    sources = find_sources(elf, request.source_dirs)
-    bound = prove(
-        BoundRequest(
-            image=image,
-            target=target,
-            instructions=instructions,
-            costs=costs(instructions, target),
-            entry=request.entry,
-            facts=facts,
-            sources=sources,
-            parameters=request.parameters,
-        ),
-        progress,
+    asked = BoundRequest(
+        image=image,
+        target=target,
+        instructions=instructions,
+        costs=costs(instructions, target),
+        entry=request.entry,
+        facts=facts,
+        sources=find_sources(elf, request.source_dirs),
+        parameters=request.parameters,
     )
+    return asked, assumed
+
+
+def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = lambda _: None) -> FirmwareBound:
+    """Prove a bound of the function; ``progress`` is told in words what is being done.
+
+    Raises:
+        AnalysisError: no bound can be proved.
+        UsageError: a file cannot be read, the function is not there, or a flow fact is wrong.
+    """
+    asked, assumed = read_firmware(request, progress)
+    bound = prove(asked, progress)
     if assumed:
         other_core = Assumption("built-for-another-core", assumed, "not checked: the integrator's")
         bound = replace(bound, assumptions=(*bound.assumptions, other_core))
-    return FirmwareBound(target, image, instructions, sources, _without_runs(bound))
+    bound = bound if request.is_run else _without_runs(bound)
+    return FirmwareBound(request.target, asked.image, tuple(asked.instructions), asked.sources, bound, asked.facts)
 
 
 _NO_RUN = "no run can check it"

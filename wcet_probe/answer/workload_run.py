@@ -145,7 +145,7 @@ def run_workload(
     """
     allocator, target = request.allocator, request.target
     progress(f"building {allocator.name} for {target.name}")
-    program = load_program(allocator, target, request.compiler, request.cache_dir)
+    program = load_program(allocator, target, request.compiler, request.cache_dir, request.heap_bytes)
     bounds = _bounds(request, program, progress) if request.prove else {}
     tally = _Tally()
     with Machine(program.image, target, program.instructions, program.costs, request.heap_bytes) as machine:

@@ -32,7 +32,7 @@ from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import ScenarioPlan
 from wcet_probe.model.target import Target
 from wcet_probe.reports.formats.document import target_document
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.sizes import format_size
 
@@ -132,7 +132,7 @@ def scenario_plans(result: Recorded, allocator: Allocator, target: Target) -> Se
         VerificationError: there is no such scenario.
     """
     line = target.dcache.line_bytes if target.dcache else None
-    builders = family(result.allocator).builders
+    builders = family_of(allocator).builders
     demand(result.scenario in builders, f"{result.allocator} has no scenario {result.scenario}")
     return builders[result.scenario](HeapRequest(allocator, result.heap_bytes, line, result.seed))
 
