@@ -18,7 +18,13 @@ from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, check_place
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.flow import AssertedFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.facts.memory import memory_assumptions, pointer_facts, told_pointers, word_claims, word_ranges
+from wcet_probe.analyzer.facts.memory import (
+    asserted_pointers,
+    memory_assumptions,
+    pointer_facts,
+    word_claims,
+    word_ranges,
+)
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
@@ -532,7 +538,7 @@ def _certificates(request: BoundRequest, stage: Bounded, instructions: Solved, c
             target=request.target,
             invariants=found.invariants,
             arguments=arguments,
-            asserted=told_pointers(request.facts, stage.parameters, request.image, request.sources),
+            asserted=asserted_pointers(request.facts, stage.parameters, request.image, request.sources),
             counted=stage.counted(),
             crosses_no_line=assumed.__contains__,
         ).lines()

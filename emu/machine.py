@@ -133,6 +133,15 @@ class Machine:
         """What was counted of the calls that were held against each of the bounds."""
         return self._claims.calls() if self._claims else ()
 
+    def restart(self) -> None:
+        """Put static data and heap back as they were in the beginning: what its first call sets up is set up anew."""
+        for name, place in self.memory.regions.items():
+            if place.writable and not place.harness and name != "stack":
+                self.memory.write(place.extent.base_address, bytes(place.extent.size_bytes))
+        for segment in self._image.segments:
+            if segment.writable:
+                self.memory.write(segment.address, segment.data)
+
     @property
     def heap(self) -> MemoryRange:
         """The heap's bytes."""

@@ -10,6 +10,8 @@ from pkgutil import walk_packages
 from types import MappingProxyType
 
 from wcet_probe.errors import UsageError, unknown_name
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.scenarios import generic
 from wcet_probe.scenarios.families import Family, naming_a_heap_that_works
 
 DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
@@ -22,6 +24,11 @@ DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
         "worst-failing-alloc": "the refused allocation that costs most",
         "paper-alloc": "the allocation that the literature calls worst, where another one is",
         "paper-free": "the deallocation that the literature calls worst, where another one is",
+        "size-sweep": "allocations of all sizes on a fresh heap; of an allocator of one's own",
+        "checkerboard": "an allocation past holes that do not fit; of an allocator of one's own",
+        "drained-classes": "an allocation from a class that is empty again; of an allocator of one's own",
+        "exhaustion": "an allocation where nothing, or nothing that fits, is left; of an allocator of one's own",
+        "neighbours-free": "a deallocation between free blocks; of an allocator of one's own",
     }
 )
 
@@ -42,6 +49,15 @@ def describe(scenario_name: str) -> str:
     return DESCRIPTIONS[scenario_name]
 
 
+def family_of(allocator: Allocator) -> Family:
+    """The scenarios of ``allocator``; generic ones where it is none of the package.
+
+    Raises:
+        UsageError: it has none.
+    """
+    return family(allocator.name) if allocator.own is None else _naming(generic.FAMILY)
+
+
 def family(allocator_name: str) -> Family:
     """The scenarios of an allocator: the ``FAMILY`` of the module named after it.
 
@@ -51,7 +67,10 @@ def family(allocator_name: str) -> Family:
     Raises:
         UsageError: the allocator has none.
     """
-    found = _family(allocator_name)
+    return _naming(_family(allocator_name))
+
+
+def _naming(found: Family) -> Family:
     named = {scenario: naming_a_heap_that_works(builder) for scenario, builder in found.builders.items()}
     return replace(found, builders=MappingProxyType(named))
 

@@ -113,6 +113,7 @@ class GuestHeap:
         symbols: addresses of the image's symbols.
         heap: the arena.
         values: build parameters of the allocator.
+        alignment_bytes: alignment of the blocks.
     """
 
     read: Callable[[int, int], bytes]
@@ -121,6 +122,7 @@ class GuestHeap:
     symbols: Mapping[str, int]
     heap: MemoryRange
     values: Mapping[str, int]
+    alignment_bytes: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,16 @@ from wcet_probe.sizes import parse_size
 
 CACHE_DIR_VARIABLE = "WCET_PROBE_CACHE_DIR"
 
-_KEYS = ("cc", "cache-dir", "target", "heap", "budgets")
+_KEYS = ("cc", "cache-dir", "target", "heap", "budgets", "allocators")
 _PLACES: tuple[tuple[str, tuple[str, ...]], ...] = (("wcet-probe.toml", ()), ("pyproject.toml", ("tool", "wcet-probe")))
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the configuration ``file`` says; None where it says nothing. ``budgets`` are the tables as they stand."""
+    """What the configuration ``file`` says; None where it says nothing. ``budgets`` are the tables as they stand.
+
+    ``allocators`` are the folders of allocators of one's own.
+    """
 
     cc: str | None = None
     cache_dir: Path | None = None
@@ -34,6 +37,7 @@ class Config:
     heap_bytes: int | None = None
     file: Path | None = field(default=None, compare=False)
     budgets: tuple[Mapping[str, object], ...] = ()
+    allocators: tuple[Path, ...] = ()
 
 
 def load_config(start: Path) -> Config:
@@ -90,7 +94,9 @@ def _config(table: object, file: Path) -> Config:
     for key, value in table.items():
         if key not in _KEYS:
             raise unknown_name(f"key in {file}", key, _KEYS)
-        if key != "budgets" and not ((isinstance(value, str) and value) or (key == "heap" and type(value) is int)):
+        if key not in ("budgets", "allocators") and not (
+            (isinstance(value, str) and value) or (key == "heap" and type(value) is int)
+        ):
             raise UsageError(f"{file}: {key} must be a text in quotation marks, not {value!r}.")
     folder = table.get("cache-dir")
     return Config(
@@ -100,7 +106,15 @@ def _config(table: object, file: Path) -> Config:
         heap_bytes=_heap_bytes(table, file),
         file=file,
         budgets=_budgets(table, file),
+        allocators=_allocators(table, file),
     )
+
+
+def _allocators(table: Mapping[str, object], file: Path) -> tuple[Path, ...]:
+    names = table.get("allocators", [])
+    if isinstance(names, list) and all(isinstance(name, str) and name for name in names):
+        return tuple(file.parent / Path(name).expanduser() for name in names)
+    raise UsageError(f"{file}: allocators must be an array of folders, each with a manifest.toml, not {names!r}.")
 
 
 def _budgets(table: Mapping[str, object], file: Path) -> tuple[Mapping[str, object], ...]:

@@ -58,9 +58,16 @@ class StateError(WcetProbeError):
 
 
 class AnalysisError(WcetProbeError):
-    """No bound can be proved: the message names what stands in the way and what to add."""
+    """No bound can be proved: the message names what stands in the way and what to add.
+
+    ``headers`` are the addresses of the headers of loops without a bound, in order, where these are the reason.
+    """
 
     exit_code = ExitCode.NO_BOUND
+
+    def __init__(self, message: str, headers: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.headers = headers
 
 
 class VerificationError(WcetProbeError):

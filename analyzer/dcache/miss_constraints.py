@@ -193,8 +193,8 @@ def _of_visits(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Auxili
     yield {visit_variable(key): (key.line, points) for key, points in shared.items() if key.visit}, []
 
 
-def event_names(shared: Mapping[Shared, Sequence[int]]) -> Mapping[Shared, str]:
-    """The names of the auxiliary variables that misses are counted by, by what they share; of some there may be no auxiliary variable."""
+def variable_names(shared: Mapping[Shared, Sequence[int]]) -> Mapping[Shared, str]:
+    """The auxiliary variables of misses, by what they share; there may be none of some."""
     traversals = {key: f":sweep{number}" for number, key in enumerate(_traversed(shared))}
     regions = list(enumerate(_regions(shared)))
     names: dict[Shared, str] = {}

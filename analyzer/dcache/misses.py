@@ -44,7 +44,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
-from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, event_names, shared_misses, visit_variable
+from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, shared_misses, variable_names, visit_variable
 from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
 from wcet_probe.analyzer.dcache.resident_at_entry import resident_lines
 from wcet_probe.analyzer.dcache.scopes import Scopes
@@ -124,7 +124,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     for place in (costs.inside, costs.leaving):
         for (point, group), granules in place.local.items():
             place.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
-    names = costs.event_names()
+    names = costs.variable_names()
     counted = {
         point: tuple(
             (step.access.instruction_address if step.access else None, names[own] if own is not None else None)
@@ -357,9 +357,9 @@ class _Costs:
         asserted = self.traversals.lines.places.objects_of(access) if access else None
         return asserted if asserted and asserted.lines < MOST_COUNTED_LINES else None
 
-    def event_names(self) -> Mapping[_Counted, str]:
+    def variable_names(self) -> Mapping[_Counted, str]:
         """The names of the auxiliary variables that misses are counted by."""
-        names: dict[_Counted, str] = dict(event_names(self.shared).items())
+        names: dict[_Counted, str] = dict(variable_names(self.shared).items())
         objects = sorted(self.counted, key=lambda one: one.where)
         names |= {one: f"miss:objects:{number}" for number, one in enumerate(objects)}
         return names | {one: f"miss:changes:{number}" for number, one in enumerate(self.changing)}

@@ -147,7 +147,7 @@ def pointer_facts(
     return PointerFacts(others, found)
 
 
-def told_pointers(
+def asserted_pointers(
     facts: Facts, parameters: Mapping[str, int], image: Image, sources: Mapping[str, str]
 ) -> ToldPointers:
     """What ``facts`` say of addresses, as the checker reads it."""

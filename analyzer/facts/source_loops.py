@@ -185,7 +185,29 @@ def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
             marks.append(_Mark(mark[1].decode(), start, end, line, mark[2].decode("utf-8", "replace")))
         elif match.lastgroup == "pragma" and (bounds := _LOOPBOUND.search(text)):
             marks.append(_Mark("pragma", start, end, line, bounds=(int(bounds[1]), int(bounds[2]))))
-    return bytes(code), marks
+    return _with_one_header(code), marks
+
+
+_ALTERNATIVES = re.compile(
+    rb"^[ \t]*#[ \t]*if[^\n]*\n"
+    rb"((?:(?![ \t]*#)[^\n]*\n)*?)"
+    rb"(?:[ \t]*#[ \t]*el[^\n]*\n(?:(?![ \t]*#)[^\n]*\n)*)+"
+    rb"[ \t]*#[ \t]*endif[^\n]*\n(?=\s*\{)",
+    re.MULTILINE,
+)
+"""Conditional text that ends just before a body: a function's header, once in each style."""
+
+
+def _with_one_header(code: bytearray) -> bytes:
+    """``code`` with one of the headers that a function has under ``#if``, as the preprocessor leaves one.
+
+    Which one it is makes no difference to the function's name and loops; the directives go with the others.
+    """
+    for found in _ALTERNATIVES.finditer(bytes(code)):
+        kept = found.span(1) if found[1].strip() else (found.end(1), found.end(1))
+        for start, end in ((found.start(), kept[0]), (kept[1], found.end())):
+            code[start:end] = re.sub(rb"[^\n]", b" ", bytes(code[start:end]))
+    return bytes(code)
 
 
 def _walk(root: Node) -> Iterator[Node]:

@@ -37,8 +37,16 @@ Invariants = Mapping[str, Mapping[Place, Value]]
 class _Numbering:
     """Symbols for values, by the places that hold them where nodes begin."""
 
-    def __init__(self, code: Code, graph: Graph, invariants: Invariants, coverage: Coverage, told: Pointers) -> None:
-        self._code, self._graph, self._invariants, self._coverage, self._told = code, graph, invariants, coverage, told
+    def __init__(
+        self, code: Code, graph: Graph, invariants: Invariants, coverage: Coverage, asserted: Pointers
+    ) -> None:
+        self._code, self._graph, self._invariants, self._coverage, self._asserted = (
+            code,
+            graph,
+            invariants,
+            coverage,
+            asserted,
+        )
         self._order = _order(graph)
         self._claims: dict[str, dict[Place, Claim]] = {node: {} for node in graph.nodes}
         self._homes: dict[str, tuple[str, str, Congruence]] = {}
@@ -70,7 +78,7 @@ class _Numbering:
             for node, claims in self._claims.items()
         }
         self._find_classes()
-        return Names(self._claims, self._kept_homes(), self._told)
+        return Names(self._claims, self._kept_homes(), self._asserted)
 
     def _places(self, node: str) -> list[Place]:
         known = self._invariants[node]
@@ -105,7 +113,7 @@ class _Numbering:
                 }  # fmt: skip
 
     def _as_names(self) -> Names:
-        return Names(self._claims, self._homes, self._told)
+        return Names(self._claims, self._homes, self._asserted)
 
     def _numbered(self, node: str, arriving: Sequence[Edge]) -> dict[Place, Claim]:
         """A symbol for each class of places that hold the same value, but for a constant, on every edge."""
@@ -240,7 +248,7 @@ def find_caches(
     coverage: Coverage,
     *,
     target: Target,
-    told: Pointers,
+    asserted: Pointers,
     crosses_no_line: Callable[[int], bool],
 ) -> tuple[Names, Caches]:
     """Names of values, and the accesses of the graph by them.
@@ -251,7 +259,7 @@ def find_caches(
         invariants: of its nodes.
         coverage: of the graph, by the checker.
         target: a core with caches.
-        told: what facts say that numbers are multiples of, if they are loaded and added to addresses.
+        asserted: what facts say that numbers are multiples of, if they are loaded and added to addresses.
         crosses_no_line: whether an assumption says so of the accesses of the instruction at an address.
 
     Raises:
@@ -259,7 +267,7 @@ def find_caches(
 
     *Soundness:* none is claimed.
     """
-    names = _Numbering(code, graph, invariants, coverage, told).run()
+    names = _Numbering(code, graph, invariants, coverage, asserted).run()
     tracer = Tracer(code, graph, invariants, coverage, names)
     return names, caches_of(target, graph, coverage, tracer, crosses_no_line)
 
@@ -345,7 +353,7 @@ def cache_annotations(
     target: Target,
     invariants: Invariants,
     arguments: Mapping[Place, Value],
-    told: Pointers,
+    asserted: Pointers,
     counted: CountedMisses,
     crosses_no_line: Callable[[int], bool],
 ) -> Annotations:
@@ -360,17 +368,17 @@ def cache_annotations(
         target: a core with caches.
         invariants: of the nodes.
         arguments: what facts say of registers at entry.
-        told: see `find_caches`.
+        asserted: see `find_caches`.
         counted: by what misses are counted.
         crosses_no_line: see `find_caches`.
 
     *Soundness:* none is claimed.
     """
-    nothing = Annotations(Names({}, {}, told), unchecked=frozenset(graph.nodes))
+    nothing = Annotations(Names({}, {}, asserted), unchecked=frozenset(graph.nodes))
     try:
         coverage = cover(code, graph, invariants, arguments)
         names, caches = find_caches(
-            code, graph, invariants, coverage, target=target, told=told, crosses_no_line=crosses_no_line
+            code, graph, invariants, coverage, target=target, asserted=asserted, crosses_no_line=crosses_no_line
         )
     except VerificationError:
         return nothing

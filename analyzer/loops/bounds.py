@@ -84,18 +84,19 @@ def bound_loops(
     shapes = loop_shapes(values)
     counts = count_loops(values, shapes)
     chosen: list[tuple[LoopShape, _Choice]] = []
-    missing: set[str] = set()
+    missing: dict[int, str] = {}
     for shape in shapes:
         address = _header(values, shape).block.address
         choice = _choose(counts.get(shape.loop.header), [fact for fact in facts if fact.header_address == address])
         if choice is None:
-            missing.add(image.location(address))
+            missing[address] = image.location(address)
         else:
             chosen.append((shape, choice))
     if missing:
         raise AnalysisError(
-            f"no bound for the loop{'s' if len(missing) > 1 else ''} at {', '.join(sorted(missing))}: "
-            "say how often it repeats by a flow fact ([[loop]] with max or total) or by a loopbound pragma."
+            f"no bound for the loop{'s' if len(missing) > 1 else ''} at {', '.join(sorted({*missing.values()}))}: "
+            "say how often it repeats by a flow fact ([[loop]] with max or total) or by a loopbound pragma.",
+            tuple(sorted(missing)),
         )
     totals = _fact_totals(values, shapes, facts)
     proved = [

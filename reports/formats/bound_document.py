@@ -20,6 +20,7 @@ from wcet_probe.reports.formats.records import Document, plain, record, target_d
 
 if TYPE_CHECKING:
     from wcet_probe.answer.firmware import FirmwareBound
+    from wcet_probe.model.observed_run import Observed
 
 
 _ENGINES = ("capstone", "highspy", "pypcode", "unicorn", "ziglang")
@@ -135,7 +136,7 @@ def firmware_document(found: FirmwareBound) -> Document:
             "entry": found.request.entry,
             "parameters": dict(found.request.parameters),
             "caches": list(found.request.caches),
-            "facts": _hashed(found.facts),
+            "facts": _hashed(found.fact_texts),
             "sources": _hashed(sorted(found.sources.items())),
         },
         "target": found.target.name,
@@ -144,7 +145,20 @@ def firmware_document(found: FirmwareBound) -> Document:
         "image": image_section(found.image, code),
         "sources": sorted(found.sources),
         **code_sections(found.image, code, found.sources),
-        "bound": bound_section(found.bound),
+        "bound": bound_section(found.bound, _observations(found)),
+        "observed": _observed(found.observed) if found.observed else None,
+    }
+
+
+def _observations(found: FirmwareBound) -> Observations | None:
+    seen = found.observed
+    return Observations(seen.loop_maxima, seen.flow_maxima, {}, seen.executions) if seen else None
+
+
+def _observed(seen: Observed) -> Document:
+    """What was run, and what was found by a search."""
+    return {
+        key: value for key, value in record(seen).items() if key not in ("executions", "loop_maxima", "flow_maxima")
     }
 
 

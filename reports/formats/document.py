@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import PurePath
 
 from wcet_probe.answer.gap import Account, observed_executions
-from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.allocator import Allocator, OwnBuild
 from wcet_probe.model.image import Image
 from wcet_probe.model.measurement import CacheCounts, Measurement, Run
 from wcet_probe.model.report import Report, StateCheck, Verdict, Witness
@@ -88,7 +89,15 @@ def results_document(results: Iterable[Document]) -> Document:
 def allocator_document(allocator: Allocator) -> Document:
     """The document ``wcet-probe-allocator``: the manifest; of the sources only the file names."""
     sources = [name for name, _ in allocator.sources]
-    return {"format": "wcet-probe-allocator", "version": 1, **record(allocator), "sources": sources}
+    own = allocator.own
+    rest = {**record(replace(allocator, own=None)), "own": _own_build(own) if own else None}
+    return {"format": "wcet-probe-allocator", "version": 1, **rest, "sources": sources}
+
+
+def _own_build(own: OwnBuild) -> Document:
+    """How an allocator of one's own is built; of what is linked as it is, a hash."""
+    objects = [{"name": path, "sha256": sha256(content).hexdigest()} for path, content in own.objects]
+    return {**record(replace(own, objects=())), "objects": objects}
 
 
 def scenario_document(name: str, description: str, allocators: Iterable[str]) -> Document:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from wcet_probe.answer.growth import Growth
-from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.allocator import Allocator, OwnBuild
 from wcet_probe.model.instruction import Control
 from wcet_probe.model.measurement import CacheCounts, Measurement, Run
 from wcet_probe.model.report import Candidate, CrossCheck, StateCheck, Verdict
@@ -53,6 +53,20 @@ class TargetDocument(TypedDict):
     caches: CachesShape
 
 
+class SourceShape(TypedDict):
+    """A source file."""
+
+    name: str
+    sha256: Sha256
+
+
+@extends(OwnBuild)
+class OwnBuildShape(TypedDict):
+    """How an allocator that is none of the package is built and called."""
+
+    objects: list[SourceShape]
+
+
 @extends(Allocator)
 class AllocatorDocument(TypedDict):
     """The manifest of an allocator; of the sources only the file names."""
@@ -60,13 +74,7 @@ class AllocatorDocument(TypedDict):
     format: Literal["wcet-probe-allocator"]
     version: Literal[1]
     sources: list[str]
-
-
-class SourceShape(TypedDict):
-    """A source file."""
-
-    name: str
-    sha256: Sha256
+    own: OwnBuildShape | None
 
 
 @extends(Allocator)
@@ -76,6 +84,7 @@ class ManifestShape(TypedDict):
     format: Literal["wcet-probe-allocator"]
     version: Literal[1]
     sources: list[SourceShape]
+    own: OwnBuildShape | None
 
 
 class FunctionShape(TypedDict):
@@ -260,6 +269,36 @@ class FirmwareRequestShape(TypedDict):
     sources: list[SourceShape]
 
 
+class ObservedCallShape(TypedDict):
+    """A call of the bounded function that was run."""
+
+    call: str
+    instructions: Natural
+    cycles: Natural
+    result: Natural
+    is_repeated: bool
+
+
+class FoundInputsShape(TypedDict):
+    """What a search for dearer inputs found, with the statements that set them up."""
+
+    evaluations: Natural
+    seed: Natural
+    instructions: Natural
+    cycles: Natural
+    script: list[str]
+
+
+class ObservedRunShape(TypedDict):
+    """What was run and held against the bound, with the most of each unit."""
+
+    statements: list[str]
+    calls: list[ObservedCallShape]
+    instructions: Natural
+    cycles: Natural
+    found: FoundInputsShape | None
+
+
 class BoundDocument(TypedDict):
     """A bound of a function of any firmware."""
 
@@ -275,6 +314,7 @@ class BoundDocument(TypedDict):
     sources: list[str]
     verdict: NotRequired[Verdict]
     bound: BoundShape
+    observed: NotRequired[ObservedRunShape | None]
 
 
 class ResultsDocument(TypedDict):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wcet_probe.answer.adversary import Attack
     from wcet_probe.answer.growth import Growth
     from wcet_probe.answer.probe import ProbeRequest
-    from wcet_probe.answer.search import SearchResult
+    from wcet_probe.answer.search import SearchRequest, SearchResult
     from wcet_probe.answer.sweep import Cell
     from wcet_probe.model.scenario import Operation
 
@@ -24,7 +24,7 @@ def render_growth(request: ProbeRequest, found: Growth, console: Console) -> Non
     """Print what the claim says, what was found, and the samples."""
     verdict = "holds on these heaps" if found.holds else "DOES NOT HOLD"
     console.print(f"{request.allocator.name} on {request.target.name}, {request.scenario}: {found.shape.value}")
-    console.print(f"claimed {found.claim}: {verdict}")
+    console.print(f"claimed {found.claim}: {verdict}" if found.claim else "no complexity is claimed in the manifest")
     console.print(f"{'exactly' if found.exact else 'fitted'}: {found.formula}\n", soft_wrap=True)
     rows = [
         (format_size(s.heap_bytes), s.instructions, "-" if s.driver_value is None else s.driver_value)
@@ -42,7 +42,7 @@ def growth_document(request: ProbeRequest, found: Growth) -> Document:
         "target": request.target.name,
         "scenario": request.scenario,
         "claim": found.claim,
-        "claimed_shape": found.claimed_shape.value,
+        "claimed_shape": found.claimed_shape.value if found.claimed_shape else None,
         "holds": found.holds,
         "shape": found.shape.value,
         "formula": found.formula,
@@ -84,10 +84,16 @@ def matrix_document(request: ProbeRequest, cells: Sequence[Cell]) -> Document:
     }
 
 
+def _verdict(request: SearchRequest, *, is_beaten: bool) -> str:
+    if not is_beaten:
+        return "not beaten"
+    return "dearer than the generic states" if request.allocator.own else "BEATEN: the scenario is not the worst"
+
+
 def render_search(result: SearchResult, console: Console) -> None:
     """Print whether the search beat the constructed state, and with what."""
     request = result.request
-    verdict = "BEATEN: the scenario is not the worst" if result.beaten else "not beaten"
+    verdict = _verdict(request, is_beaten=result.beaten)
     console.print(
         f"{request.allocator.name} on {request.target.name}, {request.kind.value}, "
         f"heap {format_size(request.heap_bytes)}: {verdict}",
@@ -126,7 +132,7 @@ def search_document(result: SearchResult) -> Document:
 def render_attack(result: Attack, console: Console) -> None:
     """Print whether a changed state was dearer than the constructed ones, and what each was held against."""
     request = result.request
-    verdict = "BEATEN: the scenario is not the worst" if result.beaten else "not beaten"
+    verdict = _verdict(request, is_beaten=result.beaten)
     console.print(
         f"{request.allocator.name} on {request.target.name}, {request.kind.value}, "
         f"heap {format_size(request.heap_bytes)}: {verdict}",

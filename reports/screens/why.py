@@ -10,7 +10,8 @@ from rich.console import Console
 from wcet_probe.answer.firmware import FirmwareBound
 from wcet_probe.answer.gap import Account, BlockGap, Cause
 from wcet_probe.model.image import Image
-from wcet_probe.model.proof import Bound, FactEffects, Formula, LoopBound, Units
+from wcet_probe.model.observed_run import Observed
+from wcet_probe.model.proof import Bound, FactCandidate, FactEffects, Formula, LoopBound, Units
 from wcet_probe.model.report import Report
 from wcet_probe.reports.screens.bound import (
     counted,
@@ -43,6 +44,7 @@ def render_why(report: Report, bound: Bound, account: Account, console: Console)
         print_lines(console, ["", heading("What the facts do to the bound")])
         print_lines(console, fact_effects(account.effects, width))
     print_lines(console, _grounds(bound, report.image, width, report.executions))
+    render_candidates(account.candidates, console)
 
 
 def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[BlockGap] | None = None) -> None:
@@ -51,15 +53,50 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
     most = f"{bound.instructions:,} instructions, {bound.cycles:,} cycles"
     print_lines(console, [heading(f"{bound.entry} on {found.target.name}: takes at most {most}")])
     print_lines(console, verdict_lines(bound, width))
+    if found.observed:
+        print_lines(console, observed_lines(bound, found.observed, width))
     print_lines(console, [f"image sha256 {found.image.sha256}", ""])
     print_lines(console, [*timing_model(found.target, width), ""])
     if gaps is None:
         print_lines(console, short_loops(bound.loops, width))
-        print_lines(console, short_assumptions(bound.assumptions, width))
+        checked = found.observed.executions if found.observed else None
+        print_lines(console, short_assumptions(bound.assumptions, width, checked))
         return
     print_lines(console, [heading("Worst path, in instructions")])
     print_lines(console, listing(gaps, found.image, found.sources, width, observed=False))
-    print_lines(console, _grounds(bound, found.image, width))
+    checked = found.observed.executions if found.observed else None
+    print_lines(console, _grounds(bound, found.image, width, checked))
+
+
+def render_candidates(candidates: Sequence[FactCandidate], console: Console) -> None:
+    """Print facts about pointers that would make the bound in cycles smaller, if they are true."""
+    if not candidates:
+        return
+    print_lines(console, ["", heading("Facts that would help, if they are true")])
+    for one in candidates:
+        fact = " ".join(line for line in one.lines if not line.startswith("because"))
+        print_lines(console, paragraph(f"  {fact}:", one.effect, page_width(console), 4))
+
+
+def observed_lines(bound: Bound, seen: Observed, width: int) -> Iterator[Line]:
+    """What was run, and how far the bound is above the dearest of it."""
+    yield ""
+    most = {"instructions": seen.instructions, "cycles": seen.cycles}
+    rows = [
+        (f"  {unit}", getattr(bound, unit), value, f"{getattr(bound, unit) / max(1, value):.3f}")
+        for unit, value in most.items()
+    ]
+    yield from table(rows, ("", "bound", "observed", "bound / observed"))
+    repeated = sum(call.is_repeated for call in seen.calls)
+    calls = f"{counted(len(seen.calls), 'call')} of {bound.entry} held against bound and facts, {repeated} repeated"
+    yield from paragraph("  ", f"{calls} by the p-code interpreter", width, 2)
+    if seen.found:
+        found = seen.found
+        said = f"dearest of {found.evaluations:,} inputs, seed {found.seed}: {found.cycles:,} cycles, by"
+        yield from paragraph("  ", said, width, 2)
+        for line in found.script:
+            yield from paragraph("    ", line, width, 4)
+    yield ""
 
 
 def _formula(formula: Formula, width: int) -> Iterator[str]:

@@ -25,7 +25,7 @@ from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.progress import Progress, silent
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.traces import trace_of
 
@@ -104,6 +104,8 @@ class _Arena:
         if self.kind is OperationKind.FREE and state.measured.slot not in set(_live(state.operations)):
             return None
         entry = self.program.allocator.entry_points
+        if self.program.allocator.own:
+            self.machine.restart()
         if self.machine.call(entry["init"], self.machine.heap.base_address, self.heap_bytes):
             message = f"{self.program.allocator.name} refused a heap of {self.heap_bytes} bytes; choose another --heap."
             raise UsageError(message)
@@ -149,7 +151,7 @@ def attack(request: SearchRequest, unit: Unit, *, prove: bool = True, progress: 
     if request.evaluations < 1:
         message = f"{request.evaluations} evaluations search nothing; give at least 1."
         raise UsageError(message)
-    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
+    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir, request.heap_bytes)
     bound = prove_operation(program, request.kind, request.heap_bytes) if prove else None
     watched = [claim.loop for claim in bound.loop_claims] if bound else []
     with Machine(
@@ -197,7 +199,7 @@ def _climbed(request: SearchRequest, arena: _Arena, progress: Progress) -> Attac
 
 def _plans(request: SearchRequest) -> Sequence[ScenarioPlan]:
     line = request.target.dcache.line_bytes if request.target.dcache else None
-    builder = family(request.allocator.name).builders[SCENARIO[request.kind]]
+    builder = family_of(request.allocator).builders[SCENARIO[request.kind]]
     return builder(HeapRequest(request.allocator, request.heap_bytes, line, request.seed))
 
 

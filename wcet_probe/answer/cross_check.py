@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.answer.contradiction import check_accesses, check_path, register_check
 from wcet_probe.answer.victims import seeded
 from wcet_probe.build.image import require_symbol
-from wcet_probe.build.program import Program
 from wcet_probe.emu.cache import Caches
 from wcet_probe.emu.layout import RETURN_ADDRESS
 from wcet_probe.errors import ContradictionError
+from wcet_probe.model.image import Image
 from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.report import CrossCheck
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import Isa, MemoryRange
+from wcet_probe.model.target import Isa, MemoryRange, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,22 @@ class Call:
     initial_cache: InitialCache
 
 
+class Repeatable(Protocol):
+    """What a call is repeated of: an image on a target."""
+
+    @property
+    def image(self) -> Image:
+        """The binary."""
+        ...
+
+    @property
+    def target(self) -> Target:
+        """The core."""
+        ...
+
+
 def cross_check(
-    program: Program, bound: Bound | None, call: Call, measurement: Measurement, subject: str
+    program: Repeatable, bound: Bound | None, call: Call, measurement: Measurement, subject: str
 ) -> CrossCheck:
     """Repeat the measured call in the p-code interpreter, and its accesses in the plain cache simulation.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.facts.file import parse_facts
-from wcet_probe.analyzer.facts.language import merged_facts
+from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.build.core_fit import check_fit
 from wcet_probe.build.image import build_attributes, read_image
 from wcet_probe.build.sources import find_sources
@@ -18,6 +18,7 @@ from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.observed_run import Observed
 from wcet_probe.model.proof import Assumption, Bound
 from wcet_probe.model.target import Target
 
@@ -34,6 +35,7 @@ class FirmwareRequest:
         source_dirs: folders with the sources that the debug information names.
         parameters: values of what the facts' expressions speak of.
         caches: the changes of the target's caches that ``target`` has, as ``--cache`` takes them, for the record.
+        is_run: whether runs are held against the bound afterwards; else its assumptions are told to be unchecked.
     """
 
     elf: Path
@@ -43,27 +45,54 @@ class FirmwareRequest:
     source_dirs: Sequence[Path]
     parameters: Mapping[str, int]
     caches: Sequence[str] = ()
+    is_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FirmwareBound:
-    """A bound, its question and what it is about; ``facts`` and ``sources`` are texts that were read, with names."""
+    """A bound, its question and what it is about.
+
+    Attributes:
+        request: the question.
+        fact_texts: the files of facts that were read, with their names.
+        target, image, instructions: what was analysed.
+        sources: the texts that were found, by file name.
+        bound: what was proved.
+        facts: what was asserted.
+        observed: what was run, where something was.
+    """
 
     request: FirmwareRequest
-    facts: tuple[tuple[str, str], ...]
+    fact_texts: tuple[tuple[str, str], ...]
     target: Target
     image: Image
     instructions: tuple[Instruction, ...]
     sources: Mapping[str, str]
     bound: Bound
+    facts: Facts = field(default_factory=Facts)
+    observed: Observed | None = None
 
 
-def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = lambda _: None) -> FirmwareBound:
-    """Prove a bound of the function; ``progress`` is told in words what is being done.
+@dataclass(frozen=True, slots=True)
+class ReadFirmware:
+    """A question of which all files are read.
+
+    Attributes:
+        asked: the question after a bound.
+        fact_texts: the files of facts that were read, with their names.
+        other_core: what is assumed where the file is built for another core; else None.
+    """
+
+    asked: BoundRequest
+    fact_texts: tuple[tuple[str, str], ...]
+    other_core: Assumption | None
+
+
+def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = lambda _: None) -> ReadFirmware:
+    """Read what ``request`` names; ``progress`` is told in words what is being done.
 
     Raises:
-        AnalysisError: no bound can be proved.
-        UsageError: a file cannot be read, the function is not there, or a flow fact is wrong.
+        UsageError: a file cannot be read, or does not fit the target.
     """
     target = request.target
     told = [(str(file), _text(file)) for file in request.facts]
@@ -78,26 +107,44 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
             f"{request.elf.name} is {order}-endian, {target.name} is not; choose a target of its byte order."
         )
     targets = [load_target(name) for name in target_names()]
-    assumed = built_for_another_core(request.elf.name, elf, target, targets)
+    other_core = built_for_another_core(request.elf.name, elf, target, targets)
     instructions = with_timing_problems(decode(image), target)
-    sources = find_sources(elf, request.source_dirs)
-    bound = prove(
-        BoundRequest(
-            image=image,
-            target=target,
-            instructions=instructions,
-            costs=costs(instructions, target),
-            entry=request.entry,
-            facts=facts,
-            sources=sources,
-            parameters=request.parameters,
-        ),
-        progress,
+    asked = BoundRequest(
+        image=image,
+        target=target,
+        instructions=instructions,
+        costs=costs(instructions, target),
+        entry=request.entry,
+        facts=facts,
+        sources=find_sources(elf, request.source_dirs),
+        parameters=request.parameters,
     )
-    if assumed:
-        bound = replace(bound, assumptions=(*bound.assumptions, assumed))
-    named = tuple((shown_name(file), text) for file, text in told)
-    return FirmwareBound(request, named, target, image, instructions, sources, _without_runs(bound))
+    return ReadFirmware(asked, tuple((shown_name(file), text) for file, text in told), other_core)
+
+
+def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = lambda _: None) -> FirmwareBound:
+    """Prove a bound of the function; ``progress`` is told in words what is being done.
+
+    Raises:
+        AnalysisError: no bound can be proved.
+        UsageError: a file cannot be read, the function is not there, or a flow fact is wrong.
+    """
+    read = read_firmware(request, progress)
+    asked = read.asked
+    bound = prove(asked, progress)
+    if read.other_core:
+        bound = replace(bound, assumptions=(*bound.assumptions, read.other_core))
+    bound = bound if request.is_run else _without_runs(bound)
+    return FirmwareBound(
+        request,
+        read.fact_texts,
+        request.target,
+        asked.image,
+        tuple(asked.instructions),
+        asked.sources,
+        bound,
+        asked.facts,
+    )
 
 
 def built_for_another_core(name: str, elf: bytes, target: Target, targets: Sequence[Target]) -> Assumption | None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.measurement import Measurement
-from wcet_probe.model.proof import Bound, FactEffects, Formula
+from wcet_probe.model.proof import Bound, FactCandidate, FactEffects, Formula
 
 
 class Cause(StrEnum):
@@ -53,12 +53,14 @@ class Account:
         observed_instructions: of that call.
         formula: of the bound, if there is one.
         effects: of the facts on the bound, if they were asked for.
+        candidates: facts about pointers that would make the bound in cycles smaller.
     """
 
     gaps: tuple[BlockGap, ...]
     observed_instructions: int
     formula: Formula | None = None
     effects: FactEffects | None = None
+    candidates: tuple[FactCandidate, ...] = ()
 
 
 def block_gaps(

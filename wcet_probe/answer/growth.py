@@ -58,9 +58,9 @@ class Growth:
         shape: the slowest growth that explains the samples.
         formula: instructions as a formula of the driver or of H, for people.
         exact: whether the formula gives every sample exactly, in integers.
-        claim: the claimed complexity, as the manifest states it.
-        claimed_shape: what the claim means.
-        holds: whether the samples grow no faster than claimed.
+        claim: the claimed complexity, as the manifest states it; empty if it states none.
+        claimed_shape: what the claim means; None without one.
+        holds: whether the samples grow no faster than claimed; None without a claim.
     """
 
     samples: tuple[Sample, ...]
@@ -68,8 +68,8 @@ class Growth:
     formula: str
     exact: bool
     claim: str
-    claimed_shape: Shape
-    holds: bool
+    claimed_shape: Shape | None
+    holds: bool | None
 
 
 def growth(samples: Sequence[Sample], driver: str, claim: str) -> Growth:
@@ -78,11 +78,11 @@ def growth(samples: Sequence[Sample], driver: str, claim: str) -> Growth:
     Parameters:
         samples: at least three, of growing heaps.
         driver: the scenario's closed form of its cost driver; empty where the cost is constant.
-        claim: a complexity such as ``O(1)``, ``O(log2(H/M))``, ``O(H/2M)``, ``O(H^2)``.
+        claim: a complexity such as ``O(1)``, ``O(log2(H/M))``, ``O(H/2M)``, ``O(H^2)``; empty if there is none.
     """
     shape = _shape(samples)
     exact = _exact_formula(samples, driver)
-    claimed = shape_of_claim(claim)
+    claimed = shape_of_claim(claim) if claim else None
     order = list(Shape)
     return Growth(
         samples=tuple(samples),
@@ -91,7 +91,7 @@ def growth(samples: Sequence[Sample], driver: str, claim: str) -> Growth:
         exact=exact is not None,
         claim=claim,
         claimed_shape=claimed,
-        holds=order.index(shape) <= order.index(claimed),
+        holds=None if claimed is None else order.index(shape) <= order.index(claimed),
     )
 
 

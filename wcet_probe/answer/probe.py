@@ -26,7 +26,7 @@ from wcet_probe.model.report import Candidate, Question, Report, StateCheck, Ver
 from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
 from wcet_probe.model.target import Target, Victims
 from wcet_probe.model.watched_loop import LoopCount
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of, header_words
 
 
@@ -112,14 +112,14 @@ def observe(
         StateError: the predicted state was not reached.
         ContradictionError: the second engine disagrees.
     """
-    chosen = family(request.allocator.name)
+    chosen = family_of(request.allocator)
     if request.scenario not in chosen.builders:
         raise unknown_name(f"scenario of {request.allocator.name}", request.scenario, chosen.builders)
     _check_heap(request)
     line = request.target.dcache.line_bytes if request.target.dcache else None
     plans = chosen.builders[request.scenario](HeapRequest(request.allocator, request.heap_bytes, line, request.seed))
     progress(f"building {request.allocator.name} for {request.target.name}")
-    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
+    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir, request.heap_bytes)
     bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress, proving or prove_operation)
     supply = translations(program, request.cache_dir)
     bench = _Bench(request, chosen, program, bounds, translations=supply)
@@ -273,7 +273,7 @@ def _run(
     initial = request.initial_cache or plan.initial_cache
     with _machine(bench) as machine:
         refused = _set_up(bench, machine, plan, initial)
-        if refused:
+        if refused and not plan.set_up_may_refuse:
             message = (
                 f"the heap refused {refused} allocation(s) of the set-up of {plan.scenario}; give a larger --heap."
             )
@@ -287,6 +287,12 @@ def _run(
         _check_invariants(bench, machine, "before the measured operation")
         function = request.allocator.entry_points[plan.measured.kind]
         arguments = _arguments(plan, machine)
+        if plan.set_up_may_refuse and plan.measured.kind is OperationKind.FREE and not arguments[0]:
+            message = (
+                f"the heap refused the block that {plan.scenario} ({plan.variant}) frees; raise overhead_bytes or "
+                "minimum_block_bytes of the manifest to what its blocks take, or give a larger --heap."
+            )
+            raise StateError(message)
         call = None
         if request.cross_check is not False:
             call = Call(function, machine.entry_registers(arguments), machine.memory.snapshot(), initial)
@@ -297,7 +303,7 @@ def _run(
         measurement = machine.measure(function, arguments, initial, metadata, victims)
         _hold_against_bound(bench, machine, plan, measurement)
         loop_maxima = _loop_maxima(bench, plan, set_up, machine.loop_counts())
-        if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:
+        if plan.measured.kind is OperationKind.MALLOC and bool(measurement.result) is plan.refused:  # None is neither
             what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
             message = f"the measured allocation of {plan.scenario} was {what}."
             raise StateError(message)
@@ -308,11 +314,12 @@ def _run(
 
 def _held(bench: _Bench, plan: ScenarioPlan, machine: Machine, loops: Sequence[LoopCount]) -> Held:
     """What the calls of the measured operation's function were held against, in set-up and measurement."""
+    own = bench.request.allocator.own
     calls = dict(zip(bench.bounds, machine.held_calls(), strict=True)).get(plan.measured.kind, HeldCalls())
     entries: Counter[str] = Counter()
     for count in loops:
         entries[count.name] += count.entries
-    return Held(calls, entries, heap_checks=2)
+    return Held(calls, entries, heap_checks=0 if own and not own.is_checked else 2)
 
 
 def _headers(bench: _Bench, guest: GuestHeap) -> Iterable[int]:
@@ -382,7 +389,7 @@ def replay(
         cache_dir=Path(),
     )
     _check_heap(request)
-    bench = _Bench(request, family(program.allocator.name), program, {}, most_instructions)
+    bench = _Bench(request, family_of(program.allocator), program, {}, most_instructions)
     outcome = _run(bench, plan, victims=victims, most_tried=most_tried)
     return outcome.measurement, outcome.checks
 
@@ -399,9 +406,9 @@ def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measure
     Raises:
         WcetProbeError: as ``observe``, but never about the state.
     """
-    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
+    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir, request.heap_bytes)
     supply = translations(program, request.cache_dir)
-    bench = _Bench(request, family(request.allocator.name), program, {}, translations=supply)
+    bench = _Bench(request, family_of(request.allocator), program, {}, translations=supply)
     initial = request.initial_cache or plan.initial_cache
     with _machine(bench) as machine:
         refused = _set_up(bench, machine, plan, initial)
@@ -519,6 +526,7 @@ def _guest_heap(bench: _Bench, machine: Machine) -> GuestHeap:
         symbols={name: symbol.address for name, symbol in bench.program.image.symbols.items()},
         heap=machine.heap,
         values=bench.request.allocator.values,
+        alignment_bytes=bench.request.allocator.alignment_bytes,
     )
 
 
@@ -534,10 +542,14 @@ def _prove(bench: _Bench, guest: GuestHeap, plan: ScenarioPlan) -> tuple[StateCh
         if check.predicted != check.found:
             message = (
                 f"the state of {plan.scenario} ({plan.variant}) was not reached: {check.fact} is {check.found}, "
-                f"predicted was {check.predicted}; report this with the command line."
+                f"predicted was {check.predicted}; "
+                + (_CHECK_OWN if bench.request.allocator.own else "report this with the command line.")
             )
             raise StateError(message)
     return checks
+
+
+_CHECK_OWN = "check alignment_bytes, [heap] and [call] of the manifest with wcet-probe new-allocator FOLDER."
 
 
 def _check_invariants(bench: _Bench, machine: Machine, when: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from wcet_probe.analyzer.bound import BoundRequest, prove
@@ -11,7 +12,7 @@ from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.analyzer.parametric import parametric_bound
 from wcet_probe.build.program import Program
 from wcet_probe.model.allocator import Allocator
-from wcet_probe.model.proof import Bound, Formula
+from wcet_probe.model.proof import Assumption, Bound, Formula
 from wcet_probe.model.target import Target
 
 _SAMPLES = 8
@@ -47,7 +48,13 @@ def prove_operation(
         AnalysisError: no bound can be proved.
         UsageError: a flow fact is wrong.
     """
-    return prove(operation_request(program, role, heap_bytes), progress)
+    bound = prove(operation_request(program, role, heap_bytes), progress)
+    stubs = program.allocator.own.stubs if program.allocator.own else ()
+    called = [name for name in stubs if name in program.image.symbols]
+    if not called:
+        return bound
+    said = f"what {', '.join(called)} cost{'s' if len(called) == 1 else ''} is left out: they do nothing here"
+    return replace(bound, assumptions=(*bound.assumptions, Assumption("stubs", said, "no run can check it")))
 
 
 def operation_formula(

@@ -12,7 +12,7 @@ from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import StateError, UsageError, unknown_name
 from wcet_probe.model.image import Image
 from wcet_probe.model.scenario import Operation, OperationKind, Trace
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.traces import trace_of
 
@@ -51,14 +51,14 @@ def replay(
         StateError: a heap invariant is broken afterwards.
     """
     allocator, heap_bytes = request.allocator, request.heap_bytes
-    builders = family(allocator.name).builders
+    builders = family_of(allocator).builders
     if request.scenario not in builders:
         raise unknown_name(f"scenario of {allocator.name}", request.scenario, builders)
     line = request.target.dcache.line_bytes if request.target.dcache else None
     plan = builders[request.scenario](HeapRequest(allocator, heap_bytes, line, request.seed))[0]
     chosen = _operations(plan.trace, plan.measured, operations, request.scenario)
     progress(f"building {allocator.name} for {request.target.name}")
-    program = load_program(allocator, request.target, request.compiler, request.cache_dir)
+    program = load_program(allocator, request.target, request.compiler, request.cache_dir, heap_bytes)
     progress(f"replaying {len(chosen)} operations")
     with Machine(
         program.image,

@@ -95,7 +95,7 @@ def search(request: SearchRequest, progress: Progress = silent) -> SearchResult:
     if request.evaluations < 1:
         message = f"{request.evaluations} evaluations search nothing; give at least 1."
         raise UsageError(message)
-    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir)
+    program = load_program(request.allocator, request.target, request.compiler, request.cache_dir, request.heap_bytes)
     constructed = constructed_instructions(request)
     draw = random.Random(request.seed)  # noqa: S311  (a search, no secret)
     best: tuple[int, tuple[Operation, ...]] = (0, ())
@@ -207,7 +207,7 @@ def replay_case(case: SearchCase) -> int:
         WcetProbeError: as ``observe``.
     """
     asked = case.request
-    program = load_program(asked.allocator, asked.target, asked.compiler, asked.cache_dir)
+    program = load_program(asked.allocator, asked.target, asked.compiler, asked.cache_dir, asked.heap_bytes)
     with Machine(program.image, program.target, program.instructions, program.costs, asked.heap_bytes) as machine:
         return _counts(program, machine, case.sequence, asked)[-1]
 
@@ -269,6 +269,8 @@ def _counts(
     program: Program, machine: Machine, sequence: tuple[Operation, ...], request: SearchRequest
 ) -> tuple[int, ...]:
     """Instructions of each operation of ``sequence`` on a fresh heap."""
+    if program.allocator.own:
+        machine.restart()
     machine.call(program.allocator.entry_points["init"], machine.heap.base_address, request.heap_bytes)
     return machine.replay_counted(_as_trace(sequence))
 

@@ -58,7 +58,8 @@ def grow(request: ProbeRequest, heaps_bytes: Sequence[int], progress: Callable[[
         most = max(candidate.instructions for candidate in report.candidates)
         samples.append(Sample(heap_bytes, most, report.plan.driver_value))
         driver, kind = report.plan.driver, report.plan.measured.kind
-    return growth(samples, driver, request.allocator.complexity[kind].claim)
+    claimed = request.allocator.complexity.get(kind)
+    return growth(samples, driver, claimed.claim if claimed else "")
 
 
 def matrix(requests: Sequence[ProbeRequest], progress: Callable[[str], None] = lambda _: None) -> tuple[Cell, ...]:

@@ -189,7 +189,7 @@ def run_workload(
     """
     allocator, target = request.allocator, request.target
     progress(f"building {allocator.name} for {target.name}")
-    program = load_program(allocator, target, request.compiler, request.cache_dir)
+    program = load_program(allocator, target, request.compiler, request.cache_dir, request.heap_bytes)
     bounds = _bounds(request, program, progress) if request.prove else {}
     tally = _Tally(request.heap_bytes, dedicated_bytes(allocator.values))
     with Machine(

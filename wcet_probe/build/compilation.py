@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import tempfile
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from wcet_probe.build.image import read_image
 from wcet_probe.build.toolchain import Toolchain, find_toolchain
@@ -69,7 +70,22 @@ SECTIONS
 """
 
 
-def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: Path) -> Image:
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is built: ``texts`` by path, the ``units`` among them that are compiled, ``lazy`` ones as they are needed.
+
+    ``objects`` are linked as they are, with ``link_flags``.
+    """
+
+    texts: tuple[tuple[str, str], ...]
+    units: tuple[str, ...]
+    flags: tuple[str, ...]
+    lazy: tuple[str, ...] = ()
+    objects: tuple[tuple[str, bytes], ...] = ()
+    link_flags: tuple[str, ...] = ()
+
+
+def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: Path, heap_bytes: int = 0) -> Image:
     """The image of ``allocator`` for ``target``, from ``cache_dir`` or built by ``compiler`` and put there.
 
     Parameters:
@@ -77,24 +93,65 @@ def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: 
         target: the core.
         compiler: ``zig`` for the packaged Clang, or a command.
         cache_dir: where images are kept, by hash of all that they depend on.
+        heap_bytes: size of the heap, for an allocator that is compiled for one size.
 
     Raises:
         BuildError: the compiler is missing or fails, or the cache cannot be written.
     """
     toolchain = find_toolchain(compiler, target)
-    flags = _flags(allocator, target, toolchain)
     script = _LINKER_SCRIPT.format(code=target.memory_map.code, data=target.memory_map.data)
-    sources = (*allocator.sources, *_guest_sources())
-    kept = cache_dir / "images" / f"{allocator.name}-{target.name}-{_key(sources, flags, toolchain, script)}.elf"
+    job = _own_job(_job(allocator, target, toolchain), allocator, target, toolchain, heap_bytes)
+    kept = cache_dir / "images" / f"{allocator.name}-{target.name}-{_key(job, toolchain, script)}.elf"
     try:
-        elf = _kept(kept) or _keep(kept, sources, flags, toolchain, script)
+        elf = _kept(kept) or _keep(kept, job, toolchain, script)
     except OSError as error:
         message = (
             f"the image cache {cache_dir} cannot be used ({error.strerror}); free some space, "
             "or name a writable folder in WCET_PROBE_CACHE_DIR."
         )
         raise BuildError(message) from error
-    return read_image(elf, target.isa, toolchain.identity, flags)
+    return read_image(elf, target.isa, toolchain.identity, job.flags)
+
+
+def _job(allocator: Allocator, target: Target, toolchain: Toolchain) -> _Job:
+    texts = (*allocator.sources, *_guest_sources())
+    units = tuple(file for file, _ in texts if file.endswith(".c"))
+    return _Job(texts, units, _flags(allocator, target, toolchain))
+
+
+def _own_job(job: _Job, allocator: Allocator, target: Target, toolchain: Toolchain, heap_bytes: int) -> _Job:
+    """``job``, for an allocator that is not of the package with its own folders and flags, without what nothing uses.
+
+    Its adapter has the harness; what compilers call on their own gives way to functions of that name that it brings.
+
+    Raises:
+        BuildError: it is compiled for one size of the heap, and none is known.
+    """
+    own = allocator.own
+    if own is None:
+        return job
+    if own.heap_macro and not heap_bytes:
+        message = f"{allocator.name} is compiled for one size of the heap; give --heap, or ask where a heap is known."
+        raise BuildError(message)
+    lazy = (*own.libraries, "runtime.c")
+    texts = tuple((own.paths.get(file, file), text) for file, text in job.texts if file != "replay.c")
+    units = tuple(file for file, _ in texts if file.endswith(".c") and file not in lazy)
+    size = (f"-D{own.heap_macro}={heap_bytes}",) if own.heap_macro else ()
+    folders = dict.fromkeys((".", *own.include_dirs, *(str(PurePosixPath(path).parent) for path in own.paths.values())))
+    flags = (
+        *job.flags,
+        "-ffunction-sections",
+        "-fdata-sections",
+        *(f"-I{path}" for path in folders),
+        *size,
+        *own.flags,
+    )
+    roots = ("wp_replay", *allocator.entry_points.values())
+    options = ("--gc-sections", *(f"--undefined={symbol}" for symbol in roots))
+    if own.heap_symbol:
+        options += (f"--defsym={own.heap_symbol}={target.memory_map.heap_address:#x}",)
+    link_flags = options if toolchain.links_lazily else tuple(f"-Wl,{option}" for option in options)
+    return _Job(texts, units, flags, lazy, own.objects, link_flags)
 
 
 def _flags(allocator: Allocator, target: Target, toolchain: Toolchain) -> tuple[str, ...]:
@@ -109,31 +166,42 @@ def _guest_sources() -> tuple[tuple[str, str], ...]:
     return tuple((name, (home / name).read_text("utf-8")) for name in GUEST_FILES)
 
 
-def _key(sources: tuple[tuple[str, str], ...], flags: tuple[str, ...], toolchain: Toolchain, script: str) -> str:
-    content = repr((sources, flags, toolchain.identity, toolchain.family, script))
+def _key(job: _Job, toolchain: Toolchain, script: str) -> str:
+    own = (job.units, job.lazy, job.objects, job.link_flags) if job.link_flags else ()
+    content = repr((job.texts, job.flags, toolchain.identity, toolchain.family, script, *own))
     return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
-def _keep(
-    kept: Path, sources: tuple[tuple[str, str], ...], flags: tuple[str, ...], toolchain: Toolchain, script: str
-) -> bytes:
+def _keep(kept: Path, job: _Job, toolchain: Toolchain, script: str) -> bytes:
     """Build in a folder beside ``kept`` and rename the result, so that nobody sees half an image."""
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
         here = Path(name)
-        for file, text in sources:
-            (here / file).write_text(text, "utf-8")
-        (here / "image.ld").write_text(script, "utf-8")
-        units = [file for file, _ in sources if file.endswith(".c")]
+        for file, text in (*job.texts, ("image.ld", script)):
+            _place(here, file).write_text(text, "utf-8")
+        for file, content in job.objects:
+            _place(here, file).write_bytes(content)
         family = tuple(flag.format(here=here) for flag in _FAMILY_FLAGS[toolchain.family])
-        for unit in units:
-            _call([*toolchain.compile, *flags, *family, "-c", unit, "-o", f"{unit}.o"], here)
-        objects = [f"{unit}.o" for unit in units]
-        _call([*toolchain.link, "-T", "image.ld", *objects, *toolchain.libraries, "-o", "image.elf"], here)
+        library = toolchain.c_library if job.link_flags else ()
+        for unit in (*job.units, *job.lazy):
+            _call([*toolchain.compile, *job.flags, *family, *library, "-c", unit, "-o", f"{unit}.o"], here)
+        objects = [*(f"{unit}.o" for unit in job.units), *(path for path, _ in job.objects)]
+        before, behind = toolchain.links_lazily or (None, None)
+        lazy = [before, *(f"{unit}.o" for unit in job.lazy), behind] if job.lazy else []
+        objects += [word for word in lazy if word]
+        command = [*toolchain.link, *job.link_flags, "-T", "image.ld", *objects, *toolchain.libraries]
+        _call([*command, "-o", "image.elf"], here)
         elf = (here / "image.elf").read_bytes()
         (here / "image.kept").write_bytes(elf + hashlib.sha256(elf).digest())
         (here / "image.kept").replace(kept)
         return elf
+
+
+def _place(here: Path, file: str) -> Path:
+    """Where ``file`` lies below ``here``; its folder is made."""
+    place = here / file
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place
 
 
 def _kept(kept: Path) -> bytes | None:
@@ -149,6 +217,15 @@ def _call(command: list[str], here: Path) -> None:
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
     if done.returncode:
         problems = [line for line in done.stderr.splitlines() if "error" in line] or [f"exit status {done.returncode}"]
-        tool = Path(command[0]).name
-        message = f"{tool} failed on {command[-3]}: {problems[0].strip()}; mend the source or choose another --cc."
+        what = "the image" if "image.ld" in command else command[-3]
+        message = f"{Path(command[0]).name} failed on {what}: {problems[0].strip()}; {_remedy(problems[0])}."
         raise BuildError(message)
+
+
+def _remedy(problem: str) -> str:
+    """What to do about what a compiler or linker says."""
+    if "undefined symbol" in problem or "undefined reference" in problem:
+        return "add the source that has it, or list it under stubs where it may do nothing and return 0"
+    if "file not found" in problem or "No such file" in problem:
+        return "add its folder to include_dirs, or leave the header out by a -D under flags"
+    return "mend the source or choose another --cc"

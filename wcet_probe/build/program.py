@@ -33,14 +33,17 @@ class Program:
     costs: tuple[InstructionCost, ...]
 
 
-def load_program(allocator: Allocator, target: Target, compiler: str, cache_dir: Path) -> Program:
+def load_program(allocator: Allocator, target: Target, compiler: str, cache_dir: Path, heap_bytes: int = 0) -> Program:
     """Build ``allocator`` for ``target`` with ``compiler``, or take the image from ``cache_dir``.
+
+    Parameters:
+        heap_bytes: as of ``build_image``.
 
     Raises:
         BuildError: there is no image.
         ImageError: the image cannot be read.
     """
-    return program_of(allocator, target, build_image(allocator, target, compiler, cache_dir))
+    return program_of(allocator, target, build_image(allocator, target, compiler, cache_dir, heap_bytes))
 
 
 def program_of(allocator: Allocator, target: Target, image: Image) -> Program:

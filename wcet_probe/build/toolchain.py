@@ -17,6 +17,7 @@ from wcet_probe.model.target import Isa, Target
 PACKAGED = "zig"
 """Name of the packaged compiler: the Clang and lld inside the ``ziglang`` package."""
 
+_LAZY = ("--start-lib", "--end-lib")
 _GCC_MACHINES = {Isa.ARM: "arm", Isa.THUMB: "arm", Isa.POWERPC: "powerpc"}
 
 
@@ -30,6 +31,8 @@ class Toolchain:
         compile: start of the command line that compiles one file.
         link: start of the command line that links objects.
         libraries: end of the command line that links objects.
+        c_library: flags that find the headers of a C library, which an allocator of one's own may include.
+        links_lazily: what stands before and behind objects that are linked only as far as something needs them.
     """
 
     family: str
@@ -37,6 +40,8 @@ class Toolchain:
     compile: tuple[str, ...]
     link: tuple[str, ...]
     libraries: tuple[str, ...] = ()
+    c_library: tuple[str, ...] = ()
+    links_lazily: tuple[str, str] | None = None
 
 
 def find_toolchain(command: str, target: Target) -> Toolchain:
@@ -56,7 +61,8 @@ def find_toolchain(command: str, target: Target) -> Toolchain:
         message = f"compiler {command!r} does not say what it is; name a Clang or GCC, or use --cc {PACKAGED}."
         raise BuildError(message)
     if "clang" in banner:
-        return Toolchain("clang", banner, (path,), (_linker_of(path), "-m", target.linker_emulation))
+        linker = (_linker_of(path), "-m", target.linker_emulation)
+        return Toolchain("clang", banner, (path,), linker, links_lazily=_LAZY)
     machine = _run(path, "-dumpmachine").strip()
     if not machine.startswith(_GCC_MACHINES[target.isa]):
         message = (
@@ -84,13 +90,30 @@ def _packaged(linker_emulation: str) -> Toolchain:
     program = packaged_program()
     banner = _run(str(program), "clang", "--version").splitlines()[0]
     include = program.with_name("lib") / "include"
+    libc = program.with_name("lib") / "libc" / "include"
+    machine = "powerpc" if "ppc" in linker_emulation else "arm"
+    headers = (f"-isystem{libc / folder}" for folder in (f"{machine}-linux-musl", "generic-musl"))
     return Toolchain(
         family="clang",
         identity=f"{banner} [ziglang {version('ziglang')}]",
         # The debug information names no folder of this machine.
         compile=(str(program), "clang", "-nostdinc", "-isystem", str(include), f"-ffile-prefix-map={include}=include"),
         link=(str(program), "ld.lld", "-m", linker_emulation),
+        c_library=(*headers, *_compiler_types(machine), f"-ffile-prefix-map={libc}=libc"),
+        links_lazily=_LAZY,
     )
+
+
+def _compiler_types(machine: str) -> tuple[str, ...]:
+    """Flags that keep the C library's headers from defining anew, otherwise, what the compiler's own headers define.
+
+    On a bare PowerPC Clang's ``size_t`` is ``unsigned long``, and the library's, which is for Linux, ``unsigned int``.
+    """
+    if machine != "powerpc":
+        return ()
+    exact = [f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+    names = ["size_t", "ptrdiff_t", "wchar_t", "intptr_t", "uintptr_t", "intmax_t", "uintmax_t", *exact]
+    return ("-include", "stddef.h", "-include", "stdint.h", *(f"-D__DEFINED_{name}" for name in names))
 
 
 def _linker_of(clang: str) -> str:

@@ -22,7 +22,7 @@ from wcet_probe.emu.set_watch import OperationSets
 from wcet_probe.errors import StateError, UsageError
 from wcet_probe.model.scenario import Operation, OperationKind, Trace
 from wcet_probe.progress import Progress, silent
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.traces import trace_of
 
@@ -186,7 +186,7 @@ class _Bench:
 
 def _run_worst_states(bench: _Bench, progress: Progress) -> None:
     allocator = bench.program.allocator
-    builders = family(allocator.name).builders
+    builders = family_of(allocator).builders
     asked = HeapRequest(allocator, bench.heap_bytes, bench.allowed.line_bytes, 0)
     for scenario in _WORST:
         for plan in builders[scenario](asked) if scenario in builders else ():

@@ -119,7 +119,7 @@ def verify_sets(request: SetRequest, progress: Progress = silent) -> SetReport:
         )
         raise UsageError(message)
     progress(f"building {allocator.name} for {request.target.name}")
-    program = load_program(allocator, request.target, request.compiler, request.cache_dir)
+    program = load_program(allocator, request.target, request.compiler, request.cache_dir, request.heap_bytes)
     return verify_program(request, program, allowed_sets(program), progress)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from wcet_probe.catalog.own_allocator import MANIFEST, own_files, read_own, read_own_name
 from wcet_probe.catalog.resources import folder
 from wcet_probe.catalog.target_file import parse_target
+from wcet_probe.config import load_config
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.model.allocator import Allocator, Complexity, Parameter, SetPromise
 from wcet_probe.model.target import Target
@@ -31,15 +36,20 @@ def load_allocator(
     """The allocator ``name``, its build parameters set to ``values``, else to those of ``preset``, else to defaults.
 
     A name ``A:X`` is the allocator A over the allocator X, which serves what A does not. Allocators are those of the
-    package, or those below ``home``.
+    package, or those below ``home``; one's own is named by the path of its folder, or by its name where the
+    configuration lists it.
 
     Raises:
         UsageError: no such allocator, preset or parameter, or a value that is none of the parameter's choices.
     """
+    if own := _own_folder(name, home):
+        allocator, presets = read_own(own)
+        chosen = _chosen(allocator.name, allocator.parameters, {**_preset(name, preset, presets), **values})
+        return replace(allocator, values=chosen)
     home = home or folder("allocators")
     outer, colon, inner = name.partition(":")
     if outer not in _folders(home) or (colon and not _is_over(outer, home)):
-        raise unknown_name("allocator", name, allocator_names())
+        raise unknown_name("allocator", name, (*allocator_names(), *configured_names()))
     if _is_over(outer, home):
         return _load_over(outer, inner, values, preset, home)
     manifest = _manifest(name, home)
@@ -74,6 +84,8 @@ def allocator_files(name: str, home: Traversable | None = None) -> tuple[str, ..
     Raises:
         UsageError: no such allocator.
     """
+    if own := _own_folder(name, home):
+        return tuple(f"{read_own_name(own)}/{file}" for file in own_files(own))
     home = home or folder("allocators")
     files = set()
     for part in name.split(":"):
@@ -84,6 +96,61 @@ def allocator_files(name: str, home: Traversable | None = None) -> tuple[str, ..
         files |= {f"{part}/{file}" for file in ("manifest.toml", *manifest["headers"], *manifest["sources"])}
         files |= {file for file, _ in _facts(part, home)}
     return tuple(sorted(files))
+
+
+def allocator_content(name: str) -> dict[str, bytes]:
+    """The files that the allocator ``name`` is read from, as ``allocator_files`` names them.
+
+    Raises:
+        UsageError: no such allocator.
+    """
+    own = _own_folder(name, None)
+    home: Any = own or folder("allocators")
+    # What is in a folder anywhere is called by the allocator's name, whatever the folder is called.
+    inside = {file: file.partition("/")[2] if own else file for file in allocator_files(name)}
+    return {file: home.joinpath(*path.split("/")).read_bytes() for file, path in inside.items()}
+
+
+def is_path(name: str) -> bool:
+    """Whether ``name`` is the path of an allocator's folder, and not a name."""
+    return "/" in name or os.sep in name or name in (".", "..")
+
+
+def configured_names() -> tuple[str, ...]:
+    """Names of the allocators of one's own that the configuration lists, sorted.
+
+    Raises:
+        UsageError: the configuration or a manifest is not valid.
+    """
+    return tuple(sorted(_configured()))
+
+
+def _configured() -> dict[str, Path]:
+    """Folders of the allocators that the configuration lists, by name."""
+    config = load_config(Path.cwd())
+    found: dict[str, Path] = {}
+    for place in config.allocators:
+        name = read_own_name(place)
+        if name in _folders(folder("allocators")) or name in found:
+            raise UsageError(f"{config.file}: allocators: {name!r} is taken; change name in {place / MANIFEST}.")
+        found[name] = place
+    return found
+
+
+def _own_folder(name: str, home: Traversable | None) -> Any:  # noqa: ANN401  (a path, or a folder of a pack)
+    """The folder of the allocator of one's own called ``name``, or None where it is none."""
+    if home is not None:
+        own = home / name
+        is_own = (own / MANIFEST).is_file() and "call" in tomllib.loads((own / MANIFEST).read_text("utf-8"))
+        return own if is_own else None
+    if is_path(name):
+        place = Path(name).resolve()
+        place = place.parent if place.name == MANIFEST else place
+        own_name = read_own_name(place)
+        if own_name in _folders(folder("allocators")):
+            raise UsageError(f"{own_name!r} is the name of an allocator of the package; change name in {MANIFEST}.")
+        return place
+    return None if name.partition(":")[0] in _folders(folder("allocators")) else _configured().get(name)
 
 
 def _load_over(

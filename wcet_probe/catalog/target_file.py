@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
-from enum import StrEnum
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from itertools import combinations
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
+from wcet_probe.catalog.toml_table import Table
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.model.target import (
     Architecture,
@@ -33,9 +32,6 @@ from wcet_probe.model.target import (
 GRANULE_BYTES = 64 * 1024
 """The memory map's ranges start and end at multiples of this."""
 
-_Value = TypeVar("_Value")
-_Name = TypeVar("_Name", bound=StrEnum)
-
 
 def parse_target(name: str, text: str) -> Target:
     """The target that the file ``targets/NAME.toml`` with the content ``text`` describes.
@@ -52,7 +48,7 @@ def parse_target(name: str, text: str) -> Target:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file} is no TOML ({error}); correct it.") from error
-    table = _Table(file, "", document)
+    table = Table(file, "", document)
     icache, dcache = _caches(table, document)
     memory_map = _memory_map(table.table("memory_map"))
     timing = table.table("timing").each(lambda timing, timing_class: _timing(timing.table(timing_class)))
@@ -83,104 +79,13 @@ def parse_target(name: str, text: str) -> Target:
     return target
 
 
-class _Table:
-    """A TOML table that remembers which keys were read, so that the others can be named."""
-
-    def __init__(self, file: str, path: str, content: Mapping[str, Any]) -> None:
-        self._file, self._path, self._content = file, path, content
-        self._read: set[str] = set()
-
-    def error(self, key: str, remedy: str) -> UsageError:
-        """The error for ``key``, with what to do."""
-        return UsageError(f"{self._file}: key {self._path}{key}: {remedy}{'' if remedy.endswith(('.', '?')) else '.'}")
-
-    def value(self, key: str, kind: type[_Value], remedy: str, default: _Value | None = None) -> _Value:
-        """The value of ``key``, which must be of type ``kind`` (a bool is no int)."""
-        self._read.add(key)
-        if key not in self._content:
-            if default is not None:
-                return default
-            raise self.error(key, f"is missing; {remedy}")
-        value = self._content[key]
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self.error(key, f"cannot be {value!r}; {remedy}")
-        return value
-
-    def text(self, key: str, default: str | None = None) -> str:
-        """A text that is not empty."""
-        remedy = "give a text that is not empty"
-        text = self.value(key, str, remedy, default)
-        if not text and default is None:
-            raise self.error(key, f"is empty; {remedy}")
-        return text
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """An array of texts, at least one."""
-        remedy = "give an array of texts, at least one"
-        texts = self.value(key, list, remedy)
-        if not texts or not all(isinstance(text, str) and text for text in texts):
-            raise self.error(key, f"cannot be {texts!r}; {remedy}")
-        return tuple(texts)
-
-    def truth(self, key: str) -> bool:
-        """A boolean."""
-        return self.value(key, bool, "give true or false")
-
-    def number(self, key: str, minimum: int = 0, default: int | None = None) -> int:
-        """A whole number of at least ``minimum``."""
-        remedy = f"give a whole number of at least {minimum}"
-        number = self.value(key, int, remedy, default)
-        if number < minimum:
-            raise self.error(key, f"cannot be {number}; {remedy}")
-        return number
-
-    def power_of_two(self, key: str, minimum: int = 1) -> int:
-        """A power of two."""
-        number = self.number(key, minimum)
-        if number & (number - 1):
-            raise self.error(key, f"cannot be {number}; give a power of two, such as {1 << number.bit_length()}")
-        return number
-
-    def choice(self, key: str, names: type[_Name], default: _Name | None = None) -> _Name:
-        """One of ``names``."""
-        text = self.text(key, default)
-        if text not in list(names):
-            raise self.error(key, str(unknown_name("value", text, (name.value for name in names))))
-        return names(text)
-
-    def table(self, key: str) -> _Table:
-        """A table within this one."""
-        content = self.value(key, dict, f"give a table [{self._path}{key}]")
-        return _Table(self._file, f"{self._path}{key}.", content)
-
-    def tables(self, key: str) -> tuple[_Table, ...]:
-        """An array of tables, which may be missing."""
-        remedy = f"give tables [[{self._path}{key}]]"
-        content = self.value(key, list, remedy, [])
-        if not all(isinstance(entry, dict) for entry in content):
-            raise self.error(key, f"cannot be {content!r}; {remedy}")
-        return tuple(_Table(self._file, f"{self._path}{key}.{i}.", entry) for i, entry in enumerate(content))
-
-    def each(self, read: Callable[[_Table, str], _Value]) -> Mapping[str, _Value]:
-        """What ``read`` makes of each key; at least one key is needed."""
-        if not self._content:
-            raise self.error("*", "is empty; give at least one entry")
-        return MappingProxyType({key: read(self, key) for key in self._content})
-
-    def finish(self, *optional: str) -> None:
-        """Refuse keys that nobody read."""
-        for key in self._content:
-            if key not in self._read:
-                raise self.error(key, str(unknown_name("key", key, {*self._read, *optional})))
-
-
-def _sourced(table: _Table, minimum: int = 0) -> Sourced:
+def _sourced(table: Table, minimum: int = 0) -> Sourced:
     sourced = Sourced(table.number("value", minimum), table.choice("basis", Basis), table.text("source"))
     table.finish()
     return sourced
 
 
-def _timing(table: _Table) -> Timing:
+def _timing(table: Table) -> Timing:
     timing = Timing(
         cycles=table.number("cycles"),
         per_register_cycles=table.number("per_register_cycles", default=0),
@@ -195,7 +100,7 @@ def _timing(table: _Table) -> Timing:
     return timing
 
 
-def _stall(table: _Table, timing: Mapping[str, Timing]) -> Stall:
+def _stall(table: Table, timing: Mapping[str, Timing]) -> Stall:
     """A rule for two neighbours; a pattern of timing classes must fit one that can be charged."""
     stall = Stall(
         name=table.text("name"),
@@ -212,7 +117,7 @@ def _stall(table: _Table, timing: Mapping[str, Timing]) -> Stall:
     return stall
 
 
-def _classes(table: _Table, key: str, timing: Mapping[str, Timing]) -> tuple[str, ...]:
+def _classes(table: Table, key: str, timing: Mapping[str, Timing]) -> tuple[str, ...]:
     """The timing classes that an array of names and of patterns with ``*`` stands for."""
     found: set[str] = set()
     for pattern in table.texts(key):
@@ -223,7 +128,7 @@ def _classes(table: _Table, key: str, timing: Mapping[str, Timing]) -> tuple[str
     return tuple(sorted(found))
 
 
-def _caches(table: _Table, document: Mapping[str, Any]) -> tuple[CacheConfig | None, CacheConfig | None]:
+def _caches(table: Table, document: Mapping[str, Any]) -> tuple[CacheConfig | None, CacheConfig | None]:
     """Instruction and data cache: each its own, or both the one of ``[cache]``."""
     if "cache" in document:
         for key in ("icache", "dcache"):
@@ -236,7 +141,7 @@ def _caches(table: _Table, document: Mapping[str, Any]) -> tuple[CacheConfig | N
     return icache, dcache
 
 
-def _cache(table: _Table, *, data: bool) -> CacheConfig:
+def _cache(table: Table, *, data: bool) -> CacheConfig:
     """A cache; only the data cache has write policies, only ``random`` and ``round-robin`` have a seed."""
     replacement = table.choice("replacement", Replacement)
     plru = replacement is Replacement.PLRU
@@ -255,7 +160,7 @@ def _cache(table: _Table, *, data: bool) -> CacheConfig:
     return cache
 
 
-def _memory(table: _Table, code: MemoryRange) -> MemoryTiming:
+def _memory(table: Table, code: MemoryRange) -> MemoryTiming:
     """Latencies; uncached regions overlap neither each other nor the code, whose fetches they would not serve."""
     beats = table.table("beat_bytes")
     beats.power_of_two("value")
@@ -275,7 +180,7 @@ def _memory(table: _Table, code: MemoryRange) -> MemoryTiming:
     return memory
 
 
-def _region(table: _Table) -> UncachedRegion:
+def _region(table: Table) -> UncachedRegion:
     found = UncachedRegion(
         name=table.text("name"),
         extent=MemoryRange(table.number("base_address"), table.number("size_bytes", 1)),
@@ -292,7 +197,7 @@ def _overlap(one: MemoryRange, other: MemoryRange) -> bool:
     return one.base_address < other.end_address and other.base_address < one.end_address
 
 
-def _memory_map(table: _Table) -> MemoryMap:
+def _memory_map(table: Table) -> MemoryMap:
     """The map; its ranges are aligned, lie below 4 GiB, leave the heap's start free and do not overlap."""
     ranges = {key: _range(table.table(key)) for key in ("code", "data", "stack")}
     heap_address = table.number("heap_address")
@@ -306,7 +211,7 @@ def _memory_map(table: _Table) -> MemoryMap:
     return MemoryMap(**ranges, heap_address=heap_address)
 
 
-def _range(table: _Table) -> MemoryRange:
+def _range(table: Table) -> MemoryRange:
     found = MemoryRange(table.number("base_address"), table.number("size_bytes", 1))
     for key, value in (("base_address", found.base_address), ("size_bytes", found.size_bytes)):
         if value % GRANULE_BYTES or found.end_address > 1 << 32:

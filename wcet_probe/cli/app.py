@@ -24,8 +24,10 @@ from wcet_probe.cli.completion import allocators, completion
 from wcet_probe.cli.diff import diff
 from wcet_probe.cli.doctor import doctor
 from wcet_probe.cli.export import export
+from wcet_probe.cli.facts import facts
 from wcet_probe.cli.man import man
 from wcet_probe.cli.names import list_names, show
+from wcet_probe.cli.new_allocator import new_allocator
 from wcet_probe.cli.pack import pack
 from wcet_probe.cli.plot import plot
 from wcet_probe.cli.replay import replay
@@ -70,13 +72,18 @@ class Commands(click.Group):
         """The command ``cmd_name``, or the run of the allocator of that name."""
         if command := super().get_command(ctx, cmd_name):
             return command
-        from wcet_probe.catalog.lookup import allocator_names
+        from wcet_probe.catalog.lookup import allocator_names, configured_names, is_path
 
+        if is_path(cmd_name):
+            return run
         if cmd_name.partition(":")[0] in (names := {*allocator_names()}) or ":" in cmd_name:
+            return run
+        own = {*configured_names()}
+        if cmd_name in own:
             return run
         if ctx.resilient_parsing:
             return None
-        raise unknown_name("allocator or command", cmd_name, names | {*self.commands})
+        raise unknown_name("allocator or command", cmd_name, names | own | {*self.commands})
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a broken pipe gets past click, which would end the process with 1."""
@@ -115,6 +122,7 @@ def commands() -> None:
 
 for command in (
     bound,
+    facts,
     verify,
     verify_sets,
     export,
@@ -128,6 +136,7 @@ for command in (
     growth,
     matrix,
     search,
+    new_allocator,
     replay,
     record,
     import_trace,

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ from wcet_probe.errors import ExitCode, UsageError
 from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
+    from wcet_probe.answer.firmware_run import SearchInputs
+    from wcet_probe.answer.run_script import Statement
     from wcet_probe.model.target import Target
 
 EPILOG = """\b
@@ -27,14 +30,15 @@ Examples:
   wcet-probe bound firmware.elf --entry control_step --target cortex-m4
   wcet-probe bound firmware.elf --entry filter --target mpc603e --source src
   wcet-probe bound firmware.elf --entry find --facts f.toml --param N=64 --why
+  wcet-probe bound firmware.elf --entry f --run 'init(); f(3, &buffer)'
   wcet-probe bound cama tlsf --per-size --target mpc603e --svg figure.svg
 
 \b
 Exit codes: 0 bounded, 1 failure, 2 bad usage or input, 4 no bound
-  established, or one by the width of a type only, 130 interrupted, 141 the
-  reader of the output went away
+  established, or one by the width of a type only, 5 a run contradicts the
+  bound or a fact, 130 interrupted, 141 the reader of the output went away
 """
-_FIRMWARE_ONLY = ("entry", "facts", "source", "why")
+_FIRMWARE_ONLY = ("entry", "facts", "source", "why", "run", "run_file", "search", "vary")
 _PER_SIZE_ONLY = ("heap_bytes", "sizes", "cache_set", "svg", "cc")
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -66,6 +70,11 @@ def _cache_sets(text: str) -> tuple[int, int]:
     help="Parameter of the facts; with --per-size, of the build.",
 )
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as of a run; repeatable.")
+@click.option("--run", metavar="CALLS", help="Calls to emulate, such as 'init(); f(3, &buffer)'.")
+@click.option("--run-file", type=click.Path(path_type=Path), metavar="FILE", help="A file of calls to emulate.")
+@click.option("--search", type=click.IntRange(1), metavar="N", help="Then look for dearer inputs, N times.")
+@click.option("--vary", multiple=True, metavar="&NAME:BYTES", help="Of --search: memory to change; repeatable.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Of --search.")
 @click.option("--why", is_flag=True, help="Tell the worst path, all loops and all assumptions.")
 @click.option("--per-size", is_flag=True, help="Bounds of malloc of each ALLOCATOR by the size of the request.")
 @click.option("--heap", "heap_bytes", type=parse_size, metavar="SIZE", help="Of --per-size.  [default: 4MiB]")
@@ -93,6 +102,10 @@ def bound(
     FILE.elf is a linked 32-bit executable with its symbols. Its debug information leads to the sources, which are
     looked for below the folders of --source, by default below that of FILE.elf and the current one; they are needed
     for loopbound pragmas, and for facts that name a loop by label or line.
+
+    With --run or --run-file: emulate these calls, hold each call of FUNCTION against the bound, all facts and all that
+    was proved on the way, and print what it took beside the bound. With --search as well: change the arguments of the
+    last call within the ranges that facts declare, and the memory of --vary, and keep what is dearer.
 
     With --per-size: prove malloc of each ALLOCATOR, for each range of sizes that has another bound and for every cache
     set, and free.
@@ -122,7 +135,7 @@ def _bound_firmware(
     as_json: bool,
     quiet: bool,
     verbose: bool,
-    **_others: object,
+    **others: Any,  # noqa: ANN401  (those of a run, and of the other kind)
 ) -> int:
     from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
     from wcet_probe.answer.gap import block_gaps
@@ -132,9 +145,17 @@ def _bound_firmware(
     if len(names) > 1:
         raise UsageError(f"one ELF file has the function, not {len(names)}; name one.")
     elf = Path(names[0])
-    request = FirmwareRequest(elf, entry, core, facts, source or (elf.parent, Path.cwd()), values, caches)
+    script = _script(others["run"], others["run_file"])
+    search = _search(others["search"], others["seed"], others["vary"], has_script=bool(script))
+    roots = source or (elf.parent, Path.cwd())
+    request = FirmwareRequest(elf, entry, core, facts, roots, values, caches, is_run=bool(script))
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         found = bound_firmware(request, tell)
+        if script:
+            from wcet_probe.answer.firmware_run import run_firmware
+
+            tell("emulating the calls")
+            found = replace(found, observed=run_firmware(found, script, search, tell))
     if as_json:
         from wcet_probe.reports.formats.bound_document import firmware_document
 
@@ -144,7 +165,42 @@ def _bound_firmware(
 
         gaps = block_gaps(found.bound, None, found.image, found.instructions) if why else None
         render_firmware(found, streams.result_console(), gaps)
+        if why:
+            from wcet_probe.answer.fact_skeleton import pointer_candidates
+            from wcet_probe.answer.firmware import read_firmware
+            from wcet_probe.reports.screens.why import render_candidates
+
+            render_candidates(tuple(pointer_candidates(read_firmware(request).asked)), streams.result_console())
     return ExitCode.NO_BOUND if found.bound.by_type else ExitCode.OK
+
+
+def _script(run: str | None, file: Path | None) -> tuple[Statement, ...]:
+    """The statements that are to be run; none where nothing is."""
+    if run is None and file is None:
+        return ()
+    from wcet_probe.answer.run_script import parse_script
+
+    if run is not None and file is not None:
+        raise UsageError("--run and --run-file both say what to run; give one of them.")
+    if file is None:
+        return parse_script(run or "")
+    try:
+        return parse_script(file.read_text("utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {file}: {error}; name a text file of calls.") from error
+
+
+def _search(evaluations: int | None, seed: int, vary: tuple[str, ...], *, has_script: bool) -> SearchInputs | None:
+    if evaluations is None:
+        if vary:
+            raise UsageError("--vary names memory for a search; add --search N.")
+        return None
+    if not has_script:
+        raise UsageError("--search starts from a call; add --run 'f(3, &buffer)'.")
+    from wcet_probe.answer.firmware_run import SearchInputs
+    from wcet_probe.answer.run_script import parse_place
+
+    return SearchInputs(evaluations, seed, tuple(parse_place(text, "--vary") for text in vary))
 
 
 def _bound_sizes(
@@ -173,7 +229,7 @@ def _bound_sizes(
     found = []
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(cc, config):
         for allocator in allocators:
-            program = load_program(allocator, core, cc or config.cc or DEFAULT_COMPILER, cache_dir(config))
+            program = load_program(allocator, core, cc or config.cc or DEFAULT_COMPILER, cache_dir(config), heap)
             found.append(bounds_per_size(PerSizeRequest(program, heap, sizes or (), cache_set), tell))
     if svg:
         from wcet_probe.output_files import write_whole

@@ -40,9 +40,9 @@ def completion(ctx: click.Context, *, shell: str) -> None:
 
 def allocators(_ctx: click.Context, _param: click.Parameter | None, word: str) -> list[CompletionItem[str]]:
     """Names of allocators that begin with ``word``."""
-    from wcet_probe.catalog.lookup import allocator_names
+    from wcet_probe.catalog.lookup import allocator_names, configured_names
 
-    return _items(allocator_names(), word)
+    return _items((*allocator_names(), *configured_names()), word)
 
 
 def targets(_ctx: click.Context, _param: click.Parameter, word: str) -> list[CompletionItem[str]]:

@@ -42,11 +42,17 @@ def show(*, words: tuple[str, ...], as_json: bool) -> None:
 
 
 def _entries(kind: str) -> list[dict[str, object]]:
-    from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target, target_names
+    from wcet_probe.catalog.lookup import (
+        allocator_names,
+        configured_names,
+        load_allocator,
+        load_target,
+        target_names,
+    )
     from wcet_probe.scenarios import describe
 
     if kind == "allocators":
-        allocators = map(load_allocator, allocator_names())
+        allocators = map(load_allocator, (*allocator_names(), *configured_names()))
         return [{"name": found.name, "title": found.title, "summary": found.summary} for found in allocators]
     if kind == "targets":
         targets = map(load_target, target_names())
@@ -74,11 +80,12 @@ def _scenarios() -> dict[str, list[str]]:
 
 
 def _kind_and_name(words: tuple[str, ...]) -> tuple[str, str]:
-    from wcet_probe.catalog.lookup import allocator_names, target_names
+    from wcet_probe.catalog.lookup import allocator_names, configured_names, is_path, target_names
 
     if not 1 <= len(words) <= 2:
         raise UsageError("show needs one name, of an allocator, a scenario or a target: see wcet-probe show --help.")
-    names = {"allocator": allocator_names(), "target": target_names(), "scenario": tuple(_scenarios())}
+    own = (*configured_names(), *(word for word in words[-1:] if is_path(word)))
+    names = {"allocator": (*allocator_names(), *own), "target": target_names(), "scenario": tuple(_scenarios())}
     *kinds, name = words
     for kind in kinds:
         if kind not in names:

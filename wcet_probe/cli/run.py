@@ -184,6 +184,7 @@ def long_account(
     With ``each_fact`` the bound without each fact, too.
     """
     from wcet_probe.answer.fact_effects import fact_effects
+    from wcet_probe.answer.fact_skeleton import pointer_candidates
     from wcet_probe.answer.gap import Account, block_gaps
     from wcet_probe.answer.proving import operation_formula, operation_request
     from wcet_probe.build.program import load_program
@@ -191,7 +192,7 @@ def long_account(
 
     if report.bound is None:
         return None
-    program = load_program(report.allocator, report.target, request.compiler, request.cache_dir)
+    program = load_program(report.allocator, report.target, request.compiler, request.cache_dir, request.heap_bytes)
     seen = report.witnesses["instructions"].measurement
     gaps = block_gaps(report.bound, seen, report.image, program.instructions)
     tell("proving bounds of other heap sizes")
@@ -202,7 +203,7 @@ def long_account(
     asked = operation_request(program, report.plan.measured.kind, report.heap_bytes)
     proved = Units(report.bound.instructions, report.bound.cycles)
     effects = fact_effects(asked, proved, each=each_fact, progress=tell)
-    return Account(gaps, seen.instructions, formula, effects)
+    return Account(gaps, seen.instructions, formula, effects, tuple(pointer_candidates(asked, tell)))
 
 
 def _print(reports: Sequence[Report], accounts: Sequence[Account | None], *, as_json: bool) -> None:

@@ -177,7 +177,12 @@ def search(
         streams.print_json(search_document(result))
     else:
         render_search(result, streams.result_console())
-    return ExitCode.CONTRADICTION if result.beaten else ExitCode.OK
+    return _refuted(request, is_beaten=result.beaten)
+
+
+def _refuted(request: SearchRequest, *, is_beaten: bool) -> ExitCode:
+    """A constructed worst state that is beaten is refuted; generic states claim to be no worst ones."""
+    return ExitCode.CONTRADICTION if is_beaten and request.allocator.own is None else ExitCode.OK
 
 
 def _attack(request: SearchRequest, unit: str | None, common: dict[str, Any], save: Path | None) -> int:
@@ -195,7 +200,7 @@ def _attack(request: SearchRequest, unit: str | None, common: dict[str, Any], sa
         streams.print_json(attack_document(result))
     else:
         render_attack(result, streams.result_console())
-    return ExitCode.CONTRADICTION if result.beaten else ExitCode.OK
+    return _refuted(request, is_beaten=result.beaten)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from wcet_probe.model.target import Target
 from wcet_probe.reports.formats.bound_document import text_sha256
 from wcet_probe.reports.formats.document import allocator_document, target_document
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.sizes import format_size
 
@@ -159,7 +159,7 @@ def scenario_plans(result: Recorded, allocator: Allocator, target: Target) -> Se
         VerificationError: there is no such scenario.
     """
     line = target.dcache.line_bytes if target.dcache else None
-    builders = family(result.allocator).builders
+    builders = family_of(allocator).builders
     demand(result.scenario in builders, f"{result.allocator} has no scenario {result.scenario}")
     return builders[result.scenario](HeapRequest(allocator, result.heap_bytes, line, result.seed))
 

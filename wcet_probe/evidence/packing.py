@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from wcet_probe.build.compilation import GUEST_FILES, build_image
-from wcet_probe.catalog.lookup import allocator_files, load_allocator, load_target
+from wcet_probe.catalog.lookup import allocator_content, allocator_files, load_allocator, load_target
 from wcet_probe.catalog.resources import folder
 from wcet_probe.errors import UsageError, VerificationError
 from wcet_probe.evidence.container import compact_json_bytes, json_bytes, parse_json
@@ -66,7 +66,7 @@ def evidence_members(
             progress(f"{result.name}: image and witness")
             members |= _image_and_witness(result, cache_dir)
     compilers = {str(result.document["image"]["compiler"]) for result in results} - {""}
-    return members | text_members(results, folder) | {SBOM: json_bytes(bill_of_materials(compilers))}
+    return members | text_members(results, folder, allocator_content) | {SBOM: json_bytes(bill_of_materials(compilers))}
 
 
 def valid_results(stem: str, content: bytes) -> tuple[Recorded | RecordedBound, ...]:
@@ -99,27 +99,28 @@ def witness_member(result: Recorded) -> str:
 
 
 def text_members(
-    results: Iterable[Recorded | RecordedBound], folder_of: Callable[[str], Traversable]
+    results: Iterable[Recorded | RecordedBound],
+    folder_of: Callable[[str], Traversable],
+    content_of: Callable[[str], Mapping[str, bytes]] | None = None,
 ) -> dict[str, bytes]:
     """What ``results`` are made from, and their certificates, as members of a pack.
 
     Parameters:
         results: of the pack.
         folder_of: gives the folders ``allocators``, ``targets`` and ``guest``.
+        content_of: gives the files of an allocator by path, where not all allocators are in the one folder.
 
     Raises:
         UsageError: there is no such allocator or target.
         VerificationError: a certificate has no unit.
     """
     results = tuple(results)
-    allocators = [result for result in results if isinstance(result, Recorded)]
-    home = folder_of("allocators") if allocators else None
-    members = {
-        f"allocators/{file}": _content(home, file)
-        for result in allocators
-        for file in allocator_files(result.allocator, home)
-        if home is not None
-    }
+    allocators = list(dict.fromkeys(result.allocator for result in results if isinstance(result, Recorded)))
+    members: dict[str, bytes] = {}
+    for name in allocators:
+        home = folder_of("allocators")
+        contents = content_of(name) if content_of else {f: _content(home, f) for f in allocator_files(name, home)}
+        members |= {f"allocators/{file}": data for file, data in contents.items()}
     members |= {f"targets/{one.target}.toml": _content(folder_of("targets"), f"{one.target}.toml") for one in results}
     members |= {f"guest/{file}": _content(folder_of("guest"), file) for file in GUEST_FILES if allocators}
     return members | {name: text for result in results for name, text in _certificates(result)}
@@ -171,7 +172,7 @@ def _require_installed(result: About, installed: Mapping[str, str]) -> None:
 def _image_and_witness(result: Recorded, cache_dir: Path) -> dict[str, bytes]:
     allocator = load_allocator(result.allocator, result.parameters)
     target = configured(result, load_target(result.target))
-    image = build_image(allocator, target, result.compiler, cache_dir)
+    image = build_image(allocator, target, result.compiler, cache_dir, result.heap_bytes)
     if image.sha256 != result.image_sha256:
         said = result.document["image"]["compiler"]
         what = "the sources" if said == image.compiler else f"the compiler ({image.compiler}, not {said})"

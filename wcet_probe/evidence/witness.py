@@ -23,7 +23,7 @@ from wcet_probe.model.measurement import CacheCounts, Measurement, Run
 from wcet_probe.model.report import StateCheck
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.model.target import Target, Victims
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import HeapRequest
 
 Json = dict[str, Any]
@@ -43,7 +43,7 @@ def witness_plan(result: Recorded, allocator: Allocator, target: Target) -> Scen
     """
     line = target.dcache.line_bytes if target.dcache else None
     request = HeapRequest(allocator, result.heap_bytes, line, result.seed)
-    builders = family(result.allocator).builders
+    builders = family_of(allocator).builders
     for plan in builders[result.scenario](request) if result.scenario in builders else ():
         if (
             plan.variant == result.variant
@@ -71,6 +71,7 @@ def witness_document(plan: ScenarioPlan, result: Recorded) -> Json:
         "initial_cache": result.initial_cache.value,
         "measured_operation": operation_document(plan.measured),
         "refused": plan.refused,
+        **({"set_up_may_refuse": True} if plan.set_up_may_refuse else {}),
         "prediction": [{"fact": fact, "value": value} for fact, value in plan.prediction.items()],
         "slot_count": plan.trace.slot_count,
         "operations": {name: progressions(column) for name, column in zip(_COLUMNS, columns, strict=True)},
@@ -95,6 +96,7 @@ def plan_of(document: Json, result: Recorded) -> ScenarioPlan:
             why=(),
             prediction={entry["fact"]: entry["value"] for entry in document["prediction"]},
             refused=document["refused"],
+            set_up_may_refuse=document.get("set_up_may_refuse", False),
         )
         right = document == witness_document(plan, result)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -56,6 +56,41 @@ class SetPromise:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnBuild:
+    """What an allocator that is not of the package needs besides its C, as its manifest says.
+
+    Attributes:
+        paths: where each source lies in the folder of the manifest, by file name.
+        include_dirs: folders of headers, from the folder of the manifest.
+        flags: of the compiler, behind the tool's own.
+        objects: compiled files that are linked as well, as ``(path, content)``: relocatable objects and archives.
+        libraries: sources that are linked only as far as something needs them, by file name.
+        stubs: functions that do nothing and return 0 in place of what a system has, such as locks.
+        heap_macro: the macro that says the size of the heap in bytes when it is compiled; empty if none does.
+        heap_symbol: the array that is the heap; empty where ``init`` is given the heap.
+        overhead_bytes: bytes of a block besides what is asked for, at most; scenarios fill heaps by it.
+        minimum_block_bytes: bytes that the smallest block takes, with all that belongs to it; scenarios count with it.
+        largest_request_bytes: the largest size that malloc serves, as of a pool of blocks of one size; 0: any.
+        is_checked: whether there is a function that checks the heap's invariants.
+        calls: the C of each call, by role, where there is an adapter.
+    """
+
+    paths: Mapping[str, str]
+    include_dirs: tuple[str, ...]
+    flags: tuple[str, ...]
+    objects: tuple[tuple[str, bytes], ...]
+    libraries: tuple[str, ...]
+    stubs: tuple[str, ...]
+    heap_macro: str
+    heap_symbol: str
+    overhead_bytes: int
+    minimum_block_bytes: int
+    largest_request_bytes: int
+    is_checked: bool
+    calls: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Allocator:
     """An allocator: C sources, entry points, parameters, claims. Everything in it is data of ``allocators/``.
 
@@ -74,6 +109,7 @@ class Allocator:
         literature: the papers and sections that the code is written from.
         facts: files of flow facts, as ``(file name, text)``.
         promise: which cache sets it keeps to, or None where it promises nothing.
+        own: how it is built, where it is not one of the package.
     """
 
     name: str
@@ -91,3 +127,4 @@ class Allocator:
     literature: tuple[str, ...]
     facts: tuple[tuple[str, str], ...] = ()
     promise: SetPromise | None = None
+    own: OwnBuild | None = None

@@ -299,6 +299,14 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class FactCandidate:
+    """A fact that would help, if it is true: ``lines`` of its table, and what it does, found by trial."""
+
+    lines: tuple[str, ...]
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
 class Units:
     """A bound in both units."""
 

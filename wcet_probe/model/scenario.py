@@ -77,7 +77,8 @@ class ScenarioPlan:
         variant: which of the scenario's candidate states this is.
         driver: what the cost grows with, as a closed form: ``nodes visited = floor(H / 2M)``; empty if constant.
         driver_value: its value for this heap.
-        refused: whether the measured allocation is to be refused.
+        refused: whether the measured allocation is to be refused; None where the state does not tell.
+        set_up_may_refuse: whether allocations on the way to the state may be refused.
     """
 
     scenario: str
@@ -90,7 +91,8 @@ class ScenarioPlan:
     prediction: Mapping[str, int | str]
     driver: str = ""
     driver_value: int | None = None
-    refused: bool = False
+    refused: bool | None = False
+    set_up_may_refuse: bool = False
 
 
 @dataclass(frozen=True, slots=True)

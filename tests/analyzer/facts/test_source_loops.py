@@ -162,3 +162,28 @@ def test_every_loop_keyword_of_the_allocators_is_found(name):
         heads = [line for line in code if line.startswith(("for (", "while (", "do {")) or line == "do"]
         assert len(parse_source(file, text).loops) >= len(heads)
         assert all(loop.function for loop in parse_source(file, text).loops)
+
+
+def test_a_function_with_a_header_for_each_style_of_c_is_one_function():
+    text = """\
+#if __STD_C
+void *take(size_t bytes)
+#else
+void *take(bytes)
+    size_t bytes;
+#endif
+{
+    while (bytes--)
+        step();
+    return 0;
+}
+"""
+    source = parse_source("a.c", text)
+    assert [function.name for function in source.functions] == ["take"]
+    assert [(loop.function, loop.first_line) for loop in source.loops] == [("take", 8)]
+    assert source.functions[0].first_line == 2
+    assert source.functions[0].last_line == 11
+    plain = parse_source(
+        "a.c", text.replace("#if __STD_C\n", "").replace("#else\nvoid *take(bytes)\n    size_t bytes;\n#endif\n", "")
+    )
+    assert plain.functions[0].sha256 == source.functions[0].sha256

@@ -1,0 +1,188 @@
+"""The observed side of a bound of any firmware: calls that are run, facts that runs refute, inputs of a search."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support import TARGETS, image_of
+from wcet_probe.answer.run_script import parse_script
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.cli.app import main
+from wcet_probe.errors import ExitCode, UsageError
+
+SOURCE = """\
+#include <stdint.h>
+int32_t buffer[16];
+uint32_t limit = 4;
+void init(void)
+{
+    for (int i = 0; i < 16; i++)
+        buffer[i] = 0;
+}
+__attribute__((noinline)) int f(int n, int32_t *b)
+{
+    int found = 0;
+    /* loop: scan */
+    for (int i = 0; i < n; i++)
+        if (b[i] > 3)
+            found += b[i] * b[i];
+    return found;
+}
+int twice(int n) { return f(n, buffer) + f(n, buffer); }
+int counted(void)
+{
+    int found = 0;
+    for (uint32_t i = 0; i < limit; i++)
+        found += buffer[i & 15];
+    return found;
+}
+int pragma(int n)
+{
+    int found = 0;
+    _Pragma("loopbound min 0 max 3")
+    for (int i = 0; i < n; i++)
+        found += buffer[i & 15];
+    return found;
+}
+"""
+ARGUMENT = '[[argument]]\nfunction = "f"\nindex = 0\nmin = 0\nmax = 16\nbecause = "the buffer"\n'
+LOOP = '[[loop]]\nfunction = "f"\nlabel = "scan"\nmax = 2\nbecause = "wrong"\n'
+WORD = '[[word]]\nsymbol = "limit"\nmax = 8\nbecause = "wrong"\n'
+
+
+@pytest.fixture
+def firmware(tmp_path, monkeypatch):
+    """A function that bounds an entry of the program with facts, and returns the exit code."""
+    monkeypatch.chdir(tmp_path)
+    Path("guest.c").write_text(SOURCE, "utf-8")
+
+    def ask(entry: str, facts: str, *words: str, target: str = "cortex-m4") -> int:
+        if not Path(f"{target}.elf").exists():
+            Path(f"{target}.elf").write_bytes(image_of(SOURCE, load_target(target), ".c").elf)
+        Path("facts.toml").write_text(facts, "utf-8")
+        return main(
+            ["bound", f"{target}.elf", "--entry", entry, "--target", target, "--facts", "facts.toml", *words, "-q"]
+        )
+
+    return ask
+
+
+def hashed(ask, entry, facts, capsys):
+    """``facts`` with the hash that the tool asks for."""
+    assert ask(entry, facts) == ExitCode.USAGE
+    (line,) = re.findall(r'sha256 = "[0-9a-f]+"', capsys.readouterr().err)
+    return f"{facts}{line}\n"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_calls_are_held_against_bound_and_facts_and_inputs_are_searched(target, firmware, capsys):
+    run = "init(); f(3, &buffer); u32[&buffer + 4] = 9, -1; f(5, &buffer)"
+    words = ("--run", run, "--search", "60", "--vary", "&buffer:64", "--json")
+    assert firmware("f", ARGUMENT, *words, target=target) == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    seen, bound = document["observed"], document["bound"]
+    assert [call["call"] for call in seen["calls"]] == ["f(3, &buffer)", "f(5, &buffer)"]
+    assert [call["result"] for call in seen["calls"]] == [0, 81]
+    assert all(call["is_repeated"] for call in seen["calls"])
+    assert max(call["cycles"] for call in seen["calls"]) < seen["found"]["cycles"] == seen["cycles"] <= bound["cycles"]
+    # The search finds the longest range, and the dear branch in most rounds.
+    assert bound["instructions"] <= 1.05 * seen["instructions"]
+    checked = {one["id"]: one["executions"] for one in bound["assumptions"]}
+    assert checked["fact facts.toml:1"] >= 62
+    # What was found is a script that does the same again.
+    again = "; ".join(["init()", *seen["found"]["script"]])
+    assert firmware("f", ARGUMENT, "--run", again, "--json", target=target) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["observed"]["cycles"] == seen["found"]["cycles"]
+
+
+def test_the_same_seed_finds_the_same(firmware, capsys):
+    words = ("--run", "f(1, &buffer)", "--search", "20", "--seed", "3", "--vary", "&buffer:64", "--json")
+    texts = []
+    for _ in range(2):
+        assert firmware("f", ARGUMENT, *words) == ExitCode.OK
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+
+
+def test_a_false_fact_about_a_loop_is_named(firmware, capsys):
+    facts = hashed(firmware, "f", LOOP, capsys)
+    assert firmware("f", facts, "--run", "f(2, &buffer)") == ExitCode.OK
+    capsys.readouterr()
+    assert firmware("f", facts, "--run", "f(4, &buffer)") == ExitCode.CONTRADICTION
+    assert "at most 3 are claimed (fact facts.toml:1)" in capsys.readouterr().err
+
+
+def test_a_false_fact_is_named_too_where_a_search_refutes_it_or_another_function_calls(firmware, capsys):
+    facts = hashed(firmware, "f", LOOP, capsys) + ARGUMENT
+    assert firmware("f", facts, "--run", "f(1, &buffer)", "--search", "30") == ExitCode.CONTRADICTION
+    assert "fact facts.toml:1" in capsys.readouterr().err
+    assert firmware("f", facts, "--run", "twice(9); f(1, &buffer)") == ExitCode.CONTRADICTION
+    assert "fact facts.toml:1" in capsys.readouterr().err
+
+
+def test_a_false_pragma_is_named(firmware, capsys):
+    assert firmware("pragma", ARGUMENT, "--run", "pragma(3)") == ExitCode.OK
+    capsys.readouterr()
+    assert firmware("pragma", ARGUMENT, "--run", "pragma(5)") == ExitCode.CONTRADICTION
+    assert re.search(r"pragma guest\.c:\d+", capsys.readouterr().err)
+
+
+def test_an_argument_out_of_its_declared_range_is_named(firmware, capsys):
+    assert firmware("f", ARGUMENT, "--run", "f(17, &buffer)") == ExitCode.CONTRADICTION
+    assert "argument 0 is 17 in f(17, &buffer), against the fact facts.toml:1" in capsys.readouterr().err
+
+
+def test_a_false_fact_about_a_word_is_named(firmware, capsys):
+    assert firmware("counted", WORD, "--run", "counted()", target="arm926ej-s") == ExitCode.OK
+    capsys.readouterr()
+    assert (
+        firmware("counted", WORD, "--run", "u32[&limit] = 9; counted()", target="arm926ej-s") == ExitCode.CONTRADICTION
+    )
+    assert "facts.toml:1" in capsys.readouterr().err
+
+
+REFUSED = {
+    "init()": "no call of f is run",
+    "f(3, buffer)": "no address like &buffer + 4",
+    "f(3, &bufer)": "did you mean 'buffer'?",
+    "intit(); f(1, &buffer)": "did you mean 'init'?",
+    "f(3": "is neither a call",
+    " ; ": "has no call",
+    "u32[16] = 1; f(1, &buffer)": "is no memory of the image",
+    "f(1, 2, 3, 4, 5)": "at most 4 words",
+}
+
+
+@pytest.mark.parametrize("script", REFUSED)
+def test_what_cannot_be_run_is_told_in_one_sentence(script, firmware, capsys):
+    assert firmware("f", ARGUMENT, "--run", script) == ExitCode.USAGE
+    error = capsys.readouterr().err
+    assert REFUSED[script] in error
+    assert error.count("\n") == 1
+
+
+def test_options_that_need_each_other(firmware, capsys):
+    assert firmware("f", ARGUMENT, "--search", "3") == ExitCode.USAGE
+    assert firmware("f", ARGUMENT, "--run", "f(1, &buffer)", "--vary", "&buffer:4") == ExitCode.USAGE
+    assert firmware("counted", WORD, "--run", "counted()", "--search", "3") == ExitCode.USAGE
+    assert firmware("f", ARGUMENT, "--run", "f(1, &buffer)", "--run-file", "calls") == ExitCode.USAGE
+    assert firmware("f", ARGUMENT, "--run-file", "calls") == ExitCode.USAGE
+    assert firmware("f", ARGUMENT, "--run", "f(1, 0)") == ExitCode.FAILURE
+    errors = capsys.readouterr().err
+    for words in ("add --run", "add --search", "nothing may be changed", "give one of them", "cannot read", "stray"):
+        assert words in errors
+    Path("calls").write_text("init()  # once\nf(2, &scratch)\n", "utf-8")
+    assert firmware("f", ARGUMENT, "--run-file", "calls") == ExitCode.OK
+    assert "1 call of f held against bound and facts, 1 repeated" in capsys.readouterr().out
+
+
+def test_the_language_of_calls():
+    texts = [statement.text for statement in parse_script("a( ); b(-1, 0x10, &c + 4, result)\nu16[&d]=1,2 # x")]
+    assert texts == ["a( )", "b(-1, 0x10, &c + 4, result)", "u16[&d]=1,2"]
+    for text in ("a(b(1))", "a 3", "u64[&a] = 1", "a(&)"):
+        with pytest.raises(UsageError, match=r"--run"):
+            parse_script(text)

@@ -1,0 +1,299 @@
+"""Allocators of one's own: each way of calling one, each mistake in a manifest, and a whole answer with both sides."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import images_dir
+from wcet_probe.answer.adversary import Unit, attack
+from wcet_probe.answer.own_steps import StepsRequest, own_steps
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.search import SearchRequest, search
+from wcet_probe.build.toolchain import find_toolchain, packaged_program
+from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.cli.app import main
+from wcet_probe.errors import ExitCode, UsageError
+from wcet_probe.model.report import Verdict
+from wcet_probe.model.scenario import OperationKind
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "own-allocator"
+HEAD = """
+name = "cells"
+title = "cells"
+sources = ["cells.c"]
+alignment_bytes = 8
+minimum_heap_bytes = 64
+overhead_bytes = 0
+minimum_block_bytes = 32
+largest_request_bytes = 32
+"""
+CELLS = """
+#include <stddef.h>
+#include <stdint.h>
+struct cells { void **list; unsigned char *next, *end; };
+static void cells_set(struct cells *c, void *from, void *to) { c->list = 0; c->next = from; c->end = to; }
+static void *cells_get(struct cells *c)
+{
+    void **const first = c->list;
+    if (first) { c->list = *first; return first; }
+    if (c->end - c->next < 32) return 0;
+    c->next += 32;
+    return c->next - 32;
+}
+static void cells_put(struct cells *c, void *block) { *(void **)block = c->list; c->list = block; }
+"""
+ONE = "static struct cells all;\n"
+# What is behind the cells, and how it is called: each way that a manifest knows.
+PLAIN = """
+declarations = "void *cs_get(size_t); void cs_put(void *);"
+malloc = "cs_get(size)"
+free = "cs_put(pointer)"
+[heap]
+"""
+WAYS = {
+    "handle first": (
+        """
+void cs_init(struct cells *c, void *a, size_t n) { cells_set(c, a, (char *)a + n); }
+void *cs_get(struct cells *c, size_t n) { return n > 32 ? 0 : cells_get(c); }
+void cs_put(struct cells *c, void *p) { cells_put(c, p); }
+""",
+        '''
+declarations = """
+struct cells { void **list; unsigned char *next, *end; };
+void cs_init(struct cells *, void *, size_t); void *cs_get(struct cells *, size_t); void cs_put(struct cells *, void *);
+"""
+handle = "struct cells"
+init = "cs_init(&handle, arena, bytes)"
+malloc = "cs_get(&handle, size)"
+free = "cs_put(&handle, pointer)"
+''',
+    ),
+    "handle last and by value, result through a pointer, init by end": (
+        ONE
+        + """
+struct cs { struct cells *c; };
+struct cs cs_init(void *a, void *e) { cells_set(&all, a, e); return (struct cs){&all}; }
+int cs_get(void **p, size_t n, struct cs c)
+{
+    void *b = n > 32 ? 0 : cells_get(c.c);
+    if (!b) return -1;
+    *p = b;
+    return 0;
+}
+void cs_put(void *p, struct cs c) { cells_put(c.c, p); }
+""",
+        '''
+declarations = """
+struct cs { void *c; };
+struct cs cs_init(void *, void *); int cs_get(void **, size_t, struct cs); void cs_put(void *, struct cs);
+"""
+handle = "struct cs"
+init = "handle = cs_init(arena, end)"
+ready = "handle.c != 0"
+malloc = "cs_get(&result, size, handle)"
+result = "out"
+free = "cs_put(pointer, handle)"
+''',
+    ),
+    "lazily, from sbrk, with lock hooks": (
+        ONE
+        + """
+void *sbrk(ptrdiff_t); void lock(void); void unlock(void);
+void *cs_get(size_t n)
+{
+    void *b;
+    if (n > 32) return 0;
+    lock();
+    b = all.list ? cells_get(&all) : sbrk(32);
+    unlock();
+    return b == (void *)-1 ? 0 : b;
+}
+void cs_put(void *p) { lock(); cells_put(&all, p); unlock(); }
+""",
+        PLAIN + 'growth = "sbrk"',
+    ),
+    "lazily, from an array whose size is compiled": (
+        ONE
+        + """
+extern unsigned char cs_heap[CS_BYTES];
+void *cs_get(size_t n)
+{
+    if (!all.end) cells_set(&all, cs_heap, cs_heap + sizeof cs_heap);
+    return n > 32 ? 0 : cells_get(&all);
+}
+void cs_put(void *p) { cells_put(&all, p); }
+""",
+        PLAIN + 'symbol = "cs_heap"\nsize_macro = "CS_BYTES"',
+    ),
+}
+STUBS = 'stubs = ["lock", "unlock"]\n'
+
+
+def folder(at: Path, way: str, head: str = HEAD, source: str = CELLS) -> Path:
+    code, call = WAYS[way]
+    (at / "cells.c").write_text(source + code, "utf-8")
+    tables = "[call]\n" + call
+    (at / "manifest.toml").write_text(head + (STUBS if "lock" in way else "") + tables, "utf-8")
+    return at
+
+
+def steps(at: Path, heap_bytes: int = 4096, target: str = "cortex-m4"):
+    return list(own_steps(StepsRequest(at, load_target(target), heap_bytes, "zig", images_dir())))
+
+
+def request(name: str, scenario: str, heap_bytes: int = 4096, target: str = "cortex-m4") -> ProbeRequest:
+    return ProbeRequest(
+        load_allocator(name), load_target(target), scenario, heap_bytes, 0, None, "zig", None, images_dir(), prove=True
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_of_calling_an_allocator_passes_all_steps(way, tmp_path):
+    found = steps(folder(tmp_path, way))
+    assert [step.name for step in found if step.code is not ExitCode.OK] == [], found
+    assert [step.name for step in found][-2:] == ["bound of malloc", "bound of free"]
+
+
+@pytest.mark.parametrize("target", ["arm926ej-s", "mpc603e"])
+def test_a_structure_by_value_is_passed_as_the_abi_says(target, tmp_path):
+    way = "handle last and by value, result through a pointer, init by end"
+    assert all(step.code is ExitCode.OK for step in steps(folder(tmp_path, way), target=target))
+
+
+def test_a_call_that_needs_no_more_than_its_argument_is_the_allocators_own(tmp_path):
+    allocator = load_allocator(f"{folder(tmp_path, 'lazily, from an array whose size is compiled')}/")
+    assert (allocator.entry_points["malloc"], allocator.entry_points["free"]) == ("cs_get", "cs_put")
+
+
+def test_objects_and_archives_are_linked_as_they_are(tmp_path):
+    way = "handle first"
+    at = folder(tmp_path, way)
+    zig, target = str(packaged_program()), load_target("cortex-m4")
+    compiler = [*find_toolchain("zig", target).compile, *target.compiler_flags["clang"], "-O2", "-ffreestanding"]
+    subprocess.run([*compiler, "-c", "cells.c", "-o", "cells.o"], cwd=at, check=True)
+    subprocess.run([zig, "ar", "rcs", "libcells.a", "cells.o"], cwd=at, check=True)
+    for name in ("cells.o", "libcells.a"):
+        text = HEAD.replace('sources = ["cells.c"]', f'objects = ["{name}"]')
+        (at / "manifest.toml").write_text(text + "[call]\n" + WAYS[way][1], "utf-8")
+        assert all(step.code is ExitCode.OK for step in steps(at))
+    (at / "cells.o").write_bytes(b"\x7fELF" + bytes(12) + b"\x02\x00")
+    (at / "manifest.toml").write_text(text.replace("libcells.a", "cells.o") + "[call]\n" + WAYS[way][1], "utf-8")
+    assert "is a linked program" in steps(at)[-1].found
+
+
+# What is changed of a manifest that is right, and the words of the remedy.
+MISTAKES = {
+    "alignment": ("alignment_bytes = 8", "alignment_bytes = 1024", "correct alignment_bytes"),
+    "room of a block": ("minimum_block_bytes = 32", "minimum_block_bytes = 8", "set minimum_block_bytes = 32"),
+    "no free": ('free = "cs_put(&handle, pointer)"', 'free = "(void)pointer"', "free gives nothing back"),
+    "refused arena": ("init = ", 'ready = "handle.next == 0"\ninit = ', "the condition ready does not hold"),
+    "another arena": ("arena, bytes)", "(char *)arena + 1048576, bytes)", "outside of the heap"),
+    "arena too small": ("arena, bytes)", "arena, bytes / 4)", "the heap is smaller than --heap"),
+    "check that fails": (
+        "malloc = ",
+        'check = "handle.next != 0"\nmalloc = ',
+        "it must give 0 where the heap is sound",
+    ),
+    "missing symbol": ('malloc = "cs_get(', 'malloc = "cs_got(', "cs_got"),
+    "unknown key": ("overhead_bytes", "overhed_bytes", "did you mean 'overhead_bytes'?"),
+    "no size": ("cs_get(&handle, size)", "cs_get(&handle, 8)", "does not say size"),
+    "missing file": ('["cells.c"]', '["cell.c"]', "names cell.c, which is not there"),
+    "file elsewhere": ('["cells.c"]', '["../cells.c"]', "put the manifest into a folder above"),
+    "no toml": ("name =", "name", "is no TOML"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_each_mistake_in_a_manifest_is_told_with_its_remedy(mistake, tmp_path):
+    old, new, remedy = MISTAKES[mistake]
+    at = folder(tmp_path, "handle first")
+    text = (at / "manifest.toml").read_text("utf-8")
+    assert old in text
+    (at / "manifest.toml").write_text(text.replace(old, new), "utf-8")
+    last = steps(at)[-1]
+    assert last.code in (ExitCode.USAGE, ExitCode.FAILURE)
+    assert remedy in last.found
+
+
+def test_a_system_function_that_is_missing_is_told_with_both_remedies(tmp_path):
+    at = folder(tmp_path, "lazily, from sbrk, with lock hooks")
+    (at / "manifest.toml").write_text((at / "manifest.toml").read_text("utf-8").replace(STUBS, ""), "utf-8")
+    assert "lock; add the source that has it, or list it under stubs" in steps(at)[-1].found
+
+
+def test_what_stubs_cost_is_an_assumption(tmp_path):
+    at = folder(tmp_path, "lazily, from sbrk, with lock hooks")
+    report = observe(request(f"{at}/", "worst-free"))
+    assert report.bound
+    (said,) = [one.statement for one in report.bound.assumptions if one.id == "stubs"]
+    assert "lock, unlock" in said
+
+
+def test_the_example_is_answered_from_both_sides():
+    for scenario, most in (("worst-alloc", 1.6), ("worst-free", 1.0)):
+        report = observe(request(f"{EXAMPLE}/", scenario))
+        assert report.verdict is Verdict.BOUNDED
+        assert report.bound
+        assert report.measurement.instructions <= report.bound.instructions <= most * report.measurement.instructions
+
+
+def test_each_generic_scenario_reaches_its_state():
+    for scenario in ("best-alloc", "best-free", "random", "worst-failing-alloc", "exhaustion", "neighbours-free"):
+        report = observe(request(f"{EXAMPLE}/", scenario, 2048))
+        assert report.verdict is Verdict.BOUNDED
+        assert all(check.found == 0 for check in report.checks)
+    refused = observe(request(f"{EXAMPLE}/", "worst-failing-alloc", 2048))
+    assert refused.measurement.result == 0
+    with pytest.raises(UsageError, match=r"give at least .* with --heap"):
+        observe(request(f"{EXAMPLE}/", "worst-alloc", 64))
+
+
+def test_the_search_begins_each_sequence_with_an_allocator_that_was_never_called(tmp_path):
+    at = folder(tmp_path, "lazily, from an array whose size is compiled")
+    allocator, target = load_allocator(f"{at}/"), load_target("cortex-m4")
+    for kind in OperationKind:
+        asked = SearchRequest(allocator, target, kind, 1024, 40, 1, "zig", images_dir())
+        report = observe(request(f"{at}/", "worst-alloc" if kind is OperationKind.MALLOC else "worst-free", 1024))
+        assert report.bound
+        assert search(asked).found_instructions <= report.bound.instructions
+        # The first call of all sets up the heap: a heap that an earlier sequence left behind would not show it.
+        assert attack(asked, Unit.INSTRUCTIONS).found <= report.bound.instructions
+    assert search(asked).constructed_instructions <= report.bound.instructions
+
+
+def test_the_configuration_gives_a_name_that_every_command_knows(tmp_path, monkeypatch, capsys):
+    (tmp_path / "wcet-probe.toml").write_text(f'allocators = ["{EXAMPLE}"]\n', "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["pool", "--heap", "2KiB", "--json", "-q"]) == ExitCode.OK
+    result = capsys.readouterr().out
+    assert json.loads(result)["allocator"] == "pool"
+    assert str(ROOT) not in result
+    (tmp_path / "r.json").write_text(result, "utf-8")
+    assert main(["pack", "r.json", "-o", "r.zip", "-q"]) == ExitCode.OK
+    assert main(["audit", "r.zip", "-q"]) in (ExitCode.OK, ExitCode.CHECKED_IN_PART)
+    assert main(["growth", "pool", "--heap", "1KiB", "--heap", "2KiB", "--heap", "4KiB", "-q"]) == ExitCode.OK
+    assert main(["matrix", "--allocator", "pool", "--allocator", "tlsf", "--heap", "2KiB", "-q"]) == ExitCode.OK
+    assert main(["show", "pool"]) == ExitCode.OK
+    assert "claimed O(H): holds" in capsys.readouterr().out
+    (tmp_path / "wcet-probe.toml").write_text("allocators = 3\n", "utf-8")
+    assert main(["pool"]) == ExitCode.USAGE
+    assert "allocators must be an array of folders" in capsys.readouterr().err
+
+
+def test_new_allocator_writes_a_manifest_that_the_tool_reads(tmp_path, capsys):
+    home = tmp_path / "My Pool"
+    home.mkdir()
+    (home / "mine.c").write_text("", "utf-8")
+    assert main(["new-allocator", str(home)]) == ExitCode.OK
+    assert load_allocator(f"{home}/").name == "my-pool"
+    capsys.readouterr()
+    assert main(["new-allocator", str(home), "-q"]) == ExitCode.FAILURE
+    assert "my_pool_init" in capsys.readouterr().out
+    assert main(["new-allocator", str(tmp_path / "nowhere")]) == ExitCode.USAGE
+    assert main([f"{tmp_path}/nowhere/"]) == ExitCode.USAGE
+    assert "write one with wcet-probe new-allocator" in capsys.readouterr().err

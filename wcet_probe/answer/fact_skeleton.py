@@ -1,0 +1,302 @@
+"""All facts that a bound still needs, at once: each open loop, call and recursion, with the lines that are accepted.
+
+What stands in the way is told for trial, one after the other: a loop runs once, a call goes to some function that
+returns, a recursion is one deep. So everything behind it comes to light. What is told for trial goes into no answer.
+Then arguments are given a range and pointers an alignment, also for trial, to see what a fact about them would help.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from wcet_probe.analyzer.bound import Bounded, BoundRequest, Prepared, prepare, prove
+from wcet_probe.analyzer.facts.binding import code_sha256
+from wcet_probe.analyzer.facts.expressions import parse
+from wcet_probe.analyzer.facts.language import (
+    ArgumentFact,
+    CallsFact,
+    Facts,
+    LoopFact,
+    Place,
+    PointerFact,
+    RecursionFact,
+)
+from wcet_probe.analyzer.facts.source_loops import SourceLoop
+from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
+from wcet_probe.errors import AnalysisError, UsageError
+from wcet_probe.model.proof import FactCandidate
+
+_TRIAL = "told for trial"
+_MOST_ROUNDS = 64
+_MOST_STAND_INS = 6
+_ARGUMENTS = 4
+_TRIAL_MOST = 16
+"""The range that an argument is given for trial: what it bounds then, some range bounds."""
+_ALIGNMENTS = (4, 8)
+_CALL = re.compile(r"the targets of the indirect branch or call at (.+?)\+0x([0-9a-f]+)")
+_RECURSION = re.compile(r"(.+?)\+0x[0-9a-f]+.* calls (\S+) recursively")
+_LOCATION = re.compile(r"(.+?)\+0x([0-9a-f]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFact:
+    """A fact that is missing: what of, the lines of its table, the function's text, and the line that it is about."""
+
+    title: str
+    lines: tuple[str, ...]
+    source: tuple[str, ...] = ()
+    line: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """What is missing of the facts about ``entry``.
+
+    Attributes:
+        missing: the facts without which there is no bound, or one by the width of a type only.
+        candidates: facts that make another one unnecessary, or the bound in cycles smaller.
+        stopped: why what comes behind it was not looked at, or empty.
+    """
+
+    entry: str
+    missing: tuple[OpenFact, ...]
+    candidates: tuple[FactCandidate, ...]
+    stopped: str = ""
+
+
+@dataclass(slots=True)
+class _Trial:
+    """A question with what was told for trial so far, and what that showed to be missing."""
+
+    asked: BoundRequest
+    told: Facts = field(default_factory=Facts)
+    missing: list[OpenFact] = field(default_factory=list)
+    open_loops: dict[int, LoopFact] = field(default_factory=dict)
+    by_type: dict[int, LoopFact] = field(default_factory=dict)
+    stopped: str = ""
+    bounded: Bounded | None = None
+
+    def request(self, told: Facts | None = None) -> BoundRequest:
+        return replace(self.asked, facts=_joined(self.asked.facts, told or self.told))
+
+
+def fact_skeleton(asked: BoundRequest, progress: Callable[[str], None] = lambda _: None) -> Skeleton:
+    """What is missing of the facts of ``asked``.
+
+    Raises:
+        UsageError: there is no such function, or a fact that is there is wrong.
+    """
+    trial = _Trial(asked)
+    for _ in range(_MOST_ROUNDS):
+        if trial.stopped or not _round(trial, progress):
+            break
+    candidates = [*_argument_candidates(trial, progress), *pointer_candidates(_closed(trial), progress)]
+    return Skeleton(asked.entry, tuple(trial.missing), tuple(candidates), trial.stopped)
+
+
+def pointer_candidates(
+    asked: BoundRequest | None, progress: Callable[[str], None] = lambda _: None
+) -> Iterator[FactCandidate]:
+    """Alignments of pointers that would make the bound in cycles of ``asked`` smaller, where it has a data cache."""
+    if asked is None or asked.target.dcache is None or any(not fact.functions for fact in asked.facts.pointers):
+        return
+    progress("trying alignments of pointers")
+    before = prove(asked).cycles
+    for alignment in _ALIGNMENTS:
+        fact = PointerFact(_TRIAL, {}, parse(str(alignment)), None, None, is_own_block=False, because=_TRIAL)
+        after = prove(replace(asked, facts=_joined(asked.facts, Facts(pointers=(fact,))))).cycles
+        if after < before:
+            lines = ("[[pointer]]", f"multiple_of = {alignment}", 'because = "?"')
+            yield FactCandidate(lines, f"the bound in cycles goes from {before:,} to {after:,}")
+        before = min(before, after)
+
+
+def _joined(one: Facts, other: Facts) -> Facts:
+    return replace(
+        one,
+        loops=(*one.loops, *other.loops),
+        arguments=(*one.arguments, *other.arguments),
+        recursions=(*one.recursions, *other.recursions),
+        calls=(*one.calls, *other.calls),
+        pointers=(*one.pointers, *other.pointers),
+    )
+
+
+def _closed(trial: _Trial) -> BoundRequest | None:
+    """The question with all that is missing told for trial; None where that is not known."""
+    return None if trial.stopped or trial.bounded is None else trial.request()
+
+
+# --------------------------------------------------------------------------------------------------------- what is open
+
+
+def _round(trial: _Trial, progress: Callable[[str], None]) -> bool:
+    """Look once, and tell for trial what is missing; whether something was."""
+    try:
+        prepared = prepare(trial.request(), progress)
+    except AnalysisError as error:
+        return _call_or_recursion(trial, str(error))
+    try:
+        trial.bounded = prepared.bounded(trial.asked.parameters)
+    except AnalysisError as error:
+        fresh = [header for header in error.headers if header not in trial.open_loops]
+        trial.open_loops |= _add_loops(trial, prepared, fresh)
+        trial.stopped = "" if fresh else str(error)
+        return bool(fresh)
+    by_type = [found for one in trial.bounded.loops.by_type if (found := _address(trial, one.location)) is not None]
+    fresh = [header for header in dict.fromkeys(by_type) if header not in trial.by_type | trial.open_loops]
+    trial.by_type |= _add_loops(trial, prepared, fresh)
+    return bool(fresh)
+
+
+def _address(trial: _Trial, location: str) -> int | None:
+    found = _LOCATION.match(location)
+    function = next((f for f in trial.asked.image.functions if found and f.name == found[1]), None)
+    return function.address + int(found[2], 16) if found and function else None
+
+
+def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dict[int, LoopFact]:
+    """Note the loops as missing, and tell for trial that each runs once."""
+    sites = {site.header_address: site for site in prepared.analysed.sites}
+    matches = match_loops(prepared.analysed.sites, prepared.index)
+    image, told = trial.asked.image, dict[int, LoopFact]()
+    for header in headers:
+        site, loop = sites[header], matches[header]
+        place = Place(site.function, offset=site.offset)
+        sha256 = code_sha256(image, site.function)
+        told[header] = LoopFact(_TRIAL, place, parse("1"), None, None, None, _TRIAL, sha256, optional=True)
+        where = f"the loop at {image.location(header)}"
+        lines: tuple[str, ...]
+        text: tuple[str, ...]
+        if loop is None:
+            lines = (f'function = "{site.function}"', f"offset = {site.offset:#x}")
+            title, text = f"{where}: no source loop is clearly its own", ()
+        else:
+            lines, sha256, text = _source_lines(trial, prepared, loop)
+            title = f"{where}, {loop}"
+        table = ("[[loop]]", *lines, 'max = "?"', 'because = "?"', f'sha256 = "{sha256}"')
+        head = trial.asked.sources[loop.file].splitlines()[loop.header_lines[0] - 1].strip() if loop else ""
+        trial.missing.append(OpenFact(title, table, text, head))
+    trial.told = replace(trial.told, loops=(*trial.told.loops, *told.values()))
+    return told
+
+
+def _source_lines(trial: _Trial, prepared: Prepared, loop: SourceLoop) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """The keys that name a source loop, the hash of its function, and the function's text."""
+    same = [each for source in prepared.index.files.values() for each in source.functions if each.name == loop.function]
+    file = (f'file = "{loop.file}"',) if len(same) > 1 else ()
+    place = f'label = "{loop.label}"' if loop.label else f"line = {loop.header_lines[0]}"
+    try:
+        function = prepared.index.function(loop.function, loop.file, loop.header_lines[0])
+    except UsageError:
+        return (f'function = "{loop.function}"', *file, place), "", ()
+    text = trial.asked.sources[loop.file].splitlines()[function.first_line - 1 : function.last_line]
+    return (f'function = "{loop.function}"', *file, place), function.sha256, tuple(text)
+
+
+def _call_or_recursion(trial: _Trial, message: str) -> bool:
+    image = trial.asked.image
+    lines: tuple[str, ...]
+    if found := _CALL.search(message):
+        name, offset = found[1], int(found[2], 16)
+        sha256 = code_sha256(image, name)
+        lines = ("[[calls]]", f'function = "{name}"', f"offset = {offset:#x}", 'targets = ["?"]', 'because = "?"')
+        trial.missing.append(OpenFact(message.partition(": ")[0], (*lines, f'sha256 = "{sha256}"')))
+        return _with_stand_in(trial, Place(name, offset=offset), sha256, message)
+    if found := _RECURSION.match(message):
+        name, place = found[2], Place(found[2], offset=0)
+        if any(fact.place.function == name for fact in trial.told.recursions):
+            trial.stopped = message
+            return False
+        lines = ("[[recursion]]", f'function = "{name}"', 'max_depth = "?"', 'because = "?"')
+        try:
+            source = index_sources(trial.asked.sources).function(name).sha256
+        except UsageError as error:
+            trial.stopped = f"{message} ({error})"
+            return False
+        trial.missing.append(OpenFact(message.partition(": ")[0], (*lines, f'sha256 = "{source}"')))
+        fact = RecursionFact(_TRIAL, place, parse("1"), _TRIAL, code_sha256(image, name))
+        trial.told = replace(trial.told, recursions=(*trial.told.recursions, fact))
+        return True
+    trial.stopped = message
+    return False
+
+
+def _with_stand_in(trial: _Trial, place: Place, sha256: str, message: str) -> bool:
+    """Have the call go to a small function that returns, if one of the smallest does."""
+    small = sorted((f for f in trial.asked.image.functions if f.size_bytes), key=lambda f: (f.size_bytes, f.name))
+    for function in small[:_MOST_STAND_INS]:
+        fact = CallsFact(_TRIAL, place, (function.name,), _TRIAL, sha256)
+        told = replace(trial.told, calls=(*trial.told.calls, fact))
+        try:
+            prepare(trial.request(told))
+        except AnalysisError as error:
+            if str(error) == message or not (_CALL.search(str(error)) or _RECURSION.match(str(error))):
+                continue
+        trial.told = told
+        return True
+    trial.stopped = f"{message} (no small function of the image can stand in for it)"
+    return False
+
+
+# ------------------------------------------------------------------------------------------------------------ arguments
+
+
+def _argument_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iterator[FactCandidate]:
+    """Arguments whose range bounds loops that are open."""
+    if trial.stopped:
+        return
+    known = {fact.index for fact in trial.asked.facts.arguments if fact.function == trial.asked.entry}
+    for index in (index for index in range(_ARGUMENTS) if index not in known):
+        progress(f"trying a range of argument {index}")
+        most = parse(str(_TRIAL_MOST))
+        fact = ArgumentFact(_TRIAL, trial.asked.entry, index, None, parse("0"), most, _TRIAL)
+        closed = set[int]()
+        for asked, others in ((trial.by_type, trial.open_loops), (trial.open_loops, trial.by_type)):
+            # Loops without any bound hide those that are bounded by a type only, so each kind is tried by itself.
+            told = replace(trial.told, loops=tuple(others.values()), arguments=(fact,))
+            left = _open_loops(trial, told) if asked else None
+            closed |= asked.keys() - left if left is not None else set()
+        if closed:
+            names = ", ".join(trial.asked.image.location(address) for address in sorted(closed))
+            lines = ("[[argument]]", f'function = "{trial.asked.entry}"', f"index = {index}", "min = 0", 'max = "?"')
+            yield FactCandidate((*lines, 'because = "?"'), f"its range bounds the loop at {names}")
+
+
+def _open_loops(trial: _Trial, told: Facts) -> set[int] | None:
+    """The loops that are open with ``told``; None where the analysis does not come so far."""
+    try:
+        bounded = prepare(trial.request(told)).bounded(trial.asked.parameters)
+    except AnalysisError as error:
+        return set(error.headers) or None
+    return {found for one in bounded.loops.by_type if (found := _address(trial, one.location)) is not None}
+
+
+# ----------------------------------------------------------------------------------------------------------------- text
+
+EXCERPT = "#| "
+"""What stands before each line of a function that a fact was written for."""
+
+
+def skeleton_text(skeleton: Skeleton, target: str) -> str:
+    """``skeleton`` as a file of facts to be filled in: what is a question mark is refused until it is answered."""
+    head = f"# Facts about {skeleton.entry} for {target}: put an answer for each question mark, and say why it holds.\n"
+    parts = [head]
+    if skeleton.stopped:
+        parts.append(f"# Not all was looked at: {skeleton.stopped}\n")
+    shown = set[tuple[str, ...]]()
+    for one in skeleton.missing:
+        about = [f"# {one.title}", *([f"#     {one.line}"] if one.line else [])]
+        source = one.source if one.source not in shown else ()
+        shown.add(one.source)
+        parts.append("\n".join([*about, *(f"{EXCERPT}{line}".rstrip() for line in source), *one.lines]) + "\n")
+    if skeleton.candidates:
+        parts.append("# What would help, found by trial; take away the # where it is true.\n")
+    parts += [
+        "\n".join([f"# {one.effect}", *(f"# {line}" for line in one.lines)]) + "\n" for one in skeleton.candidates
+    ]
+    if not skeleton.missing and not skeleton.stopped:
+        parts.append("# Nothing is missing.\n")
+    return "\n".join(parts)

@@ -1,0 +1,392 @@
+"""The observed side of a bound of any firmware: set-up and calls are emulated, and held against all that was proved.
+
+Every call of the entry, whoever calls it, is held natively against the bound, its accesses and facts about them; those
+that the script names are also held by loops, sums and arguments, and repeated by the second engine with every register
+at every block. A search changes arguments within the ranges that facts declare, and memory that the user names.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from wcet_probe.analyzer.facts.expressions import evaluate
+from wcet_probe.analyzer.facts.language import ArgumentFact, Facts
+from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops, refusal
+from wcet_probe.answer.cross_check import Call, cross_check
+from wcet_probe.answer.firmware import FirmwareBound
+from wcet_probe.answer.held import Held, checked_executions
+from wcet_probe.answer.run_script import (
+    SCRATCH,
+    CallStatement,
+    Statement,
+    StoreStatement,
+    Value,
+    resolved,
+    value_text,
+)
+from wcet_probe.answer.victims import LEAST_TRIED, victim_choices
+from wcet_probe.emu.layout import RETURN_ADDRESS
+from wcet_probe.emu.machine import Machine
+from wcet_probe.errors import ContradictionError, EmulationError, UsageError, unknown_name
+from wcet_probe.isa.timing import costs
+from wcet_probe.model.image import Image
+from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.observed_run import Found, Observed, ObservedCall
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Isa, MemoryMap, MemoryRange, Target
+from wcet_probe.progress import Progress, silent
+
+UNITS = ("instructions", "cycles")
+_SCRATCH_BYTES = 64 << 10
+_MOST_INSTRUCTIONS = 1 << 30
+_REPEATED_INSTRUCTIONS = 200_000
+_GRANULE_BYTES = 64 << 10
+_PLACES_FROM = 0x70000000
+_PATIENCE = 50
+"""Changes without improvement after which a search begins again with the inputs of the script, changed at random."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchInputs:
+    """What is searched: so many ``evaluations`` with ``seed``, in ``memory`` given as place and bytes."""
+
+    evaluations: int
+    seed: int
+    memory: tuple[tuple[Value, int], ...] = ()
+
+
+def run_firmware(
+    found: FirmwareBound,
+    script: Sequence[Statement],
+    search: SearchInputs | None = None,
+    progress: Progress = silent,
+) -> Observed:
+    """Run ``script`` and hold it against ``found``, then search for dearer inputs of its last call of the entry.
+
+    Raises:
+        UsageError: a name is none of the image, or the entry is never called.
+        EmulationError: the guest went astray.
+        ContradictionError: something that was proved or claimed does not hold; the message names the fact.
+    """
+    entry = found.bound.entry
+    last = next((at for at in reversed(range(len(script))) if _is_call(script[at], entry)), None)
+    if last is None:
+        raise UsageError(f"no call of {entry} is run, which is bounded; add it, like --run 'init(); {entry}(3)'.")
+    target = replace(found.target, memory_map=_free_map(found.image, found.target))
+    watched = [claim.loop for claim in found.bound.loop_claims]
+    with Machine(
+        found.image,
+        target,
+        found.instructions,
+        costs(found.instructions, target),
+        _SCRATCH_BYTES,
+        watched=watched,
+        bounds=(found.bound,),
+        most_instructions=_MOST_INSTRUCTIONS,
+    ) as machine:
+        guest = _Guest(found, found.facts, target, machine)
+        for at, statement in enumerate(script):
+            if at == last:
+                guest.before_last = machine.memory.snapshot(), guest.result
+            guest.run(statement)
+        dearer = _searched(guest, script[last], search, progress) if search else None
+        held = Held(machine.held_calls()[0], guest.loop_entries, 0)
+        executions = dict(checked_executions(found.bound, held, ())) | guest.argument_checks
+    if "return-address" in executions:
+        executions["return-address"] = guest.returns
+    most = {unit: max(getattr(call, unit) for call in guest.calls) for unit in UNITS}
+    if dearer:
+        most = {unit: max(most[unit], getattr(dearer, unit)) for unit in UNITS}
+    texts = tuple(statement.text for statement in script)
+    return Observed(
+        statements=texts,
+        calls=tuple(guest.calls),
+        instructions=most["instructions"],
+        cycles=most["cycles"],
+        found=dearer,
+        executions=executions,
+        loop_maxima=guest.maxima,
+        flow_maxima=held.calls.flow_maxima,
+    )
+
+
+@dataclass(slots=True)
+class _Guest:
+    """A machine, what was proved of its program, and what its runs showed."""
+
+    found: FirmwareBound
+    facts: Facts
+    target: Target
+    machine: Machine
+    result: int = 0
+    before_last: tuple[dict[int, bytes | bytearray], int] = field(default_factory=lambda: ({}, 0))
+    calls: list[ObservedCall] = field(default_factory=list)
+    returns: int = 0
+    loop_entries: Counter[str] = field(default_factory=Counter)
+    maxima: dict[int, int] = field(default_factory=dict)
+    argument_checks: dict[str, int] = field(default_factory=dict)
+
+    def run(self, statement: Statement) -> None:
+        """Carry out one statement; a call of the entry is measured and held against everything."""
+        if isinstance(statement, StoreStatement):
+            self.store(self.value(statement.place), statement)
+            return
+        arguments = tuple(self.value(argument) for argument in statement.arguments)
+        if statement.function != self.found.bound.entry:
+            self._check_function(statement.function)
+            self.result = self.machine.measure(statement.function, arguments, InitialCache.COLD).result
+            self._settle(statement.text)
+            return
+        measured, is_repeated = self.measured(statement.text, arguments)
+        self.result = measured.result
+        call = ObservedCall(statement.text, measured.instructions, measured.cycles, measured.result, is_repeated)
+        self.calls.append(call)
+
+    def store(self, address: int, statement: StoreStatement) -> None:
+        """Put the values of ``statement`` at ``address``."""
+        order: Literal["big", "little"] = "big" if self.machine.memory.big_endian else "little"
+        bits = 8 * statement.size_bytes
+        words = [self.value(value) % (1 << bits) for value in statement.values]
+        data = b"".join(word.to_bytes(statement.size_bytes, order) for word in words)
+        if not self.machine.memory.allows(address, len(data), is_write=True):
+            raise UsageError(
+                f"{statement.text}: {address:#x} is no memory of the image; store to one of its variables."
+            )
+        self.machine.memory.write(address, data)
+
+    def value(self, value: Value) -> int:
+        """The word that ``value`` stands for."""
+        symbols = {name: symbol.address for name, symbol in self.found.image.symbols.items()}
+        symbols = {SCRATCH: self.machine.heap.base_address} | symbols
+        return resolved(value, symbols, self.result, lambda name: unknown_name("symbol", name, symbols))
+
+    def measured(self, text: str, arguments: tuple[int, ...], *, repeats: bool = True) -> tuple[Measurement, bool]:
+        """The dearest measurement of a call of the entry, over what replacement may evict; each is held against all."""
+        bound, machine = self.found.bound, self.machine
+        self._check_arguments(text, arguments)
+        before, registers = machine.memory.snapshot(), machine.entry_registers(arguments)
+        runs = []
+        for victims in victim_choices(self.target)[:LEAST_TRIED]:
+            machine.memory.restore(before)
+            machine.restart_loop_counts()
+            try:
+                runs.append(machine.measure(bound.entry, arguments, InitialCache.DIRTY, victims=victims))
+            except EmulationError:
+                self._settle(text)
+                raise
+            self._settle(text)
+            check_flows(bound, machine.loop_counts(), machine.executions, text)
+            check_counts(bound, runs[-1], text)
+        dearest = max(runs, key=lambda one: (one.cycles, one.instructions))
+        is_repeated = False
+        if repeats and dearest.instructions <= _REPEATED_INSTRUCTIONS:
+            call = Call(bound.entry, registers, before, InitialCache.DIRTY)
+            is_repeated = self._repeated(call, dearest, text)
+        return dearest, is_repeated
+
+    def _repeated(self, call: Call, measured: Measurement, text: str) -> bool:
+        """Repeat a call in the second engine, which knows no floating point: then it is not repeated."""
+        try:
+            self.returns += cross_check(self.found, self.found.bound, call, measured, text).returns
+        except EmulationError:
+            return False
+        return True
+
+    def _settle(self, text: str) -> None:
+        """Hold what was counted of loops and accesses, of whatever run it was, against what is claimed."""
+        bound, machine, image = self.found.bound, self.machine, self.found.image
+        counts = machine.loop_counts()
+        broken = machine.broken_claim()
+        if broken is not None and broken.fact:  # a fact that is false is the cause of the rest, and is named first
+            raise refusal(broken, image, text)
+        check_loops(bound.loop_claims, counts, image, text)
+        if broken is not None:
+            raise refusal(broken, image, text)
+        headers = {claim.loop.name: claim.loop.header_address for claim in bound.loop_claims}
+        for count in counts:
+            self.loop_entries[count.name] += count.entries
+            address = headers[count.name]
+            self.maxima[address] = max(self.maxima.get(address, 0), count.max_header_executions)
+        machine.restart_loop_counts()
+
+    def _check_function(self, name: str) -> None:
+        if not any(function.name == name for function in self.found.image.functions):
+            raise unknown_name("function", name, (function.name for function in self.found.image.functions))
+
+    def _check_arguments(self, text: str, arguments: tuple[int, ...]) -> None:
+        """What facts say of the arguments must hold of these."""
+        for fact in self.argument_facts():
+            index = argument_index(fact, self.target)
+            if index is None or index >= len(arguments):
+                continue
+            low, high = self.range_of(fact)
+            value = arguments[index]
+            signed = value - (1 << 32) if low < 0 and value >> 31 else value
+            if not low <= signed <= high:
+                raise ContradictionError(
+                    f"CONTRADICTED: argument {index} is {signed} in {text}, against the fact {fact.where}, which says "
+                    f"{low} to {high}; correct the fact, or the call."
+                )
+            name = f"fact {fact.where}"
+            self.argument_checks[name] = self.argument_checks.get(name, 0) + 1
+
+    def argument_facts(self) -> list[ArgumentFact]:
+        """The facts about arguments of the entry."""
+        return [fact for fact in self.facts.arguments if fact.function == self.found.bound.entry]
+
+    def range_of(self, fact: ArgumentFact) -> tuple[int, int]:
+        """Least and greatest value that ``fact`` declares."""
+        parameters = self.found.bound.parameters
+        return evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
+
+
+def argument_index(fact: ArgumentFact, target: Target) -> int | None:
+    """Which argument ``fact`` is about, from 0; None of a register that passes none."""
+    if fact.index is not None:
+        return fact.index
+    first = 3 if target.isa is Isa.POWERPC else 0
+    number = int(fact.register[1:]) - first if fact.register and fact.register[1:].isdecimal() else -1
+    return number if 0 <= number < 4 else None
+
+
+def _is_call(statement: Statement, entry: str) -> bool:
+    return isinstance(statement, CallStatement) and statement.function == entry
+
+
+def _free_map(image: Image, target: Target) -> MemoryMap:
+    """The map of ``target``, with its stack and its heap, which is the scratch memory, where the image has nothing."""
+    taken = [MemoryRange(segment.address, segment.size_bytes) for segment in image.segments]
+    taken += [target.memory_map.code, target.memory_map.data]
+    taken += [one.extent for one in target.memory.regions]
+    own = target.memory_map.stack
+    segments = taken[: len(image.segments)]
+    stack = own if _is_free(own, segments) else _free(own.size_bytes, taken)
+    scratch = MemoryRange(target.memory_map.heap_address, _SCRATCH_BYTES)
+    if not _is_free(scratch, [*segments, stack]):
+        scratch = _free(_SCRATCH_BYTES, [*taken, stack])
+    return replace(target.memory_map, stack=stack, heap_address=scratch.base_address)
+
+
+def _is_free(one: MemoryRange, taken: Sequence[MemoryRange]) -> bool:
+    return all(one.end_address <= other.base_address or other.end_address <= one.base_address for other in taken)
+
+
+def _free(size_bytes: int, taken: Sequence[MemoryRange]) -> MemoryRange:
+    """The first range of that size from `_PLACES_FROM` on that meets none of ``taken``."""
+    for address in range(_PLACES_FROM, RETURN_ADDRESS - size_bytes - _GRANULE_BYTES, _GRANULE_BYTES):
+        found = MemoryRange(address, size_bytes)
+        if _is_free(found, taken):
+            return found
+    raise UsageError("the image leaves no memory for a stack and scratch memory; link it for fewer addresses.")
+
+
+# ------------------------------------------------------------------------------------------------------------- search
+
+
+def _searched(guest: _Guest, call: Statement, asked: SearchInputs, progress: Progress) -> Found:
+    """Change arguments and memory of ``call`` and keep what makes it dearer in cycles.
+
+    Inputs on which the call goes astray are none that it may be called with, and are passed over.
+    """
+    if not isinstance(call, CallStatement):  # it is the last call of the entry
+        raise TypeError(call)
+    snapshot, guest.result = guest.before_last
+    guest.machine.memory.restore(snapshot)
+    memory, ranges = _places(guest, asked), _ranges(guest, call)
+    if not ranges and not memory:
+        raise UsageError(
+            "nothing may be changed in a search: declare ranges of arguments by facts ([[argument]]), or name memory "
+            "with --vary '&buffer:64'."
+        )
+    arguments = tuple(guest.value(argument) for argument in call.arguments)
+    start = _Inputs(arguments, tuple(guest.machine.memory.read(address, size) for address, size in memory))
+    draw = random.Random(asked.seed)  # noqa: S311  (a search, no secret)
+    best, current, patience, most = (-1, -1, start), (-1, start), _PATIENCE, 0
+    for number in range(asked.evaluations):
+        fresh = patience == 0
+        inputs = _changed(draw, start if fresh else current[1], ranges, wild=fresh) if number else start
+        measured = _evaluated(guest, memory, inputs, f"evaluation {number + 1} of the search")
+        cycles, instructions = (measured.cycles, measured.instructions) if measured else (-1, -1)
+        most = max(most, instructions)
+        patience = _PATIENCE if fresh or cycles > current[0] else patience - 1
+        if fresh or cycles >= current[0]:
+            current = (cycles, inputs)
+        best = max(best, (cycles, instructions, inputs), key=lambda one: one[:2])
+        progress(f"input {number + 1} of {asked.evaluations}: {best[0]} cycles", number + 1, asked.evaluations)
+    if best[0] < 0 or _evaluated(guest, memory, best[2], "the dearest inputs of the search", repeats=True) is None:
+        raise UsageError(f"no input of the search lets {call.function} return; change --run or --vary.")
+    return Found(asked.evaluations, asked.seed, most, best[0], _script(call, asked, start, best[2]))
+
+
+def _places(guest: _Guest, asked: SearchInputs) -> list[tuple[int, int]]:
+    """Addresses and bytes of the memory that is changed."""
+    memory = [(guest.value(place), size) for place, size in asked.memory]
+    for (place, size), (address, _) in zip(asked.memory, memory, strict=True):
+        if not guest.machine.memory.allows(address, size, is_write=True):
+            raise UsageError(f"--vary &{place.symbol}:{size} is not all memory of the image; name fewer bytes.")
+    return memory
+
+
+def _ranges(guest: _Guest, call: CallStatement) -> dict[int, tuple[int, int]]:
+    """The ranges that facts declare of the arguments of ``call``, by index."""
+    found = ((argument_index(fact, guest.target), guest.range_of(fact)) for fact in guest.argument_facts())
+    return {index: limits for index, limits in found if index is not None and index < len(call.arguments)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """What a search changes: the arguments, and the content of each range of memory."""
+
+    arguments: tuple[int, ...]
+    memory: tuple[bytes, ...]
+
+
+def _evaluated(
+    guest: _Guest, memory: Sequence[tuple[int, int]], inputs: _Inputs, text: str, *, repeats: bool = False
+) -> Measurement | None:
+    """What the call takes with ``inputs``, held against everything; None where it goes astray."""
+    guest.machine.memory.restore(guest.before_last[0])
+    for (address, _), data in zip(memory, inputs.memory, strict=True):
+        guest.machine.memory.write(address, data)
+    subject = f"{text}, {guest.found.bound.entry}({', '.join(map(hex, inputs.arguments))})"
+    try:
+        return guest.measured(subject, inputs.arguments, repeats=repeats)[0]
+    except EmulationError:
+        return None
+
+
+def _changed(draw: random.Random, inputs: _Inputs, ranges: Mapping[int, tuple[int, int]], *, wild: bool) -> _Inputs:
+    """A few arguments or bytes changed; ``wild``: all of them."""
+    arguments, memory = list(inputs.arguments), [bytearray(data) for data in inputs.memory]
+    spots = [*ranges, *(-1 - index for index, data in enumerate(memory) if data)]
+    for spot in spots if wild else draw.choices(spots, k=draw.randrange(1, 4)):
+        if spot >= 0:
+            arguments[spot] = _drawn(draw, arguments[spot], ranges[spot])
+        else:
+            data = memory[-1 - spot]
+            for _ in range(len(data) if wild else draw.randrange(1, 5)):
+                data[draw.randrange(len(data))] = draw.choice((0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)))
+    return _Inputs(tuple(arguments), tuple(map(bytes, memory)))
+
+
+def _drawn(draw: random.Random, word: int, limits: tuple[int, int]) -> int:
+    """A value of the range: an end of it, one near the old value, or any."""
+    low, high = limits
+    old = word - (1 << 32) if low < 0 and word >> 31 else word
+    near = min(high, max(low, old + draw.choice((-8, -2, -1, 1, 2, 8))))
+    return draw.choice((low, high, near, draw.randint(low, high))) % (1 << 32)
+
+
+def _script(call: CallStatement, asked: SearchInputs, start: _Inputs, found: _Inputs) -> tuple[str, ...]:
+    """Statements that set up what was found, to be run again behind the set-up of the script."""
+    lines = []
+    for (place, _), data in zip(asked.memory, found.memory, strict=True):
+        offset = f" + {place.number}" if place.number else ""
+        lines.append(f"u8[&{place.symbol}{offset}] = {', '.join(map(str, data))}")
+    values = zip(call.arguments, start.arguments, found.arguments, strict=True)
+    arguments = [value_text(value) if old == new else str(new) for value, old, new in values]
+    return (*lines, f"{call.function}({', '.join(arguments)})")

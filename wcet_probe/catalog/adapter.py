@@ -1,0 +1,193 @@
+"""C between the harness and an allocator of one's own: how its manifest says that it is called, as functions.
+
+What is measured and bounded is the allocator's own function where a call needs nothing but the size, or the pointer;
+else the function made here, which passes the handle, the place of the result, or whatever else the call needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+ADAPTER, SUPPORT, STUBS = "wp_adapter.c", "wp_support.c", "wp_stubs.c"
+"""Names of the files that are made: the calls; what compilers call on their own, and sbrk; what does nothing."""
+
+_HEAD = "/* SPDX-License-Identifier: 0BSD */\n/* Made by wcet-probe from the manifest of {name}. */\n"
+_DIRECT = {"malloc": re.compile(r"(\w+)\s*\(\s*size\s*\)"), "free": re.compile(r"(\w+)\s*\(\s*pointer\s*\)")}
+
+_REPLAY = """\
+struct wp_operation {{
+    uint32_t kind; /* 0 malloc, 1 free */
+    uint32_t slot;
+    uint32_t size_bytes;
+    uint32_t cache_set;
+}};
+
+/* Called for a block that was refused, which is not freed: whoever counts operations counts one. */
+void wp_nothing(void);
+__attribute__((noinline, used)) void wp_nothing(void)
+{{
+    __asm__ volatile("");
+}}
+
+/* The set-up of a state. */
+__attribute__((section(".wp_harness"), used, noinline)) uint32_t
+wp_replay(const struct wp_operation *operation, uint32_t count, void **slots)
+{{
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < count; i++, operation++) {{
+        if (operation->kind == 0) {{
+            void *const block = {malloc}(operation->size_bytes);
+            slots[operation->slot] = block;
+            refused += block == NULL;
+        }} else if (slots[operation->slot] != NULL) {{
+            {free}(slots[operation->slot]);
+            slots[operation->slot] = NULL;
+        }} else {{
+            wp_nothing();
+        }}
+    }}
+    return refused;
+}}
+"""
+
+_SBRK = """
+/* The heap grows upwards from its start, as a process's data does. */
+unsigned char *wp_break, *wp_limit;
+
+int brk(void *end);
+void *sbrk(ptrdiff_t bytes);
+void *_sbrk(ptrdiff_t bytes);
+
+int brk(void *end)
+{
+    if ((unsigned char *)end > wp_limit)
+        return -1;
+    wp_break = end;
+    return 0;
+}
+
+void *sbrk(ptrdiff_t bytes)
+{
+    unsigned char *const before = wp_break;
+    if (bytes > wp_limit - before)
+        return (void *)-1;
+    wp_break = before + bytes;
+    return before;
+}
+
+void *_sbrk(ptrdiff_t bytes)
+{
+    return sbrk(bytes);
+}
+"""
+
+_ARM_RUNTIME = """
+#ifdef __ARM_EABI__
+/* The run-time ABI's own copies (ARM IHI 0043, section 4.3.4); a compiler calls them for structures. */
+void *memcpy(void *, const void *, size_t);
+void *memmove(void *, const void *, size_t);
+void *memset(void *, int, size_t);
+#define WP_COPIES(suffix)                                                                                     \\
+    void __aeabi_memcpy##suffix(void *to, const void *from, size_t bytes);                                    \\
+    void __aeabi_memcpy##suffix(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }        \\
+    void __aeabi_memmove##suffix(void *to, const void *from, size_t bytes);                                   \\
+    void __aeabi_memmove##suffix(void *to, const void *from, size_t bytes) { memmove(to, from, bytes); }      \\
+    void __aeabi_memset##suffix(void *to, size_t bytes, int value);                                           \\
+    void __aeabi_memset##suffix(void *to, size_t bytes, int value) { memset(to, value, bytes); }              \\
+    void __aeabi_memclr##suffix(void *to, size_t bytes);                                                      \\
+    void __aeabi_memclr##suffix(void *to, size_t bytes) { memset(to, 0, bytes); }
+WP_COPIES()
+WP_COPIES(4)
+WP_COPIES(8)
+#endif
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How an allocator is called, as C: the tables ``call`` and ``heap`` of its manifest.
+
+    Attributes:
+        include: headers with the prototypes.
+        declarations: C that is put before the calls.
+        handle: type of the variable ``handle``; empty if there is none.
+        init: statement with ``arena``, ``bytes``, ``end``; empty where the allocator begins with its first call.
+        ready: condition that holds once ``init`` has succeeded.
+        malloc: expression with ``size``; its value is the block, unless ``is_out``.
+        is_out: whether the block is in the variable ``result`` afterwards, and NULL if it was left as it was.
+        free: expression with ``pointer``.
+        check: expression that is 0 where the heap's invariants hold; empty if there is none.
+        grows: whether the allocator asks for its memory by ``sbrk``, ``_sbrk`` or ``brk``.
+    """
+
+    include: tuple[str, ...]
+    declarations: str
+    handle: str
+    init: str
+    ready: str
+    malloc: str
+    is_out: bool
+    free: str
+    check: str
+    grows: bool
+
+
+def entry_points(calls: Calls) -> dict[str, str]:
+    """The C symbol of each role: the allocator's own where it needs nothing besides its one argument."""
+    direct = {role: _direct(calls, role) for role in _DIRECT}
+    return {"init": "wp_init", "check": "wp_check"} | {role: name or f"wp_{role}" for role, name in direct.items()}
+
+
+def adapter_sources(name: str, calls: Calls, stubs: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """The files that are made for the allocator ``name``, as file name and text.
+
+    Parameters:
+        name: of the allocator.
+        calls: how it is called.
+        stubs: functions that do nothing and return 0.
+    """
+    head = _HEAD.format(name=name)
+    support = f"{head}#include <stddef.h>\n{_SBRK if calls.grows else ''}{_ARM_RUNTIME}"
+    bodies = "".join(f"int {stub}(void);\nint {stub}(void)\n{{\n    return 0;\n}}\n" for stub in stubs)
+    made = [(ADAPTER, _adapter(head, calls)), (SUPPORT, support)]
+    return (*made, (STUBS, f"{head}{bodies}")) if stubs else tuple(made)
+
+
+def _direct(calls: Calls, role: str) -> str | None:
+    if calls.handle or (role == "malloc" and calls.is_out):
+        return None
+    found = _DIRECT[role].fullmatch({"malloc": calls.malloc, "free": calls.free}[role].strip())
+    return found[1] if found else None
+
+
+def _adapter(head: str, calls: Calls) -> str:
+    entries = entry_points(calls)
+    lines = [head.rstrip(), "#include <stddef.h>", "#include <stdint.h>"]
+    lines += [f'#include "{file}"' for file in calls.include]
+    lines += [calls.declarations.strip()] if calls.declarations.strip() else []
+    if calls.grows:
+        lines.append("extern unsigned char *wp_break, *wp_limit;")
+    if calls.handle:
+        lines += [f"{calls.handle} wp_handle;", "#define handle wp_handle"]
+    lines += ["int wp_init(void *arena, size_t bytes);", "int wp_check(void);", ""]
+    lines += [
+        "int wp_init(void *arena, size_t bytes)",
+        "{",
+        "    unsigned char *const end = (unsigned char *)arena + bytes;",
+    ]
+    lines += ["    (void)end;"]
+    lines += ["    wp_break = arena;", "    wp_limit = end;"] if calls.grows else []
+    lines += [f"    {calls.init.strip().rstrip(';')};"] if calls.init.strip() else []
+    lines += [f"    return !({calls.ready});" if calls.ready else "    return 0;", "}", ""]
+    if entries["malloc"] == "wp_malloc":
+        body = [f"    return {calls.malloc};"]
+        if calls.is_out:
+            body = ["    void *result = NULL;", f"    (void)({calls.malloc});", "    return result;"]
+        lines += ["void *wp_malloc(size_t size);", "void *wp_malloc(size_t size)", "{", *body, "}", ""]
+    if entries["free"] == "wp_free":
+        lines += ["void wp_free(void *pointer);", "void wp_free(void *pointer)", "{", f"    {calls.free};", "}", ""]
+    lines += ["int wp_check(void)", "{", f"    return {calls.check or '0'};", "}", ""]
+    lines.append(_REPLAY.format(malloc=entries["malloc"], free=entries["free"]))
+    return "\n".join(lines)

@@ -1,0 +1,75 @@
+"""The manifest that ``wcet-probe new-allocator`` writes: every key with what it means, to be filled in."""
+
+from __future__ import annotations
+
+TEMPLATE = """\
+# The manifest of an allocator of one's own; `wcet-probe new-allocator FOLDER` checks it step by step.
+name = "{name}"
+title = "{name}"
+summary = ""
+
+# C files and headers, in this folder or below it. Of include_dirs all headers are taken in.
+sources = {sources}
+headers = {headers}
+include_dirs = []
+# Compiled files for the core that you ask about (*.o, *.a), beside the sources or in place of them.
+objects = []
+# Flags behind the tool's own (-O2 -g -ffreestanding ...), such as "-DNDEBUG", "-Os", "-std=gnu11".
+flags = []
+# Functions that may do nothing and return 0 here: locks, logging. What they cost is left out, which the answer says.
+stubs = []
+
+# Of every block that malloc returns.
+alignment_bytes = 8
+# The least heap that init accepts: what it keeps for itself, and a block.
+minimum_heap_bytes = 1024
+# What a block takes besides its payload, at most, and what the least block takes: states fill the heap by them.
+overhead_bytes = 8
+minimum_block_bytes = 16
+# The largest size that malloc serves, where that does not depend on the heap, as of a pool of blocks of one size.
+# largest_request_bytes = 64
+
+[heap]
+# size_macro = "TOTAL_HEAP_SIZE"   # a macro that says the heap's size in bytes when the allocator is compiled
+# symbol = "heap_array"            # the (extern) array that is the heap, where init is not told
+# growth = "sbrk"                  # the allocator takes its memory by sbrk, _sbrk or brk
+
+[call]
+# Headers with the prototypes, or the prototypes themselves.
+include = {includes}
+# declarations = "void *my_malloc(size_t); void my_free(void *);"
+# The type of a variable `handle`, if calls need one: "struct pool", "pool_t *".
+# handle = "struct pool"
+# C statements and expressions. In init: arena (void *), bytes (size_t), end (unsigned char *). Without init the first
+# call sets up the heap. ready must hold after init.
+init = "{prefix}_init(arena, bytes)"
+# ready = "handle != 0"
+# In malloc: size (size_t). Where the block is put into a variable: result = "out", and (void *) result in the call.
+malloc = "{prefix}_malloc(size)"
+# result = "out"
+# In free: pointer (void *).
+free = "{prefix}_free(pointer)"
+# 0 where the heap is sound; without it nothing but the blocks' places is checked.
+# check = "{prefix}_check()"
+
+# What the literature or its author claims; growth holds it against the runs.
+# [complexity.malloc]
+# claim = "O(1)"
+# source = "its manual"
+"""
+
+
+def manifest_text(name: str, sources: list[str], headers: list[str]) -> str:
+    """The text of a manifest for the allocator ``name`` with these files, to be filled in."""
+    prefix = name.replace("-", "_")
+    return TEMPLATE.format(
+        name=name,
+        prefix=prefix,
+        sources=_array(sources),
+        headers=_array(headers),
+        includes=_array([header.rpartition("/")[2] for header in headers]),
+    )
+
+
+def _array(texts: list[str]) -> str:
+    return "[" + ", ".join(f'"{text}"' for text in texts) + "]"

@@ -1,0 +1,270 @@
+"""An allocator of one's own: a folder anywhere with a ``manifest.toml``, read as those of the package are."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Any
+
+from wcet_probe.catalog.adapter import SUPPORT, Calls, adapter_sources, entry_points
+from wcet_probe.catalog.toml_table import Table
+from wcet_probe.errors import UsageError
+from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter
+
+MANIFEST, FACTS = "manifest.toml", "facts.toml"
+ROLES = ("init", "malloc", "free", "check")
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_SYMBOL = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFiles:
+    """What a manifest says, as far as it needs no file but its own.
+
+    Attributes:
+        name: of the allocator.
+        sources: paths of C files, from the folder of the manifest.
+        headers: paths of the headers that are named.
+        include_dirs: folders whose headers are all taken in.
+        objects: paths of relocatable objects and archives.
+        table: the rest.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    headers: tuple[str, ...]
+    include_dirs: tuple[str, ...]
+    objects: tuple[str, ...]
+    table: Table
+
+
+def read_own_name(folder: Traversable) -> str:
+    """The name that the manifest in ``folder`` gives to its allocator.
+
+    Raises:
+        UsageError: there is no manifest, or it has no valid name.
+    """
+    return _files(folder).name
+
+
+def own_files(folder: Traversable) -> tuple[str, ...]:
+    """The files that the allocator in ``folder`` is read from, sorted, as paths from it.
+
+    Raises:
+        UsageError: there is no manifest, or a file that it names is missing.
+    """
+    files = _files(folder)
+    found = {MANIFEST, *files.sources, *_headers(folder, files), *files.objects}
+    return tuple(sorted(found | ({FACTS} if (folder / FACTS).is_file() else set())))
+
+
+def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, int]]]:
+    """The allocator that the manifest in ``folder`` describes, with the defaults of its parameters; and its presets.
+
+    Raises:
+        UsageError: there is no manifest, a key is missing, unknown or has a bad value, or a file is missing.
+    """
+    files = _files(folder)
+    table, name = files.table, files.name
+    parameters = tuple(_parameter(one) for one in table.tables("parameters"))
+    presets = table.value("presets", dict, "give tables [presets.NAME]", {})
+    heap = table.table("heap") if "heap" in table else Table(MANIFEST, "heap.", {})
+    flags, stubs = table.optional_texts("flags"), table.optional_texts("stubs")
+    calls = _calls(table, heap)
+    headers = _headers(folder, files)
+    own_texts = tuple((PurePosixPath(path).name, _text(folder, path)) for path in (*headers, *files.sources))
+    made = adapter_sources(name, calls, stubs)
+    _check_distinct([*headers, *files.sources, *(file for file, _ in made)])
+    alignment = table.power_of_two("alignment_bytes")
+    allocator = Allocator(
+        name=name,
+        title=table.text("title"),
+        summary=table.text("summary", default=""),
+        sources=(*own_texts, *made),
+        entry_points=MappingProxyType(entry_points(calls)),
+        alignment_bytes=alignment,
+        minimum_heap_bytes=table.number("minimum_heap_bytes", 1),
+        parameters=parameters,
+        values=MappingProxyType({one.name: one.default for one in parameters}),
+        presets=MappingProxyType(presets),
+        takes_cache_set=False,
+        complexity=_complexity(table),
+        literature=table.optional_texts("literature"),
+        facts=((f"{name}/{FACTS}", _text(folder, FACTS)),) if (folder / FACTS).is_file() else (),
+        own=OwnBuild(
+            paths=MappingProxyType({PurePosixPath(path).name: path for path in (*headers, *files.sources)}),
+            include_dirs=files.include_dirs,
+            flags=flags,
+            objects=tuple((path, _object(folder, path)) for path in files.objects),
+            libraries=(SUPPORT,),
+            stubs=stubs,
+            heap_macro=_symbol(heap, "size_macro"),
+            heap_symbol=_symbol(heap, "symbol"),
+            overhead_bytes=table.number("overhead_bytes", default=2 * alignment),
+            largest_request_bytes=table.number("largest_request_bytes", default=0),
+            minimum_block_bytes=table.number("minimum_block_bytes", default=4 * alignment),
+            is_checked=bool(calls.check),
+            calls=MappingProxyType({role: getattr(calls, role) for role in ROLES}),
+        ),
+    )
+    heap.finish("size_macro", "symbol", "growth")
+    table.finish("heap", "complexity", "presets", "parameters", "facts")
+    return allocator, presets
+
+
+def _files(folder: Traversable) -> OwnFiles:
+    manifest = folder / MANIFEST
+    shown = str(manifest) if isinstance(manifest, Path) else MANIFEST  # in a pack it has no path of its own
+    if not manifest.is_file():
+        raise UsageError(f"there is no {shown}; write one with wcet-probe new-allocator FOLDER.")
+    try:
+        document: Mapping[str, Any] = tomllib.loads(manifest.read_text("utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{shown} is no TOML in UTF-8 ({error}); correct it.") from error
+    table = Table(shown, "", document)
+    name = table.text("name")
+    if not _NAME.fullmatch(name):
+        raise table.error("name", f"cannot be {name!r}; give small letters, digits and single hyphens, as my-pool")
+    files = OwnFiles(
+        name=name,
+        sources=_paths(table, "sources"),
+        headers=_paths(table, "headers"),
+        include_dirs=_paths(table, "include_dirs"),
+        objects=_paths(table, "objects"),
+        table=table,
+    )
+    if not files.sources and not files.objects:
+        raise table.error("sources", "is missing; name C files, or with objects compiled ones (*.o, *.a)")
+    return files
+
+
+def _paths(table: Table, key: str) -> tuple[str, ...]:
+    paths = table.optional_texts(key)
+    for path in paths:
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or "\\" in path:
+            raise table.error(
+                key, f"cannot be {path!r}; put the manifest into a folder above, and write a path from it"
+            )
+    return tuple(str(PurePosixPath(path)) for path in paths)
+
+
+def _headers(folder: Traversable, files: OwnFiles) -> tuple[str, ...]:
+    """The headers that are named, and all that lie in the folders for headers."""
+    found = dict.fromkeys(files.headers)
+    for path in files.include_dirs:
+        place = _at(folder, path)
+        if not place.is_dir():
+            raise files.table.error("include_dirs", f"{path} is no folder; write a path from the manifest's folder")
+        names = sorted(entry.name for entry in place.iterdir() if entry.name.endswith(".h"))
+        found |= dict.fromkeys(str(PurePosixPath(path) / name) for name in names)
+    return tuple(found)
+
+
+def _check_distinct(paths: list[str]) -> None:
+    seen: dict[str, str] = {}
+    for path in paths:
+        other = seen.setdefault(PurePosixPath(path).name, path)
+        if other != path:
+            message = (
+                f"{other} and {path} have one file name, and the line table tells files by it; rename one of them."
+            )
+            raise UsageError(message)
+
+
+def _at(folder: Traversable, path: str) -> Traversable:
+    for part in PurePosixPath(path).parts:
+        folder = folder / part
+    return folder
+
+
+def _bytes(folder: Traversable, path: str) -> bytes:
+    file = _at(folder, path)
+    if not file.is_file():
+        raise UsageError(f"{MANIFEST} names {path}, which is not there; write its path from the manifest's folder.")
+    return file.read_bytes()
+
+
+def _object(folder: Traversable, path: str) -> bytes:
+    content = _bytes(folder, path)
+    if content[:4] == b"\x7fELF" and 2 in content[16:18]:  # ET_EXEC, in either byte order
+        raise UsageError(
+            f"{path} is a linked program, and cannot be linked again; give the objects or the archive it was made of, "
+            "or ask for its functions with wcet-probe bound FILE.elf --entry FUNCTION."
+        )
+    if content[:4] != b"\x7fELF" and content[:8] != b"!<arch>\n":
+        raise UsageError(f"{path} is neither a relocatable object nor a static archive; give a *.o or *.a file.")
+    return content
+
+
+def _text(folder: Traversable, path: str) -> str:
+    return _bytes(folder, path).decode("utf-8", "replace")
+
+
+def _symbol(table: Table, key: str) -> str:
+    text = table.text(key, default="")
+    if text and not _SYMBOL.fullmatch(text):
+        raise table.error(key, f"cannot be {text!r}; give one C name")
+    return text
+
+
+def _calls(table: Table, heap: Table) -> Calls:
+    grows = heap.text("growth", default="")
+    if grows not in ("", "sbrk"):
+        raise heap.error(
+            "growth", f'cannot be {grows!r}; give "sbrk", which offers sbrk, _sbrk and brk, or leave it out'
+        )
+    call = table.table("call")
+    result = call.text("result", default="value")
+    if result not in ("value", "out"):
+        raise call.error("result", f'cannot be {result!r}; give "value", or "out" where the block is put into result')
+    calls = Calls(
+        include=call.optional_texts("include"),
+        declarations=call.text("declarations", default=""),
+        handle=call.text("handle", default=""),
+        init=call.text("init", default=""),
+        ready=call.text("ready", default=""),
+        malloc=call.text("malloc"),
+        is_out=result == "out",
+        free=call.text("free"),
+        check=call.text("check", default=""),
+        grows=bool(grows),
+    )
+    for role, word in (("malloc", "size"), ("free", "pointer"), *((("malloc", "result"),) if calls.is_out else ())):
+        if not re.search(rf"\b{word}\b", getattr(calls, role)):
+            raise call.error(role, f"does not say {word}; write the call in C, with {word} where it belongs")
+    call.finish()
+    return calls
+
+
+def _complexity(table: Table) -> Mapping[str, Complexity]:
+    if "complexity" not in table:
+        return MappingProxyType({})
+    found: dict[str, Complexity] = {}
+    every = table.table("complexity")
+    for role in ("malloc", "free"):
+        if role in every:
+            one = every.table(role)
+            found[role] = Complexity(one.text("claim"), one.text("source"))
+            one.finish()
+    every.finish()
+    return MappingProxyType(found)
+
+
+def _parameter(table: Table) -> Parameter:
+    choices = table.value("choices", list, "give an array of whole numbers")
+    if not choices or not all(type(choice) is int for choice in choices):
+        raise table.error("choices", f"cannot be {choices!r}; give an array of whole numbers")
+    found = Parameter(
+        name=table.text("name"),
+        macro=table.text("macro"),
+        default=table.value("default", int, "give a whole number"),
+        choices=tuple(choices),
+        description=table.text("description", default=""),
+    )
+    table.finish()
+    return found

@@ -1,0 +1,137 @@
+"""``wcet-probe facts``: the facts that a bound still needs, all at once; and hashes of facts brought up to date."""
+
+# ruff: noqa: PLC0415  (the analyzer is imported when it is needed)
+
+from __future__ import annotations
+
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wcet_probe.catalog.cache_option import apply_cache_option
+from wcet_probe.cli import completion, streams
+from wcet_probe.cli.configured import configured_target
+from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
+from wcet_probe.config import Config, cache_dir, load_config
+from wcet_probe.errors import UsageError, unknown_name
+from wcet_probe.sizes import parse_size
+
+if TYPE_CHECKING:
+    from wcet_probe.analyzer.bound import BoundRequest
+    from wcet_probe.model.allocator import Allocator
+    from wcet_probe.model.target import Target
+    from wcet_probe.progress import Progress
+
+EPILOG = """\b
+Examples:
+  wcet-probe facts firmware.elf --entry control_step >facts.toml
+  wcet-probe facts firmware.elf --entry control_step --facts facts.toml --bless
+  wcet-probe facts ./my-pool --entry malloc --heap 16KiB
+
+\b
+Exit codes: 0 told, or brought up to date, 1 failure, 2 bad usage or input
+"""
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command(epilog=EPILOG)
+@click.argument("what", metavar="FILE.elf|ALLOCATOR", shell_complete=completion.allocators)
+@click.option("--entry", required=True, metavar="FUNCTION", help="The function; malloc or free of an ALLOCATOR.")
+@click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]", shell_complete=completion.targets)
+@click.option("--facts", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help="Known facts.")
+@click.option("--source", multiple=True, type=_FOLDER, metavar="DIR", help="Sources; repeatable.")
+@click.option(
+    "--param", "values", multiple=True, type=parameter_value, metavar="NAME=N", help="Parameter of the facts."
+)
+@click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as of a run; repeatable.")
+@click.option("--heap", "heap_bytes", type=parse_size, metavar="SIZE", help="Of an ALLOCATOR.  [default: 4MiB]")
+@click.option("--bless", is_flag=True, help="Show what changed since FILE was written, and put today's hashes in.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
+def facts(
+    *,
+    what: str,
+    entry: str,
+    target: str | None,
+    files: tuple[Path, ...],
+    source: tuple[Path, ...],
+    values: tuple[tuple[str, int], ...],
+    caches: tuple[str, ...],
+    heap_bytes: int | None,
+    bless: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Print the facts that a bound of FUNCTION still needs, all at once, as a file to be filled in.
+
+    An ALLOCATOR is named as elsewhere, one's own by the path of its folder; its own facts are known.
+
+    Each open loop, call and recursion has the lines that are accepted, with the hash, and the text of its function.
+    Then come ranges of arguments and alignments of pointers that would help, found by trial.
+
+    With --bless: the one FILE of --facts is brought up to date where functions have changed, after it was shown how.
+    """
+    from wcet_probe.answer.firmware import FirmwareRequest, read_firmware
+
+    config = load_config(Path.cwd())
+    core = reduce(apply_cache_option, caches, configured_target(target, config))
+    with streams.progress(quiet=quiet, verbose=verbose) as tell:
+        if _is_allocator(what):
+            if files or bless or source:
+                raise UsageError(f"{what} has its facts beside its manifest; leave --facts, --bless and --source out.")
+            from wcet_probe.catalog.lookup import load_allocator
+
+            allocator = load_allocator(f"{what}/" if Path(what).is_dir() else what, dict(values))
+            asked = _of_allocator(allocator, entry, core, config, heap_bytes)
+        else:
+            roots = source or (Path(what).parent, Path.cwd())
+            asked = read_firmware(FirmwareRequest(Path(what), entry, core, files, roots, dict(values)), tell).asked
+        text = "" if bless else _missing(asked, tell)
+    if bless:
+        _bless(asked, files)
+    else:
+        click.echo(text, nl=False)
+
+
+def _missing(asked: BoundRequest, tell: Progress) -> str:
+    from wcet_probe.answer.fact_skeleton import fact_skeleton, skeleton_text
+
+    return skeleton_text(fact_skeleton(asked, tell), asked.target.name)
+
+
+def _is_allocator(what: str) -> bool:
+    from wcet_probe.catalog.lookup import allocator_names, configured_names
+
+    return Path(what).is_dir() or what in allocator_names() or what in configured_names()
+
+
+def _of_allocator(
+    allocator: Allocator, role: str, core: Target, config: Config, heap_bytes: int | None
+) -> BoundRequest:
+    from wcet_probe.answer.proving import operation_request
+    from wcet_probe.build.program import load_program
+
+    roles = {"malloc", "free"}
+    if role not in roles:
+        raise unknown_name(f"entry of {allocator.name}", role, roles)
+    heap = heap_bytes or config.heap_bytes or DEFAULT_HEAP_BYTES
+    program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap)
+    return operation_request(program, role, heap)
+
+
+def _bless(asked: BoundRequest, files: tuple[Path, ...]) -> None:
+    from wcet_probe.answer.fact_blessing import blessed
+    from wcet_probe.output_files import write_whole
+
+    if len(files) != 1:
+        raise UsageError(f"--bless brings one file of facts up to date, not {len(files)}; name one with --facts.")
+    text, changes = blessed(asked, files[0].read_text("utf-8"))
+    for change in changes:
+        click.echo(f"{change.where}: {change.function} is {change.new}, was {change.old or 'without a hash'}")
+        for line in change.difference:
+            click.echo(f"  {line}")
+    if changes:
+        write_whole(files[0], text)
+    click.echo(f"{files[0]}: {len(changes)} hashes brought up to date; each says that its fact still holds.")
