@@ -33,6 +33,9 @@ class Point:
     """A basic block in a context; ``copy`` tells the copies apart that `split` makes of it, 0 is the original.
 
     ``return_address`` is where its function returns to; None where that is the caller of the analysed function.
+    ``frame`` is where the function was entered that returns there, as context and address: the function itself, or the
+    first of those that jumped to each other. ``left_out`` are the ways out of the block that have no edge on purpose,
+    as `Edge` has ``way`` and ``address``: they lead to no return, or to recursion that is not followed.
     """
 
     index: int
@@ -41,6 +44,8 @@ class Point:
     block: Block
     copy: int = 0
     return_address: int | None = None
+    frame: tuple[Context, int] | None = None
+    left_out: frozenset[tuple[str, int | None]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,14 @@ class _Frame:
     waiting: tuple[int, ...]
     handed_over_by: _Frame | None = None
 
+    @property
+    def entered(self) -> tuple[Context, int]:
+        """Where the first function was entered of those that jumped to each other."""
+        first = self
+        while first.handed_over_by is not None:
+            first = first.handed_over_by
+        return first.context, first.symbol.address
+
 
 def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known of both
     image: Image,
@@ -168,6 +181,7 @@ class _Builder:
         self._points: list[Point] = []
         self._index: dict[tuple[Context, int], int] = {}
         self._edges: list[Edge] = []
+        self._left_out: dict[int, set[tuple[str, int | None]]] = {}
         self._todo: list[tuple[_Frame, int]] = []
 
     def build(self, entry: Symbol) -> Supergraph:
@@ -176,6 +190,8 @@ class _Builder:
             self._expand(*self._todo.pop())
         unresolved = sorted({address for graph in self._graphs.values() for address in graph.unresolved})
         dead_ends = sorted({address for graph in self._graphs.values() for address in graph.dead_ends})
+        for index, ways in self._left_out.items():
+            self._points[index] = replace(self._points[index], left_out=frozenset(ways))
         parts = tuple(self._points), tuple(self._edges), tuple(unresolved), tuple(dead_ends)
         return Supergraph(*parts, tuple(sorted(set(self._cuts))))
 
@@ -202,7 +218,8 @@ class _Builder:
                 )
             self._index[key] = len(self._points)
             back = None if frame.return_to is None else frame.return_to[1]
-            self._points.append(Point(len(self._points), frame.context, frame.symbol, block, return_address=back))
+            place = len(self._points), frame.context, frame.symbol, block
+            self._points.append(Point(*place, return_address=back, frame=frame.entered))
             self._todo.append((frame, address))
         return self._index[key]
 
@@ -213,12 +230,19 @@ class _Builder:
         for target in block.jumps:
             if target in blocks:
                 self._connect(source, self._point(frame, target), "jump", target)
+            else:
+                self._leave_out(source, "jump", target)
         behind = block.falls_to
-        if behind is not None and behind in blocks and block.falls:
-            self._connect(source, self._point(frame, behind), "fall", behind)
+        if behind is not None and block.falls:
+            if behind in blocks:
+                self._connect(source, self._point(frame, behind), "fall", behind)
+            else:
+                self._leave_out(source, "fall", behind)
         for target in block.calls:
             if behind in blocks or target in self._returns.branching:
                 self._call(frame, source, target, (frame, block.end_address), "call")
+            else:
+                self._leave_out(source, "call", target)
         for target in block.tail_calls:
             # The function laid out next may be fallen into, or be where an indirect jump goes.
             for way in ("fall", "jump") if target == block.end_address else ("jump",):
@@ -233,6 +257,12 @@ class _Builder:
             caller, address = frame.return_to
             if address in self._graph(caller.symbol).blocks or not self._returns.branching:
                 self._connect(source, self._point(caller, address), "return", None)
+            else:
+                self._leave_out(source, "return", None)
+
+    def _leave_out(self, source: int, way: str, address: int | None) -> None:
+        """No edge for this way, for no return can be reached on it, or by decision about recursion."""
+        self._left_out.setdefault(source, set()).add((way, address))
 
     def _connect(self, source: int, target: int, way: str, address: int | None) -> None:
         edge = Edge(source, target, way, address)
@@ -250,6 +280,7 @@ class _Builder:
     ) -> None:
         """A call of ``target``, which returns to ``back``; or, ``by`` a frame, a jump to it in the frame's stead."""
         if not self._returns.may_matter(target):
+            self._leave_out(source, way, target)
             return
         site = self._points[source].block.last_address
         symbol = function_from(self._image, target)
@@ -263,6 +294,7 @@ class _Builder:
         if depth >= self._depths.get(symbol.name, self._depth):
             if symbol.name not in self._depths:
                 self._cuts.append(Cut(frame.context, self._points[source].block.address, site, symbol.name))
+            self._leave_out(source, way, target)
             return
         callee = _Frame((*frame.context, site), symbol, back, (*frame.waiting, target), by)
         self._connect(source, self._point(callee, target), way, target)
@@ -340,8 +372,17 @@ def restricted(graph: Supergraph, kept: Collection[int], dead_ends: Collection[i
     *Soundness:* an execution that comes to no other point is a path of the result.
     """
     numbers = {old: new for new, old in enumerate(sorted(kept))} | {EXIT: EXIT}
+    gone: dict[int, set[tuple[str, int | None]]] = {}
+    for edge in graph.edges:
+        if edge.source in numbers and edge.target not in numbers:
+            gone.setdefault(edge.source, set()).add((edge.way, edge.address))
     return Supergraph(
-        tuple(replace(graph.points[old], index=new) for old, new in numbers.items() if old != EXIT),
+        tuple(
+            replace(point, index=new, left_out=point.left_out | gone.get(old, set()))
+            for old, new in numbers.items()
+            if old != EXIT
+            for point in (graph.points[old],)
+        ),
         tuple(
             replace(edge, source=numbers[edge.source], target=numbers[edge.target])
             for edge in graph.edges

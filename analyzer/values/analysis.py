@@ -21,7 +21,7 @@ from wcet_probe.analyzer.pcode.semantics import operation
 from wcet_probe.analyzer.values.joins import covers, join, resumed, settled, spoken, widened
 from wcet_probe.analyzer.values.state import Base, LeafRange, LeafSteps, Location, State
 from wcet_probe.analyzer.values.terms import Term, Terms
-from wcet_probe.analyzer.values.transfer import MOST_READ, Access, Flow, Memory, Transfer
+from wcet_probe.analyzer.values.transfer import MOST_READ, Access, Flow, LostFlowError, Memory, Transfer
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
 
@@ -54,6 +54,9 @@ class Values:
         return_sites: addresses of indirect jumps that go to the return address of their function.
         unchecked_returns: points whose return address could not be proved to be the caller's.
         strays: where the returns lead that surely do not go to the caller, by point.
+        unwinding: points whose return is not known to be one of their function: its address could not be proved, and
+            the stack pointer is not known to be the one that the function was entered with, or the address is that
+            of the analysed function's caller.
         forest: reachable points and their loops.
         registers: the registers' locations by name.
     """
@@ -69,6 +72,7 @@ class Values:
     registers: Mapping[str, Location]
     return_sites: frozenset[int] = frozenset()
     strays: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    unwinding: tuple[int, ...] = ()
 
 
 def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known of both
@@ -125,6 +129,7 @@ class _Analysis:
         self._terms = Terms()
         self._transfer = Transfer(lifter, self._terms, memory)
         self._memory, self._stack_escapes = memory, memory.stack_escapes
+        self._stack_pointer = self._register("r1" if lifter.isa is Isa.POWERPC else "r13")
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
         self._headers = frozenset(loop.header for loop in self._order.loops)
         self._entry = self._entry_state(arguments)
@@ -150,6 +155,7 @@ class _Analysis:
             return_sites=frozenset(notes.return_sites),
             unchecked_returns=tuple(sorted(notes.unchecked)),
             strays=notes.strays,
+            unwinding=tuple(sorted(notes.leaving | self._with_another_stack(notes.pointers, solution.states))),
             forest=self._order.forest,
             registers={name: self._register(name) for name in sorted(self._lifter.registers)},
         )
@@ -161,9 +167,8 @@ class _Analysis:
             leaf = self._terms.leaf(("in", register), 32)
             state.set_location(register, leaf)
             state.set_known(leaf, value)
-        pointer = self._register("r1" if self._lifter.isa is Isa.POWERPC else "r13")
         leaf = self._terms.leaf(("stack pointer",), 32)
-        state.set_location(pointer, leaf)
+        state.set_location(self._stack_pointer, leaf)
         state.set_base(leaf, Base.STACK)
         state.set_known(leaf, strided.constant(32, 0))
         return state
@@ -234,9 +239,15 @@ class _Analysis:
         edges = self._order.outgoing[node]
         if self.goes_back(node, flow):
             return [edge for edge in edges if edge.way == "return"]
-        return [
-            edge for edge in edges if edge.way == flow.way and (flow.target is not None or edge.address == flow.address)
-        ]
+        if (
+            flow.target is not None and flow.way != "return"
+        ):  # that all its targets are edges, `unknown_targets.check_resolved` shows
+            return [edge for edge in edges if edge.way == flow.way]
+        found = [edge for edge in edges if edge.way == flow.way and edge.address == flow.address]
+        point = self._graph.points[node]
+        if not found and (flow.way, flow.address) not in point.left_out:
+            raise LostFlowError(self._image.location(point.block.last_address), flow.way, flow.address)
+        return found
 
     def _in_round(self, edge: Edge, state: State) -> State:
         """``state`` with what follows of counters from all being in one round of the loop that ``edge`` leaves."""
@@ -256,15 +267,18 @@ class _Analysis:
             value = flow.state.value(flow.target)
             is_number = flow.state.base(flow.target) is Base.NUMBER
             return is_number and value.is_constant and value.value & ~1 == expected
+        return self._is_link(flow.target)
+
+    def _is_link(self, address: Term) -> bool:
+        """Whether ``address`` is what the link register held at entry, but for the bits that no address has."""
         link = self._terms.leaf(("in", self._register("lr")), 32)
-        term, operands = self._terms[flow.target], self._terms.operands(flow.target)
+        term, operands = self._terms[address], self._terms.operands(address)
         masked = term.opcode == "INT_AND" and self._terms.value(operands[1]) in _WITHOUT_LOW_BITS
-        return link in (flow.target, operands[0] if masked else None)
+        return link in (address, operands[0] if masked else None)
 
     def is_caller(self, index: int, state: State, address: Term) -> bool:
         """Whether a return to ``address`` surely leads behind the call."""
         target = state.value(address)
-        link = self._terms.leaf(("in", self._register("lr")), 32)
         expected = {
             self._graph.points[edge.target].block.address
             for edge in self._order.outgoing[index]
@@ -272,7 +286,34 @@ class _Analysis:
         }
         if expected:
             return target.is_constant and target.value & ~1 in expected
-        return self._terms.leaves(address) == {link}
+        return self._is_link(address)
+
+    def stack_pointer(self, state: State) -> int | None:
+        """Its offset from its value at entry; None where that is not known."""
+        term = state.read(self._stack_pointer)
+        if term is None or state.base(term) is not Base.STACK or not state.value(term).is_constant:
+            return None
+        return state.value(term).value
+
+    def _with_another_stack(self, pointers: Mapping[int, set[int | None]], states: Mapping[int, State]) -> set[int]:
+        """The points of ``pointers``, the stack pointers of their returns, that are not known to pop their frame."""
+        wanted = {self._graph.points[index].frame for index in pointers}
+        entered: dict[object, set[int | None]] = {frame: set() for frame in wanted}
+        for index, state in states.items():
+            point = self._graph.points[index]
+            place = point.context, point.block.address
+            if place in entered:
+                entered[place].add(self.stack_pointer(state))
+        return {
+            index
+            for index, found in pointers.items()
+            if None in found or len(found) > 1 or found != entered[self._graph.points[index].frame]
+        }
+
+    def leaves_the_analysed_function(self, index: int, address: Term) -> bool:
+        """Whether a return to ``address`` in a function that was called may go back to the caller of the first one."""
+        link = self._terms.leaf(("in", self._register("lr")), 32)
+        return self._graph.points[index].return_address is not None and link in self._terms.leaves(address)
 
     def strays(self, index: int, state: State, address: Term) -> tuple[int, ...]:
         """Where a return to ``address`` leads if that surely is not behind the call; empty where it may be."""
@@ -305,6 +346,8 @@ class _Notes:
         self.return_sites: set[int] = set()
         self.unchecked: set[int] = set()
         self.strays: dict[int, tuple[int, ...]] = {}
+        self.pointers: dict[int, set[int | None]] = {}
+        self.leaving: set[int] = set()
         self._visited: set[int] = set()
 
     def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
@@ -321,6 +364,9 @@ class _Notes:
             if flow.way == "return":
                 if not self._analysis.is_caller(node, flow.state, flow.target):
                     self.unchecked.add(node)
+                    self.pointers.setdefault(node, set()).add(self._analysis.stack_pointer(flow.state))
+                    if self._analysis.leaves_the_analysed_function(node, flow.target):
+                        self.leaving.add(node)
                     strays = self._analysis.strays(node, flow.state, flow.target)
                     if strays:
                         self.strays[node] = strays
@@ -338,9 +384,8 @@ class _Notes:
         self.indirect[site] = () if unknown else tuple(sorted({*(known or ()), *found}))
 
     def _forget(self) -> None:
-        for notes in (self.edges, self.accesses, self.indirect, self.return_sites, self.unchecked, self.strays):
-            notes.clear()
-        self._visited.clear()
+        fresh = _Notes(self._analysis)
+        vars(self).update(vars(fresh))
 
 
 def brought_back(values: Values) -> Mapping[Edge, frozenset[Term]]:
