@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph
+from wcet_probe.analyzer.graph.expansion import MOST_EXPANDED, to_summarise
 from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest
 from wcet_probe.analyzer.graph.returning import function_from, returning_functions
 from wcet_probe.analyzer.pcode.lift import Lifter
@@ -77,7 +78,8 @@ class Supergraph:
 
     ``unresolved`` are the addresses of indirect branches and calls whose targets are not known, ``dead_ends`` those of
     blocks that are left out because no return can be reached from them, ``cuts`` the calls that are left out because
-    recursion would go deeper than it was followed.
+    recursion would go deeper than it was followed. The functions that start at ``summarised`` are not expanded where
+    they are called: the edge of the call leads behind it.
     """
 
     points: tuple[Point, ...]
@@ -85,6 +87,11 @@ class Supergraph:
     unresolved: tuple[int, ...]
     dead_ends: tuple[int, ...] = ()
     cuts: tuple[Cut, ...] = ()
+    summarised: frozenset[int] = frozenset()
+
+    def is_summary(self, edge: Edge) -> bool:
+        """Whether ``edge`` is a call that leads behind itself, the callee not being expanded."""
+        return edge.way == "call" and edge.address in self.summarised and edge.target != EXIT
 
     @property
     def entry(self) -> Symbol:
@@ -129,6 +136,8 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     depth: int = 1,
     *,
     all_known: bool = True,
+    whole: Collection[int] | None = None,
+    most: int = MOST_EXPANDED,
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
 
@@ -142,6 +151,9 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         depth: how often any other function is followed in a call path; a further call is one of the graph's cuts.
         all_known: whether ``indirect`` has all targets that can be reached; else no indirect branch or call is left
             out, though the targets that it has may never return.
+        whole: where functions start that are always expanded; None if all are. Where the graph would have too many
+            points, calls of others lead behind themselves (`expansion`).
+        most: points up to which all calls are expanded.
 
     Raises:
         AnalysisError: a call of what is no code, too many points, or no way to return.
@@ -153,7 +165,10 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     if entry.address not in functions and (all_known or entry.address not in branching):
         raise never_returns(entry.name)
     known = Returns(functions, return_sites, frozenset() if all_known else branching)
-    return _Builder(image, lifter, indirect, recursion_depths, known, depth).build(entry)
+    builder = _Builder(image, lifter, indirect, recursion_depths, known, depth)
+    if whole is not None:
+        builder.summarise(entry, whole, most)
+    return builder.build(entry)
 
 
 def never_returns(name: str) -> AnalysisError:
@@ -174,7 +189,7 @@ class _Builder:
         returns: Returns,
         depth: int,
     ) -> None:
-        self._depth, self._cuts = depth, list[Cut]()
+        self._depth, self._cuts, self._summarised = depth, list[Cut](), frozenset[int]()
         self._image, self._lifter, self._indirect, self._returns = image, lifter, indirect, returns
         self._depths = recursion_depths
         self._graphs: dict[int, FunctionGraph] = {}
@@ -183,6 +198,14 @@ class _Builder:
         self._edges: list[Edge] = []
         self._left_out: dict[int, set[tuple[str, int | None]]] = {}
         self._todo: list[tuple[_Frame, int]] = []
+
+    def summarise(self, entry: Symbol, whole: Collection[int], most: int) -> None:
+        """Choose what is not expanded."""
+
+        def graph(address: int) -> FunctionGraph:
+            return self._graph(function_from(self._image, address))
+
+        self._summarised = to_summarise(graph, entry.address, {*whole, *self._returns.branching}, most)
 
     def build(self, entry: Symbol) -> Supergraph:
         self._point(_Frame((), entry, None, (entry.address,)), entry.address)
@@ -193,7 +216,7 @@ class _Builder:
         for index, ways in self._left_out.items():
             self._points[index] = replace(self._points[index], left_out=frozenset(ways))
         parts = tuple(self._points), tuple(self._edges), tuple(unresolved), tuple(dead_ends)
-        return Supergraph(*parts, tuple(sorted(set(self._cuts))))
+        return Supergraph(*parts, tuple(sorted(set(self._cuts))), self._summarised)
 
     def _graph(self, symbol: Symbol) -> FunctionGraph:
         if symbol.address not in self._graphs:
@@ -281,6 +304,9 @@ class _Builder:
         """A call of ``target``, which returns to ``back``; or, ``by`` a frame, a jump to it in the frame's stead."""
         if not self._returns.may_matter(target):
             self._leave_out(source, way, target)
+            return
+        if way == "call" and target in self._summarised and back is not None:
+            self._connect(source, self._point(*back), way, target)
             return
         site = self._points[source].block.last_address
         symbol = function_from(self._image, target)
@@ -391,4 +417,5 @@ def restricted(graph: Supergraph, kept: Collection[int], dead_ends: Collection[i
         graph.unresolved,
         tuple(sorted({*graph.dead_ends, *dead_ends})),
         graph.cuts,
+        graph.summarised,
     )

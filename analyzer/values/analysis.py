@@ -18,6 +18,14 @@ from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.values.call_effects import (
+    Callees,
+    CallKey,
+    Summarised,
+    apply_effect,
+    key_of,
+    stack_offset,
+)
 from wcet_probe.analyzer.values.joins import covers, join, resumed, settled, spoken, widened
 from wcet_probe.analyzer.values.state import Base, LeafRange, LeafSteps, Location, State
 from wcet_probe.analyzer.values.terms import Term, Terms
@@ -27,17 +35,27 @@ from wcet_probe.model.target import Isa
 
 _ROUNDS_WITH_THRESHOLDS = 5
 _ROUNDS_BEFORE_SETTLING = 12
+_SAVED: Mapping[Isa, Sequence[str]] = {
+    Isa.ARM: tuple(f"r{number}" for number in range(4, 12)),
+    Isa.THUMB: tuple(f"r{number}" for number in range(4, 12)),
+    Isa.POWERPC: tuple(f"r{number}" for number in range(14, 32)),
+}
+"""Registers that callees give back, by convention; whether one does is proved."""
 _WITHOUT_LOW_BITS = (0xFFFF_FFFE, 0xFFFF_FFFC)
 """Masks of what is branched to: the bit of Thumb code, and an instruction's alignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeValues:
-    """What is known where control takes an edge: the state, and the conditions that its block learnt on the way."""
+    """What is known where control takes an edge: the state, and the conditions that its block learnt on the way.
+
+    ``calls`` are the calls that are not expanded but stand on the edge.
+    """
 
     edge: Edge
     state: State
     conditions: tuple[tuple[Term, bool], ...]
+    calls: tuple[Summarised, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +77,7 @@ class Values:
             of the analysed function's caller.
         forest: reachable points and their loops.
         registers: the registers' locations by name.
+        stack_escapes: whether a stack address may have been stored outside the stack.
     """
 
     graph: Supergraph
@@ -73,6 +92,7 @@ class Values:
     return_sites: frozenset[int] = frozenset()
     strays: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     unwinding: tuple[int, ...] = ()
+    stack_escapes: bool = False
 
 
 def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known of both
@@ -83,6 +103,8 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     words: Mapping[int, StridedInterval] = MappingProxyType({}),
     ranges: Mapping[int, Sequence[LeafRange]] = MappingProxyType({}),
     rounds: Mapping[tuple[int, int], Sequence[LeafSteps]] = MappingProxyType({}),
+    callees: Callees | None = None,
+    called: CallKey | None = None,
 ) -> Values:
     """Analyse ``graph``.
 
@@ -94,15 +116,19 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
         words: what flow facts say of words of memory, by address.
         ranges: what is proved of leaves, by the point at whose entry it holds.
         rounds: the counters of a loop, by source and target of the edges that leave it.
+        callees: the effects of calls that are not expanded.
+        called: where the function is such a callee, for what it is analysed.
 
     Raises:
         AnalysisError: an operation that is not known.
+        UnsummarisedError: a callee is to be expanded.
         IrreducibleError: ``graph`` has an irreducible loop; see `supergraph.reducible`.
     """
-    memory = Memory(image, words)
+    memory = Memory(image, words, stack_escapes=called is not None and called.escapes)
     while True:
         try:
-            return _Analysis(image, lifter, graph, arguments, memory, ranges, rounds).values()
+            parts = image, lifter, graph, arguments, memory, ranges, rounds
+            return _Analysis(*parts, callees, called.pointers if called else ()).values()
         except _StackEscapes:
             continue  # once: it is known from the beginning now
 
@@ -123,6 +149,8 @@ class _Analysis:
         memory: Memory,
         ranges: Mapping[int, Sequence[LeafRange]],
         rounds: Mapping[tuple[int, int], Sequence[LeafSteps]],
+        callees: Callees | None,
+        pointers: Iterable[Location],
     ) -> None:
         self._image, self._lifter, self._graph = image, lifter, graph
         self._ranges, self._rounds = ranges, rounds
@@ -132,7 +160,8 @@ class _Analysis:
         self._stack_pointer = self._register("r1" if lifter.isa is Isa.POWERPC else "r13")
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
         self._headers = frozenset(loop.header for loop in self._order.loops)
-        self._entry = self._entry_state(arguments)
+        self._callees, self._saved = callees, [self._register(name) for name in _SAVED[lifter.isa]]
+        self._entry = self._entry_state(arguments, pointers)
         self._thresholds = _thresholds(graph)
 
     def values(self) -> Values:
@@ -158,10 +187,15 @@ class _Analysis:
             unwinding=tuple(sorted(notes.leaving | self._with_another_stack(notes.pointers, solution.states))),
             forest=self._order.forest,
             registers={name: self._register(name) for name in sorted(self._lifter.registers)},
+            stack_escapes=self._memory.stack_escapes,
         )
 
-    def _entry_state(self, arguments: Mapping[str, StridedInterval]) -> State:
+    def _entry_state(self, arguments: Mapping[str, StridedInterval], pointers: Iterable[Location]) -> State:
         state = State(self._terms, big_endian=self._lifter.big_endian)
+        for register in pointers:
+            leaf = self._terms.leaf(("in", register), 8 * register.size_bytes)
+            state.set_location(register, leaf)
+            state.set_base(leaf, Base.ANY)
         for name, value in arguments.items():
             register = self._register(name)
             leaf = self._terms.leaf(("in", register), 32)
@@ -225,14 +259,29 @@ class _Analysis:
         found: dict[Edge, EdgeValues] = {}
         for flow in flows:
             for edge in self._edges_of(node, flow):
-                state, earlier = self._in_round(edge, flow.state), found.get(edge)
+                state, calls = self._behind_call(edge, flow.state)
+                state, earlier = self._in_round(edge, state), found.get(edge)
                 if earlier is None:
-                    found[edge] = EdgeValues(edge, state, flow.conditions)
+                    found[edge] = EdgeValues(edge, state, flow.conditions, calls)
                 else:
                     shared = tuple(pair for pair in flow.conditions if pair in earlier.conditions)
                     both = join([earlier.state, state], ("edge", edge.source, edge.target))
-                    found[edge] = EdgeValues(edge, both, shared)
+                    found[edge] = EdgeValues(edge, both, shared, tuple(dict.fromkeys((*earlier.calls, *calls))))
         return found
+
+    def _behind_call(self, edge: Edge, state: State) -> tuple[State, tuple[Summarised, ...]]:
+        """What holds behind ``edge`` where it is a call that is not expanded, and that call."""
+        if self._callees is None or edge.address is None or not self._graph.is_summary(edge):
+            return state, ()
+        pointer = self._stack_pointer
+        key = key_of(state, edge.address, pointer, self._saved, escapes=self._memory.stack_escapes)
+        effect, offset = self._callees(key), stack_offset(state, pointer)
+        if effect.escapes and not self._memory.stack_escapes:
+            self._memory.stack_escapes = True
+            raise _StackEscapes
+        after = state.copy()
+        apply_effect(after, effect, (edge.source, self.site(edge.source)), offset)
+        return after, (Summarised(key, offset),)
 
     def _edges_of(self, node: int, flow: Flow) -> list[Edge]:
         """The edges of the graph that ``flow`` takes."""
@@ -288,13 +337,6 @@ class _Analysis:
             return target.is_constant and target.value & ~1 in expected
         return self._is_link(address)
 
-    def stack_pointer(self, state: State) -> int | None:
-        """Its offset from its value at entry; None where that is not known."""
-        term = state.read(self._stack_pointer)
-        if term is None or state.base(term) is not Base.STACK or not state.value(term).is_constant:
-            return None
-        return state.value(term).value
-
     def _with_another_stack(self, pointers: Mapping[int, set[int | None]], states: Mapping[int, State]) -> set[int]:
         """The points of ``pointers``, the stack pointers of their returns, that are not known to pop their frame."""
         wanted = {self._graph.points[index].frame for index in pointers}
@@ -303,12 +345,16 @@ class _Analysis:
             point = self._graph.points[index]
             place = point.context, point.block.address
             if place in entered:
-                entered[place].add(self.stack_pointer(state))
+                entered[place].add(stack_offset(state, self._stack_pointer))
         return {
             index
             for index, found in pointers.items()
             if None in found or len(found) > 1 or found != entered[self._graph.points[index].frame]
         }
+
+    def stack_offset(self, state: State) -> int | None:
+        """See `call_effects.stack_offset`."""
+        return stack_offset(state, self._stack_pointer)
 
     def leaves_the_analysed_function(self, index: int, address: Term) -> bool:
         """Whether a return to ``address`` in a function that was called may go back to the caller of the first one."""
@@ -364,7 +410,7 @@ class _Notes:
             if flow.way == "return":
                 if not self._analysis.is_caller(node, flow.state, flow.target):
                     self.unchecked.add(node)
-                    self.pointers.setdefault(node, set()).add(self._analysis.stack_pointer(flow.state))
+                    self.pointers.setdefault(node, set()).add(self._analysis.stack_offset(flow.state))
                     if self._analysis.leaves_the_analysed_function(node, flow.target):
                         self.leaving.add(node)
                     strays = self._analysis.strays(node, flow.state, flow.target)

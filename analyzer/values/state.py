@@ -251,7 +251,7 @@ class State:
         leaves = self.terms.leaves
         users: dict[Term, list[Location]] = {}
         for location, term in self._locations.items():
-            if leaf in leaves(term):
+            if term >= leaf and leaf in leaves(term):
                 users.setdefault(term, []).append(location)
         renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
             (term, self.value(term), self.base(term), locations) for term, locations in users.items()
@@ -265,9 +265,9 @@ class State:
             self.set_base(old, base)
 
     def _forget_leaf(self, leaf: Term) -> None:
-        """Nothing is known of ``leaf`` any more, nor of what it is in."""
+        """Nothing is known of ``leaf`` any more, nor of what it is in: a whole has a greater number."""
         leaves = self.terms.leaves
-        for term in [term for term in self._known if leaf in leaves(term)]:
+        for term in [term for term in self._known if term >= leaf and leaf in leaves(term)]:
             self.set_known(term, None)
         self.set_base(leaf, Base.NUMBER)
 
