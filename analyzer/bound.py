@@ -173,6 +173,7 @@ class Prepared:
     fetches: FetchMisses
     data: DataMisses
     calls: CallSummaries
+    costs: Costs
 
     def bounded(self, given: Mapping[str, int]) -> Bounded:
         """All loops bounded, with ``given`` for the parameters of the run.
@@ -210,6 +211,7 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
         lifter,
         index_sources(request.sources),
         CallSummaries(lambda key: _summary(work, key, progress)),
+        cost_table(request.instructions, request.costs),
         may_summarise=request.summaries and may_summarise(request.facts),
     )
     return _prepare(work, entry, None, progress)
@@ -223,6 +225,7 @@ class _Work:
     lifter: Lifter
     index: SourceIndex
     calls: CallSummaries
+    costs: Costs
     may_summarise: bool
 
 
@@ -243,7 +246,7 @@ def _prepare(work: _Work, entry: Symbol, called: CallKey | None, progress: Calla
         icache = None if request.target.unified_cache else request.target.icache
         fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
         data = data_misses(values, request.target, told)
-    return Prepared(request, values, index, analysed, conflicts, fetches, data, work.calls)
+    return Prepared(request, values, index, analysed, conflicts, fetches, data, work.calls, work.costs)
 
 
 def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> CallSummary:
@@ -307,7 +310,7 @@ def _values_with(
     arguments = _arguments(request, parameters)
     # Without caches nothing hangs on them, and each is one assumption more.
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
-    costs = cost_table(request.instructions, request.costs)
+    costs = work.costs
     sites, depth = frozenset[int](), 1
     most = FEW if called else MOST_EXPANDED
 
@@ -436,7 +439,7 @@ class Bounded:
 
         *Soundness:* as said of `flow_problem`, `costs` and `flow_system`.
         """
-        costs = cost_table(self.request.instructions, self.request.costs)
+        costs = self.prepared.costs
         events, limits = self._shared_misses() if unit == "cycles" else ((), ())
         problem = flow_problem(
             self.prepared.values,

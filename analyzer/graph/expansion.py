@@ -32,18 +32,16 @@ def to_summarise(
         most: points up to which nothing is summarised.
     """
     calls = _calls(graph_of, entry)
-    recursive = {function for function in calls if function in _reached(calls, calls[function])}
+    blocks = {function: len(graph_of(function).blocks) for function in calls}
+    never = {entry, *refused, *(function for function in calls if function in _reached(calls, calls[function]))}
     chosen: set[int] = set()
     while True:
         contexts = _contexts(calls, entry, chosen)
-        points = {function: count * len(graph_of(function).blocks) for function, count in contexts.items()}
+        points = {function: count * blocks[function] for function, count in contexts.items()}
         if sum(points.values()) <= (FEW if chosen else most):
             return frozenset(chosen)
-        candidates = [
-            function
-            for function, count in contexts.items()
-            if count > 1 and function not in recursive and function not in refused and function != entry
-        ]
+        # One that is chosen is still expanded where a function jumps to it at its end.
+        candidates = [f for f, count in contexts.items() if count > 1 and f not in never and f not in chosen]
         if not candidates:
             return frozenset(chosen)
         chosen.add(max(candidates, key=lambda function: (points[function], -function)))
