@@ -141,14 +141,13 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
             *stage.told.idle,
             *idle_facts(accesses, prepared.data.lines),
         ),
-        by_type=_by_type(stage, (instructions, cycles), callees),
+        by_type=_by_type(stage, (instructions, cycles)),
         summarised=tuple(sorted({function_from(request.image, one).name for one in values.graph.summarised})),
     )
 
 
-def _by_type(stage: Bounded, solved: Sequence[Solved], callees: Iterable[CallSummary]) -> tuple[TypeBound, ...]:
-    own = [one for one in stage.loops.by_type if any(each.rests_on(one) for each in solved)]
-    return tuple({one.loop: one for one in (*own, *(one for each in callees for one in each.by_type))}.values())
+def _by_type(stage: Bounded, solved: Sequence[Solved]) -> tuple[TypeBound, ...]:
+    return tuple(one for one in stage.loops.by_type if any(each.rests_on(one) for each in solved))
 
 
 def _all_assumptions(stage: Bounded, callees: Iterable[CallSummary]) -> tuple[Assumption, ...]:
@@ -253,7 +252,7 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
     """What is proved of a callee by itself.
 
     Raises:
-        AnalysisError: nothing is, or its stack pointer is not surely given back.
+        AnalysisError: nothing is, or the width of a type only, or its stack pointer is not surely given back.
 
     *Soundness:* what facts say of arguments they say of the analysed entry only.
     """
@@ -261,6 +260,8 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
     prepared = _prepare(replace(work, request=request), function_from(request.image, key.target), key, progress)
     stage, values = prepared.bounded(request.parameters), prepared.values
     solved = {unit: stage.solved(unit) for unit in UNITS}
+    if _by_type(stage, tuple(solved.values())):
+        raise AnalysisError("a loop is bounded by the width of a type only, which the calls may tell better.")
     calls = [call for one in values.edges.values() for call in one.calls]
     return CallSummary(
         effect=effect_of(
@@ -275,7 +276,6 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
         assumptions=_all_assumptions(stage, ()),
         loops=stage.loops.loops,
         claims=stage.loops.claims,
-        by_type=_by_type(stage, tuple(solved.values()), ()),
         inner=frozenset(call.key for call in calls),
     )
 

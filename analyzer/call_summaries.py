@@ -24,7 +24,7 @@ from wcet_probe.analyzer.ipet.flow_problem import Unit
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model.proof import Assumption, LoopBound, LoopClaim, TypeBound
+from wcet_probe.model.proof import Assumption, LoopBound, LoopClaim
 from wcet_probe.model.target import Target
 
 
@@ -38,7 +38,6 @@ class CallSummary:
         assumptions: what that rests on.
         loops: its loops and those of what it calls, as in the graph of its own.
         claims: what runs are held against.
-        by_type: the loops that ``most`` rests on, and that only the width of a type bounds.
         inner: the calls that were not expanded in it.
     """
 
@@ -47,7 +46,6 @@ class CallSummary:
     assumptions: tuple[Assumption, ...]
     loops: tuple[LoopBound, ...]
     claims: tuple[LoopClaim, ...]
-    by_type: tuple[TypeBound, ...]
     inner: frozenset[CallKey]
 
 
