@@ -26,6 +26,8 @@ TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CAR
 _REFINEMENT_DEPTH = 4
 _REGISTERS = frozenset({"register", "unique"})
 _UNKNOWN_EXTENT = 1 << 31
+_SMALLEST_ADDRESS = 256
+"""No frame of a call lies below this address."""
 _MOST_REMEMBERED = 1 << 16
 
 # The same few questions are asked at each point of a function.
@@ -334,7 +336,10 @@ class State:
         if any(bases) and not (self._computable(node.opcode, bases) or self._is_low_part(term, bases)):
             computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)
         else:
-            computed = _apply(node.opcode, tuple(self.value(operand) for operand in operands), node.bits)
+            parts = zip(operands, bases, strict=True)
+            # What is known of a value of either base holds for one of them only.
+            numbers = (strided.top(self.terms[o].bits) if base is Base.ANY else self.value(o) for o, base in parts)
+            computed = _apply(node.opcode, tuple(numbers), node.bits)
         return computed if known is None else _meet(computed, known)
 
     def _chosen(self, term: Term) -> StridedInterval:
@@ -362,8 +367,12 @@ class State:
         """Whether ``term`` is made of no other bits of a stack address than those that its offset tells.
 
         *Soundness:* assumption ``stack-alignment``. Whoever puts an address together again from parts needs one
-        with the upper bits, and that has no base but ``ANY``.
+        with the upper bits, and that has no base but ``ANY``. A number below ``_SMALLEST_ADDRESS`` is in no frame,
+        whatever it was made of.
         """
+        if bases[0] is Base.ANY and self.terms[term].opcode == "INT_AND":
+            mask = self.terms.value(self.terms.operands(term)[1])
+            return mask is not None and mask < _SMALLEST_ADDRESS
         return bases[0] is Base.STACK and Base.NUMBER in bases[1:] and tells_low_bits(self.terms, term)
 
     @staticmethod
