@@ -119,7 +119,9 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
         instructions=instructions.solution.certified,
         cycles=cycles.solution.certified,
         blocks=len(points),
-        loops=tuple({loop.name: loop for one in (*callees, stage.loops) for loop in one.loops}.values()),
+        loops=tuple(
+            {loop.name: loop for loop in (*(o for c in callees for o in c.loops), *stage.loops.loops)}.values()
+        ),
         assumptions=_all_assumptions(stage, callees),
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),

@@ -104,7 +104,7 @@ class CallSummaries:
 
 
 def _order(key: CallKey) -> tuple[int, list[tuple[str, int, int]], bool]:
-    return key.target, sorted(tuple(one) for one in key.pointers), key.escapes
+    return key.target, sorted((one.space, one.offset, one.size_bytes) for one in key.pointers), key.escapes
 
 
 def may_summarise(facts: Facts) -> bool:

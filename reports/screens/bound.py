@@ -60,8 +60,8 @@ def _slack(proved: int, observed: int) -> str:
 def verdict_lines(bound: Bound, width: int) -> list[str]:
     """What a bound alone says, and where it says nothing, why, and the line to add."""
     if not bound.by_type:
-        said = [f"{Verdict.BOUNDED}: a proven upper bound, under {how_many_assumed(bound.assumptions)}."]
-        return [*said, *_summarised(bound, width)]
+        proved = f"{Verdict.BOUNDED}: a proven upper bound, under {how_many_assumed(bound.assumptions)}."
+        return [proved, *_summarised(bound, width)]
     loops = counted(len(bound.by_type), "loop")
     head = f"{Verdict.BOUNDED_BY_TYPE}: a proven upper bound, but that of {loops} is the width of a type: add"
     lines = textwrap.wrap(head, width, break_on_hyphens=False)
