@@ -101,7 +101,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
         is_resident = left[point]
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
             costs.add(point, step, verdict, is_resident=is_resident)
-            is_resident = _symbols(step)
+            is_resident = _stays_resident(step)
     for place in (costs.inside, costs.leaving):
         for (point, group), granules in place.local.items():
             place.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
@@ -120,7 +120,7 @@ def _is_sure(step: _Step) -> bool:
     return step.line.line is not None and step.line.is_certain and step.line.fills
 
 
-def _symbols(step: _Step) -> bool:
+def _stays_resident(step: _Step) -> bool:
     """Whether ``step`` is a data access behind which its line surely is in the cache."""
     return step.access is not None and _is_sure(step)
 
@@ -133,7 +133,7 @@ def _left(values: Values, steps: Mapping[int, Sequence[_Step]]) -> Mapping[int, 
     order = FlowOrder(steps, (edge for edge in values.edges if edge.target != EXIT))
 
     def behind(point: int, is_resident: bool) -> bool:  # noqa: FBT001  a truth value it is
-        return _symbols(steps[point][-1]) if steps[point] else is_resident
+        return _stays_resident(steps[point][-1]) if steps[point] else is_resident
 
     return dict.fromkeys(steps, True) | dict(least(order, Dual(Truths()), {0: False}, behind))
 

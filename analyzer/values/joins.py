@@ -174,8 +174,7 @@ def live_symbols(state: State) -> set[Term]:
     """The symbols that locations of ``state`` are made of.
 
     *Soundness:* along an execution, a symbol has one value from its definition on to the next as long as it is spoken
-    of on each edge; behind an edge that does not (it kills the binding), it may be another where a gamma node brings it
-    back.
+    of on each edge; behind an edge that does not (it kills the binding), it may be another where a gamma node brings it back.
     """
     found: set[Term] = set()
     for term in state.locations.values():

@@ -86,6 +86,7 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
             facts=facts,
             sources=sources,
             parameters=request.parameters,
+            summaries=True,
         ),
         progress,
     )
