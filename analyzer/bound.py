@@ -6,9 +6,18 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wcet_probe.analyzer.call_summaries import (
+    CallSummaries,
+    CallSummary,
+    every_access_misses,
+    every_fetch_misses,
+    has_summaries,
+    may_summarise,
+    merged_claims,
+)
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
@@ -26,13 +35,23 @@ from wcet_probe.analyzer.facts.memory import (
     word_ranges,
 )
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
-from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, build_supergraph, reducible
+from wcet_probe.analyzer.graph.expansion import FEW, MOST_EXPANDED
+from wcet_probe.analyzer.graph.returning import function_from
+from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.ipet.annotated import CountedMisses, cache_annotations
 from wcet_probe.analyzer.ipet.certificate import certificate
 from wcet_probe.analyzer.ipet.checkable import checkable, flow_graph
 from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, fetch_cycles, taken_cycles
-from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint, Subject, Unit, edge_name, flow_problem, point_name
+from wcet_probe.analyzer.ipet.flow_problem import (
+    UNITS,
+    LinearConstraint,
+    Subject,
+    Unit,
+    edge_name,
+    flow_problem,
+    point_name,
+)
 from wcet_probe.analyzer.ipet.flow_system import (
     ENTER,
     AuxiliaryVariable,
@@ -47,6 +66,7 @@ from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair, infeasible_edge_pairs
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, effect_of
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.recursion import deeper
@@ -59,7 +79,7 @@ from wcet_probe.certificate.coverage import Code
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.errors import AnalysisError, UsageError
-from wcet_probe.model.image import Image
+from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (
     Assumption,
@@ -85,6 +105,8 @@ class BoundRequest:
         facts: flow facts about it.
         sources: texts of its source files by name, as far as they are known.
         parameters: values of the parameters that flow facts speak of.
+        summaries: whether calls need not be expanded where the graph would be too large. What is said of points,
+            accesses and registers is then only said of what is expanded, and no run can be held against it.
     """
 
     image: Image
@@ -95,6 +117,7 @@ class BoundRequest:
     facts: Facts
     sources: Mapping[str, str]
     parameters: Mapping[str, int]
+    summaries: bool = False
 
 
 def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: None) -> Bound:
@@ -123,6 +146,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
     values = prepared.values
     accesses = tuple(access_ranges(values, prepared.data.lines))
+    callees = prepared.calls.of(values)
     points = [values.graph.points[index] for index in sorted(values.states)]
     return Bound(
         entry=request.entry,
@@ -130,19 +154,20 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         instructions=instructions.solution.certified,
         cycles=cycles.solution.certified,
         blocks=len(points),
-        loops=stage.loops.loops,
-        assumptions=(
-            *_assumptions(request, values, prepared.data.lines),
-            *stage.loops.assumptions,
-            *stage.asserted.assumptions,
+        loops=tuple(
+            {loop.name: loop for loop in (*(o for c in callees for o in c.loops), *stage.loops.loops)}.values()
         ),
+        assumptions=_all_assumptions(stage, callees),
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),
         accesses=accesses,
         registers=tuple(register_ranges(values, request.target.isa)),
-        loop_claims=stage.loops.claims,
+        loop_claims=merged_claims((*stage.loops.claims, *(claim for one in callees for claim in one.claims))),
         flow_claims=(*stage.loops.flow_claims, *stage.asserted.claims),
-        certificates=_certificates(request, stage, instructions, cycles),
+        # The checker knows no calls that lead behind themselves.
+        certificates=(stage.certificate(instructions, ()), stage.certificate(cycles))
+        if callees
+        else _certificates(request, stage, instructions, cycles),
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.auxiliary_cost,
         graph=stage.graph(instructions),
@@ -152,8 +177,23 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
             *stage.asserted.idle,
             *idle_facts(accesses, prepared.data.lines),
         ),
-        by_type=tuple(one for one in stage.loops.by_type if instructions.rests_on(one) or cycles.rests_on(one)),
+        by_type=_by_type(stage, (instructions, cycles)),
+        summarised=tuple(sorted({function_from(request.image, one).name for one in values.graph.summarised})),
     )
+
+
+def _by_type(stage: Bounded, solved: Sequence[Solved]) -> tuple[TypeBound, ...]:
+    return tuple(one for one in stage.loops.by_type if any(each.rests_on(one) for each in solved))
+
+
+def _all_assumptions(stage: Bounded, callees: Iterable[CallSummary]) -> tuple[Assumption, ...]:
+    """Those of the caller and of ``callees``; where two with one id say something else, both."""
+    own = (
+        *_assumptions(stage.request, stage.prepared.values, stage.prepared.data.lines),
+        *stage.loops.assumptions,
+        *stage.asserted.assumptions,
+    )
+    return tuple(dict.fromkeys((*own, *(one for each in callees for one in each.assumptions))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +207,8 @@ class Prepared:
     infeasible_pairs: tuple[LinearConstraint, ...]
     fetches: FetchMisses
     data: DataMisses
+    calls: CallSummaries
+    costs: Costs
 
     def bounded(self, given: Mapping[str, int]) -> Bounded:
         """All loops bounded, with ``given`` for the parameters of the run.
@@ -194,46 +236,132 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
 
     *Soundness:* as said of `values` and `infeasible_pairs`.
     """
-    progress(f"following the values of {request.entry}")
-    parameters = parameter_values(request.facts, request.parameters)
-    index = index_sources(request.sources)
-    values = _values(request, parameters, index)
-    progress("bounding the loops")
-    infeasible_pairs = tuple(
-        _infeasible_constraint(number, each) for number, each in enumerate(infeasible_edge_pairs(values))
-    )
-    analysed = analysed_code(request.image, values)
-    icache = None if request.target.unified_cache else request.target.icache
-    fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
-    cache = request.target.dcache
-    asserted = pointer_facts(request.facts, index, analysed, parameters, cache.line_bytes if cache else None)
-    data = data_misses(values, request.target, asserted)
-    return Prepared(request, values, index, analysed, infeasible_pairs, fetches, data)
-
-
-# --------------------------------------------------------------------------------------------------------------- values
-
-
-def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceIndex) -> Values:
-    """Values of the graph, whose indirect branches are resolved by the values of a smaller one."""
     image = request.image
     lifter = Lifter(request.target.pcode_language, request.target.isa, code_reader(image.segments))
     entry = require_symbol(image, request.entry)
     if not entry.is_function:
         raise UsageError(f"{request.entry} is no function of the image; name one of its functions.")
+    work = _Work(
+        request,
+        lifter,
+        index_sources(request.sources),
+        CallSummaries(lambda key: _summary(work, key, progress)),
+        cost_table(request.instructions, request.costs),
+        may_summarise=request.summaries and may_summarise(request.facts),
+    )
+    return _prepare(work, entry, None, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is shared by the proofs of a function and of the callees that are not expanded."""
+
+    request: BoundRequest
+    lifter: Lifter
+    index: SourceIndex
+    calls: CallSummaries
+    costs: Costs
+    may_summarise: bool
+
+
+def _prepare(work: _Work, entry: Symbol, called: CallKey | None, progress: Callable[[str], None]) -> Prepared:
+    request, index = work.request, work.index
+    progress(f"following the values of {entry.name}")
+    parameters = parameter_values(request.facts, request.parameters)
+    values = _values(work, entry, called, parameters)
+    progress("bounding the loops")
+    infeasible_pairs = tuple(
+        _infeasible_constraint(number, each) for number, each in enumerate(infeasible_edge_pairs(values))
+    )
+    analysed = analysed_code(request.image, values)
+    cache = request.target.dcache
+    asserted = pointer_facts(request.facts, index, analysed, parameters, cache.line_bytes if cache else None)
+    if has_summaries(values):
+        fetches = every_fetch_misses(values, request.target)
+        data = every_access_misses(values, request.target, asserted)
+    else:
+        icache = None if request.target.unified_cache else request.target.icache
+        fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
+        data = data_misses(values, request.target, asserted)
+    return Prepared(request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs)
+
+
+def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> CallSummary:
+    """What is proved of a callee by itself.
+
+    Raises:
+        AnalysisError: nothing is, or the width of a type only, or its stack pointer is not surely given back.
+
+    *Soundness:* what facts say of arguments they say of the analysed entry only.
+    """
+    request = replace(work.request, facts=replace(work.request.facts, arguments=()))
+    prepared = _prepare(replace(work, request=request), function_from(request.image, key.target), key, progress)
+    stage, values = prepared.bounded(request.parameters), prepared.values
+    solved = {unit: stage.solved(unit) for unit in UNITS}
+    if _by_type(stage, tuple(solved.values())):
+        raise AnalysisError("a loop is bounded by the width of a type only, which the calls may tell better.")
+    calls = [call for one in values.edges.values() for call in one.calls]
+    return CallSummary(
+        effect=effect_of(
+            values.terms,
+            [one.state for edge, one in values.edges.items() if edge.target == EXIT],
+            (access for own in values.accesses.values() for access in own),
+            ((work.calls.effect(call.key), call.stack_offset) for call in calls),
+            values.registers["r1" if request.target.isa is Isa.POWERPC else "r13"],
+            escapes=values.stack_escapes,
+        ),
+        most={unit: one.solution.certified for unit, one in solved.items()},
+        assumptions=_all_assumptions(stage, ()),
+        loops=stage.loops.loops,
+        claims=stage.loops.claims,
+        inner=frozenset(call.key for call in calls),
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- values
+
+
+def _values(work: _Work, entry: Symbol, called: CallKey | None, parameters: Mapping[str, int]) -> Values:
+    """Values of the function, with as few calls expanded as must be."""
+    while True:
+        expanded = frozenset(work.calls.refused) if work.may_summarise else None
+        try:
+            return _values_with(work, entry, called, parameters, expanded)
+        except UnsummarisedError as error:
+            if expanded is None or error.target in expanded:
+                raise
+
+
+def _values_with(
+    work: _Work,
+    entry: Symbol,
+    called: CallKey | None,
+    parameters: Mapping[str, int],
+    expanded: Collection[int] | None,
+) -> Values:
+    """Values of the graph, whose indirect branches are resolved by the values of a smaller one."""
+    request, lifter, index = work.request, work.lifter, work.index
+    image = request.image
     depths = _recursion_depths(request, parameters, index)
     asserted = _asserted_targets(request, index)
     indirect = dict(asserted)
     arguments = _arguments(request, parameters)
     # Without caches nothing hangs on them, and each is one assumption more.
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
-    costs = cost_table(request.instructions, request.costs)
+    costs = work.costs
     sites, depth = frozenset[int](), 1
+    most = FEW if called else MOST_EXPANDED
+
+    def analysed(graph: Supergraph) -> Values:
+        return analyze_with_counters(image, lifter, graph, arguments, words, work.calls.effect, called)
+
     while True:
-        whole = build_supergraph(image, lifter, entry, indirect, depths, sites, depth, all_known=False)
+        whole = build_supergraph(
+            image, lifter, entry, indirect, depths, sites, depth, all_known=False, whole=expanded, most=most
+        )
         graph = reducible(whole, image)
         try:
-            values = analyze_with_counters(image, lifter, graph, arguments, words)
+            values = analysed(graph)
         except AnalysisError:
             check_chargeable((point.block for point in graph.points), costs, image)  # says more than p-code does
             raise
@@ -250,16 +378,17 @@ def _values(request: BoundRequest, parameters: Mapping[str, int], index: SourceI
                 depth = more
                 continue
             check_resolved(image, graph, values, asserted)
-            smaller = reducible(build_supergraph(image, lifter, entry, indirect, depths, sites, depth), image)
+            known = build_supergraph(image, lifter, entry, indirect, depths, sites, depth, whole=expanded, most=most)
+            smaller = reducible(known, image)
             if smaller.dead_ends != graph.dead_ends or len(smaller.edges) < len(graph.edges):
-                values = analyze_with_counters(image, lifter, smaller, arguments, words)
+                values = analysed(smaller)
                 check_resolved(image, smaller, values, asserted)
             while (graph := returning_part(values)) is not values.graph:
-                values = analyze_with_counters(image, lifter, graph, arguments, words)
+                values = analysed(graph)
             check_chargeable((graph.points[place].block for place in values.states), costs, image)
-            paths = pointer_paths(values) if request.target.dcache else {}
+            paths = pointer_paths(values) if request.target.dcache and not has_summaries(values) else {}
             if paths:
-                values = analyze_with_counters(image, lifter, partitioned(values, paths), arguments, words)
+                values = analysed(partitioned(values, paths))
             return values
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
         sites |= values.return_sites
@@ -348,7 +477,7 @@ class Bounded:
 
         *Soundness:* as said of `flow_problem`, `costs` and `flow_system`.
         """
-        costs = cost_table(self.request.instructions, self.request.costs)
+        costs = self.prepared.costs
         auxiliaries, constraints = self._shared_misses() if unit == "cycles" else ((), ())
         problem = flow_problem(
             self.prepared.values,
@@ -385,12 +514,13 @@ class Bounded:
         return block_cycles(block, costs) + waiting
 
     def _edge_cost(self, edge: Edge, unit: Unit, costs: Costs) -> int:
+        called = max((one.most[unit] for one in self.prepared.calls.on(self.prepared.values, edge)), default=0)
         if unit == "instructions":
-            return 0
+            return called
         misses = self.prepared.fetches.edges.get(edge, 0)
         block = self.prepared.values.graph.points[edge.source].block
         waiting = self.prepared.data.leaving.get(edge.source, 0) if edge.way != "fall" else 0
-        return taken_cycles(block, edge.way, costs) + waiting + fetch_cycles(misses, self.request.target)
+        return called + taken_cycles(block, edge.way, costs) + waiting + fetch_cycles(misses, self.request.target)
 
     def counted(self) -> CountedMisses:
         """By what misses are counted, by the names of the certificate."""

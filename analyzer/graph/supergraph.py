@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph
+from wcet_probe.analyzer.graph.expansion import MOST_EXPANDED, to_summarise
 from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest
 from wcet_probe.analyzer.graph.returning import function_from, returning_functions
 from wcet_probe.analyzer.pcode.lift import Lifter
@@ -33,6 +34,9 @@ class Point:
     """A basic block in a context; ``copy`` tells the copies apart that `split` makes of it, 0 is the original.
 
     ``return_address`` is where its function returns to; None where that is the caller of the analysed function.
+    ``frame`` is where the function was entered that returns there, as context and address: the function itself, or the
+    first of those that jumped to each other. ``left_out`` are the ways out of the block that have no edge on purpose,
+    as `Edge` has ``way`` and ``address``: they lead to no return, or to recursion that is not followed.
     """
 
     index: int
@@ -41,6 +45,8 @@ class Point:
     block: Block
     copy: int = 0
     return_address: int | None = None
+    frame: tuple[Context, int] | None = None
+    left_out: frozenset[tuple[str, int | None]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,8 @@ class Supergraph:
 
     ``unresolved`` are the addresses of indirect branches and calls whose targets are not known, ``dead_ends`` those of
     blocks that are left out because no return can be reached from them, ``cuts`` the calls that are left out because
-    recursion would go deeper than it was followed.
+    recursion would go deeper than it was followed. The functions that start at ``summarised`` are not expanded where
+    they are called: the edge of the call leads behind it.
     """
 
     points: tuple[Point, ...]
@@ -80,6 +87,11 @@ class Supergraph:
     unresolved: tuple[int, ...]
     dead_ends: tuple[int, ...] = ()
     cuts: tuple[Cut, ...] = ()
+    summarised: frozenset[int] = frozenset()
+
+    def is_summary(self, edge: Edge) -> bool:
+        """Whether ``edge`` is a call that leads behind itself, the callee not being expanded."""
+        return edge.way == "call" and edge.address in self.summarised and edge.target != EXIT
 
     @property
     def entry(self) -> Symbol:
@@ -105,6 +117,14 @@ class _Frame:
     waiting: tuple[int, ...]
     handed_over_by: _Frame | None = None
 
+    @property
+    def entered(self) -> tuple[Context, int]:
+        """Where the first function was entered of those that jumped to each other."""
+        first = self
+        while first.handed_over_by is not None:
+            first = first.handed_over_by
+        return first.context, first.symbol.address
+
 
 def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known of both
     image: Image,
@@ -116,6 +136,8 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     depth: int = 1,
     *,
     all_known: bool = True,
+    whole: Collection[int] | None = None,
+    most: int = MOST_EXPANDED,
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
 
@@ -129,6 +151,9 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         depth: how often any other function is followed in a call path; a further call is one of the graph's cuts.
         all_known: whether ``indirect`` has all targets that can be reached; else no indirect branch or call is left
             out, though the targets that it has may never return.
+        whole: where functions start that are always expanded; None if all are. Where the graph would have too many
+            points, calls of others lead behind themselves (`expansion`).
+        most: points up to which all calls are expanded.
 
     Raises:
         AnalysisError: a call of what is no code, too many points, or no way to return.
@@ -140,7 +165,10 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     if entry.address not in functions and (all_known or entry.address not in branching):
         raise never_returns(entry.name)
     known = Returns(functions, return_sites, frozenset() if all_known else branching)
-    return _Builder(image, lifter, indirect, recursion_depths, known, depth).build(entry)
+    builder = _Builder(image, lifter, indirect, recursion_depths, known, depth)
+    if whole is not None:
+        builder.summarise(entry, whole, most)
+    return builder.build(entry)
 
 
 def never_returns(name: str) -> AnalysisError:
@@ -161,14 +189,23 @@ class _Builder:
         returns: Returns,
         depth: int,
     ) -> None:
-        self._depth, self._cuts = depth, list[Cut]()
+        self._depth, self._cuts, self._summarised = depth, list[Cut](), frozenset[int]()
         self._image, self._lifter, self._indirect, self._returns = image, lifter, indirect, returns
         self._depths = recursion_depths
         self._graphs: dict[int, FunctionGraph] = {}
         self._points: list[Point] = []
         self._index: dict[tuple[Context, int], int] = {}
         self._edges: list[Edge] = []
+        self._left_out: dict[int, set[tuple[str, int | None]]] = {}
         self._todo: list[tuple[_Frame, int]] = []
+
+    def summarise(self, entry: Symbol, whole: Collection[int], most: int) -> None:
+        """Choose what is not expanded."""
+
+        def graph(address: int) -> FunctionGraph:
+            return self._graph(function_from(self._image, address))
+
+        self._summarised = to_summarise(graph, entry.address, {*whole, *self._returns.branching}, most)
 
     def build(self, entry: Symbol) -> Supergraph:
         self._point(_Frame((), entry, None, (entry.address,)), entry.address)
@@ -176,8 +213,10 @@ class _Builder:
             self._expand(*self._todo.pop())
         unresolved = sorted({address for graph in self._graphs.values() for address in graph.unresolved})
         dead_ends = sorted({address for graph in self._graphs.values() for address in graph.dead_ends})
+        for index, ways in self._left_out.items():
+            self._points[index] = replace(self._points[index], left_out=frozenset(ways))
         parts = tuple(self._points), tuple(self._edges), tuple(unresolved), tuple(dead_ends)
-        return Supergraph(*parts, tuple(sorted(set(self._cuts))))
+        return Supergraph(*parts, tuple(sorted(set(self._cuts))), self._summarised)
 
     def _graph(self, symbol: Symbol) -> FunctionGraph:
         if symbol.address not in self._graphs:
@@ -202,7 +241,8 @@ class _Builder:
                 )
             self._index[key] = len(self._points)
             back = None if frame.return_to is None else frame.return_to[1]
-            self._points.append(Point(len(self._points), frame.context, frame.symbol, block, return_address=back))
+            place = len(self._points), frame.context, frame.symbol, block
+            self._points.append(Point(*place, return_address=back, frame=frame.entered))
             self._todo.append((frame, address))
         return self._index[key]
 
@@ -213,12 +253,19 @@ class _Builder:
         for target in block.jumps:
             if target in blocks:
                 self._connect(source, self._point(frame, target), "jump", target)
+            else:
+                self._leave_out(source, "jump", target)
         behind = block.falls_to
-        if behind is not None and behind in blocks and block.falls:
-            self._connect(source, self._point(frame, behind), "fall", behind)
+        if behind is not None and block.falls:
+            if behind in blocks:
+                self._connect(source, self._point(frame, behind), "fall", behind)
+            else:
+                self._leave_out(source, "fall", behind)
         for target in block.calls:
             if behind in blocks or target in self._returns.branching:
                 self._call(frame, source, target, (frame, block.end_address), "call")
+            else:
+                self._leave_out(source, "call", target)
         for target in block.tail_calls:
             # The function laid out next may be fallen into, or be where an indirect jump goes.
             for way in ("fall", "jump") if target == block.end_address else ("jump",):
@@ -233,6 +280,12 @@ class _Builder:
             caller, address = frame.return_to
             if address in self._graph(caller.symbol).blocks or not self._returns.branching:
                 self._connect(source, self._point(caller, address), "return", None)
+            else:
+                self._leave_out(source, "return", None)
+
+    def _leave_out(self, source: int, way: str, address: int | None) -> None:
+        """No edge for this way, for no return can be reached on it, or by decision about recursion."""
+        self._left_out.setdefault(source, set()).add((way, address))
 
     def _connect(self, source: int, target: int, way: str, address: int | None) -> None:
         edge = Edge(source, target, way, address)
@@ -250,6 +303,10 @@ class _Builder:
     ) -> None:
         """A call of ``target``, which returns to ``back``; or, ``by`` a frame, a jump to it in the frame's stead."""
         if not self._returns.may_matter(target):
+            self._leave_out(source, way, target)
+            return
+        if way == "call" and target in self._summarised and back is not None:
+            self._connect(source, self._point(*back), way, target)
             return
         site = self._points[source].block.last_address
         symbol = function_from(self._image, target)
@@ -263,6 +320,7 @@ class _Builder:
         if depth >= self._depths.get(symbol.name, self._depth):
             if symbol.name not in self._depths:
                 self._cuts.append(Cut(frame.context, self._points[source].block.address, site, symbol.name))
+            self._leave_out(source, way, target)
             return
         callee = _Frame((*frame.context, site), symbol, back, (*frame.waiting, target), by)
         self._connect(source, self._point(callee, target), way, target)
@@ -340,8 +398,17 @@ def restricted(graph: Supergraph, kept: Collection[int], dead_ends: Collection[i
     *Soundness:* an execution that comes to no other point is a path of the result.
     """
     numbers = {old: new for new, old in enumerate(sorted(kept))} | {EXIT: EXIT}
+    gone: dict[int, set[tuple[str, int | None]]] = {}
+    for edge in graph.edges:
+        if edge.source in numbers and edge.target not in numbers:
+            gone.setdefault(edge.source, set()).add((edge.way, edge.address))
     return Supergraph(
-        tuple(replace(graph.points[old], index=new) for old, new in numbers.items() if old != EXIT),
+        tuple(
+            replace(point, index=new, left_out=point.left_out | gone.get(old, set()))
+            for old, new in numbers.items()
+            if old != EXIT
+            for point in (graph.points[old],)
+        ),
         tuple(
             replace(edge, source=numbers[edge.source], target=numbers[edge.target])
             for edge in graph.edges
@@ -350,4 +417,5 @@ def restricted(graph: Supergraph, kept: Collection[int], dead_ends: Collection[i
         graph.unresolved,
         tuple(sorted({*graph.dead_ends, *dead_ends})),
         graph.cuts,
+        graph.summarised,
     )

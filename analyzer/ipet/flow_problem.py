@@ -23,6 +23,7 @@ from wcet_probe.analyzer.ipet.flow_system import (
 from wcet_probe.analyzer.values.analysis import Values
 
 Unit = Literal["instructions", "cycles"]
+UNITS: tuple[Unit, ...] = ("instructions", "cycles")
 
 
 @dataclass(frozen=True, slots=True)

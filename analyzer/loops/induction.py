@@ -23,6 +23,7 @@ from wcet_probe.analyzer.loops.counters import Step, counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.analysis import Values, analyze_values, killed_bindings
+from wcet_probe.analyzer.values.call_effects import Callees, CallKey
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.state import Base, SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.terms import SymbolName, Term
@@ -39,12 +40,14 @@ _ANYWHERE = 1 << 31
 """Extent of what a store may go to from which on nothing is known of its end."""
 
 
-def analyze_with_counters(
+def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     image: Image,
     lifter: Lifter,
     graph: Supergraph,
     arguments: Mapping[str, StridedInterval],
     words: Mapping[int, StridedInterval],
+    callees: Callees | None = None,
+    called: CallKey | None = None,
 ) -> Values:
     """The values of ``graph``, as of `analyze_values`, again where counters tell where stores go.
 
@@ -57,7 +60,7 @@ def analyze_with_counters(
     def again(asserted: Ranges) -> Values:
         ranges = {place: asserted[place] for place in asserted if isinstance(place, int)}
         rounds = {place: asserted[place] for place in asserted if isinstance(place, tuple)}
-        return analyze_values(image, lifter, graph, arguments, words, ranges, rounds)  # type: ignore[arg-type]
+        return analyze_values(image, lifter, graph, arguments, words, ranges, rounds, callees, called)  # type: ignore[arg-type]
 
     ranges: Ranges = {}
     refused: set[SymbolName] = set()

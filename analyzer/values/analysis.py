@@ -18,26 +18,44 @@ from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.values.call_effects import (
+    Callees,
+    CallKey,
+    Summarised,
+    apply_effect,
+    key_of,
+    stack_offset,
+)
 from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed, settled, widened
 from wcet_probe.analyzer.values.state import Base, Location, State, SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.terms import Term, Terms
-from wcet_probe.analyzer.values.transfer import MOST_READ, Access, Flow, Memory, Transfer
+from wcet_probe.analyzer.values.transfer import MOST_READ, Access, Flow, LostFlowError, Memory, Transfer
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
 
 _ROUNDS_WITH_THRESHOLDS = 5
 _ROUNDS_BEFORE_SETTLING = 12
+_SAVED: Mapping[Isa, Sequence[str]] = {
+    Isa.ARM: tuple(f"r{number}" for number in range(4, 12)),
+    Isa.THUMB: tuple(f"r{number}" for number in range(4, 12)),
+    Isa.POWERPC: tuple(f"r{number}" for number in range(14, 32)),
+}
+"""Registers that callees give back, by convention; whether one does is proved."""
 _WITHOUT_LOW_BITS = (0xFFFF_FFFE, 0xFFFF_FFFC)
 """Masks of what is branched to: the bit of Thumb code, and an instruction's alignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeValues:
-    """What is known where control takes an edge: the state, and the conditions that its block learnt on the way."""
+    """What is known where control takes an edge: the state, and the conditions that its block learnt on the way.
+
+    ``calls`` are the calls that are not expanded but stand on the edge.
+    """
 
     edge: Edge
     state: State
     conditions: tuple[tuple[Term, bool], ...]
+    calls: tuple[Summarised, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +72,12 @@ class Values:
         return_sites: addresses of indirect jumps that go to the return address of their function.
         unchecked_returns: points whose return address could not be proved to be the caller's.
         strays: where the returns lead that surely do not go to the caller, by point.
+        unwinding: points whose return is not known to be one of their function: its address could not be proved, and
+            the stack pointer is not known to be the one that the function was entered with, or the address is that
+            of the analysed function's caller.
         forest: reachable points and their loops.
         registers: the registers' locations by name.
+        stack_escapes: whether a stack address may have been stored outside the stack.
     """
 
     graph: Supergraph
@@ -69,6 +91,8 @@ class Values:
     registers: Mapping[str, Location]
     return_sites: frozenset[int] = frozenset()
     strays: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    unwinding: tuple[int, ...] = ()
+    stack_escapes: bool = False
 
 
 def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known of both
@@ -79,6 +103,8 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     words: Mapping[int, StridedInterval] = MappingProxyType({}),
     ranges: Mapping[int, Sequence[SymbolRange]] = MappingProxyType({}),
     rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]] = MappingProxyType({}),
+    callees: Callees | None = None,
+    called: CallKey | None = None,
 ) -> Values:
     """Analyse ``graph``.
 
@@ -90,15 +116,19 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
         words: what flow facts say of words of memory, by address.
         ranges: what is proved of symbols, by the point at whose entry it holds.
         rounds: the counters of a loop, by source and target of the edges that leave it.
+        callees: the effects of calls that are not expanded.
+        called: where the function is such a callee, for what it is analysed.
 
     Raises:
         AnalysisError: an operation that is not known.
+        UnsummarisedError: a callee is to be expanded.
         IrreducibleError: ``graph`` has an irreducible loop; see `supergraph.reducible`.
     """
-    memory = Memory(image, words)
+    memory = Memory(image, words, stack_escapes=called is not None and called.escapes)
     while True:
         try:
-            return _Analysis(image, lifter, graph, arguments, memory, ranges, rounds).values()
+            parts = image, lifter, graph, arguments, memory, ranges, rounds
+            return _Analysis(*parts, callees, called.pointers if called else ()).values()
         except _StackEscapes:
             continue  # once: it is known from the beginning now
 
@@ -119,15 +149,19 @@ class _Analysis:
         memory: Memory,
         ranges: Mapping[int, Sequence[SymbolRange]],
         rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]],
+        callees: Callees | None,
+        pointers: Iterable[Location],
     ) -> None:
         self._image, self._lifter, self._graph = image, lifter, graph
         self._ranges, self._rounds = ranges, rounds
         self._terms = Terms()
         self._transfer = Transfer(lifter, self._terms, memory)
         self._memory, self._stack_escapes = memory, memory.stack_escapes
+        self._stack_pointer = self._register("r1" if lifter.isa is Isa.POWERPC else "r13")
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
         self._headers = frozenset(loop.header for loop in self._order.loops)
-        self._entry = self._entry_state(arguments)
+        self._callees, self._saved = callees, [self._register(name) for name in _SAVED[lifter.isa]]
+        self._entry = self._entry_state(arguments, pointers)
         self._thresholds = _thresholds(graph)
 
     def values(self) -> Values:
@@ -150,20 +184,25 @@ class _Analysis:
             return_sites=frozenset(notes.return_sites),
             unchecked_returns=tuple(sorted(notes.unchecked)),
             strays=notes.strays,
+            unwinding=tuple(sorted(notes.leaving | self._with_another_stack(notes.pointers, solution.states))),
             forest=self._order.forest,
             registers={name: self._register(name) for name in sorted(self._lifter.registers)},
+            stack_escapes=self._memory.stack_escapes,
         )
 
-    def _entry_state(self, arguments: Mapping[str, StridedInterval]) -> State:
+    def _entry_state(self, arguments: Mapping[str, StridedInterval], pointers: Iterable[Location]) -> State:
         state = State(self._terms, big_endian=self._lifter.big_endian)
+        for register in pointers:
+            symbol = self._terms.symbol(("in", register), 8 * register.size_bytes)
+            state.set_location(register, symbol)
+            state.set_base(symbol, Base.ANY)
         for name, value in arguments.items():
             register = self._register(name)
             symbol = self._terms.symbol(("in", register), 32)
             state.set_location(register, symbol)
             state.set_known(symbol, value)
-        pointer = self._register("r1" if self._lifter.isa is Isa.POWERPC else "r13")
         symbol = self._terms.symbol(("stack pointer",), 32)
-        state.set_location(pointer, symbol)
+        state.set_location(self._stack_pointer, symbol)
         state.set_base(symbol, Base.STACK)
         state.set_known(symbol, strided.constant(32, 0))
         return state
@@ -220,23 +259,44 @@ class _Analysis:
         found: dict[Edge, EdgeValues] = {}
         for flow in flows:
             for edge in self._edges_of(node, flow):
-                state, earlier = self._in_round(edge, flow.state), found.get(edge)
+                state, calls = self._behind_call(edge, flow.state)
+                state, earlier = self._in_round(edge, state), found.get(edge)
                 if earlier is None:
-                    found[edge] = EdgeValues(edge, state, flow.conditions)
+                    found[edge] = EdgeValues(edge, state, flow.conditions, calls)
                 else:
                     shared = tuple(pair for pair in flow.conditions if pair in earlier.conditions)
                     both = join([earlier.state, state], ("edge", edge.source, edge.target))
-                    found[edge] = EdgeValues(edge, both, shared)
+                    found[edge] = EdgeValues(edge, both, shared, tuple(dict.fromkeys((*earlier.calls, *calls))))
         return found
+
+    def _behind_call(self, edge: Edge, state: State) -> tuple[State, tuple[Summarised, ...]]:
+        """What holds behind ``edge`` where it is a call that is not expanded, and that call."""
+        if self._callees is None or edge.address is None or not self._graph.is_summary(edge):
+            return state, ()
+        pointer = self._stack_pointer
+        key = key_of(state, edge.address, pointer, self._saved, escapes=self._memory.stack_escapes)
+        effect, offset = self._callees(key), stack_offset(state, pointer)
+        if effect.escapes and not self._memory.stack_escapes:
+            self._memory.stack_escapes = True
+            raise _StackEscapes
+        after = state.copy()
+        apply_effect(after, effect, (edge.source, self.site(edge.source)), offset)
+        return after, (Summarised(key, offset),)
 
     def _edges_of(self, node: int, flow: Flow) -> list[Edge]:
         """The edges of the graph that ``flow`` takes."""
         edges = self._order.outgoing[node]
         if self.goes_back(node, flow):
             return [edge for edge in edges if edge.way == "return"]
-        return [
-            edge for edge in edges if edge.way == flow.way and (flow.target is not None or edge.address == flow.address)
-        ]
+        if (
+            flow.target is not None and flow.way != "return"
+        ):  # that all its targets are edges, `unknown_targets.check_resolved` shows
+            return [edge for edge in edges if edge.way == flow.way]
+        found = [edge for edge in edges if edge.way == flow.way and edge.address == flow.address]
+        point = self._graph.points[node]
+        if not found and (flow.way, flow.address) not in point.left_out:
+            raise LostFlowError(self._image.location(point.block.last_address), flow.way, flow.address)
+        return found
 
     def _in_round(self, edge: Edge, state: State) -> State:
         """``state`` with what follows of counters from all being in one round of the loop that ``edge`` leaves."""
@@ -256,15 +316,18 @@ class _Analysis:
             value = flow.state.value(flow.target)
             is_number = flow.state.base(flow.target) is Base.NUMBER
             return is_number and value.is_constant and value.value & ~1 == expected
+        return self._is_link(flow.target)
+
+    def _is_link(self, address: Term) -> bool:
+        """Whether ``address`` is what the link register held at entry, but for the bits that no address has."""
         link = self._terms.symbol(("in", self._register("lr")), 32)
-        term, operands = self._terms[flow.target], self._terms.operands(flow.target)
+        term, operands = self._terms[address], self._terms.operands(address)
         masked = term.opcode == "INT_AND" and self._terms.value(operands[1]) in _WITHOUT_LOW_BITS
-        return link in (flow.target, operands[0] if masked else None)
+        return link in (address, operands[0] if masked else None)
 
     def is_caller(self, index: int, state: State, address: Term) -> bool:
         """Whether a return to ``address`` surely leads behind the call."""
         target = state.value(address)
-        link = self._terms.symbol(("in", self._register("lr")), 32)
         expected = {
             self._graph.points[edge.target].block.address
             for edge in self._order.outgoing[index]
@@ -272,7 +335,31 @@ class _Analysis:
         }
         if expected:
             return target.is_constant and target.value & ~1 in expected
-        return self._terms.symbols(address) == {link}
+        return self._is_link(address)
+
+    def _with_another_stack(self, pointers: Mapping[int, set[int | None]], states: Mapping[int, State]) -> set[int]:
+        """The points of ``pointers``, the stack pointers of their returns, that are not known to pop their frame."""
+        wanted = {self._graph.points[index].frame for index in pointers}
+        entered: dict[object, set[int | None]] = {frame: set() for frame in wanted}
+        for index, state in states.items():
+            point = self._graph.points[index]
+            place = point.context, point.block.address
+            if place in entered:
+                entered[place].add(stack_offset(state, self._stack_pointer))
+        return {
+            index
+            for index, found in pointers.items()
+            if None in found or len(found) > 1 or found != entered[self._graph.points[index].frame]
+        }
+
+    def stack_offset(self, state: State) -> int | None:
+        """See `call_effects.stack_offset`."""
+        return stack_offset(state, self._stack_pointer)
+
+    def leaves_the_analysed_function(self, index: int, address: Term) -> bool:
+        """Whether a return to ``address`` in a function that was called may go back to the caller of the first one."""
+        link = self._terms.symbol(("in", self._register("lr")), 32)
+        return self._graph.points[index].return_address is not None and link in self._terms.symbols(address)
 
     def strays(self, index: int, state: State, address: Term) -> tuple[int, ...]:
         """Where a return to ``address`` leads if that surely is not behind the call; empty where it may be."""
@@ -305,6 +392,8 @@ class _Notes:
         self.return_sites: set[int] = set()
         self.unchecked: set[int] = set()
         self.strays: dict[int, tuple[int, ...]] = {}
+        self.pointers: dict[int, set[int | None]] = {}
+        self.leaving: set[int] = set()
         self._visited: set[int] = set()
 
     def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
@@ -321,6 +410,9 @@ class _Notes:
             if flow.way == "return":
                 if not self._analysis.is_caller(node, flow.state, flow.target):
                     self.unchecked.add(node)
+                    self.pointers.setdefault(node, set()).add(self._analysis.stack_offset(flow.state))
+                    if self._analysis.leaves_the_analysed_function(node, flow.target):
+                        self.leaving.add(node)
                     strays = self._analysis.strays(node, flow.state, flow.target)
                     if strays:
                         self.strays[node] = strays
@@ -338,9 +430,8 @@ class _Notes:
         self.indirect[site] = () if unknown else tuple(sorted({*(known or ()), *found}))
 
     def _forget(self) -> None:
-        for notes in (self.edges, self.accesses, self.indirect, self.return_sites, self.unchecked, self.strays):
-            notes.clear()
-        self._visited.clear()
+        fresh = _Notes(self._analysis)
+        vars(self).update(vars(fresh))
 
 
 def killed_bindings(values: Values) -> Mapping[Edge, frozenset[Term]]:

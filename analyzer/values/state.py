@@ -26,6 +26,8 @@ TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CAR
 _REFINEMENT_DEPTH = 4
 _REGISTERS = frozenset({"register", "unique"})
 _UNKNOWN_EXTENT = 1 << 31
+_SMALLEST_ADDRESS = 256
+"""No frame of a call lies below this address."""
 _MOST_REMEMBERED = 1 << 16
 
 # The same few questions are asked at each point of a function.
@@ -253,7 +255,7 @@ class State:
         symbols = self.terms.symbols
         users: dict[Term, list[Location]] = {}
         for location, term in self._locations.items():
-            if symbol in symbols(term):
+            if term >= symbol and symbol in symbols(term):
                 users.setdefault(term, []).append(location)
         renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
             (term, self.value(term), self.base(term), locations) for term, locations in users.items()
@@ -267,9 +269,9 @@ class State:
             self.set_base(old, base)
 
     def _forget_symbol(self, symbol: Term) -> None:
-        """Nothing is known of ``symbol`` any more, nor of what it is in."""
+        """Nothing is known of ``symbol`` any more, nor of what it is in: a whole has a greater number."""
         symbols = self.terms.symbols
-        for term in [term for term in self._known if symbol in symbols(term)]:
+        for term in [term for term in self._known if term >= symbol and symbol in symbols(term)]:
             self.set_known(term, None)
         self.set_base(symbol, Base.NUMBER)
 
@@ -336,7 +338,10 @@ class State:
         if any(bases) and not (self._computable(node.opcode, bases) or self._is_low_part(term, bases)):
             computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)
         else:
-            computed = _apply(node.opcode, tuple(self.value(operand) for operand in operands), node.bits)
+            parts = zip(operands, bases, strict=True)
+            # What is known of a value of either base holds for one of them only.
+            numbers = (strided.top(self.terms[o].bits) if base is Base.ANY else self.value(o) for o, base in parts)
+            computed = _apply(node.opcode, tuple(numbers), node.bits)
         return computed if known is None else _meet(computed, known)
 
     def _chosen(self, term: Term) -> StridedInterval:
@@ -364,8 +369,12 @@ class State:
         """Whether ``term`` is made of no other bits of a stack address than those that its offset tells.
 
         *Soundness:* assumption ``stack-alignment``. Whoever puts an address together again from parts needs one
-        with the upper bits, and that has no base but ``ANY``.
+        with the upper bits, and that has no base but ``ANY``. A number below ``_SMALLEST_ADDRESS`` is in no frame,
+        whatever it was made of.
         """
+        if bases[0] is Base.ANY and self.terms[term].opcode == "INT_AND":
+            mask = self.terms.value(self.terms.operands(term)[1])
+            return mask is not None and mask < _SMALLEST_ADDRESS
         return bases[0] is Base.STACK and Base.NUMBER in bases[1:] and tells_low_bits(self.terms, term)
 
     @staticmethod

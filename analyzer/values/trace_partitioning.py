@@ -80,19 +80,29 @@ def partitioned(values: Values, paths: Mapping[Edge, int]) -> Supergraph:
     *Soundness:* as said of the module; the headers of loops stay their only entries.
     """
     outgoing: dict[int, list[Edge]] = {point: [] for point in values.states}
+    never: dict[int, set[tuple[str, int | None]]] = {}  # as values show
     for edge in values.graph.edges:
         if edge.source in outgoing and (edge.target == EXIT or edge.target in outgoing):
             outgoing[edge.source].append(edge)
+        elif edge.source in outgoing:
+            never.setdefault(edge.source, set()).add((edge.path, edge.address))
+    originals = tuple(
+        replace(point, left_out=point.left_out | never.get(point.index, set())) for point in values.graph.points
+    )
     # Of copies that are too many in sum, fewer are made everywhere, rather than none at the end.
-    graphs = (_copied(values, outgoing, paths, most) for most in range(_MOST_COPIES, 0, -1))
+    graphs = (_copied(values, originals, outgoing, paths, most) for most in range(_MOST_COPIES, 0, -1))
     return next(graph for graph in graphs if len(graph.points) <= _MOST_GROWTH * len(values.states))
 
 
 def _copied(
-    values: Values, outgoing: Mapping[int, Sequence[Edge]], paths: Mapping[Edge, int], most_copies: int
+    values: Values,
+    originals: Sequence[Point],
+    outgoing: Mapping[int, Sequence[Edge]],
+    paths: Mapping[Edge, int],
+    most_copies: int,
 ) -> Supergraph:
     """The graph with at most so many copies of a point; with one it is the graph of ``values``."""
-    partitioning = _Partitioning(values.graph.points, outgoing, paths, most_copies)
+    partitioning = _Partitioning(originals, outgoing, paths, most_copies)
     for _, arrival in partitioning.level(values.forest, [(0, _Arrival((), None))]):
         if arrival.edge is not None:
             partitioning.edges.append(arrival.edge)

@@ -118,6 +118,14 @@ class Memory:
         return result
 
 
+class LostFlowError(AssertionError):
+    """Control goes a way for which the graph has no edge: a bug, for some executions would be left out."""
+
+    def __init__(self, place: str, way: str, address: int | None) -> None:
+        where = "" if address is None else f" to {address:#010x}"
+        super().__init__(f"control leaves {place} by a {way}{where}, for which the graph has no edge")
+
+
 class Transfer:
     """Executes lifted instructions on states."""
 
@@ -144,13 +152,16 @@ class Transfer:
 
         Raises:
             AnalysisError: an operation whose effect is not known.
+            LostFlowError: control symbols the block before its end.
         """
         for instruction in instructions[:-1]:
             flows = self._instruction(place, instruction, state, accesses)
-            falling = [flow.state for flow in flows if flow.way == "fall"]
-            if not falling:
+            for flow in flows:
+                if flow.way != "fall":
+                    raise LostFlowError(self._memory.image.location(instruction.address), flow.way, flow.address)
+            if not flows:
                 return []
-            state = falling[0]
+            state = flows[0].state
         return self._instruction(place, instructions[-1], state, accesses)
 
     def _instruction(

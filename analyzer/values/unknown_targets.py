@@ -21,7 +21,8 @@ def check_resolved(image: Image, graph: Supergraph, values: Values, asserted: Co
     """Raise AnalysisError where control goes to what is not known, or nowhere: ``asserted`` are the branches of facts.
 
     *Soundness:* without an error, each indirect branch and call that can be reached has all its targets in the graph,
-    and no return is known to lead elsewhere than the graph says.
+    and no return is known to lead elsewhere than the graph says. Where it is not known where a return leads, it pops
+    the frame of its function: who returns from another one's frame by longjmp does not go unnoticed.
     """
     reachable = {graph.points[index].block.last_address for index in values.states}
     unknown = {site for site, targets in values.indirect.items() if not targets and site not in asserted}
@@ -34,6 +35,13 @@ def check_resolved(image: Image, graph: Supergraph, values: Values, asserted: Co
         raise AnalysisError(
             f"the return at {place} goes to {elsewhere}, and not to its caller: code that makes return addresses "
             "of its own is not analysed; call by bl, blx or bctrl, and jump by bx or bctr of another register than lr."
+        )
+    for index in values.unwinding:
+        place = image.location(graph.points[index].block.last_address)
+        raise AnalysisError(
+            f"the return at {place} is not known to be one of its function: where it goes is not known, and the stack "
+            "pointer is not the one that the function was entered with (longjmp, an exception or a switch of "
+            "contexts): such code is not analysed; let the function return by its own frame."
         )
     if not any(edge.target == EXIT for edge in values.edges):
         raise never_returns(graph.entry.name)

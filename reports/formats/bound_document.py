@@ -81,6 +81,8 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
     }
     if bound.by_type:
         section["by_type"] = [asdict(one) for one in bound.by_type]
+    if bound.summarised:
+        section["summarised"] = list(bound.summarised)
     return {**section, "digest": bound_digest(section)}
 
 

@@ -121,6 +121,7 @@ class BoundShape(TypedDict):
     unattributed_cycles: Natural | None
     certificates: list[str]
     by_type: NotRequired[list[TypeBoundShape]]
+    summarised: NotRequired[list[str]]
     digest: Sha256
 
 

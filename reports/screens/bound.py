@@ -60,7 +60,8 @@ def _slack(proved: int, observed: int) -> str:
 def verdict_lines(bound: Bound, width: int) -> list[str]:
     """What a bound alone says, and where it says nothing, why, and the line to add."""
     if not bound.by_type:
-        return [f"{Verdict.BOUNDED}: a proven upper bound, under {how_many_assumed(bound.assumptions)}."]
+        proved = f"{Verdict.BOUNDED}: a proven upper bound, under {how_many_assumed(bound.assumptions)}."
+        return [proved, *_summarised(bound, width)]
     loops = counted(len(bound.by_type), "loop")
     head = f"{Verdict.BOUNDED_BY_TYPE}: a proven upper bound, but that of {loops} is the width of a type: add"
     lines = textwrap.wrap(head, width, break_on_hyphens=False)
@@ -69,6 +70,14 @@ def verdict_lines(bound: Bound, width: int) -> list[str]:
         lines += paragraph("", said, width, 1)
         lines.append(f"    {one.remedy}")
     return lines
+
+
+def _summarised(bound: Bound, width: int) -> list[str]:
+    """Which functions are charged with one bound wherever they are called, if any."""
+    if not bound.summarised:
+        return []
+    names = ", ".join(bound.summarised)
+    return paragraph("", f"analysed once, and charged with that bound wherever they are called: {names}", width, 1)
 
 
 def counted(number: int, noun: str) -> str:

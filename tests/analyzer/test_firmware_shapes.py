@@ -482,3 +482,91 @@ def test_a_division_in_assembly_with_predicated_shifts():
     pairs = [(7, 2), (0xFFFFFFFF, 2), (0xFFFFFFFF, 0x1FFFFFFF), (0xFFFFFFFE, 0x7FFFFFFF), (0, 5), (5, 0), (9, 1)]
     checked(proof, *pairs)
     assert [loop.max for loop in proof.bound.loops] == [8, 32]
+
+
+# ------------------------------------------------------------------------------------------- returns of other functions
+
+ARM_UNWINDING = {
+    "f": "push {r4, r5, lr}\n movs r5, #1\n bl g\n1: subs r0, r0, #1\n bne 1b\n pop {r4, r5, pc}",
+    "g": "push {r4, lr}\n mov r4, sp\n ldr r0, =place\n str r4, [r0]\n bl store\n bl h\n"
+    " movs r0, #1\n pop {r4, pc}\n .ltorg",
+    "store": "ldr r1, =elsewhere\n ldr r1, [r1]\n str r0, [r1]\n bx lr\n .ltorg",
+}
+ARM_JUMPS = {
+    "own frame dropped": "push {r5, lr}\n ldr r4, =place\n ldr r4, [r4]\n"
+    " movs r0, #200\n mov sp, r4\n pop {r4, pc}\n .ltorg",
+    "frame passed over": "movs r0, #200\n add sp, sp, #0\n push {r4, lr}\n ldr r1, =elsewhere\n ldr r1, [r1]\n"
+    " str r0, [r1]\n add sp, sp, #8\n pop {r4, pc}\n .ltorg",
+}
+STATIC = ".data\n.balign 4\nplace: .long 0\nelsewhere: .long spare\nspare: .long 0\n"
+
+
+@pytest.mark.parametrize("jump", ARM_JUMPS)
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
+def test_a_return_from_the_frame_of_another_function_is_refused(target, jump):
+    """What is behind the call in ``g`` sets r0 to 1; who jumps over it repeats the loop of ``f`` 200 times."""
+    source = assembler({**ARM_UNWINDING, "h": ARM_JUMPS[jump]}, load_target(target)) + STATIC
+    assert "is not known to be one of its function" in refused(target, source)
+
+
+POWERPC_UNWINDING = """
+    .globl f
+    .type f, @function
+    f: stwu 1, -16(1)
+    mflr 0
+    stw 0, 20(1)
+    bl g
+    1: addic. 3, 3, -1
+    bne 1b
+    lwz 0, 20(1)
+    addi 1, 1, 16
+    mtlr 0
+    blr
+    .size f, . - f
+    .type g, @function
+    g: stwu 1, -16(1)
+    mflr 0
+    stw 0, 20(1)
+    lis 4, place@ha
+    stw 1, place@l(4)
+    lis 5, elsewhere@ha
+    lwz 5, elsewhere@l(5)
+    stw 3, 0(5)
+    bl h
+    li 3, 1
+    lwz 0, 20(1)
+    addi 1, 1, 16
+    mtlr 0
+    blr
+    .size g, . - g
+    .type h, @function
+    h: lis 4, place@ha
+    lwz 1, place@l(4)
+    li 3, 200
+    lwz 0, 20(1)
+    addi 1, 1, 16
+    mtlr 0
+    blr
+    .size h, . - h
+"""
+
+
+def test_a_return_from_the_frame_of_another_function_is_refused_on_powerpc():
+    source = ".text\n.balign 4\n" + POWERPC_UNWINDING + STATIC
+    assert "is not known to be one of its function" in refused("mpc603e", source)
+
+
+def test_a_return_to_the_caller_of_the_analysed_function_from_one_that_it_calls_is_refused():
+    """Nothing is on the stack, so that the stack pointer is right, and the address is known."""
+    bodies = {"f": "mov r5, lr\n movs r0, #3\n bl h\n1: subs r0, #1\n bne 1b\n bx r5", "h": "mov lr, r5\n bx lr"}
+    source = assembler(bodies, load_target("cortex-m4"))
+    assert "is not known to be one of its function" in refused("cortex-m4", source)
+
+
+def test_a_return_near_the_callers_address_is_not_taken_for_one_to_it():
+    """An address made of the link register is not what is in it."""
+    proof = of(
+        "cortex-m4",
+        assembler({"f": "adds r0, #1\n mov r3, lr\n adds r3, #4\n mov lr, r3\n bx lr"}, load_target("cortex-m4")),
+    )
+    assert assumed(proof, "return-address")

@@ -118,6 +118,7 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
         facts=facts,
         sources=find_sources(elf, request.source_dirs),
         parameters=request.parameters,
+        summaries=True,
     )
     return ReadFirmware(asked, tuple((shown_name(file), text) for file, text in told), other_core)
 

@@ -274,6 +274,7 @@ class Bound:
         words: what facts say of words in memory, for runs.
         idle_facts: facts about the analysed code that have no effect.
         by_type: the loops with no other bound than the width of a type, on which the numbers rest.
+        summarised: functions that were analysed once by themselves, and not expanded where they are called.
     """
 
     entry: str
@@ -296,6 +297,7 @@ class Bound:
     words: tuple[WordClaim, ...] = field(default=(), repr=False)
     idle_facts: tuple[IdleFact, ...] = ()
     by_type: tuple[TypeBound, ...] = ()
+    summarised: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,16 @@
 """Values through stack slots, calls and gamma nodes: each executed edge is in it, and each register in its range."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from tests.path_check import attack, proved
-from tests.support import TARGETS, guest_of
-from wcet_probe.analyzer.graph.supergraph import EXIT
+from tests.support import TARGETS, assembler, guest_of
+from wcet_probe.analyzer.graph.supergraph import EXIT, build_supergraph
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.values.analysis import analyze_values
+from wcet_probe.analyzer.values.transfer import LostFlowError
 from wcet_probe.catalog.lookup import load_target
 
 HEAPLESS = """typedef unsigned u; u g[16];
@@ -25,3 +29,18 @@ def test_stack_calls_and_choices(target):
         assert any(edge.target == EXIT for edge in proof.values.edges)
         for _ in range(20):
             attack(proof, draw.choice((draw.randrange(9), draw.getrandbits(32))), draw.getrandbits(32))
+
+
+@pytest.mark.parametrize("way", ["jump", "fall", "call", "return"])
+def test_a_way_without_an_edge_is_an_error_and_is_named(way):
+    """Whatever left the edge out: an execution that takes it would be missing in the bound."""
+    target = load_target("cortex-m4")
+    body = {"f": "cmp r0, #3\n beq 1f\n push {r4, lr}\n bl g\n pop {r4, lr}\n1: bx lr", "g": "adds r0, #1\n bx lr"}
+    image = guest_of(assembler(body, target), target).image
+    lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
+    graph = build_supergraph(image, lifter, image.symbols["f"], {}, {})
+    assert analyze_values(image, lifter, graph, {}).states
+    lost = next(edge for edge in graph.edges if edge.way == way)
+    smaller = replace(graph, edges=tuple(edge for edge in graph.edges if edge != lost))
+    with pytest.raises(LostFlowError, match=f"by a {way}.*for which the graph has no edge"):
+        analyze_values(image, lifter, smaller, {})

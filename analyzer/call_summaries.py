@@ -1,0 +1,165 @@
+"""Calls that are not expanded: what is proved of a callee once, and charged where it is called.
+
+Where each call path has its own blocks, a program with a call tree of depth n has 2^n of them. Above a number of blocks
+a callee is therefore analysed by itself, for a caller of which next to nothing is known: its effect on the caller's
+state (`values.call_effects`), and its bound, which holds for each call.
+
+*Soundness:* the callee's bound holds for every state at its entry, whatever the caches hold; its assumptions are those
+of the whole bound. A callee leaves the caches in any state, so that nothing is known to stay in them over a call: where
+a graph has such calls, every fetch and data access is charged as a miss with a write-back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
+from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.facts.memory import PointerFacts
+from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.icache.fetches import FetchMisses, fetched_lines
+from wcet_probe.analyzer.ipet.flow_problem import Unit
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.proof import Assumption, LoopBound, LoopClaim
+from wcet_probe.model.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class CallSummary:
+    """What is proved of a callee, for one `CallKey`.
+
+    Attributes:
+        effect: on the state of its caller.
+        most: of each unit in one call, from its first instruction on until it has returned.
+        assumptions: what that rests on.
+        loops: its loops and those of what it calls, as in the graph of its own.
+        claims: what runs are held against.
+        inner: the calls that were not expanded in it.
+    """
+
+    effect: Effect
+    most: Mapping[Unit, int]
+    assumptions: tuple[Assumption, ...]
+    loops: tuple[LoopBound, ...]
+    claims: tuple[LoopClaim, ...]
+    inner: frozenset[CallKey]
+
+
+@dataclass(slots=True)
+class CallSummaries:
+    """The summaries of one proof, made when they are asked for.
+
+    Attributes:
+        prove: makes one.
+        refused: entries of the functions that cannot be analysed by themselves, with the reason.
+    """
+
+    prove: Callable[[CallKey], CallSummary]
+    refused: dict[int, str] = field(default_factory=dict)
+    _found: dict[CallKey, CallSummary] = field(default_factory=dict)
+
+    def effect(self, key: CallKey) -> Effect:
+        """The effect of a call.
+
+        Raises:
+            UnsummarisedError: the callee cannot be analysed by itself.
+        """
+        return self.summary(key).effect
+
+    def summary(self, key: CallKey) -> CallSummary:
+        """The summary for ``key``.
+
+        Raises:
+            UnsummarisedError: the callee cannot be analysed by itself.
+        """
+        if key not in self._found:
+            if key.target in self.refused:
+                raise UnsummarisedError(key.target, self.refused[key.target])
+            try:
+                self._found[key] = self.prove(key)
+            except AnalysisError as error:
+                self.refused[key.target] = str(error)
+                raise UnsummarisedError(key.target, str(error)) from error
+        return self._found[key]
+
+    def on(self, values: Values, edge: Edge) -> Iterator[CallSummary]:
+        """The summaries of the calls that stand on ``edge``."""
+        for call in values.edges[edge].calls:
+            yield self.summary(call.key)
+
+    def of(self, values: Values) -> tuple[CallSummary, ...]:
+        """The summaries of all calls in the graph, and of those in them."""
+        todo = [call.key for one in values.edges.values() for call in one.calls]
+        found: dict[CallKey, CallSummary] = {}
+        while todo:
+            key = todo.pop()
+            if key not in found:
+                found[key] = self.summary(key)
+                todo += sorted(found[key].inner, key=_order)
+        return tuple(found[key] for key in sorted(found, key=_order))
+
+
+def _order(key: CallKey) -> tuple[int, list[tuple[str, int, int]], bool]:
+    return key.target, sorted((one.space, one.offset, one.size_bytes) for one in key.pointers), key.escapes
+
+
+def may_summarise(facts: Facts) -> bool:
+    """Whether ``facts`` hold for each callee by itself, and say nothing of a sum over calls.
+
+    *Soundness:* a sum over the blocks of several functions would lack those of the callees.
+    """
+    others = replace(facts, file="", loops=(), arguments=(), recursions=(), calls=(), parameters={})
+    return others == Facts(parameters={}) and all(loop.total is None for loop in facts.loops)
+
+
+def has_summaries(values: Values) -> bool:
+    """Whether some call in the graph of ``values`` is not expanded."""
+    return any(one.calls for one in values.edges.values())
+
+
+def merged_claims(claims: Iterable[LoopClaim]) -> tuple[LoopClaim, ...]:
+    """One claim for each loop: the greatest."""
+    found: dict[str, LoopClaim] = {}
+    for claim in claims:
+        known = found.get(claim.loop.name)
+        if known is None or claim.max_header > known.max_header:
+            found[claim.loop.name] = claim
+    return tuple(found.values())
+
+
+def every_fetch_misses(values: Values, target: Target) -> FetchMisses:
+    """The misses of an instruction cache of which nothing is known.
+
+    *Soundness:* a line is missed once in a block, as nothing else goes to the cache there.
+    """
+    if target.icache is None or target.unified_cache:
+        return FetchMisses({}, {}, {})
+    line_bytes = target.icache.line_bytes
+    points = values.graph.points
+    return FetchMisses(
+        {index: len(fetched_lines(points[index].block.instructions, line_bytes)) for index in values.states}, {}, {}
+    )
+
+
+def every_access_misses(values: Values, target: Target, pointers: PointerFacts) -> DataMisses:
+    """The waiting for a data cache of which nothing is known: a fill, a write-back and a single write for each line."""
+    config, memory = target.dcache, target.memory
+    if config is None:
+        return data_misses(values, target, pointers)
+    lines = Lines(values, config, pointers)
+    fill = memory.line_cycles(config.line_bytes) * (2 if config.write_back else 1)
+    regions = [max(region.read_cycles.value, region.write_cycles.value) for region in memory.regions]
+    each = fill + memory.single_cycles + max(regions, default=0)
+    waiting = {}
+    for index in values.states:
+        accesses = sum(len(pieces) for pieces in lines.pieces[index])
+        fetches = 0
+        if target.unified_cache:
+            instructions = values.graph.points[index].block.instructions
+            fetches = sum(len(fetched_lines((instruction,), config.line_bytes)) for instruction in instructions)
+        waiting[index] = accesses * each + fetches * fill
+    return DataMisses(waiting, {}, (), (), lines)

@@ -1,0 +1,226 @@
+"""What a call does to the state of its caller, where the callee is not expanded but analysed once by itself.
+
+A callee is analysed for a caller of which nothing is known but which registers surely hold numbers, and whether a stack
+address may have been stored outside the stack. Where it returns, its states tell which registers it gives back, what it
+may have written, and of which kind its results are.
+
+*Soundness:* the callee's analysis covers each state that its caller can be in: registers and memory hold anything, and
+what may be an address of the caller's stack is an address of any kind (``Base.ANY``), whose stores may go anywhere.
+Stack addresses of the callee are offsets from its stack pointer at entry, which the caller knows or else loses its
+whole stack. A callee that does not surely give back the stack pointer is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.state import Base, Location, State
+from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.transfer import Access
+from wcet_probe.errors import AnalysisError
+
+_BEHIND_ALL_OPERATIONS = 1 << 16
+"""Number of an operation that no instruction has: where a call's results are defined."""
+_FAR = 1 << 31
+_WHOLE_STACK = (-_FAR, _FAR - 1)
+_ALL_MEMORY = (0, (1 << 32) - 1)
+
+
+class CallKey(NamedTuple):
+    """What a callee is analysed for: its entry, registers that may hold no number, whether stack addresses escape."""
+
+    target: int
+    pointers: frozenset[Location]
+    escapes: bool
+
+
+class Written(NamedTuple):
+    """Bytes from ``low`` to ``high`` that may be written: of the stack, by offset, of memory by address, or of both."""
+
+    base: Base
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A register that may be another after the call: what it is measured from, and what it can be."""
+
+    location: Location
+    base: Base
+    value: StridedInterval
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a call does.
+
+    Attributes:
+        results: the registers that it does not surely give back.
+        written: what it may write; offsets are from its stack pointer at entry.
+        escapes: whether a stack address may be stored outside the stack behind it.
+    """
+
+    results: tuple[Result, ...]
+    written: tuple[Written, ...]
+    escapes: bool
+
+
+Callees = Callable[[CallKey], Effect]
+"""The effect of calls; it raises `UnsummarisedError` where a callee cannot be analysed by itself."""
+
+
+class UnsummarisedError(Exception):
+    """The function at ``target`` cannot be analysed by itself: it is to be expanded where it is called."""
+
+    def __init__(self, target: int, why: str) -> None:
+        super().__init__(why)
+        self.target = target
+
+
+class Summarised(NamedTuple):
+    """A call that was not expanded: for what the callee is analysed, and the caller's stack pointer if it is known."""
+
+    key: CallKey
+    stack_offset: int | None
+
+
+def key_of(state: State, target: int, stack_pointer: Location, saved: Iterable[Location], *, escapes: bool) -> CallKey:
+    """For what the callee at ``target`` is to be analysed where it is called in ``state``.
+
+    Args:
+        state: at the call.
+        target: where the callee is entered.
+        stack_pointer: of which the callee knows that it is one.
+        saved: registers that callees give back: taken for no numbers always, so that fewer calls differ.
+        escapes: whether a stack address may have been stored outside the stack.
+    """
+    others = {
+        location
+        for location, term in state.locations.items()
+        if location.space == "register" and location != stack_pointer and state.base(term) is not Base.NUMBER
+    }
+    return CallKey(target, frozenset({*others, *saved}), escapes)
+
+
+def apply_effect(state: State, effect: Effect, place: tuple[int, int], offset: int | None) -> None:
+    """Make of ``state``, at a call, what holds behind it; ``place`` are the point and the call's address.
+
+    *Soundness:* results are values of which the state knows nothing else; ``offset`` is the stack pointer, None where
+    it is not known.
+    """
+    for one in effect.written:
+        if one.base is not Base.NUMBER:
+            state.forget_range("stack", *_on_stack(one, offset))
+        if one.base is not Base.STACK:
+            state.forget_range("static", *(_ALL_MEMORY if one.base is Base.ANY else (one.low, one.high)))
+    for location, base, value in ((one.location, one.base, one.value) for one in effect.results):
+        name = (*place, _BEHIND_ALL_OPERATIONS, location)
+        known = None if base is Base.ANY or value.is_top else value
+        state.write(location, state.define(name, 8 * location.size_bytes, known, base))
+
+
+def effect_of(
+    terms: Terms,
+    returning: Sequence[State],
+    accesses: Iterable[Access],
+    calls: Iterable[tuple[Effect, int | None]],
+    stack_pointer: Location,
+    *,
+    escapes: bool,
+) -> Effect:
+    """The effect of a function that was analysed by itself.
+
+    Args:
+        terms: of its states.
+        returning: its states where it returns.
+        accesses: all of its own.
+        calls: effects of what it calls without that being expanded, with the stack pointer there if it is known.
+        stack_pointer: the register.
+        escapes: whether a stack address may have been stored outside the stack.
+
+    Raises:
+        AnalysisError: the stack pointer is not surely what it was.
+    """
+    for state in returning:
+        term = state.read(stack_pointer)
+        if term is None or state.base(term) is not Base.STACK or state.value(term) != strided.constant(32, 0):
+            raise AnalysisError("the stack pointer is not surely given back.")
+    written = {_written(access) for access in accesses if access.is_store}
+    for effect, offset in calls:
+        written.update(_moved(one, offset) for one in effect.written)
+    locations = sorted({at for state in returning for at in state.locations if at.space == "register"})
+    results = [
+        _result(returning, location)
+        for location in locations
+        if location != stack_pointer and not _is_given_back(terms, returning, location)
+    ]
+    return Effect(tuple(results), tuple(sorted(_merged(written))), escapes)
+
+
+def _is_given_back(terms: Terms, returning: Iterable[State], location: Location) -> bool:
+    symbol = terms.symbol(("in", location), 8 * location.size_bytes)
+    return all(state.read(location) == symbol for state in returning)
+
+
+def _result(returning: Iterable[State], location: Location) -> Result:
+    bits = 8 * location.size_bytes
+    value, bases = strided.bottom(bits), set[Base]()
+    for state in returning:
+        term = state.read(location)
+        if term is None:
+            return Result(location, Base.ANY, strided.top(bits))
+        bases.add(state.base(term))
+        value = strided.join(value, state.value(term))
+    base = Base.NUMBER if bases == {Base.NUMBER} else Base.ANY
+    return Result(location, base, value if base is Base.NUMBER else strided.top(bits))
+
+
+def _written(access: Access) -> Written:
+    match access.base:
+        case Base.STACK:
+            low, high = access.offset.signed_range()
+        case Base.NUMBER:
+            low, high = access.offset.unsigned_range()
+        case _:
+            return Written(Base.ANY, *_WHOLE_STACK)
+    return Written(access.base, low, high + access.size_bytes - 1)
+
+
+def _moved(one: Written, offset: int | None) -> Written:
+    """``one``, whose offsets are from the stack pointer of a callee, as the caller has it."""
+    if one.base is not Base.STACK:
+        return one
+    return Written(Base.STACK, *_on_stack(one, offset))
+
+
+def _on_stack(one: Written, offset: int | None) -> tuple[int, int]:
+    """Where ``one`` is on the stack of a caller whose stack pointer is at ``offset``: anywhere if that may wrap."""
+    if offset is None or one.base is Base.ANY or one.high - one.low >= _FAR:
+        return _WHOLE_STACK
+    low, high = one.low + offset, one.high + offset
+    return (low, high) if low >= -_FAR and high < _FAR else _WHOLE_STACK
+
+
+def _merged(written: Iterable[Written]) -> list[Written]:
+    """The same bytes in fewer pieces: those that touch each other are one."""
+    found: list[Written] = []
+    for one in sorted(written):
+        if found and found[-1].base is one.base and one.low <= found[-1].high + 1:
+            found[-1] = Written(one.base, found[-1].low, max(found[-1].high, one.high))
+        else:
+            found.append(one)
+    return found
+
+
+def stack_offset(state: State, stack_pointer: Location) -> int | None:
+    """The stack pointer's offset from its value at entry; None where it is not known."""
+    term = state.read(stack_pointer)
+    if term is None or state.base(term) is not Base.STACK or not state.value(term).is_constant:
+        return None
+    return signed(32, state.value(term).value)

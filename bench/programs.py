@@ -1,0 +1,179 @@
+"""Programs that nobody here wrote: bound, observed and their ratio, for a folder of linked ELF files.
+
+Run it from the project's folder with ``python -m bench.programs FOLDER --target NAME [--source DIR]``.
+Each ELF file of the folder is one program; ``--entry`` is the name of its analysed function, where ``{}`` stands for
+the name of the file. What it is given as input is what ``--before`` (a function of no arguments) leaves.
+
+Each program has a process of its own, with limits: its CPU seconds and its memory are measured, and one that does not
+end costs no more than its limit. The table is Markdown; rows come in the order of the names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+from wcet_probe.catalog.lookup import load_target, target_names
+from wcet_probe.emu.machine import Machine
+from wcet_probe.errors import AnalysisError, WcetProbeError
+from wcet_probe.isa.timing import costs
+from wcet_probe.model.scenario import InitialCache
+
+_MOST_INSTRUCTIONS = 200_000_000
+"""An observed run of so many is given up."""
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One program: ``verdict`` or why there is none; counts are of one call, None where there is none."""
+
+    name: str
+    verdict: str
+    bound: int | None = None
+    observed: int | None = None
+    bound_cycles: int | None = None
+    observed_cycles: int | None = None
+    blocks: int | None = None
+    cpu_seconds: float = 0.0
+    memory_mib: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of each program; ``before`` is called first where the program has it."""
+
+    elf: Path
+    entry: str
+    before: str
+    target: str
+    sources: tuple[Path, ...]
+    cpu_seconds: int
+    memory_mib: int
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 1 where a run was above its bound, else 0."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="with ELF files")
+    parser.add_argument("--target", default="cortex-m4", choices=target_names())
+    parser.add_argument("--entry", default="{}_main", help="analysed function; {} is the name of the file")
+    parser.add_argument("--before", default="{}_init", help="function that makes its input; {} as of --entry")
+    parser.add_argument("--source", type=Path, action="append", default=[], help="sources; repeatable")
+    parser.add_argument("--seconds", type=int, default=60, help="CPU seconds for each program")
+    parser.add_argument("--memory", type=int, default=2048, help="MiB for each program")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each program instead")
+    parser.add_argument("programs", nargs="*", help="names of files without .elf; all if none is given")
+    options = parser.parse_intermixed_args(arguments)
+    rows = []
+    for elf in sorted(options.folder.glob("*.elf")):
+        if options.programs and elf.stem not in options.programs:
+            continue
+        names = (text.replace("{}", elf.stem) for text in (options.entry, options.before))
+        row = ask(Question(elf, *names, options.target, tuple(options.source), options.seconds, options.memory))
+        rows.append(row)
+        if options.json:
+            print(json.dumps(asdict(row)), flush=True)
+        else:
+            print(f"{row.name}: {row.verdict}", file=sys.stderr, flush=True)
+    if not options.json:
+        print("\n".join(table(rows)))
+    return int(any(row.verdict == "UNSOUND" for row in rows))
+
+
+def ask(question: Question) -> Row:
+    """Bound and observe one program in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(question, theirs))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    process.start()
+    theirs.close()
+    try:
+        row = ours.recv()
+    except EOFError:
+        row = None
+    process.join()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return row or Row(question.elf.stem, "DID NOT END", cpu_seconds=round(used, 1))
+
+
+def _answer(question: Question, pipe: multiprocessing.connection.Connection) -> None:
+    limit = question.memory_mib * _MIB
+    resource.setrlimit(resource.RLIMIT_CPU, (question.cpu_seconds, question.cpu_seconds + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (2 * limit, 2 * limit))
+    pipe.send(_row(question))
+
+
+def _row(question: Question) -> Row:
+    name, target = question.elf.stem, load_target(question.target)
+    try:
+        found = bound_firmware(FirmwareRequest(question.elf, question.entry, target, (), question.sources, {}))
+    except AnalysisError as error:
+        return Row(name, "UNBOUNDED", cpu_seconds=_cpu(), memory_mib=_memory(), why=str(error))
+    except WcetProbeError as error:
+        return Row(name, "ERROR", cpu_seconds=_cpu(), memory_mib=_memory(), why=str(error))
+    except MemoryError:
+        return Row(name, "DID NOT END", cpu_seconds=_cpu(), memory_mib=question.memory_mib, why="memory")
+    bound, used = found.bound, (_cpu(), _memory())
+    verdict, why, observed, cycles = "BOUNDED_BY_TYPE" if bound.by_type else "BOUNDED", "", None, None
+    try:
+        charged = costs(found.instructions, target)
+        budget = min(_MOST_INSTRUCTIONS, max(1_000_000, 2 * bound.instructions))
+        with Machine(found.image, target, found.instructions, charged, 4096, most_instructions=budget) as machine:
+            if question.before in found.image.symbols:
+                machine.count(question.before, ())
+            run = machine.measure(question.entry, (), InitialCache.DIRTY)
+        observed, cycles = run.instructions, run.cycles
+    except WcetProbeError as error:
+        why = str(error)
+    if (observed or 0) > bound.instructions or (cycles or 0) > bound.cycles:
+        verdict = "UNSOUND"
+    counts = bound.instructions, observed, bound.cycles, cycles, bound.blocks
+    return Row(name, verdict, *counts, *used, why)
+
+
+def _cpu() -> float:
+    return round(time.process_time(), 1)
+
+
+def _memory() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """The table in Markdown, and a summary."""
+    yield "| program | verdict | bound | observed | ratio | in cycles | CPU s | MiB |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|"
+    for row in rows:
+        numbers = _number(row.bound), _number(row.observed), _ratio(row.bound, row.observed)
+        cells = *numbers, _ratio(row.bound_cycles, row.observed_cycles), f"{row.cpu_seconds:.1f}", str(row.memory_mib)
+        yield f"| {row.name} | {row.verdict} | {' | '.join(cells)} |"
+    bounded = [row for row in rows if row.verdict == "BOUNDED"]
+    ratios = [row.bound / row.observed for row in bounded if row.bound and row.observed]
+    middle = f", median ratio {median(ratios):.3f}" if ratios else ""
+    unsound = sum(row.verdict == "UNSOUND" for row in rows)
+    yield f"\n{len(bounded)} of {len(rows)} bounded{middle}; {unsound} above their bounds."
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _ratio(bound: int | None, observed: int | None) -> str:
+    return f"{bound / observed:.3f}" if bound and observed else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

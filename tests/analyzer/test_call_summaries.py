@@ -1,0 +1,203 @@
+"""Calls that are not expanded: bounds stay above every run, and what a callee may change is not taken for known."""
+
+import random
+
+import pytest
+
+from tests.random_programs import arguments, source
+from tests.support import TARGETS, assembler, guest_of
+from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.graph import expansion, supergraph
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError, EmulationError
+from wcet_probe.model.scenario import InitialCache
+
+
+def bound_of(guest, entry="f"):
+    request = (guest.image, guest.target, guest.instructions, guest.costs, entry, Facts(), {}, {})
+    return prove(BoundRequest(*request, summaries=True))
+
+
+@pytest.fixture(name="summarised")
+def _summarised(monkeypatch):
+    """Every function that is called is analysed once, however small the program is."""
+
+    def all_of_them(graph_of, entry, refused, most):
+        assert most >= 0
+        calls = expansion._calls(graph_of, entry)
+        recursive = {one for one in calls if one in expansion._reached(calls, calls[one])}
+        return frozenset(calls.keys() - recursive - {entry, *refused})
+
+    monkeypatch.setattr(supergraph, "to_summarise", all_of_them)
+
+
+CALLS = """typedef unsigned u; volatile u in = 1; u a = 5, b = 9;
+__attribute__((noinline)) u f0(u x) { if (in) return x + a; return x ^ b; }
+"""
+
+
+def chain(depth):
+    """Calls in loops: 3 ** depth of them."""
+    return CALLS + "".join(
+        f"__attribute__((noinline)) u f{k}(u x)"
+        f"{{ u r = x; for (u i = 0; i < 3; i++) r += f{k - 1}(r + i); return r; }}\n"
+        for k in range(1, depth + 1)
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.usefixtures("summarised")
+def test_a_bound_with_summaries_is_that_of_expanded_calls_where_nothing_depends_on_the_caller(target):
+    guest = guest_of(chain(3), load_target(target), ".c")
+    proved = bound_of(guest, "f3")
+    expanded = prove(BoundRequest(guest.image, guest.target, guest.instructions, guest.costs, "f3", Facts(), {}, {}))
+    assert proved.summarised
+    assert not expanded.summarised
+    assert proved.instructions == expanded.instructions
+    assert proved.cycles >= expanded.cycles
+    with guest.machine() as machine:
+        assert machine.count("f3", (7,)) <= proved.instructions
+
+
+def tree(depth):
+    """Two calls in each function: 2 ** depth contexts."""
+    return CALLS + "".join(
+        f"__attribute__((noinline)) u f{k}(u x) {{ u r = f{k - 1}(x + {k}); if (in) r += f{k - 1}(r); return r; }}\n"
+        for k in range(1, depth + 1)
+    )
+
+
+def test_a_tree_of_ten_calls_is_bounded():
+    guest = guest_of(tree(10), load_target("cortex-m4"), ".c")
+    proved = bound_of(guest, "f10")
+    assert proved.summarised
+    assert proved.blocks < 2_000
+    with guest.machine() as machine:
+        observed = machine.count("f10", (7,))
+    assert observed <= proved.instructions <= 1.1 * observed
+
+
+OVERWRITING = """typedef unsigned u; u shared = 3; u *kept;
+__attribute__((noinline)) void set(u *p, u v) { *p = v; }
+__attribute__((noinline)) void set_shared(u v) { shared = v; }
+__attribute__((noinline)) void keep(u *p) { kept = p; }
+__attribute__((noinline)) void set_kept(u v) { *kept = v; }
+u by_pointer(u v) { volatile u n = 2; u r = 0; set((u *)&n, v); for (u i = 0, m = n; i < m; i++) r += n; return r; }
+u by_static(u v)
+{ u r = 0; shared = 2; set_shared(v); for (u i = 0; i < shared; i++) { r += i; __asm__(""); } return r; }
+u by_escape(u v)
+{ volatile u n = 2; u r = 0; keep((u *)&n); set_kept(v); for (u i = 0, m = n; i < m; i++) r += n; return r; }
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("entry", ["by_pointer", "by_static", "by_escape"])
+@pytest.mark.usefixtures("summarised")
+def test_what_a_callee_may_write_is_not_known_behind_the_call(target, entry):
+    """The loop runs as often as the callee says: two rounds is what was there before."""
+    guest = guest_of(OVERWRITING, load_target(target), ".c")
+    with guest.machine() as machine:
+        observed = machine.count(entry, (500,))
+    try:
+        proved = bound_of(guest, entry).instructions
+    except AnalysisError:
+        return
+    assert proved >= observed
+
+
+@pytest.mark.usefixtures("summarised")
+def test_a_register_that_is_not_given_back_is_not_known_behind_the_call():
+    target = load_target("cortex-m4")
+    loop = "push {r4, lr}\n movs r4, #3\n bl g\n1: subs r4, #1\n bne 1b\n pop {r4, pc}"
+    given_back = assembler({"f": loop, "g": "push {r4, lr}\n movs r4, #99\n pop {r4, pc}"}, target)
+    guest = guest_of(given_back, target)
+    with guest.machine() as machine:
+        assert bound_of(guest).instructions == machine.count("f", ())
+    changed = guest_of(assembler({"f": loop, "g": "movs r4, #99\n bx lr"}, target), target)
+    with changed.machine() as machine:
+        assert bound_of(changed).instructions >= machine.count("f", ())
+
+
+@pytest.mark.usefixtures("summarised")
+def test_a_callee_that_does_not_give_back_the_stack_pointer_is_expanded():
+    target = load_target("cortex-m4")
+    bodies = {"f": "push {r4, lr}\n bl g\n add sp, #8\n pop {r4, pc}", "g": "sub sp, #8\n bx lr"}
+    guest = guest_of(assembler(bodies, target), target)
+    proved = bound_of(guest)
+    assert not proved.summarised
+    with guest.machine() as machine:
+        assert proved.instructions == machine.count("f", ())
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.usefixtures("summarised")
+def test_loops_and_assumptions_of_callees_are_told(target):
+    text = CALLS + (
+        "__attribute__((noinline)) u g(u x) { if (x == 77) for (;;) in = x; u r = 0;"
+        " for (u i = 0; i < 9; i++) r += in; return r; }\nu f(u x) { return g(x) + g(x + 1); }\n"
+    )
+    guest = guest_of(text, load_target(target), ".c")
+    proved = bound_of(guest)
+    assert proved.summarised == ("g",)
+    assert [loop.function for loop in proved.loops] == ["g"]
+    assert "call-returns" in {one.id for one in proved.assumptions}
+    with guest.machine() as machine:
+        assert machine.count("f", (3,)) <= proved.instructions
+
+
+def campaign(target, seed, functions=6, runs=4):
+    """Bounds of random programs whose calls are all summarised, above their runs in both units; how many there are."""
+    guest, draw, bounded = guest_of(source(seed, functions), load_target(target), ".c"), random.Random(seed), 0
+    for number in range(functions):
+        try:
+            proved = bound_of(guest, f"f{number}")
+        except AnalysisError:
+            continue
+        if any(one.id == "call-returns" for one in proved.assumptions):
+            continue  # bounded for the calls that do return, and others hang
+        bounded += bool(proved.summarised)
+        for _ in range(runs):
+            given = arguments(draw)
+            with guest.machine(most_instructions=max(100_000, 2 * min(proved.instructions, 10**6))) as machine:
+                try:
+                    seen = machine.measure(f"f{number}", given, InitialCache.DIRTY)
+                except EmulationError:
+                    assert proved.instructions > 100_000
+                    continue
+            assert seen.instructions <= proved.instructions, (target, seed, number, given)
+            assert seen.cycles <= proved.cycles, (target, seed, number, given)
+    return bounded
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.usefixtures("summarised")
+def test_random_programs_stay_within_bounds_with_summaries(target):
+    campaign(target, 1, functions=4, runs=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 22))
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.usefixtures("summarised")
+def test_many_random_programs_stay_within_bounds_with_summaries(target, seed):
+    campaign(target, seed)
+
+
+def test_what_is_not_summarised(monkeypatch):
+    """Recursion, what was refused, and what is called once."""
+    blocks = {1: ([2, 2, 3, 4], []), 2: ([3], []), 3: ([], [5]), 4: ([4], []), 5: ([], [])}
+
+    class Block:
+        def __init__(self, calls, tail_calls):
+            self.calls, self.tail_calls = calls, tail_calls
+
+    class Graph:
+        def __init__(self, function):
+            calls, tails = blocks[function]
+            self.blocks = {0: Block(calls, tails)} | {n: Block([], []) for n in range(1, 9)}
+
+    monkeypatch.setattr(expansion, "FEW", 1)
+    assert expansion.to_summarise(Graph, 1, (), most=1000) == frozenset()
+    assert expansion.to_summarise(Graph, 1, (), most=1) == frozenset({2, 3})
+    assert expansion.to_summarise(Graph, 1, (3,), most=1) == frozenset({2, 5})
