@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
-from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.graph.supergraph import Edge
@@ -150,7 +150,7 @@ def every_access_misses(values: Values, target: Target, pointers: PointerFacts) 
     config, memory = target.dcache, target.memory
     if config is None:
         return data_misses(values, target, pointers)
-    lines = Lines(values, config, pointers)
+    lines = SymbolicBlocks(values, config, pointers)
     fill = memory.line_cycles(config.line_bytes) * (2 if config.write_back else 1)
     regions = [max(region.read_cycles.value, region.write_cycles.value) for region in memory.regions]
     each = fill + memory.single_cycles + max(regions, default=0)

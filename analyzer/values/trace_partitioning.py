@@ -85,7 +85,7 @@ def partitioned(values: Values, paths: Mapping[Edge, int]) -> Supergraph:
         if edge.source in outgoing and (edge.target == EXIT or edge.target in outgoing):
             outgoing[edge.source].append(edge)
         elif edge.source in outgoing:
-            never.setdefault(edge.source, set()).add((edge.path, edge.address))
+            never.setdefault(edge.source, set()).add((edge.way, edge.address))
     originals = tuple(
         replace(point, left_out=point.left_out | never.get(point.index, set())) for point in values.graph.points
     )
