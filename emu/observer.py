@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import compress
 
 from wcet_probe.emu import claim_layouts as claims
 from wcet_probe.emu import native
@@ -26,8 +26,9 @@ PATH_CAPACITY = 1 << 16
 
 _WORD_BYTES = 4
 _WORD_BITS = 32
-_MARKS = tuple(bytes(byte >> bit & 1 for bit in range(8)) for byte in range(256))
-"""The bits of each byte, the lowest first, as a byte each."""
+_BITS = tuple(tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256))
+"""The numbers of the bits that are set in each byte."""
+_TOUCHED = re.compile(rb"[^\0]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +231,11 @@ class Observer:
         bits = array("I", memoryview(self._touched)[row.touched_word : row.touched_word + count].tobytes())
         if sys.byteorder == "big":
             bits.byteswap()
-        marks = b"".join(map(_MARKS.__getitem__, bits.tobytes()))
         base = region.extent.base_address
-        return compress(range(base, base + _WORD_BYTES * len(marks), _WORD_BYTES), marks)
+        # Most of a large heap was not touched: bytes without a bit are passed over by the search.
+        for found in _TOUCHED.finditer(bits.tobytes()):
+            first = base + _WORD_BYTES * 8 * found.start()
+            yield from (first + _WORD_BYTES * bit for bit in _BITS[found[0][0]])
 
 
 def _never_written(icache: CacheConfig | None) -> CacheConfig | None:

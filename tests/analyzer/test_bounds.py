@@ -97,7 +97,10 @@ def test_no_scenario_contradicts_the_proof(name, target):
         render(report, Console(file=io.StringIO()))
 
 
-@pytest.mark.parametrize("granule", [4, 8, 16, 32])
+SLOW_GRANULES = [8, *(pytest.param(granule, marks=pytest.mark.slow) for granule in (4, 16, 32))]
+
+
+@pytest.mark.parametrize("granule", SLOW_GRANULES)
 @pytest.mark.parametrize("name", ["avl-best-fit", "fast-fit"])
 def test_no_build_contradicts_the_facts_about_its_pointers(name, granule):
     request = ProbeRequest(

@@ -22,7 +22,7 @@ from unittest.mock import patch
 from tests.support import images_dir
 from wcet_probe.analyzer.bound import BoundRequest, Prepared, prepare, prove
 from wcet_probe.analyzer.dcache.invariants import access_ranges
-from wcet_probe.analyzer.dcache.symbolic_blocks import Lines
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.expressions import Expression, parse
 from wcet_probe.analyzer.facts.language import Facts
@@ -143,12 +143,14 @@ def false_bound(name: str, role: str, heap_bytes: int, number: Number) -> Bound:
     if number.kind == "pointers":
         cache_config = request.target.dcache
         told = pointer_facts(facts, prepared.index, prepared.analysed, parameters, cache_config.line_bytes)
-        lines = Lines(prepared.values, cache_config, told)
+        lines = SymbolicBlocks(prepared.values, cache_config, told)
         return replace(bound, accesses=tuple(access_ranges(prepared.values, lines)))
     if number.kind == "words":
         return replace(bound, words=word_claims(facts, request.image, parameters))
     stage = replace(prepared, request=changed).bounded(request.parameters)
-    return replace(bound, loop_claims=stage.loops.claims, flow_claims=(*stage.loops.flow_claims, *stage.told.claims))
+    return replace(
+        bound, loop_claims=stage.loops.claims, flow_claims=(*stage.loops.flow_claims, *stage.asserted.claims)
+    )
 
 
 def _claims(bound: Bound) -> tuple[object, ...]:

@@ -72,7 +72,7 @@ def test_every_size_is_in_a_range_whose_bound_holds_for_it(steps):
     assert all(cost(size).is_within(one.cost) for one in ranges for size in range(one.first_bytes, one.last_bytes + 1))
 
 
-@pytest.mark.parametrize("name", ["tlsf", "cama"])
+@pytest.mark.parametrize("name", ["tlsf", pytest.param("cama", marks=pytest.mark.slow)])
 def test_no_call_takes_more_than_the_bound_of_its_size(name):
     target, heap_bytes = load_target("mpc603e"), 1 << 16
     program = load_program(load_allocator(name, {}), target, PACKAGED, images_dir())

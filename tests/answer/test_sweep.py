@@ -38,9 +38,10 @@ def request_for(cache):
     return build
 
 
-def test_no_allocator_is_slower_in_the_state_of_another_than_in_its_own(request_for):
-    """At 64 KiB, in instructions: a state built for somebody else that is worse would be the worst state."""
-    requests = [request_for(name) for name in allocator_names()]
+@pytest.mark.parametrize("heap_bytes", [16 * KIB, pytest.param(64 * KIB, marks=pytest.mark.slow)])
+def test_no_allocator_is_slower_in_the_state_of_another_than_in_its_own(request_for, heap_bytes):
+    """In instructions: a state built for somebody else that is worse would be the worst state."""
+    requests = [request_for(name, heap_bytes=heap_bytes) for name in allocator_names()]
     worst = {r.allocator.name: max(c.instructions for c in observe(r).candidates) for r in requests}
     rows = defaultdict(dict)
     for cell in matrix(requests):

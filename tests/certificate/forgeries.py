@@ -55,7 +55,7 @@ def problem_of(text):
         entry=rows["entry"][0],
         exits=tuple(w[0] for w in fields["exit"]),
         loops=tuple(loops),
-        events=tuple(AuxiliaryVariable(w[0], int(w[1])) for w in fields.get("event", [])),
+        auxiliaries=tuple(AuxiliaryVariable(w[0], int(w[1])) for w in fields.get("event", [])),
         exit_costs={w[0]: int(w[1]) for w in fields["exit"]},
         constraints=tuple(constraints),
     )

@@ -36,12 +36,16 @@ def checked(document, name):
     return [*found.findings, *others]
 
 
+def open_checks(name):
+    return [one.check for one in checked(original(name), name) if one.verdict != "ok"]
+
+
 def test_a_true_result_is_checked_in_full():
-    assert {one.verdict for one in checked(original("tlsf"), "tlsf")} == {"ok"}
+    assert open_checks("tlsf") == ["author's words"]
 
 
 def test_cycles_with_caches_are_checked_in_full():
-    assert {one.verdict for one in checked(original("first-fit"), "first-fit")} == {"ok"}
+    assert open_checks("first-fit") == ["author's words"]
 
 
 # ----------------------------------------------------------------------------------------------- forged documents
@@ -83,8 +87,8 @@ DOCUMENTS = {
     ),
     "fact left out": (
         "first-fit",
-        lambda d: d["bound"]["assumptions"].remove(listed(d, "fact first-fit/facts.toml:6")),
-        "fact first-fit/facts.toml:6 is used and not listed",
+        lambda d: d["bound"]["assumptions"].remove(listed(d, "fact first-fit/facts.toml:9")),
+        "fact first-fit/facts.toml:9 is used and not listed",
     ),
     "lemma left out": (
         "first-fit",
@@ -98,7 +102,7 @@ DOCUMENTS = {
     ),
     "fact reworded": (
         "first-fit",
-        lambda d: listed(d, "fact first-fit/facts.toml:6").update(statement="it ends"),
+        lambda d: listed(d, "fact first-fit/facts.toml:9").update(statement="it ends"),
         "has other words than its file",
     ),
     "a fact that is none": (
@@ -144,7 +148,7 @@ DOCUMENTS = {
     ),
     "the fact of another place": (
         "first-fit",
-        lambda d: d["bound"]["loops"][0].update(where="first-fit/facts.toml:9"),
+        lambda d: d["bound"]["loops"][0].update(where="first-fit/facts.toml:16"),
         "no fact stands at",
     ),
 }
@@ -306,7 +310,7 @@ def test_an_edge_that_is_only_said_to_be_infeasible_is_not_checked(monkeypatch):
 
 def test_another_image_is_refused():
     document = original("tlsf")
-    with pytest.raises(VerificationError, match="another image"):
+    with pytest.raises(VerificationError, match="not that of the image"):
         check_file_result(document, json.dumps(document).encode(), elf("tlsf") + b"\0")
 
 

@@ -233,7 +233,7 @@ def test_verify_takes_several_files(run, document, tmp_path):
 def test_verify_with_the_image_checks_everything(run, firmware, document, tmp_path):
     code, out, err = run("verify", write(tmp_path, document), "--image", firmware.elf)
     assert (code, err) == (0, "")
-    assert "not checked" not in out
+    assert [line.split("  ")[1] for line in out.splitlines() if "not checked" in line] == ["author's words"]
     assert re.search(r"^  graph +ok +covers the code of the image", out, re.MULTILINE)
     assert re.search(r"^  loop bounds +ok +1 by counters", out, re.MULTILINE)
     assert "taken on trust" in out
@@ -250,16 +250,16 @@ def test_facts_that_a_bound_rests_on_must_be_given_and_the_same(run, firmware, t
     file = write(tmp_path, document)
     verify = ("verify", file, "--image", firmware.elf)
     code, out, _ = run(*verify, "--facts", facts)
-    assert (code, out.count("not checked")) == (0, 0)
+    assert (code, out.count("not checked"), out.count("author's words")) == (0, 1, 1)
     assert re.search(r"told loop bounds +ok +1 as their facts say", out)
     code, _, err = run(*verify)
     assert (code, err.count("\n")) == (1, 1)
-    assert "no fact stands at hashed.toml:1" in err
+    assert "the facts are not those of the question" in err
     for old, new in (('max = "N"', 'max = "N + 1"'), ("no more", "less"), ('"length"', '"marked"')):
         changed = tmp_path / "hashed.toml"
         changed.write_text(facts.read_text().replace(old, new))
         code, _, err = run(*verify, "--facts", changed)
-        assert (code, err.count("\n")) == ((1, 1) if new != '"marked"' else (6, 0)), (old, err)
+        assert (code, err.count("\n")) == (1, 1), (old, err)
 
 
 def test_a_pragma_is_looked_up_in_its_source(run, firmware, tmp_path):
@@ -287,7 +287,7 @@ def test_no_number_of_the_bound_can_be_changed(run, document, tmp_path):
         place = changed
         for key in path[:-1]:
             place = place[key]
-        place[path[-1]] -= 1
+        place[path[-1]] += -1 if place[path[-1]] else 1
         code, out, err = run("verify", write(tmp_path, changed))
         assert (code, out) == (1, ""), path
         assert "result.json: not verified: " in err
@@ -340,7 +340,8 @@ def test_what_is_no_result_is_refused(run, tmp_path, content, sentence):
 def test_a_result_that_lacks_its_parts_is_not_verified(run, tmp_path):
     for bound in ({}, {"certificates": []}, [], "x", 0):
         code, _, err = run("verify", write(tmp_path, {"format": "wcet-probe-bound", "version": 1, "bound": bound}))
-        assert (code, err.count("\n")) == (1, 1)
+        assert code in {1, 2}  # not verified, or no document that --json printed
+        assert err.count("\n") == 1
         assert "Traceback" not in err
 
 

@@ -64,7 +64,9 @@ def test_validation_results_are_those_of_the_documentation(suite):
     found = {}
     cycles = text.index("## Allocators, in cycles")
     for line in (text[:cycles] + text[text.index("\n## ", cycles + 1) :]).splitlines():
-        *name, bound, seen, ratio = [cell.strip() for cell in line.strip("|").split("|")] if "|" in line else [""] * 4
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if "|" in line else [""] * 4
+        # The table of allocators has the ratio of the version before, too.
+        *name, bound, seen, ratio = cells[:6] if suite.id == "allocators" else cells
         if re.fullmatch(r"\d+\.\d{3}", ratio) and len(name) == (3 if suite.id == "allocators" else 2):
             subject = f"{name[0]}, {name[2]}" if suite.id == "allocators" else name[0]
             found[subject, name[1]] = (int(bound.replace(",", "")), int(seen.replace(",", "")))

@@ -87,6 +87,8 @@ def test_instructions_are_linear_in_the_heap(target: str) -> None:
             counts = [each.candidates[candidate].instructions for each in found]
             if "moves down" in found[0].candidates[candidate].variant:
                 continue  # of floor(H / 40) blocks
+            if "left out" in found[0].candidates[candidate].variant:
+                continue  # how many blocks a chain leaves out depends on the ways of the cache
             step = counts[1] - counts[0]
             assert counts[2] - counts[1] == 3 * step
 

@@ -258,7 +258,7 @@ def test_a_prediction_that_is_wrong_is_noticed(scenario, target, monkeypatch):
             return tuple(map(tamper, honest(heap)))
 
         tampered = replace(chosen, builders=chosen.builders | {scenario: lying})
-        monkeypatch.setattr("wcet_probe.answer.probe.family", lambda _, tampered=tampered: tampered)
+        monkeypatch.setattr("wcet_probe.answer.probe.family_of", lambda _, tampered=tampered: tampered)
         sentence = rf"the state of {scenario} .* was not reached: {fact} is \d+, predicted was"
         with pytest.raises(StateError, match=sentence):
             observe(request(load_target(target), scenario, 64 * KIB))

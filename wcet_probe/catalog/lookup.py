@@ -6,7 +6,9 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from importlib.resources.abc import Traversable
+from operator import truediv
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -108,7 +110,8 @@ def allocator_content(name: str) -> dict[str, bytes]:
     home: Any = own or folder("allocators")
     # What is in a folder anywhere is called by the allocator's name, whatever the folder is called.
     inside = {file: file.partition("/")[2] if own else file for file in allocator_files(name)}
-    return {file: home.joinpath(*path.split("/")).read_bytes() for file, path in inside.items()}
+    # Of folders in an archive `joinpath` takes one name at a time.
+    return {file: reduce(truediv, path.split("/"), home).read_bytes() for file, path in inside.items()}
 
 
 def is_path(name: str) -> bool:

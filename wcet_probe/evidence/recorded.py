@@ -185,7 +185,7 @@ def _recorded(name: str, document: Json) -> Recorded:
         name=name,
         document=document,
         allocator=_text(document["allocator"]),
-        parameters={_text(key): _number(value) for key, value in document["parameters"].items()},
+        parameters={_text(key): _integer(value) for key, value in document["parameters"].items()},
         target=_text(document["target"]),
         caches=tuple(map(_text, asked["caches"])),
         scenario=_text(document["scenario"]),
@@ -207,6 +207,12 @@ def _text(value: object) -> str:
 def _integer(value: object) -> int:
     if type(value) is not int:
         raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _integer(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no integer")
     return value
 
 

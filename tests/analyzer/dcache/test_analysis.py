@@ -174,7 +174,7 @@ def test_no_run_refutes_what_is_said_of_sweeps():
 def test_runs_refute_what_is_wrong_of_sweeps(monkeypatch):
     monkeypatch.setattr(
         StridedTraversal,
-        "limit",
+        "constraint",
         lambda _, name, auxiliaries, *__: LinearConstraint(name, constant=1, auxiliaries=((auxiliaries[0], 1),)),
     )
     with pytest.raises(AssertionError):
