@@ -290,10 +290,13 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
     """What is proved of a callee by itself.
 
     Raises:
-        AnalysisError: nothing is, or the width of a type only, or its stack pointer is not surely given back.
+        AnalysisError: nothing is, or the width of a type only, or its stack pointer is not surely aligned or given
+            back, or it makes a return address of its own.
 
     *Soundness:* what facts say of arguments they say of the analysed entry only.
     """
+    if not key.is_aligned:
+        raise AnalysisError(f"a call of it with a stack pointer that may be no multiple of {STACK_ALIGNMENT_BYTES}.")
     request = replace(work.request, facts=replace(work.request.facts, arguments=()))
     prepared = _prepare(replace(work, request=request), function_from(request.image, key.target), key, progress)
     stage, values = prepared.bounded(request.parameters), prepared.values

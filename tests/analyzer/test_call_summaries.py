@@ -130,6 +130,27 @@ def test_a_callee_that_does_not_give_back_the_stack_pointer_is_expanded():
         assert proved.instructions == machine.count("f", ())
 
 
+@pytest.mark.usefixtures("summarised")
+def test_a_callee_whose_frame_may_not_be_aligned_is_expanded():
+    """What it finds in the low bits of its stack pointer is not what the calling convention says."""
+    target = load_target("cortex-m4")
+    low_bits = "mov r0, sp\n ands r0, #7\n adds r0, #1\n1: subs r0, #1\n bne 1b\n bx lr"
+    guest = guest_of(assembler({"f": "push {lr}\n bl g\n pop {pc}", "g": low_bits}, target), target)
+    proved = bound_of(guest)
+    assert not proved.summarised
+    with guest.machine() as machine:
+        assert proved.instructions == machine.count("f", ())
+
+
+@pytest.mark.usefixtures("summarised")
+def test_a_callee_that_returns_behind_its_return_address_is_refused():
+    target = load_target("cortex-m4")
+    skipped = "push {r4, lr}\n movs r4, #100\n bl g\n movs r4, #3\n movs r4, #3\n1: subs r4, #1\n bne 1b\n pop {r4, pc}"
+    guest = guest_of(assembler({"f": skipped, "g": "adds lr, lr, #4\n bx lr"}, target), target)
+    with pytest.raises(AnalysisError, match="not to its caller"):
+        bound_of(guest)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.usefixtures("summarised")
 def test_loops_and_assumptions_of_callees_are_told(target):
