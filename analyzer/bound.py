@@ -17,6 +17,7 @@ from wcet_probe.analyzer.call_summaries import (
     has_summaries,
     may_summarise,
     merged_claims,
+    merged_loops,
 )
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
@@ -154,9 +155,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         instructions=instructions.solution.certified,
         cycles=cycles.solution.certified,
         blocks=len(points),
-        loops=tuple(
-            {loop.name: loop for loop in (*(o for c in callees for o in c.loops), *stage.loops.loops)}.values()
-        ),
+        loops=merged_loops((*(loop for callee in callees for loop in callee.loops), *stage.loops.loops)),
         assumptions=_all_assumptions(stage, callees),
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),

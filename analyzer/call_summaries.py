@@ -131,6 +131,20 @@ def merged_claims(claims: Iterable[LoopClaim]) -> tuple[LoopClaim, ...]:
     return tuple(found.values())
 
 
+def merged_loops(loops: Iterable[LoopBound]) -> tuple[LoopBound, ...]:
+    """One bound for each loop, where a callee was analysed for several callers: the greatest.
+
+    *Soundness:* a total is told only where all tell one.
+    """
+    found: dict[str, LoopBound] = {}
+    for one in loops:
+        known = found.get(one.name, one)
+        greater = one if one.max > known.max else known
+        totals = [each.total for each in (known, one) if each.total is not None]
+        found[one.name] = replace(greater, total=max(totals) if len(totals) == 2 else None)
+    return tuple(found.values())
+
+
 def every_fetch_misses(values: Values, target: Target) -> FetchMisses:
     """The misses of an instruction cache of which nothing is known.
 

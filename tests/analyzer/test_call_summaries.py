@@ -7,10 +7,12 @@ import pytest
 from tests.random_programs import arguments, source
 from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.call_summaries import merged_loops
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph import expansion, supergraph
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, EmulationError
+from wcet_probe.model.proof import LoopBound
 from wcet_probe.model.scenario import InitialCache
 
 
@@ -165,6 +167,16 @@ def test_loops_and_assumptions_of_callees_are_told(target):
     assert "call-returns" in {one.id for one in proved.assumptions}
     with guest.machine() as machine:
         assert machine.count("f", (3,)) <= proved.instructions
+
+
+def test_of_several_bounds_of_one_loop_the_greatest_is_told():
+    def loop(name, most, total):
+        return LoopBound(name, "g", 8, (), "g+0x8", "", 0, most, total, "counter", "", "", "")
+
+    assert merged_loops([loop("a", 9, 9), loop("b", 2, None), loop("a", 4, 30), loop("b", 1, 5)]) == (
+        loop("a", 9, 30),
+        loop("b", 2, None),
+    )
 
 
 def campaign(target, seed, functions=6, runs=4):
