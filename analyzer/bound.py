@@ -147,7 +147,8 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
     values = prepared.values
     accesses = tuple(access_ranges(values, prepared.data.lines))
-    callees = prepared.calls.of(values)
+    summaries = prepared.calls.of(values)
+    callees = tuple(summaries.values())
     points = [values.graph.points[index] for index in sorted(values.states)]
     return Bound(
         entry=request.entry,
@@ -177,7 +178,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
             *idle_facts(accesses, prepared.data.lines),
         ),
         by_type=_by_type(stage, (instructions, cycles)),
-        summarised=tuple(sorted({function_from(request.image, one).name for one in values.graph.summarised})),
+        summarised=tuple(sorted({function_from(request.image, key.target).name for key in summaries})),
     )
 
 

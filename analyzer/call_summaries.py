@@ -91,7 +91,7 @@ class CallSummaries:
         for call in values.edges[edge].calls:
             yield self.summary(call.key)
 
-    def of(self, values: Values) -> tuple[CallSummary, ...]:
+    def of(self, values: Values) -> Mapping[CallKey, CallSummary]:
         """The summaries of all calls in the graph, and of those in them."""
         todo = [call.key for one in values.edges.values() for call in one.calls]
         found: dict[CallKey, CallSummary] = {}
@@ -100,7 +100,7 @@ class CallSummaries:
             if key not in found:
                 found[key] = self.summary(key)
                 todo += sorted(found[key].inner, key=_order)
-        return tuple(found[key] for key in sorted(found, key=_order))
+        return {key: found[key] for key in sorted(found, key=_order)}
 
 
 def _order(key: CallKey) -> tuple[int, list[tuple[str, int, int]], bool]:

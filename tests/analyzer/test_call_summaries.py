@@ -10,6 +10,7 @@ from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.call_summaries import merged_loops
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph import expansion, supergraph
+from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, EmulationError
 from wcet_probe.model.proof import LoopBound
@@ -167,6 +168,19 @@ def test_loops_and_assumptions_of_callees_are_told(target):
     assert "call-returns" in {one.id for one in proved.assumptions}
     with guest.machine() as machine:
         assert machine.count("f", (3,)) <= proved.instructions
+
+
+def test_a_callee_of_a_callee_is_named_too(monkeypatch):
+    """In the caller's graph it is in no context, and so nothing is chosen of it there."""
+    text = CALLS + "".join(
+        f"__attribute__((noinline)) u {name}(u x) {{ return {callee}(x) + {callee}(x + 1); }}\n"
+        for name, callee in (("g", "f0"), ("f", "g"))
+    )
+    guest = guest_of(text, load_target("cortex-m4"), ".c")
+    called = {name: require_symbol(guest.image, callee).address for name, callee in (("g", "f0"), ("f", "g"))}
+    names = {require_symbol(guest.image, name).address: frozenset({called[name]}) for name in called}
+    monkeypatch.setattr(supergraph, "to_summarise", lambda *asked: names.get(asked[1], frozenset()) - {*asked[2]})
+    assert bound_of(guest).summarised == ("f0", "g")
 
 
 def test_of_several_bounds_of_one_loop_the_greatest_is_told():
