@@ -190,7 +190,7 @@ def _result(returning: Iterable[State], location: Location) -> Result:
         term = state.read(location)
         if term is None:
             return Result(location, Base.ANY, strided.top(bits))
-        bases.add(state.base(term))
+        bases.add(Base.ANY if state.has_low_part(term) else state.base(term))
         value = strided.join(value, state.value(term))
     base = Base.NUMBER if bases == {Base.NUMBER} else Base.ANY
     return Result(location, base, value if base is Base.NUMBER else strided.top(bits))

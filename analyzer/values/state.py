@@ -264,7 +264,8 @@ class State:
             if term >= symbol and symbol in symbols(term):
                 users.setdefault(term, []).append(location)
         renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
-            (term, self.value(term), self.base(term), locations) for term, locations in users.items()
+            (term, self.value(term), Base.ANY if self.has_low_part(term) else self.base(term), locations)
+            for term, locations in users.items()
         ]
         self._forget_symbol(symbol)
         for term, value, base, locations in renamed:
@@ -393,20 +394,27 @@ class State:
 
         *Soundness:* what is one of a few numbers tells no more of an address than its low bits do.
         """
-        if self.terms[term].opcode == "CHOICE" or not self._has_low_part(term):
+        if self.terms[term].opcode == "CHOICE" or not self.has_low_part(term):
             return False
         return self.value(term).size > _SMALLEST_ADDRESS
 
-    def _has_low_part(self, term: Term) -> bool:
-        """Whether bits of what may be an address are in ``term``, other than by a comparison."""
-        if not self.terms.has_low_bits(term) or self._bases.keys().isdisjoint(self.terms.symbols(term)):
-            return False
-        node, operands = self.terms[term], self.terms.operands(term)
-        if node.opcode in TRUTHS:
-            return False
-        if node.opcode == "INT_AND" and self.base(operands[0]) is Base.ANY:
-            return True
-        return any(self._has_low_part(one) for one in (operands[1:] if node.opcode == "CHOICE" else operands))
+    def has_low_part(self, term: Term) -> bool:
+        """Whether low bits of what may be an address are in ``term``, other than by a comparison.
+
+        Where it is given another name, nobody would see any more what it is put together with.
+        """
+        seen, todo = set[Term](), [term]
+        while todo:
+            one = todo.pop()
+            node, operands = self.terms[one], self.terms.operands(one)
+            is_free = not self.terms.has_low_bits(one) or self._bases.keys().isdisjoint(self.terms.symbols(one))
+            if one in seen or is_free or node.opcode in TRUTHS:
+                continue
+            if node.opcode == "INT_AND" and self.base(operands[0]) is Base.ANY:
+                return True
+            seen.add(one)
+            todo += operands[1:] if node.opcode == "CHOICE" else operands
+        return False
 
     @staticmethod
     def _computable(opcode: str, bases: Sequence[Base]) -> bool:

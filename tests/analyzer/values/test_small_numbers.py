@@ -40,18 +40,30 @@ def test_an_address_that_is_put_together_from_its_bytes_is_no_number():
     assert state.base(both) is Base.ANY
 
 
-TAKEN_APART = {
-    "f": "push {r4, lr}\n sub sp, #8\n movs r0, #2\n str r0, [sp]\n mov r0, sp\n bl g\n ldr r2, [sp]\n"
-    "1: subs r2, #1\n bne 1b\n add sp, #8\n pop {r4, pc}",
-    "g": "movs r1, #0\n movs r3, #4\n2: lsls r1, r1, #8\n and r2, r0, #255\n orrs r1, r2\n ror r0, r0, #8\n"
-    " subs r3, #1\n bne 2b\n rev r1, r1\n movs r0, #100\n str r0, [r1]\n bx lr",
+CALLER = "push {r4, r5, r6, lr}\n sub sp, #8\n movs r0, #2\n str r0, [sp]\n mov r0, sp\n bl g\n"
+LOOP = " ldr r2, [sp]\n1: subs r2, #1\n bne 1b\n add sp, #8\n pop {r4, r5, r6, pc}"
+PUT_TOGETHER = {
+    "in a loop": {
+        "f": CALLER + LOOP,
+        "g": "movs r1, #0\n movs r3, #4\n2: lsls r1, r1, #8\n and r2, r0, #255\n orrs r1, r2\n ror r0, r0, #8\n"
+        " subs r3, #1\n bne 2b\n rev r1, r1\n movs r0, #100\n str r0, [r1]\n bx lr",
+    },
+    "of results": {
+        "f": CALLER
+        + " mov r4, r0\n"
+        + "".join(f" mov r0, sp\n ror r0, r0, #{n}\n bl g\n orr r4, r4, r0, lsl #{n}\n" for n in (8, 16, 24))
+        + " movs r0, #100\n str r0, [r4]\n"
+        + LOOP,
+        "g": "and r0, r0, #255\n bx lr",
+    },
 }
 
 
-def test_a_store_to_an_address_that_a_loop_put_together_may_go_to_the_stack(monkeypatch):
-    """The callee is not expanded; it writes how often its caller's loop runs."""
+@pytest.mark.parametrize("bodies", PUT_TOGETHER.values(), ids=PUT_TOGETHER.keys())
+def test_a_store_to_an_address_that_was_put_together_may_go_to_the_stack(monkeypatch, bodies):
+    """The callee is not expanded; the store is to how often the caller's loop runs."""
     target = load_target("cortex-m4")
-    guest = guest_of(assembler(TAKEN_APART, target), target)
+    guest = guest_of(assembler(bodies, target), target)
     callee = frozenset({require_symbol(guest.image, "g").address})
     monkeypatch.setattr(supergraph, "to_summarise", lambda *asked: callee - {asked[1], *asked[2]})
     asked = (guest.image, guest.target, guest.instructions, guest.costs, "f", Facts(), {}, {})
