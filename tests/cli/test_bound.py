@@ -142,6 +142,8 @@ def test_calls_are_expanded_where_a_run_is_held_against_the_bound(run, monkeypat
     code, out, err = run("bound", tmp_path / "two.elf", "--entry", "f", "--target", "cortex-m4", "--json", *asked)
     assert code == 0, err
     assert json.loads(out)["bound"].get("summarised", []) == ([] if is_run else ["g"])
+    _, _, err = run("verify", write(tmp_path, json.loads(out)), "--image", tmp_path / "two.elf")
+    assert ("does not follow calls that are not expanded: g" in err) is not is_run
 
 
 def test_no_assumption_claims_a_check_where_nothing_is_run(run, firmware, with_hash):
