@@ -17,6 +17,7 @@ from wcet_probe.analyzer.call_summaries import (
     has_summaries,
     may_summarise,
     merged_claims,
+    merged_loops,
 )
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
@@ -146,7 +147,8 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
     values = prepared.values
     accesses = tuple(access_ranges(values, prepared.data.lines))
-    callees = prepared.calls.of(values)
+    summaries = prepared.calls.of(values)
+    callees = tuple(summaries.values())
     points = [values.graph.points[index] for index in sorted(values.states)]
     return Bound(
         entry=request.entry,
@@ -154,9 +156,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         instructions=instructions.solution.certified,
         cycles=cycles.solution.certified,
         blocks=len(points),
-        loops=tuple(
-            {loop.name: loop for loop in (*(o for c in callees for o in c.loops), *stage.loops.loops)}.values()
-        ),
+        loops=merged_loops((*(loop for callee in callees for loop in callee.loops), *stage.loops.loops)),
         assumptions=_all_assumptions(stage, callees),
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),
@@ -178,7 +178,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
             *idle_facts(accesses, prepared.data.lines),
         ),
         by_type=_by_type(stage, (instructions, cycles)),
-        summarised=tuple(sorted({function_from(request.image, one).name for one in values.graph.summarised})),
+        summarised=tuple(sorted({function_from(request.image, key.target).name for key in summaries})),
     )
 
 
@@ -290,10 +290,13 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
     """What is proved of a callee by itself.
 
     Raises:
-        AnalysisError: nothing is, or the width of a type only, or its stack pointer is not surely given back.
+        AnalysisError: nothing is, or the width of a type only, or its stack pointer is not surely aligned or given
+            back, or it makes a return address of its own.
 
     *Soundness:* what facts say of arguments they say of the analysed entry only.
     """
+    if not key.is_aligned:
+        raise AnalysisError(f"a call of it with a stack pointer that may be no multiple of {STACK_ALIGNMENT_BYTES}.")
     request = replace(work.request, facts=replace(work.request.facts, arguments=()))
     prepared = _prepare(replace(work, request=request), function_from(request.image, key.target), key, progress)
     stage, values = prepared.bounded(request.parameters), prepared.values

@@ -91,7 +91,7 @@ class CallSummaries:
         for call in values.edges[edge].calls:
             yield self.summary(call.key)
 
-    def of(self, values: Values) -> tuple[CallSummary, ...]:
+    def of(self, values: Values) -> Mapping[CallKey, CallSummary]:
         """The summaries of all calls in the graph, and of those in them."""
         todo = [call.key for one in values.edges.values() for call in one.calls]
         found: dict[CallKey, CallSummary] = {}
@@ -100,7 +100,7 @@ class CallSummaries:
             if key not in found:
                 found[key] = self.summary(key)
                 todo += sorted(found[key].inner, key=_order)
-        return tuple(found[key] for key in sorted(found, key=_order))
+        return {key: found[key] for key in sorted(found, key=_order)}
 
 
 def _order(key: CallKey) -> tuple[int, list[tuple[str, int, int]], bool]:
@@ -128,6 +128,20 @@ def merged_claims(claims: Iterable[LoopClaim]) -> tuple[LoopClaim, ...]:
         known = found.get(claim.loop.name)
         if known is None or claim.max_header > known.max_header:
             found[claim.loop.name] = claim
+    return tuple(found.values())
+
+
+def merged_loops(loops: Iterable[LoopBound]) -> tuple[LoopBound, ...]:
+    """One bound for each loop, where a callee was analysed for several callers: the greatest.
+
+    *Soundness:* a total is told only where all tell one.
+    """
+    found: dict[str, LoopBound] = {}
+    for one in loops:
+        known = found.get(one.name, one)
+        greater = one if one.max > known.max else known
+        totals = [each.total for each in (known, one) if each.total is not None]
+        found[one.name] = replace(greater, total=max(totals) if len(totals) == 2 else None)
     return tuple(found.values())
 
 

@@ -30,6 +30,7 @@ from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed
 from wcet_probe.analyzer.values.state import Base, Location, State, SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.analyzer.values.transfer import MOST_READ, Access, Flow, LostFlowError, Memory, Transfer
+from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
 
@@ -128,7 +129,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     while True:
         try:
             parts = image, lifter, graph, arguments, memory, ranges, rounds
-            return _Analysis(*parts, callees, called.pointers if called else ()).values()
+            return _Analysis(*parts, callees, called).values()
         except _StackEscapes:
             continue  # once: it is known from the beginning now
 
@@ -150,7 +151,7 @@ class _Analysis:
         ranges: Mapping[int, Sequence[SymbolRange]],
         rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]],
         callees: Callees | None,
-        pointers: Iterable[Location],
+        called: CallKey | None,
     ) -> None:
         self._image, self._lifter, self._graph = image, lifter, graph
         self._ranges, self._rounds = ranges, rounds
@@ -161,7 +162,10 @@ class _Analysis:
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
         self._headers = frozenset(loop.header for loop in self._order.loops)
         self._callees, self._saved = callees, [self._register(name) for name in _SAVED[lifter.isa]]
-        self._entry = self._entry_state(arguments, pointers)
+        self._entry, self._is_called = (
+            self._entry_state(arguments, called.pointers if called else ()),
+            called is not None,
+        )
         self._thresholds = _thresholds(graph)
 
     def values(self) -> Values:
@@ -361,6 +365,15 @@ class _Analysis:
         link = self._terms.symbol(("in", self._register("lr")), 32)
         return self._graph.points[index].return_address is not None and link in self._terms.symbols(address)
 
+    def makes_return_address(self, index: int, address: Term) -> bool:
+        """Whether a callee that is analysed by itself returns to what it made of its return address.
+
+        The caller's blocks are not in its graph, where `strays` would find which of them is returned to.
+        """
+        link = self._terms.symbol(("in", self._register("lr")), 32)
+        is_own = self._graph.points[index].return_address is None
+        return self._is_called and is_own and link in self._terms.symbols(address)
+
     def strays(self, index: int, state: State, address: Term) -> tuple[int, ...]:
         """Where a return to ``address`` leads if that surely is not behind the call; empty where it may be."""
         value = state.value(address)
@@ -409,6 +422,8 @@ class _Notes:
                 continue
             if flow.way == "return":
                 if not self._analysis.is_caller(node, flow.state, flow.target):
+                    if self._analysis.makes_return_address(node, flow.target):
+                        raise AnalysisError("it returns to an address that it makes of its return address.")
                     self.unchecked.add(node)
                     self.pointers.setdefault(node, set()).add(self._analysis.stack_offset(flow.state))
                     if self._analysis.leaves_the_analysed_function(node, flow.target):

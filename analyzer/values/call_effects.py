@@ -7,7 +7,8 @@ may have written, and of which kind its results are.
 *Soundness:* the callee's analysis covers each state that its caller can be in: registers and memory hold anything, and
 what may be an address of the caller's stack is an address of any kind (``Base.ANY``), whose stores may go anywhere.
 Stack addresses of the callee are offsets from its stack pointer at entry, which the caller knows or else loses its
-whole stack. A callee that does not surely give back the stack pointer is refused.
+whole stack. A callee that does not surely give back the stack pointer is refused, and one that is called with a stack
+pointer that may not be aligned, as what is known of its frame and of the low bits of addresses rests on that.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import NamedTuple
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import Base, Location, State
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.transfer import Access
@@ -32,11 +34,15 @@ _ALL_MEMORY = (0, (1 << 32) - 1)
 
 
 class CallKey(NamedTuple):
-    """What a callee is analysed for: its entry, registers that may hold no number, whether stack addresses escape."""
+    """What a callee is analysed for: its entry, registers that may hold no number, whether stack addresses escape.
+
+    Where it is not ``is_aligned``, the stack pointer may be no multiple of what the calling convention asks for.
+    """
 
     target: int
     pointers: frozenset[Location]
     escapes: bool
+    is_aligned: bool
 
 
 class Written(NamedTuple):
@@ -105,7 +111,16 @@ def key_of(state: State, target: int, stack_pointer: Location, saved: Iterable[L
         for location, term in state.locations.items()
         if location.space == "register" and location != stack_pointer and state.base(term) is not Base.NUMBER
     }
-    return CallKey(target, frozenset({*others, *saved}), escapes)
+    return CallKey(target, frozenset({*others, *saved}), escapes, _is_aligned(state, stack_pointer))
+
+
+def _is_aligned(state: State, stack_pointer: Location) -> bool:
+    """Whether the stack pointer is surely aligned where it was at entry."""
+    term = state.read(stack_pointer)
+    if term is None or state.base(term) is not Base.STACK:
+        return False
+    offset = state.value(term)
+    return not offset.is_bottom and offset.low % STACK_ALIGNMENT_BYTES == offset.stride % STACK_ALIGNMENT_BYTES == 0
 
 
 def apply_effect(state: State, effect: Effect, place: tuple[int, int], offset: int | None) -> None:
@@ -175,7 +190,7 @@ def _result(returning: Iterable[State], location: Location) -> Result:
         term = state.read(location)
         if term is None:
             return Result(location, Base.ANY, strided.top(bits))
-        bases.add(state.base(term))
+        bases.add(Base.ANY if state.has_low_part(term) else state.base(term))
         value = strided.join(value, state.value(term))
     base = Base.NUMBER if bases == {Base.NUMBER} else Base.ANY
     return Result(location, base, value if base is Base.NUMBER else strided.top(bits))

@@ -95,7 +95,8 @@ def _speaks_of(terms: Terms, parts: Iterable[Term], place: SymbolName) -> bool:
 
 def _join_values(merged: State, symbol: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
     bases = {state.base(part) for state, part in zip(states, parts, strict=True)}
-    base = bases.pop() if len(bases) == 1 else Base.ANY
+    is_part = any(state.has_low_part(part) for state, part in zip(states, parts, strict=True))
+    base = bases.pop() if len(bases) == 1 and not is_part else Base.ANY
     if base is not Base.NUMBER:
         merged.set_base(symbol, base)
     if base is Base.ANY:

@@ -86,7 +86,9 @@ class State:
     that it is no longer true of.
     """
 
-    __slots__ = ("_base_cache", "_bases", "_cache", "_is_own", "_known", "_locations", "big_endian", "terms")
+    __slots__ = (
+        "_base_cache", "_bases", "_cache", "_is_own", "_known", "_locations", "_part_bases", "big_endian", "terms",
+    )  # fmt: skip
 
     def __init__(self, terms: Terms, *, big_endian: bool) -> None:
         self.terms = terms
@@ -96,6 +98,7 @@ class State:
         self._bases: dict[Term, Base] = {}
         self._cache: dict[Term, StridedInterval] = {}
         self._base_cache: dict[Term, Base] = {}
+        self._part_bases: dict[Term, Base] = {}
         self._is_own = True
 
     @property
@@ -127,7 +130,7 @@ class State:
         """An independent state with the same content."""
         other = State(self.terms, big_endian=self.big_endian)
         other._locations, other._known, other._bases = self._locations, self._known, self._bases
-        other._cache, other._base_cache = self._cache, self._base_cache
+        other._cache, other._base_cache, other._part_bases = self._cache, self._base_cache, self._part_bases
         self._is_own = other._is_own = False
         return other
 
@@ -135,6 +138,7 @@ class State:
         if not self._is_own:
             self._locations, self._known, self._bases = self._locations.copy(), self._known.copy(), self._bases.copy()
             self._cache, self._base_cache = self._cache.copy(), self._base_cache.copy()
+            self._part_bases = self._part_bases.copy()
             self._is_own = True
 
     def set_location(self, location: Location, term: Term) -> None:
@@ -175,6 +179,8 @@ class State:
         part, symbols = self.terms.symbols(term), self.terms.symbols
         for stale in [whole for whole in self._cache if whole >= term and part <= symbols(whole)]:
             del self._cache[stale]
+        if self._part_bases:
+            self._part_bases.clear()
 
     # ---------------------------------------------------------------------------------------------------- locations
 
@@ -258,7 +264,8 @@ class State:
             if term >= symbol and symbol in symbols(term):
                 users.setdefault(term, []).append(location)
         renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
-            (term, self.value(term), self.base(term), locations) for term, locations in users.items()
+            (term, self.value(term), Base.ANY if self.has_low_part(term) else self.base(term), locations)
+            for term, locations in users.items()
         ]
         self._forget_symbol(symbol)
         for term, value, base, locations in renamed:
@@ -289,9 +296,12 @@ class State:
 
     def base(self, term: Term) -> Base:
         """What ``term`` is measured from."""
-        found = self._base_cache.get(term)
+        found = self._base_cache.get(term, self._part_bases.get(term))
         if found is None:
-            found = self._base_cache[term] = self._find_base(term)
+            found = self._find_base(term)
+            # What is put together from low bits is a number as long as it is small, which may change.
+            cache = self._part_bases if self.terms.has_low_bits(term) else self._base_cache
+            cache[term] = found
         return found
 
     def _find_base(self, term: Term) -> Base:
@@ -303,8 +313,10 @@ class State:
         if node.opcode in TRUTHS or node.opcode == "const":
             return Base.NUMBER
         bases = [self.base(operand) for operand in self.terms.operands(term)]
-        if not any(bases) or self._is_low_part(term, bases):
+        if self._is_low_part(term, bases):
             return Base.NUMBER
+        if not any(bases):
+            return Base.ANY if self._may_be_put_together(term) else Base.NUMBER
         if node.opcode == "CHOICE":
             return bases[1] if bases[1] is bases[2] else Base.ANY
         match node.opcode, bases:
@@ -370,12 +382,39 @@ class State:
 
         *Soundness:* assumption ``stack-alignment``. Whoever puts an address together again from parts needs one
         with the upper bits, and that has no base but ``ANY``. A number below ``_SMALLEST_ADDRESS`` is in no frame,
-        whatever it was made of.
+        whatever it was made of; for what is made of several of them see `_may_be_put_together`.
         """
         if bases[0] is Base.ANY and self.terms[term].opcode == "INT_AND":
             mask = self.terms.value(self.terms.operands(term)[1])
             return mask is not None and mask < _SMALLEST_ADDRESS
         return bases[0] is Base.STACK and Base.NUMBER in bases[1:] and tells_low_bits(self.terms, term)
+
+    def _may_be_put_together(self, term: Term) -> bool:
+        """Whether ``term``, all of whose operands are numbers, may be an address that was taken apart into low bits.
+
+        *Soundness:* what is one of a few numbers tells no more of an address than its low bits do.
+        """
+        if self.terms[term].opcode == "CHOICE" or not self.has_low_part(term):
+            return False
+        return self.value(term).size > _SMALLEST_ADDRESS
+
+    def has_low_part(self, term: Term) -> bool:
+        """Whether low bits of what may be an address are in ``term``, other than by a comparison.
+
+        Where it is given another name, nobody would see any more what it is put together with.
+        """
+        seen, todo = set[Term](), [term]
+        while todo:
+            one = todo.pop()
+            node, operands = self.terms[one], self.terms.operands(one)
+            is_free = not self.terms.has_low_bits(one) or self._bases.keys().isdisjoint(self.terms.symbols(one))
+            if one in seen or is_free or node.opcode in TRUTHS:
+                continue
+            if node.opcode == "INT_AND" and self.base(operands[0]) is Base.ANY:
+                return True
+            seen.add(one)
+            todo += operands[1:] if node.opcode == "CHOICE" else operands
+        return False
 
     @staticmethod
     def _computable(opcode: str, bases: Sequence[Base]) -> bool:

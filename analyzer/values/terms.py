@@ -60,6 +60,7 @@ class Terms:
         self._symbols: list[frozenset[Term]] = []
         self._depth: list[int] = []
         self._linear: dict[Term, Linear] = {}
+        self._has_low_bits: list[bool] = []
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -70,6 +71,10 @@ class Terms:
     def symbols(self, term: Term) -> frozenset[Term]:
         """The symbols that ``term`` is made of."""
         return self._symbols[term]
+
+    def has_low_bits(self, term: Term) -> bool:
+        """Whether a mask by a constant is in ``term``."""
+        return self._has_low_bits[term]
 
     def deciding(self, term: Term) -> frozenset[Term]:
         """The symbols that ``term`` is made of, those left out that are only in the parts of gamma nodes.
@@ -188,10 +193,13 @@ class Terms:
             if node.opcode in ("const", "leaf"):
                 self._symbols.append(frozenset({term}) if node.opcode == "leaf" else frozenset())
                 self._depth.append(0)
+                self._has_low_bits.append(False)
             else:
                 operands: tuple[Term, ...] = node.arguments  # type: ignore[assignment]
                 self._symbols.append(frozenset().union(*(self._symbols[operand] for operand in operands)))
                 self._depth.append(1 + max(self._depth[operand] for operand in operands))
+                is_masked = node.opcode == "INT_AND" and self.value(operands[1]) is not None
+                self._has_low_bits.append(is_masked or any(self._has_low_bits[operand] for operand in operands))
         return term
 
     def _plain(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:

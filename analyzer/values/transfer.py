@@ -321,7 +321,7 @@ class _Run:
     def _opaque(self, state: State, name: str, operands: tuple[Term, ...], bits: int, index: int) -> Term:
         """A symbol for a term that would be too deep."""
         bases = [state.base(operand) for operand in operands]
-        if any(bases):
+        if any(bases) or any(state.has_low_part(operand) for operand in operands):
             return state.define((self._place, self._instruction.address, index), bits, base=Base.ANY)
         value = strided.apply(name, tuple(state.value(operand) for operand in operands), bits)
         return state.define((self._place, self._instruction.address, index), bits, value)
@@ -445,7 +445,7 @@ class _Run:
     def _store(self, state: State, pointer: Term, value: Term, size_bytes: int, index: int) -> None:
         self._tell(state, pointer, size_bytes, index, is_store=True)
         base, offset = state.base(pointer), state.value(pointer)
-        if state.base(value) is not Base.NUMBER and base is not Base.STACK:
+        if (state.base(value) is not Base.NUMBER or state.has_low_part(value)) and base is not Base.STACK:
             self._memory.stack_escapes = True
         place = self._place_of(state, pointer, size_bytes)
         if place is not None:

@@ -7,10 +7,13 @@ import pytest
 from tests.random_programs import arguments, source
 from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.call_summaries import merged_loops
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph import expansion, supergraph
+from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, EmulationError
+from wcet_probe.model.proof import LoopBound
 from wcet_probe.model.scenario import InitialCache
 
 
@@ -130,6 +133,27 @@ def test_a_callee_that_does_not_give_back_the_stack_pointer_is_expanded():
         assert proved.instructions == machine.count("f", ())
 
 
+@pytest.mark.usefixtures("summarised")
+def test_a_callee_whose_frame_may_not_be_aligned_is_expanded():
+    """What it finds in the low bits of its stack pointer is not what the calling convention says."""
+    target = load_target("cortex-m4")
+    low_bits = "mov r0, sp\n ands r0, #7\n adds r0, #1\n1: subs r0, #1\n bne 1b\n bx lr"
+    guest = guest_of(assembler({"f": "push {lr}\n bl g\n pop {pc}", "g": low_bits}, target), target)
+    proved = bound_of(guest)
+    assert not proved.summarised
+    with guest.machine() as machine:
+        assert proved.instructions == machine.count("f", ())
+
+
+@pytest.mark.usefixtures("summarised")
+def test_a_callee_that_returns_behind_its_return_address_is_refused():
+    target = load_target("cortex-m4")
+    skipped = "push {r4, lr}\n movs r4, #100\n bl g\n movs r4, #3\n movs r4, #3\n1: subs r4, #1\n bne 1b\n pop {r4, pc}"
+    guest = guest_of(assembler({"f": skipped, "g": "adds lr, lr, #4\n bx lr"}, target), target)
+    with pytest.raises(AnalysisError, match="not to its caller"):
+        bound_of(guest)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.usefixtures("summarised")
 def test_loops_and_assumptions_of_callees_are_told(target):
@@ -144,6 +168,29 @@ def test_loops_and_assumptions_of_callees_are_told(target):
     assert "call-returns" in {one.id for one in proved.assumptions}
     with guest.machine() as machine:
         assert machine.count("f", (3,)) <= proved.instructions
+
+
+def test_a_callee_of_a_callee_is_named_too(monkeypatch):
+    """In the caller's graph it is in no context, and so nothing is chosen of it there."""
+    text = CALLS + "".join(
+        f"__attribute__((noinline)) u {name}(u x) {{ return {callee}(x) + {callee}(x + 1); }}\n"
+        for name, callee in (("g", "f0"), ("f", "g"))
+    )
+    guest = guest_of(text, load_target("cortex-m4"), ".c")
+    called = {name: require_symbol(guest.image, callee).address for name, callee in (("g", "f0"), ("f", "g"))}
+    names = {require_symbol(guest.image, name).address: frozenset({called[name]}) for name in called}
+    monkeypatch.setattr(supergraph, "to_summarise", lambda *asked: names.get(asked[1], frozenset()) - {*asked[2]})
+    assert bound_of(guest).summarised == ("f0", "g")
+
+
+def test_of_several_bounds_of_one_loop_the_greatest_is_told():
+    def loop(name, most, total):
+        return LoopBound(name, "g", 8, (), "g+0x8", "", 0, most, total, "counter", "", "", "")
+
+    assert merged_loops([loop("a", 9, 9), loop("b", 2, None), loop("a", 4, 30), loop("b", 1, 5)]) == (
+        loop("a", 9, 30),
+        loop("b", 2, None),
+    )
 
 
 def campaign(target, seed, functions=6, runs=4):

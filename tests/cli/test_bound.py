@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import image_of
+from wcet_probe.analyzer.graph import supergraph
+from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.cli import main
 
@@ -122,6 +124,26 @@ def test_json(document):
     (loop,) = bound["loops"]
     assert (loop["function"], loop["max"], loop["origin"], loop["file"]) == ("fixed", 16, "proved", "guest.c")
     assert re.fullmatch("0x[0-9a-f]{8}", loop["address"])
+
+
+@pytest.mark.parametrize("is_run", [False, True])
+def test_calls_are_expanded_where_a_run_is_held_against_the_bound(run, monkeypatch, tmp_path, is_run):
+    """A run would contradict what is not said of a callee that is charged with its own bound."""
+    text = (
+        "typedef unsigned u; volatile u in = 1;\n"
+        "__attribute__((noinline)) u g(u x) { u r = 0; for (u i = 0; i < 5; i++) r += in * x; return r; }\n"
+        "u f(u x) { return g(x) + g(x + 1); }\n"
+    )
+    image = image_of(text, load_target("cortex-m4"), ".c")
+    (tmp_path / "two.elf").write_bytes(image.elf)
+    callee = frozenset({require_symbol(image, "g").address})
+    monkeypatch.setattr(supergraph, "to_summarise", lambda *asked: callee - {asked[1], *asked[2]})
+    asked = ("--run", "f(9)") if is_run else ()
+    code, out, err = run("bound", tmp_path / "two.elf", "--entry", "f", "--target", "cortex-m4", "--json", *asked)
+    assert code == 0, err
+    assert json.loads(out)["bound"].get("summarised", []) == ([] if is_run else ["g"])
+    _, _, err = run("verify", write(tmp_path, json.loads(out)), "--image", tmp_path / "two.elf")
+    assert ("does not follow calls that are not expanded: g" in err) is not is_run
 
 
 def test_no_assumption_claims_a_check_where_nothing_is_run(run, firmware, with_hash):

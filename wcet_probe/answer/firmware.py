@@ -118,7 +118,8 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
         facts=facts,
         sources=find_sources(elf, request.source_dirs),
         parameters=request.parameters,
-        summaries=True,
+        # Of what is not expanded, nothing is said that a run could be held against.
+        summaries=not request.is_run,
     )
     return ReadFirmware(asked, tuple((shown_name(file), text) for file, text in told), other_core)
 
