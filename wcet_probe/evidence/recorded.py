@@ -210,12 +210,6 @@ def _integer(value: object) -> int:
     return value
 
 
-def _integer(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r} is no integer")
-    return value
-
-
 def _number(value: object) -> int:
     if type(value) is not int or value < 0:
         raise TypeError(f"{value!r} is no whole number")
