@@ -95,10 +95,10 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
         UsageError: a file cannot be read, or does not fit the target.
     """
     target = request.target
-    told = [(str(file), _text(file)) for file in request.facts]
+    told = [(str(file), facts_text(file)) for file in request.facts]
     facts = merged_facts([parse_facts(file, text) for file, text in told])
     progress(f"reading {request.elf.name}")
-    elf = _bytes(request.elf)
+    elf = file_bytes(request.elf)
     # Who built it is not known, and nothing depends on it.
     image = read_image(elf, target.isa, compiler="")
     if image.big_endian is not target.big_endian:
@@ -176,15 +176,25 @@ def _without_runs(bound: Bound) -> Bound:
     return replace(bound, assumptions=assumptions)
 
 
-def _bytes(file: Path) -> bytes:
+def file_bytes(file: Path) -> bytes:
+    """What ``file`` holds.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
     try:
         return file.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}; name a file that you can read.") from error
 
 
-def _text(file: Path) -> str:
+def facts_text(file: Path) -> str:
+    """The text of the file of flow facts ``file``.
+
+    Raises:
+        UsageError: it cannot be read, or is no UTF-8.
+    """
     try:
-        return _bytes(file).decode()
+        return file_bytes(file).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is no UTF-8 text; name a TOML file with flow facts.") from error

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from wcet_probe.answer.firmware import built_for_another_core, shown_name
+from wcet_probe.answer.firmware import built_for_another_core, facts_text, file_bytes, shown_name
 from wcet_probe.build.image import read_image
 from wcet_probe.build.sources import find_sources
 from wcet_probe.catalog.lookup import load_target, target_names
@@ -76,7 +76,7 @@ def firmware_members(asked: RecordedBound, given: Given) -> dict[str, bytes]:
     Raises:
         UsageError: a file is not there, or is another one.
     """
-    images = {sha256(data).hexdigest(): (file, data) for file in given.images for data in (_bytes(file),)}
+    images = {sha256(data).hexdigest(): (file, data) for file in given.images for data in (file_bytes(file),)}
     if asked.image_sha256 not in images:
         raise UsageError(
             f"{asked.name} is about {asked.elf}, sha256 {asked.image_sha256[:16]}, which is not among the given files; "
@@ -84,7 +84,7 @@ def firmware_members(asked: RecordedBound, given: Given) -> dict[str, bytes]:
         )
     file, elf = images[asked.image_sha256]
     members = {image_name(asked): elf}
-    facts = {text_sha256(text): text for each in given.facts for text in (_text(each),)}
+    facts = {text_sha256(text): text for each in given.facts for text in (facts_text(each),)}
     for one in asked.facts:
         if one.sha256 not in facts:
             raise UsageError(
@@ -118,7 +118,7 @@ def given_firmware(elf: bytes, facts: Sequence[Path], source_dirs: Sequence[Path
     Raises:
         UsageError: a file cannot be read.
     """
-    return Firmware(elf, tuple((shown_name(str(file)), _text(file)) for file in facts), find_sources(elf, source_dirs))
+    return Firmware(elf, tuple((shown_name(str(file)), facts_text(file)) for file in facts), find_sources(elf, source_dirs))
 
 
 def check_firmware(
@@ -206,17 +206,3 @@ def _check_nothing_is_observed(document: Mapping[str, object]) -> None:
     seen += [one["executions"] for one in bound["assumptions"]]
     seen += [block["observed_executions"] for block in bound["graph"]["blocks"]]
     demand(all(one is None for one in seen), "something is said to be observed, and nothing was run")
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}; name a file that you can read.") from error
-
-
-def _text(file: Path) -> str:
-    try:
-        return _bytes(file).decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is no UTF-8 text; name a TOML file with flow facts.") from error
