@@ -21,7 +21,7 @@ from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Side, caches_of, paying
 from wcet_probe.certificate.numbers import TOP, Value
 from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.residents import Must, Purse, joined_must, joined_purse, must_holds, purse_holds
+from wcet_probe.certificate.residents import Balance, Must, balance_holds, joined_balance, joined_must, must_holds
 from wcet_probe.certificate.steps import Step
 from wcet_probe.certificate.symbols import UNALIGNED, Claim, Congruence, Names, Pointers, Traced, Tracer
 from wcet_probe.errors import VerificationError
@@ -297,7 +297,7 @@ def resident(caches: Caches, side: Side) -> dict[str, Must]:
     return {node: must for node, must in states.items() if must}
 
 
-def left_of(caches: Caches, constraint: LinearConstraint, annotations: Annotations) -> dict[str, Purse]:
+def left_of(caches: Caches, constraint: LinearConstraint, annotations: Annotations) -> dict[str, Balance]:
     """What is left of a limit where nodes begin, as the checker sees it.
 
     *Soundness:* none is claimed.
@@ -307,7 +307,7 @@ def left_of(caches: Caches, constraint: LinearConstraint, annotations: Annotatio
         return {}
     wanted = caches.bases(side, constraint, annotations)
     by_lines = caches.is_by_lines(side, constraint, annotations.misses)
-    states: dict[str, Purse] = {caches.graph.entry: caches.at_entry(constraint)}
+    states: dict[str, Balance] = {caches.graph.entry: caches.at_entry(constraint)}
     place = {node: number for number, node in enumerate(_order(caches.graph))}
     waiting = [caches.graph.entry]
     while waiting:
@@ -319,13 +319,13 @@ def left_of(caches: Caches, constraint: LinearConstraint, annotations: Annotatio
                 new = caches.along(side, constraint, edge.name, after, wanted)
                 if edge.target in states:
                     old = states[edge.target]
-                    if purse_holds(side.residents, new, old):
+                    if balance_holds(side.residents, new, old):
                         continue
-                    new = joined_purse(side.residents, old, new)
+                    new = joined_balance(side.residents, old, new)
                 states[edge.target] = new
                 if edge.target not in waiting:
                     waiting.append(edge.target)
-    return {node: purse for node, purse in states.items() if purse is not None}
+    return {node: balance for node, balance in states.items() if balance is not None}
 
 
 @dataclass(frozen=True, slots=True)

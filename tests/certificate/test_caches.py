@@ -112,8 +112,8 @@ FORGERIES = {
     "a line that nobody loaded": (added("must data first_fit_malloc+0x1c number 4194304 32 0"), "need not be"),
     "a line at the entry": (added("must fetch first_fit_malloc+0x0 number 1048576 32 0"), "where the call begins"),
     "an age lowered": (edited(r"^(must data \S+ \S+ \S+ \S+) 0 \S.*$", r"\1 0"), "need not be"),
-    "a purse that is full": (edited(r"^(held \S+:call \S+) (?!full).*$", r"\1 full"), "to be left of"),
-    "a purse that nobody filled": (edited(r"^(held miss:\S+ \S+) (?!full).*$", r"\1 full"), "to be left of"),
+    "a balance that is full": (edited(r"^(held \S+:call \S+) (?!full).*$", r"\1 full"), "to be left of"),
+    "a balance that nobody filled": (edited(r"^(held miss:\S+ \S+) (?!full).*$", r"\1 full"), "to be left of"),
     "a name of another place": (edited(r"^(name \S+x40 r5 s\d+) 0$", r"\1 4"), "is not s"),
     "a class too fine": (edited(r"^(symbol s\d+ at \S+) [48] 0$", r"\1 64 0"), "is not known to be"),
     "a miss of no access": (added("miss first_fit_malloc+0x0 0x2 100 write-backs"), "is of no access"),
@@ -131,12 +131,12 @@ def test_a_forged_annotation_is_refused(forge, reason):
         check(document, "first-fit", "mpc603e")
 
 
-def without_purses(lines):
+def without_balances(lines):
     return [line for line in lines if not line.startswith("held ")]
 
 
 def test_a_premise_that_is_removed_is_not_checked():
-    document = rewritten(proved("first-fit", "mpc603e", "malloc"), without_purses)
+    document = rewritten(proved("first-fit", "mpc603e", "malloc"), without_balances)
     found = {one.check: one.verdict for one in check(document, "first-fit", "mpc603e").findings}
     assert found["limits of misses in cycles"] == "not checked"
 
@@ -186,7 +186,7 @@ def test_a_cheaper_problem_is_refused(change, reason):
 
 
 def tightened(pattern):
-    """Fewer tokens for what the events of a limit cost: a stay, or an execution, left out."""
+    """Fewer credits for what the events of a limit cost: a stay, or an execution, left out."""
 
     def change(problem):
         constraints = []
@@ -203,7 +203,7 @@ def tightened(pattern):
 
 
 @pytest.mark.parametrize("pattern", [r"miss:.*", r"fetch:.*:call", r"write-backs:misses"])
-def test_a_limit_with_too_few_tokens_is_not_ok(pattern):
+def test_a_limit_with_too_few_credits_is_not_ok(pattern):
     document = solved_again(proved("first-fit", "mpc603e", "malloc"), in_cycles(tightened(pattern)))
     try:
         found = check(document, "first-fit", "mpc603e")
@@ -310,7 +310,7 @@ def test_lines_that_must_be_in_the_cache_are(replacement, seed):
 
 @pytest.mark.parametrize("replacement", Replacement)
 @pytest.mark.parametrize("seed", range(8))
-def test_misses_of_a_purse_are_no_more_than_its_tokens(replacement, seed):
+def test_misses_of_a_balance_are_no_more_than_its_credits(replacement, seed):
     import random
 
     draw = random.Random(seed)
@@ -318,16 +318,16 @@ def test_misses_of_a_purse_are_no_more_than_its_tokens(replacement, seed):
     residents, simulation = Residents(config, {}, {}), CacheSimulation(config, InitialCache.DIRTY)
     for _ in range(300):
         mine = draw.sample(range(12), 2)
-        purse, misses = FULL, 0
+        balance, misses = FULL, 0
         for _ in range(draw.randrange(1, 7)):
             line = draw.choice([*mine, draw.randrange(12)])
             is_hit = simulation.access(line * 16, is_write=False)
             if line in mine:
-                purse = residents.paid(purse, step(line), 2, by_lines=True)
+                balance = residents.paid(balance, step(line), 2, by_lines=True)
                 misses += not is_hit
             else:
-                purse = residents.passed(purse, step(line))
-            if purse is None:
+                balance = residents.passed(balance, step(line))
+            if balance is None:
                 break
             assert misses <= 2
 
@@ -364,10 +364,10 @@ def test_a_symbol_that_begins_anew_takes_its_lines_along_under_new_names_only():
 def test_tokens_are_not_spent_on_more_lines_than_there_are():
     config = cache_config(sets=8, ways=4, line_bytes=16, replacement=Replacement.LRU)
     residents = Residents(config, {"s1": Congruence(4, 0)}, {})
-    purse = residents.paid(FULL, step(spot=Spot("s1", 0, 4)), 1, by_lines=False)
-    assert isinstance(purse, Bound)
-    assert residents.paid(purse, step(spot=Spot("s1", 4, 4)), 1, by_lines=False) is None, "it may be in the next line"
-    assert residents.paid(purse, step(spot=Spot("s1", 0, 4)), 1, by_lines=False) == purse
+    balance = residents.paid(FULL, step(spot=Spot("s1", 0, 4)), 1, by_lines=False)
+    assert isinstance(balance, Bound)
+    assert residents.paid(balance, step(spot=Spot("s1", 4, 4)), 1, by_lines=False) is None, "it may be in the next line"
+    assert residents.paid(balance, step(spot=Spot("s1", 0, 4)), 1, by_lines=False) == balance
 
 
 def test_what_is_said_must_follow():

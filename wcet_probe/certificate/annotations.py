@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.records import Records, demand
-from wcet_probe.certificate.residents import FULL, Bound, Must, Purse, YoungerSet
+from wcet_probe.certificate.residents import FULL, Balance, Bound, Must, YoungerSet
 from wcet_probe.certificate.steps import Spot
 from wcet_probe.certificate.symbols import Claim, Congruence, Names, Pointers
 
@@ -32,7 +32,7 @@ class Annotations:
     misses: Mapping[str, Mapping[tuple[int, int], str]] = field(default_factory=dict)
     paid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     must: Mapping[str, Mapping[str, Must]] = field(default_factory=dict)
-    held: Mapping[str, Mapping[str, Purse]] = field(default_factory=dict)
+    held: Mapping[str, Mapping[str, Balance]] = field(default_factory=dict)
     unchecked: frozenset[str] = frozenset()
 
     def lines(self) -> Iterator[str]:
@@ -47,9 +47,11 @@ class Annotations:
             for node, must in nodes.items():
                 for (base, offset, size), (names, others) in sorted(must.items()):
                     yield " ".join(("must", cache, node, base, str(offset), str(size), str(others), *sorted(names)))
-        for name, purses in self.held.items():
+        for name, balances in self.held.items():
             yield from (
-                f"held {name} {node} {_purse_text(purse)}" for node, purse in purses.items() if purse is not None
+                f"held {name} {node} {_balance_text(balance)}"
+                for node, balance in balances.items()
+                if balance is not None
             )
         yield from (f"unchecked {node}" for node in sorted(self.unchecked))
 
@@ -61,14 +63,14 @@ class Annotations:
                 yield f"name {node} {f'stack:{place}' if isinstance(place, int) else place} {symbol} {offset}"
 
 
-def _purse_text(purse: Bound | str) -> str:
-    if isinstance(purse, str):
-        return purse
+def _balance_text(balance: Bound | str) -> str:
+    if isinstance(balance, str):
+        return balance
     parts = (
         f"{offset}:" + ("gone" if known is None else ",".join((str(known.others), *sorted(known.names))))
-        for offset, known in sorted(purse.spent.items())
+        for offset, known in sorted(balance.spent.items())
     )
-    return " ".join((purse.base, str(purse.granule_bytes), *parts))
+    return " ".join((balance.base, str(balance.granule_bytes), *parts))
 
 
 def annotations_of(records: Records, asserted: Pointers) -> Annotations:
@@ -118,8 +120,8 @@ def _granule_bytes(text: str) -> int:
     return size
 
 
-def _held(records: Records, nodes: set[str]) -> dict[str, dict[str, Purse]]:
-    held: dict[str, dict[str, Purse]] = {}
+def _held(records: Records, nodes: set[str]) -> dict[str, dict[str, Balance]]:
+    held: dict[str, dict[str, Balance]] = {}
     for name, node, text, *_ in records["held"]:
         found = held.setdefault(name, {})
         demand(node in nodes and node not in found, f"what is left of {name} at {node} is told twice, or of no node")

@@ -193,7 +193,7 @@ def check_caches(
     for name, limit in paying(annotations).items():
         demand(caches.is_limited(limit, annotations), f"the edges of {name} do not pay for all of its misses")
         side = caches.side_of(limit, annotations)
-        for edge in limit.tokens if side is not None else ():
+        for edge in limit.credited if side is not None else ():
             paid[edge] += side.fill_cycles if side is not None else 0
     found = Cached(needed, paid, unchecked=annotations.unchecked, assumptions=used)
     limits = limits_of(records)
@@ -246,7 +246,7 @@ def _is_true(
     """
     if limit.events.keys().isdisjoint({WRITE_BACKS, SINGLES}):
         return caches.is_limited(limit, annotations)
-    is_positive = limit.constant >= 0 and all(tokens >= 0 for tokens in limit.tokens.values())
+    is_positive = limit.constant >= 0 and all(one >= 0 for one in limit.credited.values())
     if not is_positive:
         return False
     if limit.events == {SINGLES: 1}:
@@ -285,10 +285,10 @@ def _counts_modified(caches: Caches, limit: LinearConstraint, needed: Mapping[st
 
 def _counts(caches: Caches, limit: LinearConstraint, coverage: Coverage, times: Mapping[str, int], before: int) -> bool:
     """Whether a limit allows ``before`` and the ``times`` of each node that is executed."""
-    if limit.constant + limit.tokens.get(ENTER, 0) < before + times[caches.graph.entry]:
+    if limit.constant + limit.credited.get(ENTER, 0) < before + times[caches.graph.entry]:
         return False
     edges = (edge for edge in caches.graph.edges if edge.name in coverage.taken)
-    return all(limit.tokens.get(edge.name, 0) >= times[edge.target] for edge in edges)
+    return all(limit.credited.get(edge.name, 0) >= times[edge.target] for edge in edges)
 
 
 def _are_fills(
@@ -296,13 +296,13 @@ def _are_fills(
 ) -> bool:
     """Whether a limit of write-backs counts each miss that fills a line of the data cache."""
     graph = caches.graph
-    if limit.constant + limit.tokens.get(ENTER, 0) < needed[graph.entry].fills:
+    if limit.constant + limit.credited.get(ENTER, 0) < needed[graph.entry].fills:
         return False
     for edge in graph.edges:
         leaving = needed[edge.source].leaving_fills if edge.name in coverage.gone else 0
-        if edge.name in coverage.taken and limit.tokens.get(edge.name, 0) < needed[edge.target].fills + leaving:
+        if edge.name in coverage.taken and limit.credited.get(edge.name, 0) < needed[edge.target].fills + leaving:
             return False
-    if any(limit.tokens.get(f"leave:{node}", 0) < needed[node].leaving_fills for node in graph.exits):
+    if any(limit.credited.get(f"leave:{node}", 0) < needed[node].leaving_fills for node in graph.exits):
         return False
     names = _data_names(caches, annotations)
     return all(limit.events.get(name, 0) <= -1 for name in names)

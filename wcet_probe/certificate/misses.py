@@ -15,11 +15,11 @@ from wcet_probe.certificate.coverage import Coverage
 from wcet_probe.certificate.records import Graph, Records, demand
 from wcet_probe.certificate.residents import (
     FULL,
+    Balance,
     Must,
-    Purse,
     Residents,
+    balance_holds,
     must_holds,
-    purse_holds,
 )
 from wcet_probe.certificate.steps import Spot, Step, data_steps, fetch_steps, most_lines
 from wcet_probe.certificate.symbols import Passage, Traced, Tracer
@@ -34,20 +34,20 @@ Misses = Mapping[str, Mapping[tuple[int, int], str]]
 
 @dataclass(frozen=True, slots=True)
 class LinearConstraint:
-    """At most so many misses as tokens: ``constant`` in the call, and those of each edge that is taken.
+    """At most so many misses as credits: ``constant`` in the call, and those of each edge that is taken.
 
     ``events`` has the factors of what is limited. Where edges pay, the name stands for the misses themselves.
     """
 
     name: str
     events: Mapping[str, int]
-    tokens: Mapping[str, int]
+    credited: Mapping[str, int]
     constant: int
 
     @property
     def least(self) -> int:
-        """The fewest tokens that it ever gives."""
-        return min((one for one in (self.constant, *self.tokens.values()) if one > 0), default=0)
+        """The fewest credits that it ever gives."""
+        return min((one for one in (self.constant, *self.credited.values()) if one > 0), default=0)
 
 
 def limits_of(records: Records) -> dict[str, LinearConstraint]:
@@ -61,8 +61,8 @@ def limits_of(records: Records) -> dict[str, LinearConstraint]:
         own = {edge: factor for edge, factor in factors.items() if edge in events}
         if own and name in used:
             demand(relation == "<=", f"{name} is no limit")
-            tokens = {edge: -factor for edge, factor in factors.items() if edge not in events}
-            found[name] = LinearConstraint(name, own, tokens, int(constant))
+            credited = {edge: -factor for edge, factor in factors.items() if edge not in events}
+            found[name] = LinearConstraint(name, own, credited, int(constant))
     return found
 
 
@@ -142,21 +142,21 @@ class Caches:
     # ----------------------------------------------------------------------------------------------------- limits
 
     def left_behind(
-        self, side: Side, limit: LinearConstraint, node: str, purse: Purse, misses: Misses, *, by_lines: bool
-    ) -> tuple[Purse, bool]:
+        self, side: Side, limit: LinearConstraint, node: str, balance: Balance, misses: Misses, *, by_lines: bool
+    ) -> tuple[Balance, bool]:
         """What is left of ``limit`` behind ``node``, and whether it was enough; ``by_lines`` see `is_by_lines`."""
         own, is_enough = misses.get(node, {}), True
         for step in side.steps[node]:
             if own.get(step.key) in limit.events:
-                purse = side.residents.paid(purse, step, limit.least, by_lines=by_lines)
-                is_enough = is_enough and purse is not None
+                balance = side.residents.paid(balance, step, limit.least, by_lines=by_lines)
+                is_enough = is_enough and balance is not None
             else:
-                purse = side.residents.passed(purse, step)
-        return purse, is_enough
+                balance = side.residents.passed(balance, step)
+        return balance, is_enough
 
     @staticmethod
     def is_by_lines(side: Side, limit: LinearConstraint, misses: Misses) -> bool:
-        """Whether all misses that are limited are of lines that are known by number, and there are tokens for all."""
+        """Whether all misses that are limited are of lines that are known by number, and there are credits for all."""
         lines: set[int] = set()
         for node, own in misses.items():
             for step in side.steps[node]:
@@ -166,15 +166,17 @@ class Caches:
                     lines |= step.lines
         return len(lines) <= limit.least
 
-    def along(self, side: Side, limit: LinearConstraint, edge: str, purse: Purse, wanted: Collection[str]) -> Purse:
+    def along(
+        self, side: Side, limit: LinearConstraint, edge: str, balance: Balance, wanted: Collection[str]
+    ) -> Balance:
         """What is left of ``limit`` behind an edge."""
-        if limit.tokens.get(edge, 0) > 0:
+        if limit.credited.get(edge, 0) > 0:
             return FULL
-        return side.residents.carried(purse, self.passages[edge], wanted)
+        return side.residents.carried(balance, self.passages[edge], wanted)
 
-    def at_entry(self, limit: LinearConstraint) -> Purse:
+    def at_entry(self, limit: LinearConstraint) -> Balance:
         """What there is of ``limit`` where the call begins."""
-        return FULL if limit.constant > 0 or limit.tokens.get(ENTER, 0) > 0 else None
+        return FULL if limit.constant > 0 or limit.credited.get(ENTER, 0) > 0 else None
 
     def is_limited(self, limit: LinearConstraint, annotations: Annotations) -> bool:
         """Whether the misses that are counted by ``limit`` are no more than it says.
@@ -186,7 +188,7 @@ class Caches:
             return False
         if any(factor != 1 for factor in limit.events.values()):
             return False
-        if limit.constant < 0 or any(tokens < 0 for tokens in limit.tokens.values()):
+        if limit.constant < 0 or any(one < 0 for one in limit.credited.values()):
             return False
         side = self.side_of(limit, annotations)
         if side is None:
@@ -195,18 +197,18 @@ class Caches:
         self._check_held(side, limit, self.at_entry(limit), said.get(self.graph.entry), self.graph.entry)
         is_limited, by_lines = True, self.is_by_lines(side, limit, annotations.misses)
         for node in self.graph.nodes:
-            purse, is_enough = self.left_behind(
+            balance, is_enough = self.left_behind(
                 side, limit, node, said.get(node), annotations.misses, by_lines=by_lines
             )
             is_limited = is_limited and is_enough
             for edge in self.graph.leading[node]:
                 if edge.name in self.passages and said.get(edge.target) is not None:
-                    after = self.along(side, limit, edge.name, purse, wanted)
+                    after = self.along(side, limit, edge.name, balance, wanted)
                     self._check_held(side, limit, after, said.get(edge.target), edge.target)
         return is_limited
 
-    def _check_held(self, side: Side, limit: LinearConstraint, found: Purse, said: Purse, node: str) -> None:
-        demand(purse_holds(side.residents, found, said), f"what is said to be left of {limit.name} at {node} is not")
+    def _check_held(self, side: Side, limit: LinearConstraint, found: Balance, said: Balance, node: str) -> None:
+        demand(balance_holds(side.residents, found, said), f"what is said to be left of {limit.name} at {node} is not")
 
     def side_of(self, limit: LinearConstraint, annotations: Annotations) -> Side | None:
         """The cache whose misses are limited; None where no access has them.

@@ -7,7 +7,8 @@ first-out, random, and a counter for the whole cache (J. Reineke et al., Timing 
 policies, Real-Time Systems 37, 2007). A line is in it for as long as fewer other lines of its set than there are ways
 may have been accessed since it was itself. Of one base no two lines are in one set (`steps`): each base counts once.
 
-A *purse* is what a constraint allows: so many tokens where an edge is taken. Each miss of the accesses to it takes one.
+A *balance* is what a constraint allows: so many credits where an edge is taken. Each miss of the accesses to it
+takes one.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ Must = Mapping[Spot, YoungerSet]
 
 
 class Bound(NamedTuple):
-    """A purse some of whose tokens are taken, for granules of a base.
+    """A balance some of whose credits are taken, for granules of a base.
 
-    Each line of the base has a token of its own, but those of granules that are ``spent`` have one or are in the cache;
-    of None not even that is known.
+    Each line of the base has a credit of its own, but those of granules that are ``spent`` have one or are in the
+    cache; of None not even that is known.
     """
 
     base: str
@@ -47,8 +48,8 @@ class Bound(NamedTuple):
 
 
 FULL = "full"
-Purse = Bound | str | None
-"""What is left in a purse: all of its tokens, those of lines that were not accessed yet, or perhaps nothing (None)."""
+Balance = Bound | str | None
+"""What is left: all credits, those of lines that were not accessed yet, or perhaps nothing (None)."""
 
 
 def lasting_ways(config: CacheConfig) -> int:
@@ -90,54 +91,54 @@ class Residents:
             found = {**found, step.spot: NOTHING}
         return found
 
-    def paid(self, purse: Purse, step: Step, tokens: int, *, by_lines: bool) -> Purse:
-        """What is left behind an access whose misses are paid from ``purse``; None where it may not be enough.
+    def paid(self, balance: Balance, step: Step, credit_count: int, *, by_lines: bool) -> Balance:
+        """What is left behind an access whose misses are paid from ``balance``; None where it may not be enough.
 
         They are those of lines that are known by number, if ``by_lines``.
         """
         spots = self._spots(step, by_lines=by_lines)
-        if purse is None or not spots or not step.fills:
+        if balance is None or not spots or not step.fills:
             return None
         base, granule_bytes = spots[0].base, spots[0].granule_bytes
-        if isinstance(purse, str):
-            purse = Bound(base, granule_bytes, {})
-        if (purse.base, purse.granule_bytes) != (base, granule_bytes):
+        if isinstance(balance, str):
+            balance = Bound(base, granule_bytes, {})
+        if (balance.base, balance.granule_bytes) != (base, granule_bytes):
             return None
         own: dict[int, YoungerSet | tuple[()]] = {}
         for spot in spots:
-            known = self.left(purse, spot.offset)
+            known = self.left(balance, spot.offset)
             if known is None:
                 return None
             own[spot.offset] = known
-        found = {offset: self._aged_or_gone(purse, offset, step) for offset in purse.spent}
+        found = {offset: self._aged_or_gone(balance, offset, step) for offset in balance.spent}
         for offset, known in own.items():
             is_sure = len(own) == 1 and step.is_certain and step.fills
             if is_sure or not isinstance(known, YoungerSet):
                 found[offset] = NOTHING
             else:
                 found.setdefault(offset, known)
-        if most_lines(found, granule_bytes, self.config.line_bytes) > tokens:
+        if most_lines(found, granule_bytes, self.config.line_bytes) > credit_count:
             return None
         return Bound(base, granule_bytes, found)
 
-    def passed(self, purse: Purse, step: Step) -> Purse:
+    def passed(self, balance: Balance, step: Step) -> Balance:
         """What is left behind an access whose misses are paid otherwise."""
-        if not isinstance(purse, Bound):
-            return purse
-        found = {offset: self._aged_or_gone(purse, offset, step) for offset in purse.spent}
+        if not isinstance(balance, Bound):
+            return balance
+        found = {offset: self._aged_or_gone(balance, offset, step) for offset in balance.spent}
         spot = step.spot
-        is_own = spot is not None and (spot.base, spot.granule_bytes) == purse[:2]
+        is_own = spot is not None and (spot.base, spot.granule_bytes) == balance[:2]
         if is_own and spot is not None and spot.offset in found and step.is_certain and step.fills:
             found[spot.offset] = NOTHING
-        return purse._replace(spent=found)
+        return balance._replace(spent=found)
 
-    def left(self, purse: Bound, offset: int) -> YoungerSet | tuple[()] | None:
-        """What is known of the line of a granule: () if it has its token, else as of those that may be in its line."""
-        if offset in purse.spent:
-            return purse.spent[offset]
+    def left(self, balance: Bound, offset: int) -> YoungerSet | tuple[()] | None:
+        """What is known of the line of a granule: () if it has its credit, else as of those that may be in its line."""
+        if offset in balance.spent:
+            return balance.spent[offset]
         near = [
-            known for other, known in purse.spent.items()
-            if purse.base != NUMBER and abs(other - offset) < self.config.line_bytes
+            known for other, known in balance.spent.items()
+            if balance.base != NUMBER and abs(other - offset) < self.config.line_bytes
         ]  # fmt: skip
         result: YoungerSet | tuple[()] = ()
         for known in near:
@@ -155,11 +156,11 @@ class Residents:
     def _ages(self, step: Step) -> bool:
         return step.fills or self.config.replacement in {Replacement.LRU, Replacement.PLRU}
 
-    def _aged_or_gone(self, purse: Bound, offset: int, step: Step) -> YoungerSet | None:
-        younger = purse.spent[offset]
+    def _aged_or_gone(self, balance: Bound, offset: int, step: Step) -> YoungerSet | None:
+        younger = balance.spent[offset]
         if younger is None or not self._ages(step):
             return younger
-        return self._aged(Spot(purse.base, offset, purse.granule_bytes), younger, step)
+        return self._aged(Spot(balance.base, offset, balance.granule_bytes), younger, step)
 
     def _aged(self, spot: Spot, younger: YoungerSet, step: Step) -> YoungerSet | None:
         if not self._may_meet(spot, step):
@@ -208,19 +209,19 @@ class Residents:
                     found[other] = aged if old is None or _size(aged) < _size(old) else old
         return found
 
-    def carried(self, purse: Purse, passage: Passage, wanted: Collection[str]) -> Purse:
+    def carried(self, balance: Balance, passage: Passage, wanted: Collection[str]) -> Balance:
         """What is left behind an edge; of several names of a base one that is ``wanted`` is kept."""
-        if not isinstance(purse, Bound):
-            return purse
-        first = self._moved(Spot(purse.base, min(purse.spent), purse.granule_bytes), passage)
+        if not isinstance(balance, Bound):
+            return balance
+        first = self._moved(Spot(balance.base, min(balance.spent), balance.granule_bytes), passage)
         bases = [spot.base for spot in first]
         base = next((one for one in bases if one in wanted), next(iter(bases), None))
         if base is None:
             return None
         spent: dict[int, YoungerSet | None] = {}
-        granule_bytes = purse.granule_bytes
-        for offset, younger in purse.spent.items():
-            spot = Spot(purse.base, offset, purse.granule_bytes)
+        granule_bytes = balance.granule_bytes
+        for offset, younger in balance.spent.items():
+            spot = Spot(balance.base, offset, balance.granule_bytes)
             aged = None if younger is None else self._renamed(spot, younger, passage)
             spots = self._moved(spot, passage)
             own = [spot for spot in spots if spot.base == base]
@@ -291,7 +292,7 @@ def must_holds(a: Must, b: Must) -> bool:
     return all(spot in a and is_within(a[spot], younger) for spot, younger in b.items())
 
 
-def purse_holds(residents: Residents, a: Purse, b: Purse) -> bool:
+def balance_holds(residents: Residents, a: Balance, b: Balance) -> bool:
     """Whether all that ``b`` says follows from ``a``."""
     if b is None or a == FULL:
         return True
@@ -304,7 +305,7 @@ def purse_holds(residents: Residents, a: Purse, b: Purse) -> bool:
     return True
 
 
-def joined_purse(residents: Residents, a: Purse, b: Purse) -> Purse:
+def joined_balance(residents: Residents, a: Balance, b: Balance) -> Balance:
     """What is left on both ways."""
     if isinstance(a, str) or isinstance(b, str):
         return b if isinstance(a, str) else a

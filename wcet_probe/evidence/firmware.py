@@ -118,7 +118,9 @@ def given_firmware(elf: bytes, facts: Sequence[Path], source_dirs: Sequence[Path
     Raises:
         UsageError: a file cannot be read.
     """
-    return Firmware(elf, tuple((shown_name(str(file)), facts_text(file)) for file in facts), find_sources(elf, source_dirs))
+    return Firmware(
+        elf, tuple((shown_name(str(file)), facts_text(file)) for file in facts), find_sources(elf, source_dirs)
+    )
 
 
 def check_firmware(
