@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.call_summaries import (
     CallSummaries,
     CallSummary,
@@ -21,16 +22,12 @@ from wcet_probe.analyzer.call_summaries import (
 )
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
-from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
-from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, check_place, parameter_values
-from wcet_probe.analyzer.facts.expressions import evaluate
+from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, parameter_values
+from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets, recursion_depths
 from wcet_probe.analyzer.facts.flow import AssertedFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import (
     asserted_pointers,
-    memory_assumptions,
     pointer_facts,
     word_claims,
     word_ranges,
@@ -68,11 +65,10 @@ from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair, infeasibl
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, effect_of
-from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
+from wcet_probe.analyzer.values.dead_ends import returning_part
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.recursion import deeper
-from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES, tells_stack_alignment
-from wcet_probe.analyzer.values.state import Base
+from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
 from wcet_probe.analyzer.values.unknown_targets import check_resolved
 from wcet_probe.build.image import require_symbol
@@ -189,7 +185,13 @@ def _by_type(stage: Bounded, solved: Sequence[Solved]) -> tuple[TypeBound, ...]:
 def _all_assumptions(stage: Bounded, callees: Iterable[CallSummary]) -> tuple[Assumption, ...]:
     """Those of the caller and of ``callees``; where two with one id say something else, both."""
     own = (
-        *_assumptions(stage.request, stage.prepared.values, stage.prepared.data.lines),
+        *assumptions(
+            stage.request.facts,
+            stage.request.image,
+            stage.request.target,
+            stage.prepared.values,
+            stage.prepared.data.lines,
+        ),
         *stage.loops.assumptions,
         *stage.asserted.assumptions,
     )
@@ -345,10 +347,10 @@ def _values_with(
     """Values of the graph, whose indirect branches are resolved by the values of a smaller one."""
     request, lifter, index = work.request, work.lifter, work.index
     image = request.image
-    depths = _recursion_depths(request, parameters, index)
-    asserted = _asserted_targets(request, index)
+    depths = recursion_depths(request.facts, request.image, parameters, index)
+    asserted = asserted_targets(request.facts, request.image, request.instructions, index)
     indirect = dict(asserted)
-    arguments = _arguments(request, parameters)
+    arguments = argument_ranges(request.facts, request.entry, request.target.isa, parameters)
     # Without caches nothing hangs on them, and each is one assumption more.
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
     costs = work.costs
@@ -395,41 +397,6 @@ def _values_with(
             return values
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
         sites |= values.return_sites
-
-
-def _recursion_depths(request: BoundRequest, parameters: Mapping[str, int], index: SourceIndex) -> dict[str, int]:
-    """How often a function may stand in a call path, as facts say."""
-    everything = Analysed(request.image, [function.name for function in request.image.functions], ())
-    for fact in request.facts.recursions:
-        check_place(fact.where, fact.place, fact.sha256, index, everything)
-    return {fact.place.function: evaluate(fact.max_depth, parameters) for fact in request.facts.recursions}
-
-
-def _asserted_targets(request: BoundRequest, index: SourceIndex) -> dict[int, tuple[int, ...]]:
-    """Targets of indirect branches and calls, as facts name them."""
-    image = request.image
-    everything = Analysed(image, [function.name for function in image.functions], ())
-    asserted: dict[int, tuple[int, ...]] = {}
-    for fact in request.facts.calls:
-        ranges = check_place(fact.where, fact.place, fact.sha256, index, everything)
-        targets = tuple(require_symbol(image, name).address for name in fact.targets)
-        for instruction in request.instructions:
-            if any(instruction.address in code for code in ranges) and instruction.branch_target is None:
-                asserted[instruction.address] = targets
-    return asserted
-
-
-def _arguments(request: BoundRequest, parameters: Mapping[str, int]) -> dict[str, StridedInterval]:
-    first = 3 if request.target.isa is Isa.POWERPC else 0
-    ranges: dict[str, StridedInterval] = {}
-    for fact in request.facts.arguments:
-        if fact.function == request.entry:
-            register = fact.register if fact.index is None else f"r{first + fact.index}"
-            low, high = evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
-            if low > high:
-                raise UsageError(f"{fact.where}: the least value, {low}, is above the greatest, {high}; correct one.")
-            ranges[str(register)] = strided.between(32, low, high)
-    return ranges
 
 
 # ----------------------------------------------------------------------------------------------------------------- IPET
@@ -605,54 +572,9 @@ def _place(point: Point) -> tuple[int, str, int]:
     return point.block.address, point.function.name, point.block.end_address
 
 
-# ---------------------------------------------------------------------------------------------------------- assumptions
-
-
-_SAME_TABLE = "no run can check it: the emulator counts by the same table"
-_OWN_STACK = "no run can check it: emulated calls begin on the emulator's own stack; it is the caller's"
-_REPEATED = "every call that the second engine repeats"
-
-
-def _assumptions(request: BoundRequest, values: Values, lines: SymbolicBlocks | None) -> list[Assumption]:
-    assumed = [
-        Assumption(
-            "no-interference",
-            "nothing else runs during the call: no interrupt, exception, DMA or other core",
-            "no run can check it: the emulator has one core and nothing that interrupts it; it is the integrator's",
-        ),
-        Assumption("timing-model", f"the core takes the cycles of targets/{request.target.name}.toml", _SAME_TABLE),
-    ]
-    if request.target.translation:
-        checked = "no run can check it: no address is translated in the emulator; it is the integrator's"
-        assumed.append(Assumption("no-translation-misses", request.target.translation, checked))
-    stores = [access for found in values.accesses.values() for access in found if access.is_store]
-    if any(access.base is Base.NUMBER and not access.offset.is_constant for access in stores):
-        assumed.append(
-            Assumption(
-                "stack-separation",
-                "a store through a pointer that is not derived from the stack pointer misses the call's stack frames",
-                "every emulated run holds each store of such an instruction against it",
-            )
-        )
-    if lines and lines.assumed:
-        places = ", ".join(request.image.place(address) for address in sorted(lines.assumed))
-        text = f"no data access crosses a cache line at {places}"
-        assumed.append(Assumption("alignment", text, "every emulated run"))
-    if request.target.dcache:
-        assumed += memory_assumptions(request.facts)
-    on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
-    if (request.target.dcache and on_stack) or tells_stack_alignment(values.terms):
-        text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
-        assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
-    assumed += dead_end_assumptions(request.image, values)
-    if values.unchecked_returns:
-        assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
-    return assumed
-
-
 def _certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cycles: Solved) -> tuple[str, str]:
     """The certificates, with the records that let the checker follow the code and the caches."""
-    ranges = _arguments(request, stage.parameters)
+    ranges = argument_ranges(request.facts, request.entry, request.target.isa, stage.parameters)
     arguments: dict[Place, Value] = {
         name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
     }

@@ -1,0 +1,71 @@
+"""What a proof assumes, and which run can check it.
+
+*Soundness:* each stage says of itself what it rests on; here it is put into words, with an id that results list.
+"""
+
+from __future__ import annotations
+
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.facts.memory import memory_assumptions
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions
+from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES, tells_stack_alignment
+from wcet_probe.analyzer.values.state import Base
+from wcet_probe.model.image import Image
+from wcet_probe.model.proof import Assumption
+from wcet_probe.model.target import Target
+
+_SAME_TABLE = "no run can check it: the emulator counts by the same table"
+_OWN_STACK = "no run can check it: emulated calls begin on the emulator's own stack; it is the caller's"
+_REPEATED = "every call that the second engine repeats"
+
+
+def assumptions(
+    facts: Facts, image: Image, target: Target, values: Values, lines: SymbolicBlocks | None
+) -> list[Assumption]:
+    """What a proof takes for granted of the machine, the caller and the code, besides flow facts.
+
+    Args:
+        facts: those about memory are among the assumptions where there is a data cache.
+        image: of the code.
+        target: the core.
+        values: what was analysed.
+        lines: of the data cache; None where there is none.
+
+    *Soundness:* an assumption is left out only where nothing of ``values`` and ``lines`` rests on it.
+    """
+    assumed = [
+        Assumption(
+            "no-interference",
+            "nothing else runs during the call: no interrupt, exception, DMA or other core",
+            "no run can check it: the emulator has one core and nothing that interrupts it; it is the integrator's",
+        ),
+        Assumption("timing-model", f"the core takes the cycles of targets/{target.name}.toml", _SAME_TABLE),
+    ]
+    if target.translation:
+        checked = "no run can check it: no address is translated in the emulator; it is the integrator's"
+        assumed.append(Assumption("no-translation-misses", target.translation, checked))
+    stores = [access for found in values.accesses.values() for access in found if access.is_store]
+    if any(access.base is Base.NUMBER and not access.offset.is_constant for access in stores):
+        assumed.append(
+            Assumption(
+                "stack-separation",
+                "a store through a pointer that is not derived from the stack pointer misses the call's stack frames",
+                "every emulated run holds each store of such an instruction against it",
+            )
+        )
+    if lines and lines.assumed:
+        places = ", ".join(image.place(address) for address in sorted(lines.assumed))
+        text = f"no data access crosses a cache line at {places}"
+        assumed.append(Assumption("alignment", text, "every emulated run"))
+    if target.dcache:
+        assumed += memory_assumptions(facts)
+    on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
+    if (target.dcache and on_stack) or tells_stack_alignment(values.terms):
+        text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
+        assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
+    assumed += dead_end_assumptions(image, values)
+    if values.unchecked_returns:
+        assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
+    return assumed
