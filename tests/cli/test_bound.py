@@ -11,6 +11,7 @@ from tests.support import image_of
 from wcet_probe.analyzer.graph import supergraph
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.verify import bound_digest
 from wcet_probe.cli import main
 
 SOURCE = """\
@@ -313,6 +314,18 @@ def test_no_number_of_the_bound_can_be_changed(run, document, tmp_path):
         code, out, err = run("verify", write(tmp_path, changed))
         assert (code, out) == (1, ""), path
         assert "result.json: not verified: " in err
+
+
+def test_only_loops_of_calls_that_are_not_expanded_may_be_missing_in_the_certificate(run, document, tmp_path):
+    bound = document["bound"]
+    bound["loops"].append({**bound["loops"][0], "name": "callee+0x0"})
+    for summarised, expected in (([], 1), (["callee"], 6)):
+        bound |= {"summarised": summarised}
+        bound["digest"] = bound_digest(bound)
+        assert run("verify", write(tmp_path, document))[0] == expected
+    del bound["loops"][0]
+    bound["digest"] = bound_digest(bound)
+    assert run("verify", write(tmp_path, document))[0] == 1
 
 
 def test_a_changed_certificate_or_image_is_refused(run, document, tmp_path):
