@@ -354,7 +354,7 @@ def _values_with(
     # Without caches nothing hangs on them, and each is one assumption more.
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
     costs = work.costs
-    sites, depth = frozenset[int](), 1
+    sites, depth, unwinding = frozenset[int](), 1, dict[tuple[Context, int], int]()
     most = FEW if called else MOST_EXPANDED
 
     def analysed(graph: Supergraph) -> Values:
@@ -362,7 +362,17 @@ def _values_with(
 
     while True:
         whole = build_supergraph(
-            image, lifter, entry, indirect, depths, sites, depth, all_known=False, whole=expanded, most=most
+            image,
+            lifter,
+            entry,
+            indirect,
+            depths,
+            sites,
+            depth,
+            all_known=False,
+            whole=expanded,
+            most=most,
+            unwinding=unwinding,
         )
         graph = reducible(whole, image)
         try:
@@ -377,13 +387,25 @@ def _values_with(
             for site, targets in found.items()
             if site not in asserted and len(targets) > len(indirect.get(site, ()))
         }
-        if not grown and values.return_sites <= sites:
+        unwound = values.unwound.keys() - unwinding.keys()
+        if not grown and values.return_sites <= sites and not unwound:
             more = deeper(image, values, depth)
             if more is not None:
                 depth = more
                 continue
             check_resolved(image, graph, values, asserted)
-            known = build_supergraph(image, lifter, entry, indirect, depths, sites, depth, whole=expanded, most=most)
+            known = build_supergraph(
+                image,
+                lifter,
+                entry,
+                indirect,
+                depths,
+                sites,
+                depth,
+                whole=expanded,
+                most=most,
+                unwinding=unwinding,
+            )
             smaller = reducible(known, image)
             if smaller.dead_ends != graph.dead_ends or len(smaller.edges) < len(graph.edges):
                 values = analysed(smaller)
@@ -397,6 +419,7 @@ def _values_with(
             return values
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
         sites |= values.return_sites
+        unwinding |= {place: values.unwound[place] for place in unwound}
 
 
 # ----------------------------------------------------------------------------------------------------------------- IPET
@@ -556,7 +579,8 @@ class Bounded:
                 continue
             source, target = points[edge.source], points[edge.target]
             count = solved.solution.counts[edge_name(names, edge)] if found else 0
-            key = (source.block.address, target.block.address, edge.way, source.function.name, target.function.name)
+            kind = "unwind" if edge.way == "return" and source.unwinds else edge.way
+            key = (source.block.address, target.block.address, kind, source.function.name, target.function.name)
             edges[key] = edges.get(key, 0) + count
             blocks[_place(target)] += count
         return FlowGraph(
