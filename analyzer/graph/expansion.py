@@ -18,10 +18,16 @@ MOST_EXPANDED = 2_000
 """Points from which on functions are summarised: so many take some seconds, and twice as many twice as long."""
 FEW = 400
 """Points that are aimed at then, and in the functions that are summarised."""
+LARGE = 3 * MOST_EXPANDED
+"""Points from which on functions are summarised of whose loops some have no bound yet: those need facts then."""
 
 
 def to_summarise(
-    graph_of: Callable[[int], FunctionGraph], entry: int, refused: Collection[int], most: int = MOST_EXPANDED
+    graph_of: Callable[[int], FunctionGraph],
+    entry: int,
+    refused: Collection[int],
+    most: int = MOST_EXPANDED,
+    unbounded: Collection[int] = (),
 ) -> frozenset[int]:
     """The entries of functions to summarise, so that the others have few points if that can be.
 
@@ -30,16 +36,19 @@ def to_summarise(
         entry: of the analysed function.
         refused: functions that are expanded in any case; what takes part in recursion is, too.
         most: points up to which nothing is summarised.
+        unbounded: functions that are expanded up to ``LARGE`` points, where their callers may bound their loops.
     """
     calls = _calls(graph_of, entry)
     blocks = {function: len(graph_of(function).blocks) for function in calls}
-    never = {entry, *refused, *(function for function in calls if function in _reached(calls, calls[function]))}
+    recursive = {entry, *refused, *(function for function in calls if function in _reached(calls, calls[function]))}
     chosen: set[int] = set()
     while True:
         contexts = _contexts(calls, entry, chosen)
         points = {function: count * blocks[function] for function, count in contexts.items()}
-        if sum(points.values()) <= (FEW if chosen else most):
+        total = sum(points.values())
+        if total <= (FEW if chosen else most):
             return frozenset(chosen)
+        never = recursive.union(unbounded) if total <= LARGE else recursive
         # One that is chosen is still expanded where a function jumps to it at its end.
         candidates = [f for f, count in contexts.items() if count > 1 and f not in never and f not in chosen]
         if not candidates:

@@ -146,6 +146,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     all_known: bool = True,
     whole: Collection[int] | None = None,
     most: int = MOST_EXPANDED,
+    unbounded: Collection[int] = (),
     unwinding: Unwinding = MappingProxyType({}),
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
@@ -163,6 +164,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         whole: where functions start that are always expanded; None if all are. Where the graph would have too many
             points, calls of others lead behind themselves (`expansion`).
         most: points up to which all calls are expanded.
+        unbounded: see `expansion.to_summarise`.
         unwinding: returns that pop the frame of a caller, as values tell; whoever uses the graph shows that they do.
 
     Raises:
@@ -177,7 +179,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     known = Returns(functions, return_sites, frozenset() if all_known else branching)
     builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding)
     if whole is not None:
-        builder.summarise(entry, whole, most)
+        builder.summarise(entry, whole, most, unbounded)
     return builder.build(entry)
 
 
@@ -211,13 +213,13 @@ class _Builder:
         self._left_out: dict[int, set[tuple[str, int | None]]] = {}
         self._todo: list[tuple[_Frame, int]] = []
 
-    def summarise(self, entry: Symbol, whole: Collection[int], most: int) -> None:
+    def summarise(self, entry: Symbol, whole: Collection[int], most: int, unbounded: Collection[int]) -> None:
         """Choose what is not expanded."""
 
         def graph(address: int) -> FunctionGraph:
             return self._graph(function_from(self._image, address))
 
-        self._summarised = to_summarise(graph, entry.address, {*whole, *self._returns.branching}, most)
+        self._summarised = to_summarise(graph, entry.address, {*whole, *self._returns.branching}, most, unbounded)
 
     def build(self, entry: Symbol) -> Supergraph:
         self._point(_Frame((), entry, None, (entry.address,)), entry.address)
