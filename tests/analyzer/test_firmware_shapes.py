@@ -41,6 +41,9 @@ int by_trap(int x) { if (x > 10) trap(x); return x + 1; }
 int by_builtin(int x) { if (x > 10) __builtin_trap(); return x + 1; }
 int by_loop(int x) { if (x > 10) for (;;) sink = x; return x + 1; }
 int by_detour(int x) { if (x > 10) panic(x); return x + 1; }
+void (*handler)(int);
+__attribute__((noreturn, noinline)) void raise(int x) { for (;;) handler(x); }
+int by_handler(int x) { if (x > 10) raise(x); return x + 1; }
 int by_value(int x) { int k = 4; if (x > 10) while (k & 4) { sink = k; k += 8; } return x + 1; }
 int chosen(int x) { switch (x) { case 0: hang(1); case 1: return 5; case 2: trap(x); default: return sink; } }
 int main_loop(int x) { for (;;) sink += x; }
@@ -49,7 +52,9 @@ int only_panics(int x) { if (x) hang(x); panic(x); return 1; }
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("entry", ["by_call", "by_trap", "by_builtin", "by_loop", "by_detour", "by_value"])
+@pytest.mark.parametrize(
+    "entry", ["by_call", "by_trap", "by_builtin", "by_loop", "by_detour", "by_value", "by_handler"]
+)
 def test_what_never_returns_is_left_out_under_one_assumption(target, entry):
     proof = of(target, PANICS, entry, ".c")
     (text,) = assumed(proof, "call-returns")
