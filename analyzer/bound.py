@@ -65,7 +65,7 @@ from wcet_probe.analyzer.loops.bounds import BoundedLoops, analysed_code, bound_
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair, infeasible_edge_pairs
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
-from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.analysis import Values, plain_call
 from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, effect_of
 from wcet_probe.analyzer.values.dead_ends import returning_part
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
@@ -421,6 +421,8 @@ def _values_with(
             unbounded=expanded.unbounded,
             unwinding=unwinding,
         )
+        for target in sorted(whole.summarised):  # who is refused, before the caller is analysed in vain
+            work.calls.effect(plain_call(target, lifter))
         graph = reducible(whole, image)
         try:
             values = analysed(graph)
@@ -464,6 +466,7 @@ def _values_with(
             paths = pointer_paths(values) if request.target.dcache and not has_summaries(values) else {}
             if paths:
                 values = analysed(partitioned(values, paths))
+            check_resolved(image, values.graph, values, asserted)  # sharper values may tell what was not known
             return values
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
         sites |= values.return_sites

@@ -137,6 +137,13 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
             continue  # once: it is known from the beginning now
 
 
+def plain_call(target: int, lifter: Lifter) -> CallKey:
+    """For what a callee is analysed that is called with numbers and an aligned stack pointer."""
+    saved = (lifter.registers[name] for name in _SAVED[lifter.isa])
+    pointers = frozenset(Location("register", one.offset, one.size_bytes) for one in saved)
+    return CallKey(target, pointers, escapes=False, is_aligned=True)
+
+
 class _StackEscapes(Exception):  # noqa: N818  no error
     """A stack address may be stored outside the stack, and what was analysed so far took it that none is."""
 
@@ -307,11 +314,18 @@ class _Analysis:
             flow.target is not None and flow.way != "return"
         ):  # that all its targets are edges, `unknown_targets.check_resolved` shows
             return [edge for edge in edges if edge.way == flow.way]
+        if flow.target is not None and self._surely_goes_elsewhere(node, flow.state, flow.target):
+            return []  # the notes tell where: without an edge for that there is no result
         found = [edge for edge in edges if edge.way == flow.way and edge.address == flow.address]
         point = self._graph.points[node]
         if not found and (flow.way, flow.address) not in point.left_out:
             raise LostFlowError(self._image.location(point.block.last_address), flow.way, flow.address)
         return found
+
+    def _surely_goes_elsewhere(self, node: int, state: State, target: Term) -> bool:
+        """Whether a return does not go behind the call: what it pops is the frame of a caller, or no frame."""
+        is_called = self._graph.points[node].return_address is not None
+        return bool(self.strays(node, state, target)) or (is_called and self.is_link(target))
 
     def _in_round(self, edge: Edge, state: State) -> State:
         """``state`` with what follows of counters from all being in one round of the loop that ``edge`` leaves."""
