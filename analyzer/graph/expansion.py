@@ -18,7 +18,7 @@ MOST_EXPANDED = 2_000
 """Points from which on functions are summarised: so many take some seconds, and twice as many twice as long."""
 FEW = 400
 """Points that are aimed at then, and in the functions that are summarised."""
-LARGE = 3 * MOST_EXPANDED
+LARGE = MOST_EXPANDED
 """Points from which on functions are summarised of whose loops some have no bound yet: those need facts then."""
 
 
