@@ -18,8 +18,6 @@ MOST_EXPANDED = 2_000
 """Points from which on functions are summarised: so many take some seconds, and twice as many twice as long."""
 FEW = 400
 """Points that are aimed at then, and in the functions that are summarised."""
-LARGE = MOST_EXPANDED
-"""Points from which on functions are summarised of whose loops some have no bound yet: those need facts then."""
 
 
 def to_summarise(
@@ -36,11 +34,12 @@ def to_summarise(
         entry: of the analysed function.
         refused: functions that are expanded in any case; what takes part in recursion is, too.
         most: points up to which nothing is summarised.
-        unbounded: functions that are expanded up to ``LARGE`` points, where their callers may bound their loops.
+        unbounded: functions with loops that only their callers may bound: summarised where there are more points than
+            ``most`` in spite of all others, and facts are needed then.
     """
     calls = _calls(graph_of, entry)
     blocks = {function: len(graph_of(function).blocks) for function in calls}
-    recursive = {entry, *refused, *(function for function in calls if function in _reached(calls, calls[function]))}
+    never = {entry, *refused, *(function for function in calls if function in _reached(calls, calls[function]))}
     chosen: set[int] = set()
     while True:
         contexts = _contexts(calls, entry, chosen)
@@ -48,9 +47,9 @@ def to_summarise(
         total = sum(points.values())
         if total <= (FEW if chosen else most):
             return frozenset(chosen)
-        never = recursive.union(unbounded) if total <= LARGE else recursive
         # One that is chosen is still expanded where a function jumps to it at its end.
-        candidates = [f for f, count in contexts.items() if count > 1 and f not in never and f not in chosen]
+        able = [f for f, count in contexts.items() if count > 1 and f not in never and f not in chosen]
+        candidates = [f for f in able if f not in unbounded] or (able if total > most else [])
         if not candidates:
             return frozenset(chosen)
         chosen.add(max(candidates, key=lambda function: (points[function], -function)))

@@ -264,14 +264,12 @@ ARGUMENT_LOOPS = CALLS + (
 @pytest.mark.parametrize("target", TARGETS)
 def test_loops_that_calls_bound_are_expanded_and_named_together_where_that_is_too_much(target, monkeypatch):
     """In a large program no call is expanded to find the bound of a loop: all of them want facts, told at once."""
-    monkeypatch.setattr(expansion, "FEW", 1)
-    monkeypatch.setattr(expansion, "MOST_EXPANDED", 1)
-    monkeypatch.setattr(bound, "MOST_EXPANDED", 1)
     guest = guest_of(ARGUMENT_LOOPS, load_target(target), ".c")
     with pytest.raises(AnalysisError, match="no bound for the loop at h") as caught:
         bound_of(guest)
     assert len(caught.value.headers) == 1
-    monkeypatch.setattr(expansion, "LARGE", 1)
+    monkeypatch.setattr(expansion, "FEW", 1)
+    monkeypatch.setattr(bound, "MOST_EXPANDED", 1)
     with pytest.raises(AnalysisError, match=r"no bound for the loops at g.*, h") as caught:
         bound_of(guest)
     facts = [
