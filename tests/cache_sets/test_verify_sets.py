@@ -83,7 +83,7 @@ def test_cama_keeps_its_promise(golden):
     golden("verify-sets-cama.txt", screen(report))
 
 
-@pytest.mark.parametrize("target", ["arm926ej-s", "cortex-m7"])
+@pytest.mark.parametrize("target", ["arm926ej-s", pytest.param("cortex-m7", marks=pytest.mark.slow)])
 def test_cama_keeps_to_its_sets_on_other_targets(target):
     program = cama_program(target)
     for role in ("malloc", "free"):

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.run_folder import RUN
 from tests.source_change import SourceChange, change_source
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +66,8 @@ def run(mutant: Mutant) -> str:
     command = [sys.executable, "-m", "pytest", "-p", "tests.mutation.campaign", "-p", "no:cacheprovider"]
     command += ["-x", "-q", "--no-header", "--tb=no", *mutant.tests]
     environment = {**os.environ, "WCET_PROBE_MUTANT": mutant.name}
-    environment.pop("PYTEST_XDIST_WORKER", None)
+    for name in ("PYTEST_XDIST_WORKER", RUN):
+        environment.pop(name, None)
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=MOST_SECONDS

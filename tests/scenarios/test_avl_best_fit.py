@@ -61,6 +61,7 @@ def test_sparse_trees_are_fibonacci_trees() -> None:
     assert sparse(0) is None
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -114,7 +115,9 @@ def test_four_mebibytes_hold_height_24() -> None:
     assert 1900 < instructions(found) < 3116  # C06 table 3, on another instruction set
 
 
-@pytest.mark.parametrize("scenario", CLIMBED)
+@pytest.mark.parametrize(
+    "scenario", ["worst-alloc", *(pytest.param(one, marks=pytest.mark.slow) for one in CLIMBED if one != "worst-alloc")]
+)
 def test_the_bound_of_instructions_is_nearly_reached(scenario: str) -> None:
     found = report("cortex-m4", scenario, 4 * MIB, prove=True)
     assert found.bound

@@ -61,6 +61,7 @@ def most_instructions(found: Report) -> int:
     return max(candidate.instructions for candidate in found.candidates)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])

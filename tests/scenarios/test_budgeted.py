@@ -39,6 +39,7 @@ def report(name: str, target: str, scenario: str, heap_bytes: int, values: tuple
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
 def test_every_state_is_reached_and_the_worst_is_worst(heap_bytes, target):
@@ -62,6 +63,7 @@ def test_the_worst_is_that_of_the_shared_allocator_and_a_search(target):
         assert (many > few) is (what == "alloc")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "name", ["budgeted:first-fit", "budgeted:kingsley", "budgeted:quick-fit", "budgeted:djgpp-carve"]
 )

@@ -38,6 +38,7 @@ def report(name: str, target: str, scenario: str, heap_bytes: int, values: tuple
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
@@ -51,6 +52,7 @@ def test_every_state_is_reached_and_the_worst_is_worst(name, heap_bytes, target)
     assert cycles["worst-free"] >= cycles["best-free"]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("heap_bytes", [24, 32, 40, 48])
 @pytest.mark.parametrize("scenario", ["best-alloc", "best-free", "random"])
 @pytest.mark.parametrize("name", [*NAMES, "djgpp-tags", "djgpp-cached"])

@@ -28,6 +28,7 @@ def report(target: str, scenario: str, heap_bytes: int, values: tuple[tuple[str,
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", scenario_names(NAME))
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
@@ -38,6 +39,7 @@ def test_the_state_is_reached_and_proved(target: str, scenario: str, heap_bytes:
     assert len({candidate.variant for candidate in found.candidates}) == len(found.candidates)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc", "paper-alloc", "paper-free"])
 @pytest.mark.parametrize("heap_bytes", [KIB, 5000])
 @pytest.mark.parametrize(

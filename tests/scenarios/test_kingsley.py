@@ -41,6 +41,7 @@ def report(target: str, scenario: str, heap_bytes: int, values: tuple[tuple[str,
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("values", [(), L11])
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])

@@ -54,6 +54,7 @@ def searching(found: Report) -> list[int]:
     return [c.instructions for c in found.candidates if c.variant == "search all runs, the last has 2 pages"]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("build", "heap_bytes"), HEAPS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
