@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.scenarios.reports import most_instructions
 from tests.support import CHOICES, DEFAULTS, TARGETS, images_dir, tlsf, tlsf_guest, trace_of
 from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.catalog.lookup import load_target
@@ -43,10 +44,6 @@ def request(target: Target, scenario: str, heap_bytes: int, allocator=None, seed
     return ProbeRequest(
         allocator or tlsf(), target, scenario, heap_bytes, seed, None, "zig", cross_check=False, cache_dir=images_dir()
     )
-
-
-def most_instructions(found: Report) -> int:
-    return max(candidate.instructions for candidate in found.candidates)
 
 
 def fewest_instructions(found: Report) -> int:
