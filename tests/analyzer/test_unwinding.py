@@ -6,7 +6,7 @@ frame and returns for its caller. Where such a return leads is proved, or it is 
 
 import pytest
 
-from tests.analyzer.test_firmware_shapes import checked, of, refused
+from tests.analyzer.firmware_code import checked, of, refused
 from tests.path_check import interpret
 from tests.support import TARGETS, assembler
 from wcet_probe.answer.contradiction import check_path
