@@ -5,7 +5,8 @@ from fractions import Fraction
 import pytest
 
 from tests.support import images_dir
-from wcet_probe.answer.workload_run import Distribution, WorkloadRequest, run_workload
+from wcet_probe.answer.workload_run import WorkloadRequest, run_workload
+from wcet_probe.answer.workload_tally import Distribution
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.emu.machine import Machine

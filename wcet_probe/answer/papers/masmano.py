@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from wcet_probe.answer.papers.exhibit import Cell, Curve, Drawing, Exhibit, Paper, Shape, bars, rounded
 from wcet_probe.answer.papers.laboratory import Laboratory
-from wcet_probe.answer.workload_run import Distribution, MallocWindow
+from wcet_probe.answer.workload_tally import Distribution, MallocWindow
 from wcet_probe.scenarios.workloads.periodic import masmano_tasks
 
 _NAMES = ("first-fit", "best-fit", "buddy-binary", "dlmalloc27", "half-fit", "tlsf")
