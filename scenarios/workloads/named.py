@@ -99,8 +99,8 @@ def _masmano_test(test: int) -> Callable[..., _Periodic]:
 
 
 def _collected(seed: int, allocations: int, period_steps: int) -> _Periodic:
-    """M06 §3, test 4: test 3's tasks, whose blocks a task of a period of its own frees; of 0: they free themselves."""
-    return masmano_tasks(3, seed), seed, Length(allocations=allocations), period_steps or None
+    """M06 §3, test 4: one set of test 3's tasks; a task of a period of its own frees, or of 0 they do so themselves."""
+    return masmano_tasks(3, 0), seed, Length(allocations=allocations), period_steps or None
 
 
 def _single(allocations: int) -> _Periodic:

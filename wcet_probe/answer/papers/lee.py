@@ -43,7 +43,7 @@ _MEAN_OVERHEAD, _TLSF_OVERHEAD, _CODE_BYTES = "1.66", "9.36", 548
 
 
 def _seeds(laboratory: Laboratory) -> range:
-    return range(1 if laboratory.quick else 10)
+    return laboratory.seeds(10)
 
 
 def _chosen(laboratory: Laboratory) -> tuple[str, ...]:
