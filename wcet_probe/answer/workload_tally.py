@@ -112,7 +112,7 @@ class Tally:
 
     Attributes:
         heap_bytes: of the heap.
-        dedicated_bytes: of it, those of buckets: what lies behind the rest of the heap counts as reached from the start.
+        dedicated_bytes: of it, those of buckets at its end, which count as reached from the start.
         operations, refused: how many; allocations without a block.
         peak_live_bytes, peak_reached_bytes: see `MemorySample`.
         samples, windows: over the run, evenly, fewer than ``MOST_SAMPLES``.
@@ -159,7 +159,7 @@ class Tally:
         self._sample(live, reached, mallocs, columns.instructions)
 
     def _changes(self, batch: OperationBatch, given: NDArray[np.bool_]) -> _Numbers:
-        """What each operation adds to the bytes that are live: a free takes what the operation on its slot before gave."""
+        """What each operation adds to what is live: a free takes what the operation before gave to its slot."""
         granted = np.where(given, batch.sizes_bytes, 0)
         order = np.argsort(batch.slots, kind="stable")
         slots, sizes = batch.slots[order], granted[order]
