@@ -1,7 +1,8 @@
 """Periodic tasks that ask for memory: the tests of C06 §5 and of M06 §3.
 
 Time goes in steps; a task is released at each multiple of its period. C06 gives no periods: harmonic ones are ten times
-powers of two up to 320 here, others uniform from 10 to 320. M06's hold of "[30..50]" is taken as steps.
+powers of two up to 320 here, others uniform from 10 to 320. M06's hold, "in the period range of [30..50]", is taken as
+30 to 50 periods of the task: so its figures 3 and 5 come out as it has them, and with 30 to 50 steps they do not.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _crespo(
 def _masmano(draw: Draw, memory: tuple[int, int]) -> PeriodicTask:
     period, requests, most = draw.randint(10, 150), draw.randint(2, 5), draw.randint(*memory)
     size_bytes = max(1, most // requests)
-    return PeriodicTask(period, requests, size_bytes, _DEVIATION * size_bytes, (30, 50))
+    return PeriodicTask(period, requests, size_bytes, _DEVIATION * size_bytes, (30 * period, 50 * period))
 
 
 def crespo_tasks(test: int, seed: int) -> tuple[PeriodicTask, ...]:

@@ -243,7 +243,7 @@ def _table_4(laboratory: Laboratory) -> Exhibit:
     titles = [title for test in (1, 2, 3) for title in (f"test {test}\nF %", "\nsd")]
     header = ("", *titles, *(f"paper:\ntest {test}" for test in (1, 2, 3)))
     notes = (
-        f"{len(seeds)} seeds of {steps:,} steps; the paper has no periods: ours are in scenarios/workloads/periodic.py.",
+        f"{len(seeds)} seeds of {steps:,} steps; the paper has no periods, ours: scenarios/workloads/periodic.py.",
     )
     drawing = bars(
         "factor F, per cent",
