@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from wcet_probe.errors import unknown_name
 from wcet_probe.scenarios.workloads.herter import PROGRAMS
-from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, DISTRIBUTIONS, lee_scenario
+from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, DISTRIBUTIONS, lee_scenario, wandering
 from wcet_probe.scenarios.workloads.periodic import crespo_tasks, masmano_tasks
 from wcet_probe.scenarios.workloads.periodic_batches import Length, PeriodicTask, periodic_batches, periodic_rows
 from wcet_probe.scenarios.workloads.puaut import mean_model, mpg123_pattern
@@ -117,7 +117,7 @@ _PERIODIC: Mapping[str, Callable[..., _Periodic]] = MappingProxyType(
     }
 )
 """What papers ask for with arguments of their own, or at a length that is generated as columns."""
-_OBJECTS = "l11-objects"
+_OBJECTS, _OVERLAPPED, _WANDERING = "l11-objects", "l11-overlapped", "l11-wandering"
 
 
 def papers_rows(name: str, arguments: tuple[int, ...]) -> Iterator[TraceRow]:
@@ -127,6 +127,12 @@ def papers_rows(name: str, arguments: tuple[int, ...]) -> Iterator[TraceRow]:
     if name == _OBJECTS:
         kind, seed, most, *sizes = arguments
         return lee_scenario(tuple(DISTRIBUTIONS)[kind], tuple(sizes), seed, most)
+    if name == _OVERLAPPED:
+        seed, apart_steps, *sizes = arguments
+        return lee_scenario("o", tuple(sizes), seed, apart_steps=apart_steps)
+    if name == _WANDERING:
+        seed, *sizes = arguments
+        return wandering(tuple(sizes), seed)
     seed, allocations = arguments
     return workload(name).rows(seed, allocations)
 
