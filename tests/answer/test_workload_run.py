@@ -91,6 +91,13 @@ def test_a_heap_that_is_refused():
         run_workload(request(heap_bytes=8, prove=False), [])
 
 
+def test_nothing_to_run_and_a_request_beyond_a_word_of_the_core():
+    with pytest.raises(UsageError, match="no operation"):
+        run_workload(request(prove=False), [])
+    with pytest.raises(UsageError, match="4,294,967,296 bytes is beyond a word"):
+        run_workload(request(prove=False), [HeapOperation(False, 0, 1 << 32, 1)])
+
+
 LONG = ("patricia-large", "susan-large", "dijkstra-large")
 
 

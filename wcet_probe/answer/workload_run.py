@@ -101,7 +101,8 @@ def run_batches(
     """Run ``parts`` on ``request``'s allocator; its caches are cold at the first and warm from then on.
 
     Raises:
-        UsageError: the allocator refuses the heap, or more blocks are live at once than a replay has slots.
+        UsageError: the allocator refuses the heap, more blocks are live at once than a replay has slots, a request is
+            beyond a word of the core, or there is no operation.
         BuildError: no image.
         EmulationError: the guest went astray.
         StateError: a heap invariant is broken afterwards.
@@ -129,6 +130,8 @@ def run_batches(
             initial = InitialCache.WARM
             progress(f"{tally.operations:,} operations")
         violated = machine.call(allocator.entry_points["check"])
+    if not tally.operations:
+        raise UsageError("there is no operation to run; give a trace or a workload that has some.")
     if violated:
         raise StateError(
             f"{allocator.name} broke heap invariant {violated} in the workload; its numbers are worthless: "
