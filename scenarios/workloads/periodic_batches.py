@@ -142,7 +142,8 @@ def _sizes(task: PeriodicTask, stream: np.random.PCG64, count: int) -> Numbers:
     words = stream.random_raw(_NORMAL_WORDS * count).astype("<u8")
     terms = words.view("<u2").reshape(count, _TERMS_A_WORD * _NORMAL_WORDS).sum(axis=1, dtype=np.int64)
     normal = (terms - _TERM_MEAN_TIMES_12) / _DEVIATION
-    return np.maximum(1, np.rint(task.size_bytes + task.deviation_bytes * normal).astype(np.int64))
+    sizes: Numbers = np.rint(task.size_bytes + task.deviation_bytes * normal).astype(np.int64)
+    return np.maximum(np.int64(1), sizes)
 
 
 def _joined(held: _Held, new: _Held) -> _Held:
