@@ -1,7 +1,7 @@
 """The claims and the picture of each page in docs/explanation/papers, from what ``wcet-probe reproduce --json`` prints.
 
-``python -m bench.papers P02.json C06.json …`` replaces what stands between the two marks of each page. More documents of
-the same paper, of another core say, add the claims that come out otherwise there.
+``python -m bench.papers P02.json C06.json …`` replaces what stands between the two marks of each page. More documents
+of the same paper, of another core say, add the claims that come out otherwise there.
 """
 
 from __future__ import annotations
