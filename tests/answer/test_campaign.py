@@ -17,7 +17,7 @@ import pytest
 
 from tests.support import images_dir
 from wcet_probe.answer.papers import campaign
-from wcet_probe.answer.papers.campaign import attempt, cluster_executors, local_executor, measure_all
+from wcet_probe.answer.papers.campaign import attempt, cluster_executors, local_executors, measure_all
 from wcet_probe.answer.papers.points import Point, Settings
 from wcet_probe.answer.papers.store import Result, ResultStore
 from wcet_probe.catalog.lookup import load_target
@@ -79,7 +79,7 @@ def test_a_process_that_dies_costs_its_own_point_only(tmp_path, monkeypatch):
     """The executor breaks: its other points are measured, and the one that kills is told of."""
     monkeypatch.setattr(campaign, "attempt", kill_at_seed_1)
     store = ResultStore(tmp_path, settings())
-    assert measure_all([point(seed) for seed in range(3)], store, local_executor).measured == 3
+    assert measure_all([point(seed) for seed in range(3)], store, local_executors(1)).measured == 3
     assert [row["error"] for row in store.rows()] == ["", "WorkerDied: its process died 3 times", ""]
 
 
