@@ -23,6 +23,7 @@ def test_the_mutant_can_be_put_in(name):
 def test_the_table_of_the_documentation_tells_of_all():
     page = (ROOT / "docs/explanation/mutation.md").read_text("utf-8")
     tally = read_tally()
-    assert set(tally) == set(MUTANTS)
+    assert set(tally) <= set(MUTANTS)
+    assert all(tally[name] or MUTANTS[name].survives for name in tally)
     assert summary(tally) in page
     assert table(tally) in page
