@@ -132,7 +132,11 @@ def test_a_campaign_that_is_killed_goes_on_with_no_row_lost_or_doubled(tmp_path)
     assert not any(row["error"] for row in after)
 
 
-def test_a_cluster_that_is_not_there():
+def test_a_cluster_that_is_not_there(monkeypatch):
+    import distributed
+
+    client = distributed.Client
+    monkeypatch.setattr(distributed, "Client", lambda address, timeout: client(address, timeout=timeout / 20))
     with pytest.raises(UsageError, match="there is no scheduler at"), cluster_executors("tcp://127.0.0.1:9")():
         pass
 
