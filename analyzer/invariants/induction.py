@@ -1,0 +1,479 @@
+"""Induction over a module: what its memory holds before an operation it holds again behind it, whatever the operation.
+
+The unknowns are the words that operations load, what arrives where paths meet, and the block that one operation returns
+and another is given. A loaded word is whatever any store of any operation may have put there, or what the image has
+there: stores are kept one by one, and whether a load may see one is asked of both addresses. That is the finest
+partition of memory into classes that the addresses allow; no store kills another.
+
+Least solution by the house's engine (`graph.fixpoint`), as a loop with one node whose state are all unknowns; its check
+is one pass over all equations.
+
+Source: P. Cousot, R. Cousot, POPL 1977; L. O. Andersen, Program Analysis and Specialization for the C Programming
+Language, 1994 (stores and loads as inclusions, without order).
+
+*Soundness:* by induction over the loads of all calls since the first of init: each of them gives a word that an earlier
+store put there, of this call or of one before, or that was there from the beginning. What that takes for granted are
+the premises and lemmas of `invariants.lemmas`. A store whose address is not known may be to anywhere: then every load
+may give anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.graph.fixpoint import solve
+from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
+from wcet_probe.analyzer.invariants.contents import (
+    NEAR_NULL,
+    WORD_BITS,
+    Contents,
+    ContentsLattice,
+    Part,
+    Region,
+    anything,
+    contents_of,
+    in_arena,
+    is_anything,
+    number,
+    remainder_of,
+)
+from wcet_probe.analyzer.invariants.evaluation import Evaluation
+from wcet_probe.analyzer.invariants.operations import Meeting, Moved, Operation, link_of
+from wcet_probe.analyzer.values.state import State
+from wcet_probe.analyzer.values.terms import Node, Term
+from wcet_probe.analyzer.values.transfer import MOST_READ
+from wcet_probe.model.image import Image
+
+_ROUNDS_BEFORE_WIDENING = 16
+_WORD_BYTES = 4
+
+Unknown = tuple[int, Term]
+"""A symbol of an operation, by the operation's number; what is returned has no symbol, but -1."""
+Found = Mapping[Unknown, Contents]
+RESULT: Term = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """An allocator whose memory is to be known.
+
+    Attributes:
+        image: the binary.
+        operations: all that the manifest names; any of them may be called at any time.
+        arguments: of each operation, what registers hold at entry, by the term of their symbol.
+        way_bits: remainders are modulo two to the power of this.
+        thresholds: remainders at which growing ones are likely to stop.
+        first: number of the operation that others are called after, once it has returned 0 (premise ``init-first``).
+        unfollowed: a remainder that no address has which memory is accessed by (lemma ``end-not-followed``), or None.
+    """
+
+    image: Image
+    operations: Sequence[Operation]
+    arguments: Sequence[Mapping[Term, Contents]]
+    way_bits: int
+    thresholds: tuple[int, ...] = ()
+    first: int | None = None
+    unfollowed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invariants:
+    """What holds whenever an operation begins.
+
+    Attributes:
+        module: of which.
+        found: contents of each unknown.
+        addresses: of each load and store, by operation and its place among `Operation.moved`.
+        stored: of each store, what it stores.
+        lost: stores whose address is not known, as operation and place; where there is one, nothing is known.
+        first_lost: those of them that were the first: what the others rest on.
+        unstored: loads of what no operation stores, as operation and place: they may give anything.
+        rounds: of the iteration.
+    """
+
+    module: Module = field(repr=False)
+    found: Found = field(repr=False)
+    addresses: Mapping[tuple[int, int], Contents] = field(repr=False)
+    stored: Mapping[tuple[int, int], Contents] = field(repr=False)
+    lost: tuple[tuple[int, int], ...]
+    first_lost: tuple[tuple[int, int], ...]
+    unstored: tuple[tuple[int, int], ...]
+    rounds: int
+
+
+def invariants(module: Module) -> Invariants:
+    """The invariants of ``module``'s memory.
+
+    *Soundness:* as said of this file; the engine has checked the result in one pass.
+    """
+    unstored: frozenset[tuple[int, int]] = frozenset()
+    while True:
+        equations = _Equations(module, unstored)
+        found = solve(FlowOrder([0], [Arrow(0, 0)]), equations, {0: {}}).states[0]
+        step = equations.step(found)
+        missing = frozenset(place for place in step.empty if place not in unstored)
+        if not missing:
+            first = equations.first_lost if step.lost else ()
+            rest = step.lost, first, tuple(sorted(unstored)), equations.rounds
+            return Invariants(module, found, step.addresses, step.stored, *rest)
+        unstored |= missing
+
+
+@dataclass(slots=True)
+class _Step:
+    """What one pass over all equations gives."""
+
+    found: dict[Unknown, Contents]
+    addresses: dict[tuple[int, int], Contents]
+    stored: dict[tuple[int, int], Contents]
+    lost: tuple[tuple[int, int], ...]
+    empty: list[tuple[int, int]]
+
+
+class _Equations:
+    """The equations of the induction (`fixpoint.Equations`) for the one node; an arrival is what a pass gives."""
+
+    def __init__(self, module: Module, unstored: frozenset[tuple[int, int]]) -> None:
+        self._module, self._unstored = module, unstored
+        self._lattice = ContentsLattice(module.way_bits, module.thresholds)
+        self._memory = _StaticMemory(module.image, module.way_bits)
+        self._loads = [_load_symbols(one) for one in module.operations]
+        self._memo: dict[object, tuple[tuple[Contents, ...], Contents]] = {}
+        self.rounds = 0
+        self.first_lost: tuple[tuple[int, int], ...] = ()
+
+    # ------------------------------------------------------------------------------------------------------- engine
+
+    def merged(self, node: int, arriving: Sequence[Found], former: Found | None) -> Found:  # noqa: ARG002
+        """The join of all that arrives, unknown by unknown."""
+        first, *others = arriving
+        for other in others:
+            first = self._joined(first, other)
+        return first
+
+    def resumed(self, node: int, entering: Sequence[Found], former: Found, number: int) -> Found:  # noqa: ARG002
+        """The join with what was known."""
+        return self._joined(former, self.merged(node, entering, None))
+
+    def widened(self, node: int, former: Found, grown: Found, number: int) -> Found:  # noqa: ARG002
+        """The join at first; then what still grows goes to the next threshold."""
+        if number < _ROUNDS_BEFORE_WIDENING:
+            return self._joined(former, grown)
+        keys = former.keys() | grown.keys()
+        return {key: self._lattice.widen(former.get(key, ()), grown.get(key, ())) for key in sorted(keys)}
+
+    def leq(self, one: Found, other: Found) -> bool:
+        """Unknown by unknown."""
+        return all(self._lattice.leq(contents, other.get(key, ())) for key, contents in one.items())
+
+    def flow(self, node: int, state: Found) -> Iterable[tuple[Arrow, Found]]:
+        """What all operations make of it."""
+        yield Arrow(node, node), self.step(state).found
+
+    def _joined(self, one: Found, other: Found) -> Found:
+        keys = sorted(one.keys() | other.keys())
+        return {key: self._lattice.join(one.get(key, ()), other.get(key, ())) for key in keys}
+
+    # ---------------------------------------------------------------------------------------------------- equations
+
+    def step(self, found: Found) -> _Step:
+        """All equations once, with ``found`` for what is on their right sides."""
+        self.rounds += 1
+        addresses: dict[tuple[int, int], Contents] = {}
+        stored: dict[tuple[int, int], Contents] = {}
+        for number, one in enumerate(self._module.operations):
+            for place, moved in enumerate(one.moved):
+                transfer = moved.transfer
+                key = number, place
+                addresses[key] = self._address(number, moved, found)
+                if transfer.value is not None:
+                    contents = anything(self._module.way_bits)
+                    if transfer.size_bytes == _WORD_BYTES:
+                        contents = self._value(number, transfer.state, transfer.value, transfer.place, found)
+                    stored[key] = contents
+        stores = [
+            (key, self._moved(key), addresses[key], contents) for key, contents in stored.items() if addresses[key]
+        ]
+        lost = tuple(
+            key
+            for key, moved, address, _ in stores
+            if moved.distance is None and not self._memory.is_placed(address)
+        )
+        self.first_lost = self.first_lost or lost
+        step = _Step({}, addresses, stored, lost, [])
+        for number, one in enumerate(self._module.operations):
+            for place, moved in enumerate(one.moved):
+                symbol = self._loads[number].get(place)
+                if moved.transfer.is_store or symbol is None:
+                    continue
+                step.found[number, symbol] = self._loaded((number, place), moved, addresses[number, place], stores, step)
+            for meeting in one.meetings:
+                step.found[number, meeting.symbol] = self._met(number, meeting, found)
+            for state, term in one.returned:
+                own = self._value(number, state, term, None, found)
+                known = step.found.get((number, RESULT), ())
+                step.found[number, RESULT] = self._lattice.join(known, own)
+            for symbol, contents in self._module.arguments[number].items():
+                step.found[number, symbol] = contents
+            if one.roles.given is not None:
+                block = self._symbol_of(one, one.roles.given)
+                given: Contents = ()
+                for other, giving in enumerate(self._module.operations):
+                    if giving.roles.returned is not None:
+                        given = self._lattice.join(given, found.get((other, RESULT), ()))
+                null = number_of_null(self._module.way_bits)
+                step.found[number, block] = contents_of((*given, *null), self._module.way_bits)
+        return step
+
+    def _moved(self, key: tuple[int, int]) -> Moved:
+        return self._module.operations[key[0]].moved[key[1]]
+
+    @staticmethod
+    def _symbol_of(one: Operation, register: str) -> Term:
+        return one.values.terms.symbol(("in", one.values.registers[register]), WORD_BITS)
+
+    def _met(self, number: int, meeting: Meeting, found: Found) -> Contents:
+        if meeting.arriving is None:
+            return anything(self._module.way_bits)
+        result: Contents = ()
+        for place, state, term in meeting.arriving:
+            result = self._lattice.join(result, self._value(number, state, term, place, found))
+        if meeting.reach is None or is_anything(result):
+            return result
+        reach, way = meeting.reach, remainder_of(meeting.reach, self._module.way_bits)
+        return contents_of(
+            (
+                Part(
+                    part.region,
+                    0,
+                    strided.apply("INT_ADD", (part.value, reach), WORD_BITS),
+                    strided.apply("INT_ADD", (part.way, way), way.bits),
+                )
+                for part in result
+            ),
+            self._module.way_bits,
+        )
+
+    def _value(self, number: int, state: State, term: Term, place: int | None, found: Found) -> Contents:
+        followed = self._module.operations[number].followed.get(place, frozenset()) if place is not None else frozenset()
+        return self._evaluated(number, state, term, followed, found)
+
+    def _address(self, number: int, moved: Moved, found: Found) -> Contents:
+        """Where ``moved`` goes: not to null, and by no link that is not followed."""
+        transfer, one = moved.transfer, self._module.operations[number]
+        followed = one.followed.get(transfer.place, frozenset())
+        link = link_of(one.values, transfer.pointer)
+        if link is not None and one.values.terms.linear(transfer.pointer).constant < NEAR_NULL:
+            followed |= {link}
+        contents = self._evaluated(number, transfer.state, transfer.pointer, followed, found)
+        return self._memory.within(
+            tuple(part for part in contents if part.region is Region.ARENA or not _is_by_null(part))
+        )
+
+    def _evaluated(self, number: int, state: State, term: Term, followed: frozenset[Term], found: Found) -> Contents:
+        """Evaluated again only where something that it is made of has changed."""
+        key = number, id(state), term
+        symbols = sorted(_related(state, term))
+        known = tuple(self._known(number, state, one, followed, found) for one in symbols)
+        before = self._memo.get(key)
+        if before is not None and before[0] == known:
+            return before[1]
+        given = dict(zip(symbols, known, strict=True))
+        evaluation = Evaluation(self._module.way_bits, lambda one: given.get(one, anything(self._module.way_bits)))
+        contents = evaluation.contents(state, term)
+        self._memo[key] = known, contents
+        return contents
+
+    def _known(self, number: int, state: State, symbol: Term, followed: frozenset[Term], found: Found) -> Contents:
+        contents = found.get((number, symbol))
+        if contents is None:
+            is_unknown = (number, symbol) in self._unknowns()
+            contents = () if is_unknown else anything(self._module.way_bits)
+        if symbol not in followed:
+            return contents
+        contents = tuple(part for part in contents if not part.is_null)
+        return contents if self._module.unfollowed is None else _without_remainder(contents, self._module.unfollowed)
+
+    def _unknowns(self) -> frozenset[Unknown]:
+        if not hasattr(self, "_unknown_keys"):
+            keys: set[Unknown] = set()
+            for number, one in enumerate(self._module.operations):
+                keys |= {(number, symbol) for symbol in self._loads[number].values()}
+                keys |= {(number, meeting.symbol) for meeting in one.meetings}
+                keys |= {(number, symbol) for symbol in self._module.arguments[number]}
+                if one.roles.given is not None:
+                    keys.add((number, self._symbol_of(one, one.roles.given)))
+            self._unknown_keys = frozenset(keys)
+        return self._unknown_keys
+
+    # ------------------------------------------------------------------------------------------------------- memory
+
+    def _loaded(
+        self,
+        key: tuple[int, int],
+        moved: Moved,
+        address: Contents,
+        stores: Iterable[tuple[tuple[int, int], Moved, Contents, Contents]],
+        step: _Step,
+    ) -> Contents:
+        """What the load ``key`` of ``address`` may give."""
+        top, role = anything(self._module.way_bits), self._module.operations[key[0]].roles
+        is_payload = role.given is not None and moved.distance is not None and moved.distance >= 0
+        if step.lost or key in self._unstored or is_payload or is_anything(address):
+            return top
+        if moved.transfer.size_bytes != _WORD_BYTES or not address:
+            return top if address else ()
+        first = self._module.first
+        stored = self._module.operations[first].surely_stored if first not in {None, key[0]} else frozenset()
+        found = () if moved.distance is not None else self._memory.initial(address, stored)
+        for _, store, target, contents in stores:
+            seen = _sees(moved, address, store, target)
+            if seen is None:
+                return top
+            if seen:
+                found = self._lattice.join(found, contents)
+                if is_anything(found):
+                    return top
+        if not found:
+            step.empty.append(key)
+        return found
+
+
+def number_of_null(way_bits: int) -> Contents:
+    """Null alone."""
+    return number(strided.constant(WORD_BITS, 0), way_bits)
+
+
+def _is_by_null(part: Part) -> bool:
+    """Whether all addresses of a number are near null."""
+    return part.value.unsigned_range()[1] < NEAR_NULL
+
+
+def _without_remainder(contents: Contents, remainder: int) -> Contents:
+    """``contents`` without addresses in the arena with ``remainder``, where that is the last one of an arc."""
+    parts = []
+    for part in contents:
+        way = part.way
+        if part.region is Region.ARENA and way.steps >= 0 and (way.low + way.extent) % (1 << way.bits) == remainder:
+            if way.steps == 0:
+                continue
+            way = strided.meet(way, StridedInterval(way.bits, way.low, way.stride if way.steps > 1 else 0, way.steps - 1))
+            part = Part(part.region, part.flags, part.value, way)
+        parts.append(part)
+    return tuple(parts)
+
+
+def _load_symbols(one: Operation) -> Mapping[int, Term]:
+    """The symbol of each load that defines one, by its place among `Operation.moved`."""
+    terms, names = one.values.terms, {}
+    for term in range(len(terms)):
+        match terms[term]:
+            case Node("leaf", (int(), int(), int()) as name, bits) if bits == WORD_BITS:
+                names[name] = term
+    return {
+        place: names[moved.symbol_name]
+        for place, moved in enumerate(one.moved)
+        if not moved.transfer.is_store and moved.symbol_name in names
+    }
+
+
+def _related(state: State, term: Term) -> frozenset[Term]:
+    """The symbols of ``term``, and of what the state knows to be equal to one of them."""
+    terms = state.terms
+    symbols = terms.symbols(term)
+    more = [terms.symbols(one) for one in state.known if terms[one].opcode in {"INT_EQUAL", "INT_NOTEQUAL"}]
+    return symbols.union(*(one for one in more if one & symbols))
+
+
+def _sees(load: Moved, address: Contents, store: Moved, target: Contents) -> bool | None:
+    """Whether ``load`` may read what ``store`` writes; None where it may read a part of it, or more."""
+    if (load.distance is None) != (store.distance is None):
+        return False
+    sizes = load.transfer.size_bytes, store.transfer.size_bytes
+    if load.distance is not None and store.distance is not None:
+        return _overlap(strided.constant(WORD_BITS, (load.distance - store.distance) % (1 << WORD_BITS)), *sizes)
+    result: bool | None = False
+    for one in address:
+        for other in target:
+            is_way = Region.ARENA in {one.region, other.region}
+            if one.region is not other.region:
+                continue
+            ends = (one.way, other.way) if is_way else (one.value, other.value)
+            seen = _overlap(strided.apply("INT_SUB", ends, ends[0].bits), *sizes)
+            if seen is None:
+                return None
+            result = result or seen
+    return result
+
+
+def _overlap(distances: StridedInterval, loaded_bytes: int, stored_bytes: int) -> bool | None:
+    """Whether words at these distances are the same; None where they may overlap in part."""
+    mask = (1 << distances.bits) - 1
+    partly = any(one & mask in distances for one in range(1 - loaded_bytes, stored_bytes) if one)
+    if partly or (0 in distances and loaded_bytes != stored_bytes):
+        return None
+    return 0 in distances
+
+
+class _StaticMemory:
+    """What the image says of its memory."""
+
+    def __init__(self, image: Image, way_bits: int) -> None:
+        self._image, self._way_bits = image, way_bits
+        self._writable = [(s.address, s.address + s.size_bytes) for s in image.segments if s.writable]
+
+    def within(self, address: Contents) -> Contents:
+        """``address`` without what is behind static data that it begins in (lemma ``objects-apart``)."""
+        return contents_of(map(self._clipped, address), self._way_bits)
+
+    def _clipped(self, part: Part) -> Part:
+        if part.region is Region.NUMBER:
+            low, high = part.value.unsigned_range()
+            for start, end in self._writable:
+                if start <= low < end <= high:
+                    inside = strided.between(WORD_BITS, start, end - 1)
+                    return Part(part.region, part.flags, strided.meet(part.value, inside), part.way)
+        return part
+
+    def is_placed(self, address: Contents) -> bool:
+        """Whether it is known where a store to ``address`` goes: into the arena or to static data that is the image's."""
+        return not is_anything(address) and all(
+            part.region is Region.ARENA or self._is_static(part.value) for part in address
+        )
+
+    def _is_static(self, value: StridedInterval) -> bool:
+        low, high = value.unsigned_range()
+        return any(start <= low and high + _WORD_BYTES <= end for start, end in self._writable)
+
+    def initial(self, address: Contents, stored: frozenset[int]) -> Contents:
+        """What is at ``address`` before anything is stored; of the arena nothing (lemma ``stored-before-loaded``).
+
+        Nothing, too, of addresses that are ``stored`` before they are loaded.
+        """
+        found: list[Part] = []
+        for part in address:
+            if part.region is Region.NUMBER and not (part.value.is_constant and part.value.value in stored):
+                found += self._initial(part.value)
+        return contents_of(found, self._way_bits)
+
+    def _initial(self, value: StridedInterval) -> Contents:
+        low, high = value.unsigned_range()
+        for segment in self._image.segments:
+            if segment.address <= low and high + _WORD_BYTES <= segment.address + segment.size_bytes:
+                data = segment.data[low - segment.address : high + _WORD_BYTES - segment.address]
+                if not any(data):
+                    return number_of_null(self._way_bits)
+                if value.size <= MOST_READ:
+                    return contents_of(
+                        (part for one in value.values() for part in self._word(segment.data, one - segment.address)),
+                        self._way_bits,
+                    )
+        return anything(self._way_bits)
+
+    def _word(self, data: bytes, offset: int) -> Contents:
+        raw = data[offset : offset + _WORD_BYTES].ljust(_WORD_BYTES, b"\0")
+        word = int.from_bytes(raw, "big" if self._image.big_endian else "little")
+        return number(strided.constant(WORD_BITS, word), self._way_bits)
