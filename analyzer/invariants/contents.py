@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
@@ -88,6 +89,11 @@ def in_arena(way: StridedInterval) -> Contents:
 
 def contents_of(parts: Iterable[Part], way_bits: int) -> Contents:
     """The words of ``parts``, in their normal form."""
+    return _normal(tuple(parts), way_bits)
+
+
+@lru_cache(1 << 16)
+def _normal(parts: tuple[Part, ...], way_bits: int) -> Contents:
     found: dict[tuple[Region, int], Part] = {}
     for whole in parts:
         if whole.region is Region.ANY:

@@ -54,6 +54,8 @@ class Evaluation:
     def __init__(self, way_bits: int, lookup: Callable[[Term], Contents]) -> None:
         self._way_bits, self._lookup = way_bits, lookup
         self._anything = anything(way_bits)
+        self._memo: dict[tuple[int, Term], Contents] = {}
+        self._sides: list[State] = []  # kept alive, as the memo knows them by their identity
 
     def contents(self, state: State, term: Term) -> Contents:
         """What ``term`` may be in ``state``."""
@@ -63,6 +65,7 @@ class Evaluation:
     def _by_counts(self, state: State, term: Term, counts: list[Term], given: dict[Term, Contents]) -> Contents:
         """By cases of the first of ``counts``, leading zeros of terms; an inner one has the lower number."""
         if not counts:
+            self._memo, self._sides = {}, [state]
             return self._evaluate(state, term, given, 0)
         first, *others = counts
         bits = state.terms[first].bits
@@ -84,6 +87,7 @@ class Evaluation:
 
     def _interval(self, state: State, term: Term, given: Given) -> StridedInterval:
         """The values of ``term``, whatever it is."""
+        self._memo, self._sides = {}, [state]
         return _hull(self._evaluate(state, term, given, 0), state.terms[term].bits)
 
     # -------------------------------------------------------------------------------------------------------- terms
@@ -92,6 +96,15 @@ class Evaluation:
         known = given.get(term)
         if known is not None:
             return known
+        if _BARE in given:
+            return self._evaluate_anew(state, term, given, depth)
+        key = id(state), term
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = self._evaluate_anew(state, term, given, depth)
+        return found
+
+    def _evaluate_anew(self, state: State, term: Term, given: Given, depth: int) -> Contents:
         terms = state.terms
         node = terms[term]
         if node.opcode == "const":
@@ -179,6 +192,7 @@ class Evaluation:
         for one, holds in zip(chosen, (True, False), strict=True):
             side = state.copy()
             if side.assume(condition, holds):
+                self._sides.append(side)
                 found += self._evaluate(side, one, given, depth + 1)
         if state.terms[term].bits != WORD_BITS:
             return tuple(found)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -91,6 +92,8 @@ class Invariants:
         lost: stores whose address is not known, as operation and place; where there is one, nothing is known.
         first_lost: those of them that were the first: what the others rest on.
         unstored: loads of what no operation stores, as operation and place: they may give anything.
+        excused: loads and stores of whose address a lemma excludes something, or that go to the arena or to the block
+            of the call: of what these read and write more is taken for granted than premises about the caller.
         rounds: of the iteration.
     """
 
@@ -101,6 +104,7 @@ class Invariants:
     lost: tuple[tuple[int, int], ...]
     first_lost: tuple[tuple[int, int], ...]
     unstored: tuple[tuple[int, int], ...]
+    excused: frozenset[tuple[int, int]]
     rounds: int
 
 
@@ -117,9 +121,17 @@ def invariants(module: Module) -> Invariants:
         missing = frozenset(place for place in step.empty if place not in unstored)
         if not missing:
             first = equations.first_lost if step.lost else ()
-            rest = step.lost, first, tuple(sorted(unstored)), equations.rounds
+            rest = step.lost, first, tuple(sorted(unstored)), frozenset(step.excused), equations.rounds
             return Invariants(module, found, step.addresses, step.stored, *rest)
         unstored |= missing
+
+
+class _Target(NamedTuple):
+    """Where a load or a store goes: ``distance`` from the call's block, or else ``address``."""
+
+    distance: int | None
+    size_bytes: int
+    address: Contents
 
 
 @dataclass(slots=True)
@@ -131,6 +143,7 @@ class _Step:
     stored: dict[tuple[int, int], Contents]
     lost: tuple[tuple[int, int], ...]
     empty: list[tuple[int, int]]
+    excused: list[tuple[int, int]]
 
 
 class _Equations:
@@ -142,6 +155,8 @@ class _Equations:
         self._memory = _StaticMemory(module.image, module.way_bits)
         self._loads = [_load_symbols(one) for one in module.operations]
         self._memo: dict[object, tuple[tuple[Contents, ...], Contents]] = {}
+        self._symbols: dict[object, tuple[Term, ...]] = {}
+        self._seen: dict[object, bool | None] = {}
         self.rounds = 0
         self.first_lost: tuple[tuple[int, int], ...] = ()
 
@@ -171,7 +186,7 @@ class _Equations:
 
     def flow(self, node: int, state: Found) -> Iterable[tuple[Arrow, Found]]:
         """What all operations make of it."""
-        yield Arrow(node, node), self.step(state).found
+        yield Arrow(node, node), state if self.first_lost else self.step(state).found
 
     def _joined(self, one: Found, other: Found) -> Found:
         keys = sorted(one.keys() | other.keys())
@@ -183,33 +198,41 @@ class _Equations:
         """All equations once, with ``found`` for what is on their right sides."""
         self.rounds += 1
         addresses: dict[tuple[int, int], Contents] = {}
+        excused: list[tuple[int, int]] = []
         stored: dict[tuple[int, int], Contents] = {}
         for number, one in enumerate(self._module.operations):
             for place, moved in enumerate(one.moved):
                 transfer = moved.transfer
                 key = number, place
-                addresses[key] = self._address(number, moved, found)
+                whole = self._address(number, moved, found)
+                addresses[key] = self._within(whole)
+                if moved.distance is not None or not self._memory.is_static(whole):
+                    excused.append(key)
                 if transfer.value is not None:
                     contents = anything(self._module.way_bits)
                     if transfer.size_bytes == _WORD_BYTES:
                         contents = self._value(number, transfer.state, transfer.value, transfer.place, found)
                     stored[key] = contents
-        stores = [
-            (key, self._moved(key), addresses[key], contents) for key, contents in stored.items() if addresses[key]
-        ]
         lost = tuple(
             key
-            for key, moved, address, _ in stores
-            if moved.distance is None and not self._memory.is_placed(address)
+            for key in stored
+            if addresses[key] and self._moved(key).distance is None and is_anything(addresses[key])
         )
+        stores: dict[_Target, Contents] = {}
+        for key, contents in stored.items():
+            moved = self._moved(key)
+            if addresses[key]:
+                target = _Target(moved.distance, moved.transfer.size_bytes, addresses[key])
+                stores[target] = self._lattice.join(stores.get(target, ()), contents)
+        read: dict[_Target, Contents] = {}
         self.first_lost = self.first_lost or lost
-        step = _Step({}, addresses, stored, lost, [])
+        step = _Step({}, addresses, stored, lost, [], excused)
         for number, one in enumerate(self._module.operations):
             for place, moved in enumerate(one.moved):
                 symbol = self._loads[number].get(place)
                 if moved.transfer.is_store or symbol is None:
                     continue
-                step.found[number, symbol] = self._loaded((number, place), moved, addresses[number, place], stores, step)
+                step.found[number, symbol] = self._loaded((number, place), moved, stores, read, step)
             for meeting in one.meetings:
                 step.found[number, meeting.symbol] = self._met(number, meeting, found)
             for state, term in one.returned:
@@ -262,21 +285,26 @@ class _Equations:
         return self._evaluated(number, state, term, followed, found)
 
     def _address(self, number: int, moved: Moved, found: Found) -> Contents:
-        """Where ``moved`` goes: not to null, and by no link that is not followed."""
+        """Where ``moved`` goes, by no link that is not followed."""
         transfer, one = moved.transfer, self._module.operations[number]
         followed = one.followed.get(transfer.place, frozenset())
         link = link_of(one.values, transfer.pointer)
         if link is not None and one.values.terms.linear(transfer.pointer).constant < NEAR_NULL:
             followed |= {link}
-        contents = self._evaluated(number, transfer.state, transfer.pointer, followed, found)
+        return self._evaluated(number, transfer.state, transfer.pointer, followed, found)
+
+    def _within(self, address: Contents) -> Contents:
+        """``address`` without what lemmas exclude: null, and what is behind static data."""
         return self._memory.within(
-            tuple(part for part in contents if part.region is Region.ARENA or not _is_by_null(part))
+            tuple(part for part in address if part.region is Region.ARENA or not _is_by_null(part))
         )
 
     def _evaluated(self, number: int, state: State, term: Term, followed: frozenset[Term], found: Found) -> Contents:
         """Evaluated again only where something that it is made of has changed."""
         key = number, id(state), term
-        symbols = sorted(_related(state, term))
+        symbols = self._symbols.get(key)
+        if symbols is None:
+            symbols = self._symbols[key] = tuple(sorted(_related(state, term)))
         known = tuple(self._known(number, state, one, followed, found) for one in symbols)
         before = self._memo.get(key)
         if before is not None and before[0] == known:
@@ -292,10 +320,10 @@ class _Equations:
         if contents is None:
             is_unknown = (number, symbol) in self._unknowns()
             contents = () if is_unknown else anything(self._module.way_bits)
-        if symbol not in followed:
+        if symbol not in followed or self._module.unfollowed is None:
             return contents
         contents = tuple(part for part in contents if not part.is_null)
-        return contents if self._module.unfollowed is None else _without_remainder(contents, self._module.unfollowed)
+        return _without_remainder(contents, self._module.unfollowed)
 
     def _unknowns(self) -> frozenset[Unknown]:
         if not hasattr(self, "_unknown_keys"):
@@ -315,30 +343,40 @@ class _Equations:
         self,
         key: tuple[int, int],
         moved: Moved,
-        address: Contents,
-        stores: Iterable[tuple[tuple[int, int], Moved, Contents, Contents]],
+        stores: Mapping[_Target, Contents],
+        read: dict[_Target, Contents],
         step: _Step,
     ) -> Contents:
-        """What the load ``key`` of ``address`` may give."""
+        """What the load ``key`` may give; ``read`` is what was found for other loads."""
         top, role = anything(self._module.way_bits), self._module.operations[key[0]].roles
+        source = _Target(moved.distance, moved.transfer.size_bytes, step.addresses[key])
         is_payload = role.given is not None and moved.distance is not None and moved.distance >= 0
-        if step.lost or key in self._unstored or is_payload or is_anything(address):
+        if step.lost or key in self._unstored or is_payload or is_anything(source.address):
             return top
-        if moved.transfer.size_bytes != _WORD_BYTES or not address:
-            return top if address else ()
+        if source.size_bytes != _WORD_BYTES or not source.address:
+            return top if source.address else ()
         first = self._module.first
         stored = self._module.operations[first].surely_stored if first not in {None, key[0]} else frozenset()
-        found = () if moved.distance is not None else self._memory.initial(address, stored)
-        for _, store, target, contents in stores:
-            seen = _sees(moved, address, store, target)
-            if seen is None:
-                return top
-            if seen:
-                found = self._lattice.join(found, contents)
-                if is_anything(found):
-                    return top
+        found = () if source.distance is not None else self._memory.initial(source.address, stored)
+        if source not in read:
+            read[source] = self._stored_at(source, stores)
+        found = self._lattice.join(found, read[source])
         if not found:
             step.empty.append(key)
+        return found
+
+    def _stored_at(self, source: _Target, stores: Mapping[_Target, Contents]) -> Contents:
+        """What a load of ``source`` may see of ``stores``."""
+        found: Contents = ()
+        for target, contents in stores.items():
+            pair = source, target
+            if pair not in self._seen:
+                self._seen[pair] = _sees(*pair)
+            seen = self._seen[pair]
+            if seen is None or (seen and is_anything(contents)):
+                return anything(self._module.way_bits)
+            if seen:
+                found = self._lattice.join(found, contents)
         return found
 
 
@@ -388,20 +426,19 @@ def _related(state: State, term: Term) -> frozenset[Term]:
     return symbols.union(*(one for one in more if one & symbols))
 
 
-def _sees(load: Moved, address: Contents, store: Moved, target: Contents) -> bool | None:
+def _sees(load: _Target, store: _Target) -> bool | None:
     """Whether ``load`` may read what ``store`` writes; None where it may read a part of it, or more."""
     if (load.distance is None) != (store.distance is None):
         return False
-    sizes = load.transfer.size_bytes, store.transfer.size_bytes
+    sizes = load.size_bytes, store.size_bytes
     if load.distance is not None and store.distance is not None:
         return _overlap(strided.constant(WORD_BITS, (load.distance - store.distance) % (1 << WORD_BITS)), *sizes)
     result: bool | None = False
-    for one in address:
-        for other in target:
-            is_way = Region.ARENA in {one.region, other.region}
+    for one in load.address:
+        for other in store.address:
             if one.region is not other.region:
                 continue
-            ends = (one.way, other.way) if is_way else (one.value, other.value)
+            ends = (one.way, other.way) if one.region is Region.ARENA else (one.value, other.value)
             seen = _overlap(strided.apply("INT_SUB", ends, ends[0].bits), *sizes)
             if seen is None:
                 return None
@@ -438,15 +475,17 @@ class _StaticMemory:
                     return Part(part.region, part.flags, strided.meet(part.value, inside), part.way)
         return part
 
-    def is_placed(self, address: Contents) -> bool:
-        """Whether it is known where a store to ``address`` goes: into the arena or to static data that is the image's."""
-        return not is_anything(address) and all(
-            part.region is Region.ARENA or self._is_static(part.value) for part in address
+    def is_static(self, address: Contents) -> bool:
+        """Whether all of ``address`` is static data, to the last byte of a word."""
+        return all(
+            part.region is Region.NUMBER
+            and any(
+                segment.address <= part.value.unsigned_range()[0]
+                and part.value.unsigned_range()[1] + _WORD_BYTES <= segment.address + segment.size_bytes
+                for segment in self._image.segments
+            )
+            for part in address
         )
-
-    def _is_static(self, value: StridedInterval) -> bool:
-        low, high = value.unsigned_range()
-        return any(start <= low and high + _WORD_BYTES <= end for start, end in self._writable)
 
     def initial(self, address: Contents, stored: frozenset[int]) -> Contents:
         """What is at ``address`` before anything is stored; of the arena nothing (lemma ``stored-before-loaded``).
@@ -459,19 +498,21 @@ class _StaticMemory:
                 found += self._initial(part.value)
         return contents_of(found, self._way_bits)
 
-    def _initial(self, value: StridedInterval) -> Contents:
-        low, high = value.unsigned_range()
+    def _initial(self, value: StridedInterval) -> Iterator[Part]:
         for segment in self._image.segments:
-            if segment.address <= low and high + _WORD_BYTES <= segment.address + segment.size_bytes:
-                data = segment.data[low - segment.address : high + _WORD_BYTES - segment.address]
-                if not any(data):
-                    return number_of_null(self._way_bits)
-                if value.size <= MOST_READ:
-                    return contents_of(
-                        (part for one in value.values() for part in self._word(segment.data, one - segment.address)),
-                        self._way_bits,
-                    )
-        return anything(self._way_bits)
+            inside = strided.between(WORD_BITS, segment.address, segment.address + segment.size_bytes - _WORD_BYTES)
+            words = strided.meet(value, inside)
+            if words.is_bottom:
+                continue
+            low, high = words.unsigned_range()
+            data = segment.data[low - segment.address : high + _WORD_BYTES - segment.address]
+            if not any(data):
+                yield from number_of_null(self._way_bits)
+            elif words.size <= MOST_READ:
+                for one in words.values():
+                    yield from self._word(segment.data, one - segment.address)
+            else:
+                yield from number(strided.top(WORD_BITS), self._way_bits)
 
     def _word(self, data: bytes, offset: int) -> Contents:
         raw = data[offset : offset + _WORD_BYTES].ljust(_WORD_BYTES, b"\0")

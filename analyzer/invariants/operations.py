@@ -29,8 +29,12 @@ _WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A load or a store: ``distance`` from the call's block, where that is known, in bytes."""
+    """A load or a store: the ``number``-th access of the operation's values, ``distance`` bytes from the call's block.
 
+    ``distance`` is None where it is not known.
+    """
+
+    number: int
     transfer: WordTransfer
     distance: int | None
     is_certain: bool
@@ -117,6 +121,7 @@ def _moved(values: Values, image: Image, lifter: Lifter, roles: Roles) -> Iterab
     found = distances(values, roles)
     memory = Memory(image, stack_escapes=values.stack_escapes)
     transfer = Transfer(lifter, values.terms, memory)
+    number = 0
     for index in sorted(values.states):
         transfers: list[WordTransfer] = []
         block = values.graph.points[index].block
@@ -124,7 +129,8 @@ def _moved(values: Values, image: Image, lifter: Lifter, roles: Roles) -> Iterab
         accesses = values.accesses[index]
         for one, access, distance in zip(transfers, accesses, [next(found) for _ in accesses], strict=True):
             if access.base is not Base.STACK:
-                yield Moved(one, distance, access.is_certain)
+                yield Moved(number, one, distance, access.is_certain)
+            number += 1
 
 
 def _meetings(values: Values, symbols: Iterable[Term]) -> Iterable[Meeting]:
@@ -176,11 +182,10 @@ def _surely_stored(values: Values, moved: Iterable[Moved], result: Location) -> 
         address = one.transfer.state.value(one.transfer.pointer)
         if one.transfer.is_store and one.is_certain and address.is_constant and one.transfer.size_bytes == _WORD_BYTES:
             places.setdefault(address.value, set()).add(one.transfer.place)
+    failing = _failing(values, result)
     before: dict[int, list[int]] = {}
-    for edge, one in values.edges.items():
-        term = one.state.read(result)
-        is_failure = term is not None and one.state.base(term) is Base.NUMBER and 0 not in one.state.value(term)
-        if edge.target != EXIT or not is_failure:
+    for edge in values.edges:
+        if edge not in failing:
             before.setdefault(edge.target, []).append(edge.source)
     for address, own in places.items():
         avoiding, todo = set[int](), [EXIT]
@@ -191,6 +196,39 @@ def _surely_stored(values: Values, moved: Iterable[Moved], result: Location) -> 
                     todo.append(source)
         if 0 not in avoiding:
             yield address
+
+
+def _failing(values: Values, result: Location) -> set[Edge]:
+    """Edges that lead to ends with a result that is not 0.
+
+    *Soundness:* on every way behind such an edge nothing changes the register, which is not 0 there.
+    """
+    outgoing: dict[int, list[Edge]] = {}
+    for edge in values.edges:
+        outgoing.setdefault(edge.source, []).append(edge)
+    carrying = {edge: result for edge in values.edges if edge.target == EXIT}
+    todo = set(outgoing)
+    while True:
+        held = {index: at for index in todo if (at := _held(values, index, outgoing[index], carrying)) is not None}
+        if not held:
+            break
+        todo -= held.keys()
+        carrying |= {edge: held[edge.target] for edge in values.edges if edge.target in held}
+    found = set()
+    for edge, location in carrying.items():
+        state = values.edges[edge].state
+        term = state.read(location)
+        if term is not None and state.base(term) is Base.NUMBER and 0 not in state.value(term):
+            found.add(edge)
+    return found
+
+
+def _held(values: Values, index: int, leaving: Sequence[Edge], carrying: Mapping[Edge, Location]) -> Location | None:
+    """The location that holds at the entry of point ``index`` what is the result behind every edge out of it."""
+    if not all(edge in carrying for edge in leaving):
+        return None
+    results = {values.edges[edge].state.read(carrying[edge]) for edge in leaving}
+    return next((at for at, term in values.states[index].locations.items() if {term} == results), None)
 
 
 def link_of(values: Values, pointer: Term) -> Term | None:
