@@ -77,9 +77,7 @@ def is_anything(contents: Contents) -> bool:
 def number(value: StridedInterval, way_bits: int, way: StridedInterval | None = None) -> Contents:
     """The words of ``value``, whose remainders are among ``way``, too."""
     own = remainder_of(value, way_bits)
-    return contents_of(
-        (Part(Region.NUMBER, 0, value, own if way is None else strided.meet(own, way)),), way_bits
-    )
+    return contents_of((Part(Region.NUMBER, 0, value, own if way is None else strided.meet(own, way)),), way_bits)
 
 
 def in_arena(way: StridedInterval) -> Contents:
@@ -94,17 +92,23 @@ def contents_of(parts: Iterable[Part], way_bits: int) -> Contents:
 
 @lru_cache(1 << 16)
 def _normal(parts: tuple[Part, ...], way_bits: int) -> Contents:
+    if any(part.region is Region.ANY for part in parts):
+        return anything(way_bits)
+    return _united(part for whole in parts for part in _told_apart(whole, way_bits))
+
+
+def _united(parts: Iterable[Part]) -> Contents:
+    """One part for each region and flags."""
     found: dict[tuple[Region, int], Part] = {}
-    for whole in parts:
-        if whole.region is Region.ANY:
-            return anything(way_bits)
-        for part in _told_apart(whole, way_bits):
-            key = part.region, part.flags
-            other = found.get(key)
-            if other is not None:
-                part = Part(*key, strided.join(other.value, part.value), strided.join(other.way, part.way))
-            found[key] = part
+    for part in parts:
+        key = part.region, part.flags
+        other = found.get(key)
+        found[key] = part if other is None else Part(*key, *_joined(other, part))
     return tuple(found[key] for key in sorted(found))
+
+
+def _joined(one: Part, other: Part) -> tuple[StridedInterval, StridedInterval]:
+    return strided.join(one.value, other.value), strided.join(one.way, other.way)
 
 
 def _told_apart(part: Part, way_bits: int) -> Iterator[Part]:
@@ -118,11 +122,9 @@ def _told_apart(part: Part, way_bits: int) -> Iterator[Part]:
         if 0 in part.way:
             zero = strided.constant(WORD_BITS, 0)
             yield Part(part.region, _NULL, zero, remainder_of(zero, way_bits))
-        value = strided.StridedInterval(WORD_BITS, value.stride, value.stride, value.steps - 1) if value.steps else None
-        if value is None:
+        if value.is_constant:
             return
-        if value.steps == 0:
-            value = strided.constant(WORD_BITS, value.low)
+        value = strided.between(WORD_BITS, value.stride, value.extent, value.stride)
     for flags in range(_FLAGS):
         own = strided.meet(value, strided.residue_class(WORD_BITS, flags, _FLAGS))
         way = strided.meet(part.way, strided.residue_class(way_bits, flags, _FLAGS))
@@ -169,20 +171,22 @@ class ContentsLattice(Lattice[Contents]):
         """Part by part."""
         if self.leq(other, one):
             return one
-        return contents_of((*one, *other), self._way_bits)
+        if is_anything(one) or is_anything(other):
+            return self.top()
+        return _united((*one, *other))
 
     def widen(self, former: Contents, grown: Contents) -> Contents:
         """What grew goes to the next threshold, in numbers to the end."""
-        joined = self.join(former, grown)
         known = {(part.region, part.flags): part for part in former}
         parts = []
-        for part in joined:
+        for part in self.join(former, grown):
             old = known.get((part.region, part.flags))
-            if old is not None and part.region is not Region.ANY:
-                value = strided.widen(old.value, strided.join(old.value, part.value), ())
-                way = strided.widen(old.way, strided.join(old.way, part.way), self._thresholds)
-                part = Part(part.region, part.flags, value, way)
-            parts.append(part)
+            if old is None or part.region is Region.ANY:
+                parts.append(part)
+                continue
+            value, way = _joined(old, part)
+            wider = strided.widen(old.value, value, ()), strided.widen(old.way, way, self._thresholds)
+            parts.append(Part(part.region, part.flags, *wider))
         # Not in their normal form again: a widened number may run over null, which is a part of its own.
         return tuple(parts)
 

@@ -78,7 +78,11 @@ class Evaluation:
             within = strided.meet(words, strided.between(width, low, high))
             if within.is_bottom:
                 continue
-            case = {**given, first: self._number(bits, strided.constant(bits, count)), counted: self._number(width, within)}
+            case = {
+                **given,
+                first: self._number(bits, strided.constant(bits, count)),
+                counted: self._number(width, within),
+            }
             found += self._by_counts(state, term, others, case)
         return contents_of(found, self._way_bits)
 
@@ -182,7 +186,9 @@ class Evaluation:
             return strided.constant(node.bits, node.arguments[0])  # type: ignore[arg-type]
         if node.opcode in {"leaf", "CHOICE", "TABLE"}:
             return strided.top(node.bits)
-        return _apply(node.opcode, tuple(self._computed(state, one, given) for one in state.terms.operands(term)), node.bits)
+        return _apply(
+            node.opcode, tuple(self._computed(state, one, given) for one in state.terms.operands(term)), node.bits
+        )
 
     def _gamma(self, state: State, term: Term, given: Given, depth: int) -> Contents:
         if depth >= _MOST_CHOICES:
@@ -198,9 +204,7 @@ class Evaluation:
             return tuple(found)
         return contents_of(found, self._way_bits)
 
-    def _sum(
-        self, state: State, coefficients: Mapping[Term, int], constant: int, given: Given, depth: int
-    ) -> Contents:
+    def _sum(self, state: State, coefficients: Mapping[Term, int], constant: int, given: Given, depth: int) -> Contents:
         parts = [self._evaluate(state, one, given, depth) for one in coefficients]
         factors = list(coefficients.values())
         if any(map(is_anything, parts)):
@@ -210,9 +214,7 @@ class Evaluation:
             size *= len(one)
         if size > _MOST_COMBINATIONS:
             parts = [_merged(one) for one in parts]
-        return contents_of(
-            (self._added(chosen, factors, constant) for chosen in product(*parts)), self._way_bits
-        )
+        return contents_of((self._added(chosen, factors, constant) for chosen in product(*parts)), self._way_bits)
 
     def _added(self, chosen: tuple[Part, ...], factors: list[int], constant: int) -> Part:
         bits, full = self._way_bits, (1 << WORD_BITS) - 1
@@ -268,7 +270,11 @@ class Evaluation:
             return Part(Region.NUMBER, 0, strided.top(WORD_BITS), strided.top(way_bits))
         value = _apply(opcode, tuple(part.value for part in chosen), bits)
         if bits != WORD_BITS:
-            return _raw(value, way_bits)[0] if not value.is_bottom else Part(Region.NUMBER, 0, value, strided.bottom(way_bits))
+            return (
+                _raw(value, way_bits)[0]
+                if not value.is_bottom
+                else Part(Region.NUMBER, 0, value, strided.bottom(way_bits))
+            )
         way = remainder_of(value, way_bits)
         if opcode in _BY_REMAINDER and all(part.value.bits == WORD_BITS for part in chosen):
             way = strided.meet(way, _apply(opcode, tuple(part.way for part in chosen), way_bits))

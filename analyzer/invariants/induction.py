@@ -281,7 +281,9 @@ class _Equations:
         )
 
     def _value(self, number: int, state: State, term: Term, place: int | None, found: Found) -> Contents:
-        followed = self._module.operations[number].followed.get(place, frozenset()) if place is not None else frozenset()
+        followed = (
+            self._module.operations[number].followed.get(place, frozenset()) if place is not None else frozenset()
+        )
         return self._evaluated(number, state, term, followed, found)
 
     def _address(self, number: int, moved: Moved, found: Found) -> Contents:
@@ -398,7 +400,9 @@ def _without_remainder(contents: Contents, remainder: int) -> Contents:
         if part.region is Region.ARENA and way.steps >= 0 and (way.low + way.extent) % (1 << way.bits) == remainder:
             if way.steps == 0:
                 continue
-            way = strided.meet(way, StridedInterval(way.bits, way.low, way.stride if way.steps > 1 else 0, way.steps - 1))
+            way = strided.meet(
+                way, StridedInterval(way.bits, way.low, way.stride if way.steps > 1 else 0, way.steps - 1)
+            )
             part = Part(part.region, part.flags, part.value, way)
         parts.append(part)
     return tuple(parts)

@@ -94,9 +94,7 @@ def operation(role: str, values: Values, image: Image, lifter: Lifter, roles: Ro
         raise AnalysisError(f"{role} has calls that are not expanded, whose stores are not seen.")
     moved = tuple(_moved(values, image, lifter, roles))
     states = (*values.states.values(), *(one.state for one in values.edges.values()))
-    symbols = {
-        symbol for state in states for term in state.locations.values() for symbol in values.terms.symbols(term)
-    }
+    symbols = {symbol for state in states for term in state.locations.values() for symbol in values.terms.symbols(term)}
     register = values.registers[roles.returned] if roles.returned else None
     returned = []
     for edge, one in values.edges.items():

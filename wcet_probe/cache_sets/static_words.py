@@ -79,7 +79,9 @@ def _operation(program: Program, role: str, heap_bytes: int) -> Operation:
 
 def _arguments(program: Program, one: Operation, way_bits: int) -> Mapping[Term, Contents]:
     """What registers hold at entry: the arena and its size, or the request and the set."""
-    first, second = (one.values.terms.symbol(("in", one.values.registers[name]), WORD_BITS) for name in _registers(program))
+    first, second = (
+        one.values.terms.symbol(("in", one.values.registers[name]), WORD_BITS) for name in _registers(program)
+    )
     any_number = number(strided.top(WORD_BITS), way_bits)
     if one.role == "init":
         return {first: in_arena(strided.top(way_bits)), second: any_number}

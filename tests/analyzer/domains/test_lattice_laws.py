@@ -25,6 +25,7 @@ from wcet_probe.analyzer.domains.cache_sets import EffectiveWays, SetAccess, Set
 from wcet_probe.analyzer.domains.lattice import Dual, Joined, Lattice, Subsets, Truths
 from wcet_probe.analyzer.domains.strided import Intervals
 from wcet_probe.analyzer.icache import persistence
+from wcet_probe.analyzer.invariants.contents import ContentsLattice, contents_of, in_arena, number
 from wcet_probe.analyzer.values import congruences as residues
 from wcet_probe.analyzer.values.joins import HeaderStates
 from wcet_probe.analyzer.values.state import Base, Location, State
@@ -94,6 +95,14 @@ def congruences(draw):
     return residues.Congruence(modulus, draw(st.integers(0, modulus - 1)))
 
 
+@st.composite
+def words(draw):
+    """Numbers and addresses in the arena, with remainders of eight bits."""
+    numbers = [number(draw(intervals(32)), 8) for _ in range(draw(st.integers(0, 2)))]
+    arena = [in_arena(draw(intervals(8))) for _ in range(draw(st.integers(0, 1)))]
+    return contents_of([part for one in (*numbers, *arena) for part in one], 8)
+
+
 SET_ACCESSES = st.builds(
     SetAccess,
     st.just(0),
@@ -111,6 +120,7 @@ CASES = (
     Case("strided intervals", Intervals(8), intervals(), is_exact=False, longest_chain=60),
     Case("strided intervals of words", Intervals(32), intervals(32), is_exact=False, longest_chain=120),
     Case("states of a header", HeaderStates(PLACE), header_states(), is_exact=False, longest_chain=400),
+    Case("contents of a word", ContentsLattice(8), words(), is_exact=False, longest_chain=600),
     Case(
         "states of a cache set",
         SetStates(),
