@@ -138,11 +138,10 @@ class ContentsLattice(Lattice[Contents]):
 
     Args:
         way_bits: of a remainder.
-        thresholds: remainders at which growing ones are likely to stop.
     """
 
-    def __init__(self, way_bits: int, thresholds: tuple[int, ...] = ()) -> None:
-        self._way_bits, self._thresholds = way_bits, thresholds
+    def __init__(self, way_bits: int) -> None:
+        self._way_bits = way_bits
 
     def bottom(self) -> Contents:
         """No word."""
@@ -176,7 +175,7 @@ class ContentsLattice(Lattice[Contents]):
         return _united((*one, *other))
 
     def widen(self, former: Contents, grown: Contents) -> Contents:
-        """What grew goes to the next threshold, in numbers to the end."""
+        """What grew goes to the end."""
         known = {(part.region, part.flags): part for part in former}
         parts = []
         for part in self.join(former, grown):
@@ -185,7 +184,7 @@ class ContentsLattice(Lattice[Contents]):
                 parts.append(part)
                 continue
             value, way = _joined(old, part)
-            wider = strided.widen(old.value, value, ()), strided.widen(old.way, way, self._thresholds)
+            wider = strided.widen(old.value, value, ()), strided.widen(old.way, way, ())
             parts.append(Part(part.region, part.flags, *wider))
         # Not in their normal form again: a widened number may run over null, which is a part of its own.
         return tuple(parts)

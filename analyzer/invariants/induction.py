@@ -36,13 +36,12 @@ from wcet_probe.analyzer.invariants.contents import (
     Region,
     anything,
     contents_of,
-    in_arena,
     is_anything,
     number,
     remainder_of,
 )
 from wcet_probe.analyzer.invariants.evaluation import Evaluation
-from wcet_probe.analyzer.invariants.operations import Meeting, Moved, Operation, link_of
+from wcet_probe.analyzer.invariants.operations import Meeting, Moved, Operation
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Node, Term
 from wcet_probe.analyzer.values.transfer import MOST_READ
@@ -66,18 +65,14 @@ class Module:
         operations: all that the manifest names; any of them may be called at any time.
         arguments: of each operation, what registers hold at entry, by the term of their symbol.
         way_bits: remainders are modulo two to the power of this.
-        thresholds: remainders at which growing ones are likely to stop.
         first: number of the operation that others are called after, once it has returned 0 (premise ``init-first``).
-        unfollowed: a remainder that no address has which memory is accessed by (lemma ``end-not-followed``), or None.
     """
 
     image: Image
     operations: Sequence[Operation]
     arguments: Sequence[Mapping[Term, Contents]]
     way_bits: int
-    thresholds: tuple[int, ...] = ()
     first: int | None = None
-    unfollowed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +115,9 @@ def invariants(module: Module) -> Invariants:
         step = equations.step(found)
         missing = frozenset(place for place in step.empty if place not in unstored)
         if not missing:
-            first = equations.first_lost if step.lost else ()
-            rest = step.lost, first, tuple(sorted(unstored)), frozenset(step.excused), equations.rounds
+            # Where a store was lost, the equations say no more.
+            lost = tuple(sorted({*step.lost, *equations.first_lost}))
+            rest = lost, equations.first_lost, tuple(sorted(unstored)), frozenset(step.excused), equations.rounds
             return Invariants(module, found, step.addresses, step.stored, *rest)
         unstored |= missing
 
@@ -151,9 +147,10 @@ class _Equations:
 
     def __init__(self, module: Module, unstored: frozenset[tuple[int, int]]) -> None:
         self._module, self._unstored = module, unstored
-        self._lattice = ContentsLattice(module.way_bits, module.thresholds)
+        self._lattice = ContentsLattice(module.way_bits)
         self._memory = _StaticMemory(module.image, module.way_bits)
         self._loads = [_load_symbols(one) for one in module.operations]
+        self._unknown = frozenset(self._unknowns())
         self._memo: dict[object, tuple[tuple[Contents, ...], Contents]] = {}
         self._symbols: dict[object, tuple[Term, ...]] = {}
         self._seen: dict[object, bool | None] = {}
@@ -204,14 +201,14 @@ class _Equations:
             for place, moved in enumerate(one.moved):
                 transfer = moved.transfer
                 key = number, place
-                whole = self._address(number, moved, found)
+                whole = self._value(number, transfer.state, transfer.pointer, found)
                 addresses[key] = self._within(whole)
-                if moved.distance is not None or not self._memory.is_static(whole):
+                if moved.distance is not None or not self._memory.is_static(whole, transfer.size_bytes):
                     excused.append(key)
                 if transfer.value is not None:
                     contents = anything(self._module.way_bits)
                     if transfer.size_bytes == _WORD_BYTES:
-                        contents = self._value(number, transfer.state, transfer.value, transfer.place, found)
+                        contents = self._value(number, transfer.state, transfer.value, found)
                     stored[key] = contents
         lost = tuple(
             key
@@ -236,7 +233,7 @@ class _Equations:
             for meeting in one.meetings:
                 step.found[number, meeting.symbol] = self._met(number, meeting, found)
             for state, term in one.returned:
-                own = self._value(number, state, term, None, found)
+                own = self._value(number, state, term, found)
                 known = step.found.get((number, RESULT), ())
                 step.found[number, RESULT] = self._lattice.join(known, own)
             for symbol, contents in self._module.arguments[number].items():
@@ -262,8 +259,8 @@ class _Equations:
         if meeting.arriving is None:
             return anything(self._module.way_bits)
         result: Contents = ()
-        for place, state, term in meeting.arriving:
-            result = self._lattice.join(result, self._value(number, state, term, place, found))
+        for state, term in meeting.arriving:
+            result = self._lattice.join(result, self._value(number, state, term, found))
         if meeting.reach is None or is_anything(result):
             return result
         reach, way = meeting.reach, remainder_of(meeting.reach, self._module.way_bits)
@@ -280,34 +277,19 @@ class _Equations:
             self._module.way_bits,
         )
 
-    def _value(self, number: int, state: State, term: Term, place: int | None, found: Found) -> Contents:
-        followed = (
-            self._module.operations[number].followed.get(place, frozenset()) if place is not None else frozenset()
-        )
-        return self._evaluated(number, state, term, followed, found)
-
-    def _address(self, number: int, moved: Moved, found: Found) -> Contents:
-        """Where ``moved`` goes, by no link that is not followed."""
-        transfer, one = moved.transfer, self._module.operations[number]
-        followed = one.followed.get(transfer.place, frozenset())
-        link = link_of(one.values, transfer.pointer)
-        if link is not None and one.values.terms.linear(transfer.pointer).constant < NEAR_NULL:
-            followed |= {link}
-        return self._evaluated(number, transfer.state, transfer.pointer, followed, found)
-
     def _within(self, address: Contents) -> Contents:
         """``address`` without what lemmas exclude: null, and what is behind static data."""
         return self._memory.within(
             tuple(part for part in address if part.region is Region.ARENA or not _is_by_null(part))
         )
 
-    def _evaluated(self, number: int, state: State, term: Term, followed: frozenset[Term], found: Found) -> Contents:
-        """Evaluated again only where something that it is made of has changed."""
+    def _value(self, number: int, state: State, term: Term, found: Found) -> Contents:
+        """What ``term`` may be, evaluated again only where something that it is made of has changed."""
         key = number, id(state), term
         symbols = self._symbols.get(key)
         if symbols is None:
             symbols = self._symbols[key] = tuple(sorted(_related(state, term)))
-        known = tuple(self._known(number, state, one, followed, found) for one in symbols)
+        known = tuple(self._known(number, one, found) for one in symbols)
         before = self._memo.get(key)
         if before is not None and before[0] == known:
             return before[1]
@@ -317,27 +299,20 @@ class _Equations:
         self._memo[key] = known, contents
         return contents
 
-    def _known(self, number: int, state: State, symbol: Term, followed: frozenset[Term], found: Found) -> Contents:
+    def _known(self, number: int, symbol: Term, found: Found) -> Contents:
         contents = found.get((number, symbol))
         if contents is None:
-            is_unknown = (number, symbol) in self._unknowns()
+            is_unknown = (number, symbol) in self._unknown
             contents = () if is_unknown else anything(self._module.way_bits)
-        if symbol not in followed or self._module.unfollowed is None:
-            return contents
-        contents = tuple(part for part in contents if not part.is_null)
-        return _without_remainder(contents, self._module.unfollowed)
+        return contents
 
-    def _unknowns(self) -> frozenset[Unknown]:
-        if not hasattr(self, "_unknown_keys"):
-            keys: set[Unknown] = set()
-            for number, one in enumerate(self._module.operations):
-                keys |= {(number, symbol) for symbol in self._loads[number].values()}
-                keys |= {(number, meeting.symbol) for meeting in one.meetings}
-                keys |= {(number, symbol) for symbol in self._module.arguments[number]}
-                if one.roles.given is not None:
-                    keys.add((number, self._symbol_of(one, one.roles.given)))
-            self._unknown_keys = frozenset(keys)
-        return self._unknown_keys
+    def _unknowns(self) -> Iterator[Unknown]:
+        for number, one in enumerate(self._module.operations):
+            yield from ((number, symbol) for symbol in self._loads[number].values())
+            yield from ((number, meeting.symbol) for meeting in one.meetings)
+            yield from ((number, symbol) for symbol in self._module.arguments[number])
+            if one.roles.given is not None:
+                yield number, self._symbol_of(one, one.roles.given)
 
     # ------------------------------------------------------------------------------------------------------- memory
 
@@ -390,22 +365,6 @@ def number_of_null(way_bits: int) -> Contents:
 def _is_by_null(part: Part) -> bool:
     """Whether all addresses of a number are near null."""
     return part.value.unsigned_range()[1] < NEAR_NULL
-
-
-def _without_remainder(contents: Contents, remainder: int) -> Contents:
-    """``contents`` without addresses in the arena with ``remainder``, where that is the last one of an arc."""
-    parts = []
-    for part in contents:
-        way = part.way
-        if part.region is Region.ARENA and way.steps >= 0 and (way.low + way.extent) % (1 << way.bits) == remainder:
-            if way.steps == 0:
-                continue
-            way = strided.meet(
-                way, StridedInterval(way.bits, way.low, way.stride if way.steps > 1 else 0, way.steps - 1)
-            )
-            part = Part(part.region, part.flags, part.value, way)
-        parts.append(part)
-    return tuple(parts)
 
 
 def _load_symbols(one: Operation) -> Mapping[int, Term]:
@@ -479,13 +438,13 @@ class _StaticMemory:
                     return Part(part.region, part.flags, strided.meet(part.value, inside), part.way)
         return part
 
-    def is_static(self, address: Contents) -> bool:
-        """Whether all of ``address`` is static data, to the last byte of a word."""
+    def is_static(self, address: Contents, size_bytes: int) -> bool:
+        """Whether all of ``address`` is static data, to the last of ``size_bytes``."""
         return all(
             part.region is Region.NUMBER
             and any(
                 segment.address <= part.value.unsigned_range()[0]
-                and part.value.unsigned_range()[1] + _WORD_BYTES <= segment.address + segment.size_bytes
+                and part.value.unsigned_range()[1] + size_bytes <= segment.address + segment.size_bytes
                 for segment in self._image.segments
             )
             for part in address

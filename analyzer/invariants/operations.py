@@ -1,4 +1,4 @@
-"""The operations of a module, as an induction sees them: their loads and stores, what arrives where paths meet, results.
+"""The operations of a module as an induction sees them: their loads and stores, what arrives where paths meet, results.
 
 *Soundness:* every load and store of each point that can be reached is told, with the state in which it takes place.
 """
@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.invariants.contents import NEAR_NULL, WORD_BITS
+from wcet_probe.analyzer.invariants.contents import WORD_BITS
 from wcet_probe.analyzer.loops.counters import counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.own_block import Roles, distances
-from wcet_probe.analyzer.values.state import ENTRY, Base, Location, State, defined_at
+from wcet_probe.analyzer.values.state import Base, Location, State
 from wcet_probe.analyzer.values.terms import Term
 from wcet_probe.analyzer.values.transfer import Memory, Transfer, WordTransfer
 from wcet_probe.errors import AnalysisError
@@ -47,13 +47,13 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A symbol of where paths meet: what it is along each edge, as its source, a state and a term; None: not known.
+    """A symbol of where paths meet: what it is along each edge, as a state and a term; None: not known.
 
     The edges of a counter enter its loop only, and ``reach`` is how far it may have been counted then.
     """
 
     symbol: Term
-    arriving: tuple[tuple[int, State, Term], ...] | None
+    arriving: tuple[tuple[State, Term], ...] | None
     reach: StridedInterval | None = None
 
 
@@ -68,7 +68,6 @@ class Operation:
         moved: its loads and stores that do not surely go to its stack.
         meetings: symbols of where paths meet.
         returned: what the register of the result holds on each way out; empty where there is no result.
-        followed: by point, links by which memory is surely accessed in it or behind it.
         surely_stored: addresses of words that it stores on every way to an end where it may return 0.
     """
 
@@ -78,11 +77,12 @@ class Operation:
     moved: tuple[Moved, ...]
     meetings: tuple[Meeting, ...]
     returned: tuple[tuple[State, Term], ...]
-    followed: Mapping[int, frozenset[Term]] = field(repr=False)
     surely_stored: frozenset[int] = frozenset()
 
 
-def operation(role: str, values: Values, image: Image, lifter: Lifter, roles: Roles, result: str) -> Operation:
+def operation(  # noqa: PLR0917  the operation and what it is read from
+    role: str, values: Values, image: Image, lifter: Lifter, roles: Roles, result: str
+) -> Operation:
     """The operation ``role`` with these ``values``; ``result`` is the register in which functions return.
 
     Raises:
@@ -110,7 +110,6 @@ def operation(role: str, values: Values, image: Image, lifter: Lifter, roles: Ro
         moved=moved,
         meetings=tuple(_meetings(values, symbols)),
         returned=tuple(returned),
-        followed=_followed(values, moved),
         surely_stored=frozenset(_surely_stored(values, moved, values.registers[result])),
     )
 
@@ -158,17 +157,16 @@ def _counters(values: Values) -> Mapping[Term, tuple[Sequence[Edge], StridedInte
     return found
 
 
-def _arriving(
-    values: Values, symbol: Term, place: int, edges: Sequence[Edge]
-) -> tuple[tuple[int, State, Term], ...] | None:
+def _arriving(values: Values, symbol: Term, place: int, edges: Sequence[Edge]) -> tuple[tuple[State, Term], ...] | None:
     """What ``symbol`` is along ``edges`` to ``place``: what a location held that holds it there."""
     state = values.states.get(place)
     if state is None or place == 0:
         return None
     for location, term in state.locations.items():
         if term == symbol:
-            held = [(edge.source, values.edges[edge].state, values.edges[edge].state.read(location)) for edge in edges]
-            if all(content is not None for _, _, content in held):
+            states = [values.edges[edge].state for edge in edges]
+            held = [(one, one.read(location)) for one in states]
+            if all(content is not None for _, content in held):
                 return tuple(held)  # type: ignore[arg-type]
     return None
 
@@ -227,61 +225,3 @@ def _held(values: Values, index: int, leaving: Sequence[Edge], carrying: Mapping
         return None
     results = {values.edges[edge].state.read(carrying[edge]) for edge in leaving}
     return next((at for at, term in values.states[index].locations.items() if {term} == results), None)
-
-
-def link_of(values: Values, pointer: Term) -> Term | None:
-    """The loaded word or the symbol of a meeting that ``pointer`` is a constant away from."""
-    form = values.terms.linear(pointer)
-    if len(form.coefficients) != 1:
-        return None
-    ((part, factor),) = form.coefficients.items()
-    is_link = factor == 1 and values.terms[part].opcode == "leaf" and defined_at(values.terms[part].arguments) != ENTRY
-    return part if is_link else None
-
-
-def _followed(values: Values, moved: Iterable[Moved]) -> Mapping[int, frozenset[Term]]:
-    """*Soundness:* every way from the point to the end has the access, or there is none to the end.
-
-    A link that a loop may define anew is left out, as the access may be by a later one.
-    """
-    places: dict[Term, set[int]] = {}
-    for one in moved:
-        link = link_of(values, one.transfer.pointer)
-        offset = values.terms.linear(one.transfer.pointer).constant
-        if link is not None and one.is_certain and offset < NEAR_NULL:
-            places.setdefault(link, set()).add(one.transfer.place)
-    before: dict[int, list[int]] = {}
-    for edge in values.edges:
-        before.setdefault(edge.target, []).append(edge.source)
-    found: dict[int, set[Term]] = {index: set() for index in values.states}
-    ends = values.states.keys() - {edge.source for edge in values.edges}
-    for link, own in places.items():
-        if _comes_again(values, defined_at(values.terms[link].arguments)):
-            continue
-        avoiding = {index for index in ends if index not in own}
-        todo = [EXIT, *avoiding]
-        while todo:
-            for source in before.get(todo.pop(), ()):
-                if source not in own and source not in avoiding:
-                    avoiding.add(source)
-                    todo.append(source)
-        for index in values.states.keys() - avoiding:
-            found[index].add(link)
-    return {index: frozenset(own) for index, own in found.items()}
-
-
-def _comes_again(values: Values, place: int | None) -> bool:
-    if place is None:
-        return True
-    after: dict[int, list[int]] = {}
-    for edge in values.edges:
-        after.setdefault(edge.source, []).append(edge.target)
-    seen, todo = set[int](), list(after.get(place, ()))
-    while todo:
-        one = todo.pop()
-        if one == place:
-            return True
-        if one not in seen:
-            seen.add(one)
-            todo += after.get(one, ())
-    return False

@@ -7,7 +7,7 @@ import pytest
 from tests.support import images_dir
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets.specification import Ground, allowed_sets, prove_sets
-from wcet_probe.cache_sets.static_words import LEMMA, static_addresses
+from wcet_probe.cache_sets.static_words import LEMMA, PREMISES, static_addresses
 from wcet_probe.catalog.lookup import load_allocator, load_target
 
 HEAP_BYTES = 5000
@@ -50,17 +50,18 @@ void cama_free(void *block)
 """
 CHECK = '#include "cama.h"\nint cama_check(void)\n{\n    return 0;\n}\n'
 TAKE = "    pool.first = pool.next[i];\n"
+ODD = "    if (bytes == 13)\n        "
 BROKEN = {
     "an index too large by one": ("= i + 1;", "= i + 2;"),
     "an index that nobody looks at": ("block == NULL || i >= BLOCKS", "block == NULL"),
     "a byte of the index": (
         TAKE,
-        TAKE + "    if (bytes == 13)\n        ((volatile unsigned char *)&pool.first)[2] = 1;\n",
+        TAKE + ODD + "((volatile unsigned char *)&pool.first)[2] = 1;\n",
     ),
-    "a number of the caller": (TAKE, TAKE + "    if (bytes == 13)\n        pool.first = set;\n"),
+    "a number of the caller": (TAKE, TAKE + ODD + "pool.first = set;\n"),
     "a store through a word of the caller": (
         TAKE,
-        TAKE + "    if (bytes == 13)\n        *(volatile uint32_t *)(uintptr_t)set = 1;\n",
+        TAKE + ODD + "*(volatile uint32_t *)(uintptr_t)set = 1;\n",
     ),
     "a store to the arena": (TAKE, TAKE + "    *(volatile uint32_t *)(pool.base + 64 * i) = 0;\n"),
     "an index that wraps around": ("pool.next[i] = pool.first;", "pool.next[i] = pool.first - 1;"),
@@ -84,6 +85,7 @@ def test_an_index_that_is_loaded_is_one_that_was_stored():
     assert proof.holds
     assert proof.instructions[Ground.INDUCED] == 1
     assert [lemma.id for lemma in proof.lemmas] == [LEMMA]
+    assert set(PREMISES) <= set(proof.assumptions)
     assert {site.lemma for site in proof.sites} == {LEMMA}
 
 

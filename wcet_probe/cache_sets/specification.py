@@ -261,7 +261,7 @@ def prove_sets(
         stack_bytes=_stack_bytes(bound),
         offences=tuple(_offences(program, judged, allowed)),
         lemmas=tuple(_lemmas(program, bound, {fact for _, _, fact in judged})),
-        assumptions=tuple(dict.fromkeys(assumption.id for assumption in bound.assumptions)),
+        assumptions=tuple(dict.fromkeys((*(assumption.id for assumption in bound.assumptions), *_premises(judged)))),
         counts=counts,
         sites=tuple(_sites(program, judged)),
     )
@@ -299,6 +299,11 @@ def _judged(
                 if others and all(_shares_line(other, mate, extent_bytes, allowed) for other in others):
                     ground, fact = Ground.SAME_LINE, others[0].fact
         yield access, ground, fact
+
+
+def _premises(judged: Iterable[Judged]) -> tuple[str, ...]:
+    """What an induction over the operations takes for granted of the caller."""
+    return static_words.PREMISES if any(ground is Ground.INDUCED for _, ground, _ in judged) else ()
 
 
 def _induced(judged: Judged, address: Contents | None, allowed: AllowedSets) -> Judged:
@@ -467,7 +472,7 @@ def _lemmas(program: Program, bound: Bound, used: Collection[str]) -> Iterator[L
     """The facts about pointers that accesses rest on."""
     if static_words.LEMMA in used:
         because = "a block is that far from the arena's start, and the arena holds as many"
-        yield Lemma(static_words.LEMMA, static_words.STATEMENT, because, "runs hold blocks against the arena")
+        yield Lemma(static_words.LEMMA, static_words.STATEMENT, because, "no run checks it")
     told = {assumption.id: assumption for assumption in reversed(bound.assumptions)}
     for fact in allocator_facts(program.allocator).pointers:
         if fact.where in used:

@@ -20,7 +20,7 @@ from wcet_probe.analyzer.invariants.operations import Operation, operation
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values.own_block import Roles
 from wcet_probe.analyzer.values.terms import Term
-from wcet_probe.answer.proving import operation_request
+from wcet_probe.answer.proving import allocator_facts, operation_request
 from wcet_probe.build.program import Program
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.target import Isa
@@ -30,6 +30,7 @@ STATEMENT = (
     "what malloc returns is a block in the arena that was given to init, which holds no static data: then nothing that "
     "the caller writes into its blocks is a word of the allocator"
 )
+PREMISES = "init-first", "free-gets-held-blocks", "caller-writes-own-blocks"
 _ROLES = "init", "malloc", "free"
 
 
@@ -44,6 +45,9 @@ def static_addresses(program: Program, heap_bytes: int) -> Mapping[str, Mapping[
     """
     cache, entry_points = program.target.dcache, program.allocator.entry_points
     if cache is None or not set(_ROLES) <= set(entry_points) <= {*_ROLES, "check"}:
+        return {}
+    facts = allocator_facts(program.allocator)
+    if facts.words or facts.arguments:  # what is proved would rest on them
         return {}
     way_bits = (cache.sets * cache.line_bytes).bit_length() - 1
     try:
