@@ -281,7 +281,7 @@ class Evaluation:
         return Part(Region.NUMBER, 0, value, way)
 
     def _masked(self, opcode: str, other: Part, way: StridedInterval) -> Part:
-        """An address in the arena whose bits are changed by ``other``: it stays there if only those of a remainder are."""
+        """An address in the arena whose bits ``other`` changes: it stays there if only those of a remainder are."""
         mask, top = (1 << self._way_bits) - 1, strided.top(WORD_BITS)
         if other.region is Region.NUMBER and other.value.is_constant:
             constant = other.value.value

@@ -194,59 +194,60 @@ class _Equations:
     def step(self, found: Found) -> _Step:
         """All equations once, with ``found`` for what is on their right sides."""
         self.rounds += 1
-        addresses: dict[tuple[int, int], Contents] = {}
-        excused: list[tuple[int, int]] = []
-        stored: dict[tuple[int, int], Contents] = {}
-        for number, one in enumerate(self._module.operations):
+        step = _Step({}, {}, {}, (), [], [])
+        for index, one in enumerate(self._module.operations):
             for place, moved in enumerate(one.moved):
-                transfer = moved.transfer
-                key = number, place
-                whole = self._value(number, transfer.state, transfer.pointer, found)
-                addresses[key] = self._within(whole)
-                if moved.distance is not None or not self._memory.is_static(whole, transfer.size_bytes):
-                    excused.append(key)
-                if transfer.value is not None:
-                    contents = anything(self._module.way_bits)
-                    if transfer.size_bytes == _WORD_BYTES:
-                        contents = self._value(number, transfer.state, transfer.value, found)
-                    stored[key] = contents
-        lost = tuple(
-            key
-            for key in stored
-            if addresses[key] and self._moved(key).distance is None and is_anything(addresses[key])
-        )
+                self._go(step, (index, place), moved, found)
+        step.lost = tuple(key for key in step.stored if is_anything(step.addresses[key]) and not self._is_own(key))
+        self.first_lost = self.first_lost or step.lost
         stores: dict[_Target, Contents] = {}
-        for key, contents in stored.items():
-            moved = self._moved(key)
-            if addresses[key]:
-                target = _Target(moved.distance, moved.transfer.size_bytes, addresses[key])
+        for key, contents in step.stored.items():
+            if step.addresses[key]:
+                target = self._target(key, step)
                 stores[target] = self._lattice.join(stores.get(target, ()), contents)
         read: dict[_Target, Contents] = {}
-        self.first_lost = self.first_lost or lost
-        step = _Step({}, addresses, stored, lost, [], excused)
-        for number, one in enumerate(self._module.operations):
-            for place, moved in enumerate(one.moved):
-                symbol = self._loads[number].get(place)
-                if moved.transfer.is_store or symbol is None:
-                    continue
-                step.found[number, symbol] = self._loaded((number, place), moved, stores, read, step)
-            for meeting in one.meetings:
-                step.found[number, meeting.symbol] = self._met(number, meeting, found)
-            for state, term in one.returned:
-                own = self._value(number, state, term, found)
-                known = step.found.get((number, RESULT), ())
-                step.found[number, RESULT] = self._lattice.join(known, own)
-            for symbol, contents in self._module.arguments[number].items():
-                step.found[number, symbol] = contents
-            if one.roles.given is not None:
-                block = self._symbol_of(one, one.roles.given)
-                given: Contents = ()
-                for other, giving in enumerate(self._module.operations):
-                    if giving.roles.returned is not None:
-                        given = self._lattice.join(given, found.get((other, RESULT), ()))
-                null = number_of_null(self._module.way_bits)
-                step.found[number, block] = contents_of((*given, *null), self._module.way_bits)
+        for index, symbols in enumerate(self._loads):
+            for place, symbol in symbols.items():
+                step.found[index, symbol] = self._loaded((index, place), stores, read, step)
+        for index, one in enumerate(self._module.operations):
+            self._meet(step.found, index, one, found)
         return step
+
+    def _go(self, step: _Step, key: tuple[int, int], moved: Moved, found: Found) -> None:
+        """Where a load or a store goes, and what it stores."""
+        transfer = moved.transfer
+        whole = self._value(key[0], transfer.state, transfer.pointer, found)
+        step.addresses[key] = self._within(whole)
+        if moved.distance is not None or not self._memory.is_static(whole, transfer.size_bytes):
+            step.excused.append(key)
+        if transfer.value is not None:
+            is_word = transfer.size_bytes == _WORD_BYTES
+            top = anything(self._module.way_bits)
+            step.stored[key] = self._value(key[0], transfer.state, transfer.value, found) if is_word else top
+
+    def _meet(self, new: dict[Unknown, Contents], index: int, one: Operation, found: Found) -> None:
+        """What arrives where paths of an operation meet, at its entry and behind it."""
+        for meeting in one.meetings:
+            new[index, meeting.symbol] = self._met(index, meeting, found)
+        result: Contents = ()
+        for state, term in one.returned:
+            result = self._lattice.join(result, self._value(index, state, term, found))
+        new[index, RESULT] = result
+        for symbol, contents in self._module.arguments[index].items():
+            new[index, symbol] = contents
+        if one.roles.given is not None:
+            given = number_of_null(self._module.way_bits)
+            for other, giving in enumerate(self._module.operations):
+                if giving.roles.returned is not None:
+                    given = self._lattice.join(given, found.get((other, RESULT), ()))
+            new[index, self._symbol_of(one, one.roles.given)] = given
+
+    def _is_own(self, key: tuple[int, int]) -> bool:
+        return self._moved(key).distance is not None
+
+    def _target(self, key: tuple[int, int], step: _Step) -> _Target:
+        moved = self._moved(key)
+        return _Target(moved.distance, moved.transfer.size_bytes, step.addresses[key])
 
     def _moved(self, key: tuple[int, int]) -> Moved:
         return self._module.operations[key[0]].moved[key[1]]
@@ -307,26 +308,26 @@ class _Equations:
         return contents
 
     def _unknowns(self) -> Iterator[Unknown]:
-        for number, one in enumerate(self._module.operations):
-            yield from ((number, symbol) for symbol in self._loads[number].values())
-            yield from ((number, meeting.symbol) for meeting in one.meetings)
-            yield from ((number, symbol) for symbol in self._module.arguments[number])
+        for index, one in enumerate(self._module.operations):
+            yield from ((index, symbol) for symbol in self._loads[index].values())
+            yield from ((index, meeting.symbol) for meeting in one.meetings)
+            yield from ((index, symbol) for symbol in self._module.arguments[index])
             if one.roles.given is not None:
-                yield number, self._symbol_of(one, one.roles.given)
+                yield index, self._symbol_of(one, one.roles.given)
 
     # ------------------------------------------------------------------------------------------------------- memory
 
     def _loaded(
         self,
         key: tuple[int, int],
-        moved: Moved,
         stores: Mapping[_Target, Contents],
         read: dict[_Target, Contents],
         step: _Step,
     ) -> Contents:
         """What the load ``key`` may give; ``read`` is what was found for other loads."""
+        moved = self._moved(key)
         top, role = anything(self._module.way_bits), self._module.operations[key[0]].roles
-        source = _Target(moved.distance, moved.transfer.size_bytes, step.addresses[key])
+        source = self._target(key, step)
         is_payload = role.given is not None and moved.distance is not None and moved.distance >= 0
         if step.lost or key in self._unstored or is_payload or is_anything(source.address):
             return top

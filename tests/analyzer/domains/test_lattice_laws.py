@@ -25,7 +25,8 @@ from wcet_probe.analyzer.domains.cache_sets import EffectiveWays, SetAccess, Set
 from wcet_probe.analyzer.domains.lattice import Dual, Joined, Lattice, Subsets, Truths
 from wcet_probe.analyzer.domains.strided import Intervals
 from wcet_probe.analyzer.icache import persistence
-from wcet_probe.analyzer.invariants.contents import ContentsLattice, contents_of, in_arena, number
+from wcet_probe.analyzer.invariants.contents import ContentsLattice, contents_of, in_arena
+from wcet_probe.analyzer.invariants.contents import number as number_of
 from wcet_probe.analyzer.values import congruences as residues
 from wcet_probe.analyzer.values.joins import HeaderStates
 from wcet_probe.analyzer.values.state import Base, Location, State
@@ -98,7 +99,7 @@ def congruences(draw):
 @st.composite
 def words(draw):
     """Numbers and addresses in the arena, with remainders of eight bits."""
-    numbers = [number(draw(intervals(32)), 8) for _ in range(draw(st.integers(0, 2)))]
+    numbers = [number_of(draw(intervals(32)), 8) for _ in range(draw(st.integers(0, 2)))]
     arena = [in_arena(draw(intervals(8))) for _ in range(draw(st.integers(0, 1)))]
     return contents_of([part for one in (*numbers, *arena) for part in one], 8)
 
