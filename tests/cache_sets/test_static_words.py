@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import images_dir
 from wcet_probe.build.program import load_program
-from wcet_probe.cache_sets.specification import Ground, allowed_sets, prove_sets
+from wcet_probe.cache_sets.specification import Justification, allowed_sets, prove_sets
 from wcet_probe.cache_sets.static_words import LEMMA, PREMISES, static_addresses
 from wcet_probe.catalog.lookup import load_allocator, load_target
 
@@ -83,7 +83,7 @@ def test_an_index_that_is_loaded_is_one_that_was_stored():
     program = pool()
     proof = prove_sets(program, "malloc", (HEAP_BYTES,), allowed_sets(program))
     assert proof.holds
-    assert proof.instructions[Ground.INDUCED] == 1
+    assert proof.instructions[Justification.INDUCED] == 1
     assert [lemma.id for lemma in proof.lemmas] == [LEMMA]
     assert set(PREMISES) <= set(proof.assumptions)
     assert {site.lemma for site in proof.sites} == {LEMMA}
@@ -98,7 +98,7 @@ def test_the_access_by_an_index_that_may_be_anything_is_named():
     program = pool(BROKEN["a number of the caller"])
     proof = prove_sets(program, "malloc", (HEAP_BYTES,), allowed_sets(program))
     assert not proof.holds
-    assert [offence.location.split("+")[0] for offence in proof.offences] == ["cama_malloc"]
+    assert [violation.location.split("+")[0] for violation in proof.possible_violations] == ["cama_malloc"]
 
 
 def test_nothing_is_said_of_allocators_with_words_in_the_arena():
