@@ -175,9 +175,9 @@ def _surely_stored(values: Values, moved: Iterable[Moved], result: Location) -> 
     """*Soundness:* no way from the entry to an end with result 0 has no such store."""
     places: dict[int, set[int]] = {}
     for one in moved:
-        address = one.transfer.state.value(one.transfer.pointer)
-        if one.transfer.is_store and one.is_certain and address.is_constant and one.transfer.size_bytes == _WORD_BYTES:
-            places.setdefault(address.value, set()).add(one.transfer.place)
+        target = one.transfer.state.value(one.transfer.pointer)
+        if one.transfer.is_store and one.is_certain and target.is_constant and one.transfer.size_bytes == _WORD_BYTES:
+            places.setdefault(target.value, set()).add(one.transfer.place)
     failing = _failing(values, result)
     before: dict[int, list[int]] = {}
     for edge in values.edges:
