@@ -75,13 +75,13 @@ class Cell:
 
 
 def cells() -> Iterator[Cell]:
-    """Each allocator once as the product compiles it, then each policy, then each pair of allocator and target."""
+    """Each policy, then each allocator as the product compiles it, then each pair of allocator and target."""
     targets, policies = cycle(target_names()), cycle(CHANGES)
     names = allocator_names()
-    for name in names:
-        yield Cell(name, next(targets), OWN, optimised=True, least=20_000_000)
     for policy, name in zip([p for p in CHANGES if p != OWN], cycle(names), strict=False):
-        yield Cell(name, next(targets), policy, optimised=True, least=12_000_000)
+        yield Cell(name, next(targets), policy, optimised=False, least=20_000_000)
+    for name in names:
+        yield Cell(name, next(targets), OWN, optimised=True, least=36_000_000)
     for name in names:
         for target in target_names():
             yield Cell(name, target, next(policies), optimised=False, least=3_000_000)

@@ -216,7 +216,7 @@ def test_without_a_compiler_the_engine_does_it(monkeypatch, tmp_path):
 
 def test_small_jobs_do_not_wait_and_long_ones_are_compiled_once(monkeypatch, tmp_path):
     built = []
-    monkeypatch.setattr(supply, "compiled_library", lambda *_, build: built.append(build))
+    monkeypatch.setattr(library, "compiled_library", lambda *_, build: built.append(build))
     used = tlsf_guest("cortex-m4")
     program = Program(load_allocator("tlsf"), used.target, used.image, used.instructions, used.costs)
     ask = supply.translations(program, tmp_path)
