@@ -3,9 +3,10 @@
 One fixed workload per target: a seeded replay of malloc and free on TLSF, at least 10^8 guest instructions. All modes
 of a target run in turn, round after round, on the same machine object or its twin; the median of the rounds counts.
 Beside each mode stands the same one in translated code; what the compiler took is told where it had to be asked. Last
-comes the loop of a search: a small heap put back, one malloc, its instructions kept.
+comes the loop of a search: a small heap put back, one malloc, its instructions kept. Below stand other simulators on
+the same trace, see `bench.peers`.
 
-Run it with ``make bench``; options: ``--target``, ``--rounds``, ``--operations``.
+Run it with ``make bench``; options: ``--target``, ``--rounds``, ``--operations``, ``--calls``, ``--qemu-plugin``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench.peers import peers
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target, target_names
 from wcet_probe.compiled.library import compiled_library
@@ -89,10 +91,7 @@ def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, l
     """Guest instructions of one replay, the seconds of each round by mode, and of the compiler by what was made."""
     folder = cache_dir(load_config(Path.cwd()))
     program = load_program(load_allocator("tlsf"), target, "zig", folder)
-    cached, bare = (
-        replace(program, target=core, costs=costs(program.instructions, core))
-        for core in (with_caches(target), without_caches(target))
-    )
+    cached, bare = (on(program, core) for core in (with_caches(target), without_caches(target)))
     loops = backward_branches(program.instructions)
     modes: dict[str, tuple[Program, Sequence[WatchedLoop], Callable[[Machine], object]]] = {
         "bare engine": (bare, (), lambda machine: machine.replay(trace)),
@@ -121,6 +120,11 @@ def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, l
                     seconds[mode + engine].append(time.process_time() - start)
                     executed = max(executed, machine.observation().instructions)
     return executed, seconds, compiler
+
+
+def on(program: Program, target: Target) -> Program:
+    """``program`` on another core of its kind."""
+    return replace(program, target=target, costs=costs(program.instructions, target))
 
 
 def machine_of(
@@ -172,6 +176,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--operations", type=int, default=1_300_000)
     parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--qemu-plugin", type=Path, help="qemu's libcache.so, where it is not in its usual folder")
     options = parser.parse_args()
     trace = workload(options.operations)
     console = Console(width=100)
@@ -193,6 +198,9 @@ def main() -> None:
         made = ", ".join(f"{what}: {took:.1f} s" for what, took in compiler.items() if took)
         console.print(f"compiled: {made or 'nothing, all of it was there'}")
         native, engine = search_loop(target, options.calls)
+        program = load_program(load_allocator("tlsf"), target, "zig", cache_dir(load_config(Path.cwd())))
+        for peer in peers(on(program, with_caches(target)), trace, executed, options.qemu_plugin):
+            console.print(f"{peer.name}: {peer.rate} 10⁶ instructions/s")
         console.print(f"malloc on a heap put back: {native:,.0f} calls/s in a native loop, {engine:,.0f} from Python")
 
 
