@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[1]
 TALLY = ROOT / "build" / "equality.jsonl"
 OPERATIONS = LEAST_OPERATIONS + 3_616
 HEAP_BYTES = 1 << 16
-MOST_INSTRUCTIONS = 400_000_000
+MOST_INSTRUCTIONS = 40_000_000
 """Of one call of a foreign program."""
 _SOURCES = ("emu", "wcet_probe/compiled", "analyzer/pcode", "wcet_probe/isa")
 OWN = "own caches"
