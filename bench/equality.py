@@ -181,11 +181,13 @@ def sources_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def tally(digest: str) -> Mapping[str, Mapping[str, object]]:
-    """What is known of each cell, of these very sources."""
-    lines = TALLY.read_text("utf-8").splitlines() if TALLY.is_file() else []
-    rows = [json.loads(line) for line in lines]
-    return {row["cell"]: row for row in rows if row["sources"] == digest}
+def tallies() -> Mapping[str, Mapping[str, Mapping[str, object]]]:
+    """What is known of each cell, by the sources of which it was learned."""
+    found: dict[str, dict[str, Mapping[str, object]]] = {}
+    for line in TALLY.read_text("utf-8").splitlines() if TALLY.is_file() else []:
+        row = json.loads(line)
+        found.setdefault(row["sources"], {})[row["cell"]] = row
+    return found
 
 
 def run(cell: Cell, elf: Path | None) -> Mapping[str, object]:
@@ -225,7 +227,9 @@ def main() -> None:
     parser.add_argument("--instructions", type=int, default=1_000_000_000)
     parser.add_argument("--elf", type=Path, help="a folder of linked ELF files, compared in place of the allocators")
     parser.add_argument("--target", choices=target_names(), help="of these files")
-    parser.add_argument("--table", action="store_true", help="print what is known, compare nothing")
+    parser.add_argument(
+        "--table", action="store_true", help="print what is known, of older sources as well; compare nothing"
+    )
     options = parser.parse_args()
     digest = sources_digest()
     TALLY.parent.mkdir(exist_ok=True)
@@ -235,7 +239,7 @@ def main() -> None:
         files = zip(sorted(options.elf.glob("*.elf")), cycle(CHANGES), strict=False)
         work = [(Cell(f.stem, options.target, caches, optimised=False, least=0), f) for f, caches in files]
     for cell, elf in () if options.table else work:
-        known = tally(digest)
+        known = tallies().get(digest, {})
         if sum(int(str(row["instructions"])) for row in known.values()) >= options.instructions and not elf:
             break
         if cell.name in known:
@@ -246,7 +250,10 @@ def main() -> None:
             lines.write(json.dumps(row) + "\n")
         told = f"{row['cell']}: {row['instructions']:,} {row['outcome']} ({row['seconds']} s)"
         print(told, file=sys.stderr, flush=True)
-    show(tally(digest))
+    for sources, rows in tallies().items():
+        if options.table or sources == digest:
+            print(f"\nOf the sources {sources}{', which are these' if sources == digest else ''}:\n")
+            show(rows)
 
 
 if __name__ == "__main__":
