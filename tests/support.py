@@ -64,6 +64,10 @@ class Guest:
             **(_engine_options(self) | options),
         )
 
+    def engine(self, heap_bytes: int = 4096) -> Machine:
+        """A machine that runs on the engine, whatever the environment says: for what looks into the engine."""
+        return self.machine(heap_bytes, translations=None, translates_calls=False)
+
     def translated(self, detail: Detail, _operations: int = 1) -> Path:
         """The library of the image translated, which is made if it is not there."""
         program = Program(tlsf(), self.target, self.image, self.instructions, self.costs)
