@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
 from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
 
@@ -42,22 +43,6 @@ class Base(IntEnum):
     NUMBER = 0
     STACK = 1
     ANY = 2
-
-
-class Location(NamedTuple):
-    """``size_bytes`` bytes at ``offset`` of ``space``: ``register``, ``unique``, ``stack`` or ``static``."""
-
-    space: str
-    offset: int
-    size_bytes: int
-
-    def overlaps(self, other: Location) -> bool:
-        """Whether the two share a byte."""
-        return (
-            self.space == other.space
-            and self.offset < other.offset + other.size_bytes
-            and other.offset < self.offset + self.size_bytes
-        )
 
 
 class SymbolRange(NamedTuple):
@@ -145,6 +130,7 @@ class State:
         """``location`` holds ``term``; nothing that is held overlaps it in part."""
         if not self._is_own:
             self._make_own()
+        self.terms.overlaps.add(location)
         self._locations[location] = term
 
     def set_known(self, term: Term, value: StridedInterval | None) -> None:
@@ -171,16 +157,25 @@ class State:
         else:
             self._bases[symbol] = base
         self._forget_values(symbol)
-        for stale in [term for term in self._base_cache if symbol in self.terms.symbols(term)]:
-            del self._base_cache[stale]
+        for stale in self._evaluated(self._base_cache, symbol):
+            if symbol in self.terms.symbols(stale):
+                del self._base_cache[stale]
 
     def _forget_values(self, term: Term) -> None:
         """What was evaluated of terms that ``term`` may be a part of is forgotten: a whole has a greater number."""
         part, symbols = self.terms.symbols(term), self.terms.symbols
-        for stale in [whole for whole in self._cache if whole >= term and part <= symbols(whole)]:
-            del self._cache[stale]
+        for stale in self._evaluated(self._cache, term):
+            if stale >= term and part <= symbols(stale):
+                del self._cache[stale]
         if self._part_bases:
             self._part_bases.clear()
+
+    def _evaluated(self, cache: Mapping[Term, object], term: Term) -> list[Term]:
+        """The terms of ``cache`` that ``term`` may be a part of."""
+        wholes = self.terms.wholes(term)
+        if wholes is None or len(cache) <= len(wholes):
+            return list(cache)
+        return [whole for whole in wholes if whole in cache]
 
     # ---------------------------------------------------------------------------------------------------- locations
 
@@ -189,13 +184,13 @@ class State:
         term = self._locations.get(location)
         if term is not None:
             return term
-        space, low, high = location.space, location.offset, location.offset + location.size_bytes
-        for held, content in self._locations.items():
-            if held[0] == space and held[1] < high and low < held[1] + held[2]:
-                inside = held.offset <= location.offset and (
-                    location.offset + location.size_bytes <= held.offset + held.size_bytes
-                )
-                return self._part(content, held, location) if inside and location.space in _REGISTERS else None
+        for held in self.overlapping(location):
+            inside = held.offset <= location.offset and (
+                location.offset + location.size_bytes <= held.offset + held.size_bytes
+            )
+            return (
+                self._part(self._locations[held], held, location) if inside and location.space in _REGISTERS else None
+            )
         if location.space == "register":
             return self.terms.symbol(("in", location), 8 * location.size_bytes)
         return None
@@ -224,8 +219,8 @@ class State:
 
     def overlapping(self, location: Location) -> list[Location]:
         """The held locations that share a byte with ``location``."""
-        space, low, high = location.space, location.offset, location.offset + location.size_bytes
-        return [held for held in self._locations if held[0] == space and held[1] < high and low < held[1] + held[2]]
+        held = self._locations
+        return [one for one in self.terms.overlaps.add(location) if one in held]
 
     def forget(self, locations: Sequence[Location]) -> None:
         """Nothing is known of ``locations`` any more."""
