@@ -119,6 +119,22 @@ class State:
         self._is_own = other._is_own = False
         return other
 
+    def evaluated_as(self, other: State) -> State:
+        """The same state, with what ``other`` has evaluated, as far as it is as true of this one."""
+        result = State(self.terms, big_endian=self.big_endian)
+        result._known, result._bases, result._cache = other._known.copy(), other._bases.copy(), other._cache.copy()
+        result._base_cache, result._part_bases = other._base_cache.copy(), other._part_bases.copy()
+        for term, value in other._known.items():
+            if self._known.get(term) != value:
+                result.set_known(term, self._known.get(term))
+        for term, value in self._known.items():
+            if term not in other._known:
+                result.set_known(term, value)
+        for symbol in other._bases.keys() | self._bases.keys():
+            result.set_base(symbol, self._bases.get(symbol, Base.NUMBER))
+        result._locations, result._known, result._bases = self._locations, self._known, self._bases
+        return result
+
     def _make_own(self) -> None:
         if not self._is_own:
             self._locations, self._known, self._bases = self._locations.copy(), self._known.copy(), self._bases.copy()
@@ -131,6 +147,10 @@ class State:
         if not self._is_own:
             self._make_own()
         self.terms.overlaps.add(location)
+        self._locations[location] = term
+
+    def keep_location(self, location: Location, term: Term) -> None:
+        """As `set_location`, of a location that another state of these terms holds, in a state that is no copy."""
         self._locations[location] = term
 
     def set_known(self, term: Term, value: StridedInterval | None) -> None:
@@ -163,12 +183,14 @@ class State:
 
     def _forget_values(self, term: Term) -> None:
         """What was evaluated of terms that ``term`` may be a part of is forgotten: a whole has a greater number."""
+        if self._part_bases:
+            self._part_bases.clear()
+        if not self._cache:
+            return
         part, symbols = self.terms.symbols(term), self.terms.symbols
         for stale in self._evaluated(self._cache, term):
             if stale >= term and part <= symbols(stale):
                 del self._cache[stale]
-        if self._part_bases:
-            self._part_bases.clear()
 
     def _evaluated(self, cache: Mapping[Term, object], term: Term) -> list[Term]:
         """The terms of ``cache`` that ``term`` may be a part of."""

@@ -9,7 +9,7 @@ symbols is the same term, so copies of a value share what is learnt of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from wcet_probe.analyzer.pcode.semantics import operation
@@ -68,6 +68,7 @@ class Terms:
         self._linear: dict[Term, Linear] = {}
         self._has_low_bits: list[bool] = []
         self._wholes: dict[Term, list[Term]] = {}
+        self._meeting: dict[object, set[Term]] = {}
         self._applied: dict[tuple[str, tuple[Term, ...], int], Term | None] = {}
 
     def __len__(self) -> int:
@@ -79,6 +80,10 @@ class Terms:
     def symbols(self, term: Term) -> frozenset[Term]:
         """The symbols that ``term`` is made of."""
         return self._symbols[term]
+
+    def meeting(self, place: SymbolName) -> Collection[Term]:
+        """The symbols for what arrives where paths meet at ``place``."""
+        return self._meeting.get(place, ())
 
     def wholes(self, term: Term) -> Sequence[Term] | None:
         """Terms that are made of all that ``term`` is made of, itself among them, and perhaps others.
@@ -215,6 +220,8 @@ class Terms:
             if node.opcode in ("const", "leaf"):
                 if node.opcode == "leaf":
                     self._wholes[term] = [term]
+                    if node.arguments[0] == "phi":
+                        self._meeting.setdefault(node.arguments[1], set()).add(term)
                 self._symbols.append(frozenset({term}) if node.opcode == "leaf" else frozenset())
                 self._depth.append(0)
                 self._has_low_bits.append(False)
