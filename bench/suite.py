@@ -155,7 +155,9 @@ def _compile(folder: Path, build: _Build) -> Path:
     if build.runtime:
         options, last = roots, (str(build.runtime.resolve()),)
     else:
-        options, last = tuple(f"-Wl,{option}" for option in roots), build.toolchain.libraries
+        # They choose the libgcc of the core.
+        options = (*build.target.compiler_flags[family], *(f"-Wl,{option}" for option in roots))
+        last = build.toolchain.libraries
     _call([*build.toolchain.link, *options, "-T", str(script), *map(str, objects), *last, "-o", str(elf)], folder)
     return elf
 
