@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.lattice import Lattice
-from wcet_probe.analyzer.values.state import ENTRY, RELATIONS, TRUTHS, Base, Location, State, defined_at
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.state import ENTRY, RELATIONS, TRUTHS, Base, State, defined_at
 from wcet_probe.analyzer.values.terms import Node, SymbolName, Term, Terms
 
 

@@ -17,7 +17,8 @@ from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import FLOAT_OPERATION, LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, operation, signed
 from wcet_probe.analyzer.values.joins import join
-from wcet_probe.analyzer.values.state import Base, Location, State, is_defined_before, is_unknown
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.state import Base, State, is_defined_before, is_unknown
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
@@ -245,7 +246,7 @@ class _Prepared:
     def of(cls, instruction: LiftedInstruction, lifter: Lifter) -> _Prepared:
         """What is told of ``instruction``."""
         inputs = tuple(tuple(_location(one, lifter) for one in op.inputs) for op in instruction.ops)
-        outputs = tuple(op.output and _location(op.output, lifter) for op in instruction.ops)
+        outputs = tuple(None if op.output is None else _location(op.output, lifter) for op in instruction.ops)
         places = dict.fromkeys(place for places in (*inputs, outputs) for place in places if place is not None)
         return cls(
             instruction,

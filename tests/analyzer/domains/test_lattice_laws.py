@@ -27,7 +27,8 @@ from wcet_probe.analyzer.domains.lattice import Dual, Joined, Lattice, Subsets, 
 from wcet_probe.analyzer.domains.strided import Intervals
 from wcet_probe.analyzer.icache import persistence
 from wcet_probe.analyzer.values.joins import HeaderStates
-from wcet_probe.analyzer.values.state import Base, Location, State
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Terms
 
 PLACE = (7,)
