@@ -15,10 +15,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import NamedTuple
 
 from wcet_probe.certificate.coverage import Code, Coverage, edges_of
-from wcet_probe.certificate.machine import Machine, Outcome, Place, State
+from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import TOP, Value, constant
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.model.instruction import Instruction, Shift
@@ -202,7 +203,7 @@ class Tracer:
         numbers, named, alignments = self._begin(node)
         machine = Machine(self._code.image, self._coverage.escapes)
         executed, outcomes = [], list[Outcome]()
-        block = self._coverage.instructions[node]
+        block, before, known = self._coverage.instructions[node], named, list[Outcome]()
         for instruction in block:
             executed.append(self._executed(machine, instruction, numbers, named, alignments))
             before = State(dict(named.values))
@@ -212,9 +213,9 @@ class Tracer:
                 numbers, named = known[0].state, outcomes[0].state
                 self._rename(instruction, before, named, numbers, alignments, _written_back(executed[-1]))
         leaving: dict[str, tuple[State, ...]] = {}
-        before = State(dict(named.values))
+        numbers = reduce(joined, (one.state for one in known)) if known else numbers
         for outcome in outcomes:
-            self._rename(block[-1], before, outcome.state, State({}), alignments, _written_back(executed[-1]))
+            self._rename(block[-1], before, outcome.state, numbers, alignments, _written_back(executed[-1]))
             for edge in self._graph.leading[node] if outcome.is_assumed else self._edges(node, outcome):
                 leaving[edge.name] = (*leaving.get(edge.name, ()), outcome.state)
         return Traced(tuple(executed), leaving, alignments)
