@@ -156,6 +156,14 @@ class Residents:
     def _ages(self, step: Step) -> bool:
         return step.fills or self.config.replacement in {Replacement.LRU, Replacement.PLRU}
 
+    def aged(self, spot: Spot, younger: YoungerSet, step: Step) -> YoungerSet | None:
+        """What may have been accessed since ``spot``, with ``step``; None if its line may be gone."""
+        return self._aged(spot, younger, step) if self._ages(step) else younger
+
+    def kept(self, spot: Spot, younger: YoungerSet) -> YoungerSet | None:
+        """``younger``, if the line of ``spot`` is in the cache all the same."""
+        return younger if self._age(spot, younger) < lasting_ways(self.config) else None
+
     def _aged_or_gone(self, balance: Bound, offset: int, step: Step) -> YoungerSet | None:
         younger = balance.spent[offset]
         if younger is None or not self._ages(step):
@@ -166,8 +174,7 @@ class Residents:
         if not self._may_meet(spot, step):
             return younger
         names = self._names(step)
-        found = YoungerSet(younger.names | names, younger.others + (not names))
-        return found if self._age(spot, found) < lasting_ways(self.config) else None
+        return self.kept(spot, YoungerSet(younger.names | names, younger.others + (not names)))
 
     def _names(self, step: Step) -> frozenset[str]:
         """What the line of ``step`` is counted as: itself, lines no two of which are in one set, or its base."""
@@ -202,7 +209,7 @@ class Residents:
         """The lines that must be in the cache behind an edge, by all of their names."""
         found: dict[Spot, YoungerSet] = {}
         for spot, younger in must.items():
-            aged = self._renamed(spot, younger, passage)
+            aged = self.renamed(spot, younger, passage)
             if aged is not None:
                 for other in self._moved(spot, passage):
                     old = found.get(other)
@@ -222,7 +229,7 @@ class Residents:
         granule_bytes = balance.granule_bytes
         for offset, younger in balance.spent.items():
             spot = Spot(balance.base, offset, balance.granule_bytes)
-            aged = None if younger is None else self._renamed(spot, younger, passage)
+            aged = None if younger is None else self.renamed(spot, younger, passage)
             spots = self._moved(spot, passage)
             own = [spot for spot in spots if spot.base == base]
             if not own:
@@ -252,7 +259,8 @@ class Residents:
                     found.append(own)
         return found
 
-    def _renamed(self, spot: Spot, younger: YoungerSet, passage: Passage) -> YoungerSet | None:
+    def renamed(self, spot: Spot, younger: YoungerSet, passage: Passage) -> YoungerSet | None:
+        """What may have been accessed since ``spot``, by its names behind an edge; None if its line may be gone."""
         names, others = set[str](), younger.others
         for name in younger.names:
             # A name that is moved would stand for lines that are further and further from it.
@@ -264,8 +272,7 @@ class Residents:
                 names.add(lasting[0])
             else:
                 others += 1
-        found = YoungerSet(frozenset(names), others)
-        return found if self._age(spot, found) < lasting_ways(self.config) else None
+        return self.kept(spot, YoungerSet(frozenset(names), others))
 
 
 def _size(younger: YoungerSet) -> tuple[int, list[str]]:

@@ -74,6 +74,18 @@ def _unlimited(_: int) -> None:
     return None
 
 
+class Objects(NamedTuple):
+    """What a fact counts: the accesses that it speaks of go to so many lines in one call, and to so many of one set."""
+
+    where: str
+    lines: int
+    lines_per_set: int
+
+
+def _uncounted(_: int) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Pointers:
     """What facts say of addresses: powers of two that divide the numbers that they are computed from, and objects.
@@ -82,12 +94,14 @@ class Pointers:
         most: the greatest of these powers; each use is cut down to that of the code that makes the access.
         divisor: that of the accesses of the instruction at an address.
         within: the addresses that the accesses of such an instruction have, first and end, if they are told.
+        objects: what counts the lines of such an access, if it is told, and nothing else tells its line.
         where: places of the facts.
     """
 
     most: int = 1
     divisor: Callable[[int], int] = _nothing
     within: Callable[[int], tuple[int, int] | None] = _unlimited
+    objects: Callable[[int], Objects | None] = _uncounted
     where: tuple[str, ...] = ()
 
 
