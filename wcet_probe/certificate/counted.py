@@ -28,7 +28,9 @@ def is_counted(caches: Caches, limit: LinearConstraint, annotations: Annotations
     if limit.constant < 0 or any(one < 0 for one in limit.credited.values()):
         return False
     own = attributed(caches, limit, annotations)
-    return is_executed(caches, limit, own) or _are_objects(caches, limit, own) or _is_strided(caches, limit, own, loops)
+    return (
+        _is_executed(caches, limit, own) or _are_objects(caches, limit, own) or _is_strided(caches, limit, own, loops)
+    )
 
 
 Attributed = Sequence[tuple[Side, str, Step, int]]
@@ -47,18 +49,23 @@ def attributed(caches: Caches, limit: LinearConstraint, annotations: Annotations
     ]
 
 
-def is_executed(caches: Caches, limit: LinearConstraint, own: Attributed) -> bool:
-    """Whether each execution of a node has a credit for each of the accesses in it whose misses are counted."""
+def _is_executed(caches: Caches, limit: LinearConstraint, own: Attributed) -> bool:
+    """Whether each execution of a node has a credit for each of the accesses in it whose misses are counted.
+
+    Edges into the node give it, or the constant does, for a node that a call executes once at most.
+    """
     times = Counter[str]()
     for _, node, _, factor in own:
         times[node] += factor
-    if limit.constant + limit.credited.get(ENTER, 0) < times[caches.graph.entry]:
-        return False
-    return all(
-        limit.credited.get(edge.name, 0) >= times[edge.target]
-        for edge in caches.graph.edges
-        if times[edge.target] and edge.name in caches.passages
-    )
+    paid = dict.fromkeys(times, True)
+    for edge in caches.graph.edges:
+        if edge.target in times and edge.name in caches.passages:
+            paid[edge.target] &= limit.credited.get(edge.name, 0) >= times[edge.target]
+    entry = caches.graph.entry
+    if entry in times:
+        paid[entry] &= limit.credited.get(ENTER, 0) >= times[entry]
+    others = {node for node, is_paid in paid.items() if not is_paid}
+    return others <= _executed_once(caches) and sum(times[node] for node in others) <= limit.constant
 
 
 # ------------------------------------------------------------------------------------------------------------- objects
