@@ -39,7 +39,8 @@ class Bound(NamedTuple):
     """A balance some of whose credits are taken, for granules of a base.
 
     Each line of the base has a credit of its own, but those of granules that are ``spent`` have one or are in the
-    cache; of None not even that is known.
+    cache; of None not even that is known. A granule lies in the line that the smaller one is in that begins it, so what
+    is known of granules is known of smaller ones.
     """
 
     base: str
@@ -102,8 +103,10 @@ class Residents:
         base, granule_bytes = spots[0].base, spots[0].granule_bytes
         if isinstance(balance, str):
             balance = Bound(base, granule_bytes, {})
-        if (balance.base, balance.granule_bytes) != (base, granule_bytes):
+        if balance.base != base:
             return None
+        granule_bytes = min(granule_bytes, balance.granule_bytes)
+        balance = balance._replace(granule_bytes=granule_bytes)
         own: dict[int, YoungerSet | tuple[()]] = {}
         for spot in spots:
             known = self.left(balance, spot.offset)
@@ -127,7 +130,7 @@ class Residents:
             return balance
         found = {offset: self._aged_or_gone(balance, offset, step) for offset in balance.spent}
         spot = step.spot
-        is_own = spot is not None and (spot.base, spot.granule_bytes) == balance[:2]
+        is_own = spot is not None and spot.base == balance.base and spot.granule_bytes >= balance.granule_bytes
         if is_own and spot is not None and spot.offset in found and step.is_certain and step.fills:
             found[spot.offset] = NOTHING
         return balance._replace(spent=found)
@@ -303,7 +306,9 @@ def balance_holds(residents: Residents, a: Balance, b: Balance) -> bool:
     """Whether all that ``b`` says follows from ``a``."""
     if b is None or a == FULL:
         return True
-    if not isinstance(a, Bound) or not isinstance(b, Bound) or a[:2] != b[:2] or not a.spent.keys() <= b.spent.keys():
+    if not isinstance(a, Bound) or not isinstance(b, Bound) or a.base != b.base or a.granule_bytes < b.granule_bytes:
+        return False
+    if not a.spent.keys() <= b.spent.keys():
         return False
     for offset, younger in b.spent.items():
         own = residents.left(a, offset)
@@ -316,7 +321,7 @@ def joined_balance(residents: Residents, a: Balance, b: Balance) -> Balance:
     """What is left on both ways."""
     if isinstance(a, str) or isinstance(b, str):
         return b if isinstance(a, str) else a
-    if not isinstance(a, Bound) or not isinstance(b, Bound) or a[:2] != b[:2]:
+    if not isinstance(a, Bound) or not isinstance(b, Bound) or a.base != b.base:
         return None
     spent: dict[int, YoungerSet | None] = {}
     for offset in sorted({*a.spent, *b.spent}):
@@ -327,4 +332,4 @@ def joined_balance(residents: Residents, a: Balance, b: Balance) -> Balance:
             spent[offset] = one if isinstance(one, YoungerSet) else other if isinstance(other, YoungerSet) else NOTHING
         else:
             spent[offset] = union(one, other)
-    return Bound(a.base, a.granule_bytes, spent)
+    return Bound(a.base, min(a.granule_bytes, b.granule_bytes), spent)
