@@ -29,21 +29,22 @@ PACKAGE = "wcet_probe.analyzer."
 
 @dataclass(frozen=True)
 class Bug:
-    """A change of a module of the analyzer: ``old`` stands there once, and becomes ``new``."""
+    """A change of a module of the analyzer: ``old`` stands there once, and becomes ``new``; seen on ``target``."""
 
     module: str
     old: str
     new: str
+    target: str = "cortex-m4"
 
 
 BUGS: Mapping[str, Bug] = {
-    one["name"]: Bug(one["module"], one["old"], one["new"])
+    one.pop("name"): Bug(**one)
     for one in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["bug"]
 }
 
 SOURCE = Path(__file__).with_suffix(".c").read_text("utf-8")
 ENTRIES = re.findall(r"^int (\w+)\(", SOURCE, re.MULTILINE)
-TARGETS = ("cortex-m4",)
+TARGETS = tuple(dict.fromkeys(bug.target for bug in BUGS.values()))
 
 
 class _Loader(SourceFileLoader):
@@ -104,7 +105,7 @@ def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[s
 
     found: dict[str, object] = {}
     for target, file in _images(folder):
-        for entry in ENTRIES:
+        for entry in ENTRIES if name is None or target == BUGS[name].target else ():
             key = f"{target} {entry}"
             try:
                 answer = bound_firmware(FirmwareRequest(file, entry, load_target(target), [], [], {}))
