@@ -18,65 +18,25 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from tests.source_change import SourceChange, change_source
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "wcet_probe.analyzer."
 
 
-@dataclass(frozen=True)
-class Bug:
-    """A change of a module of the analyzer: ``old`` stands there once, and becomes ``new``; seen on ``target``."""
-
-    module: str
-    old: str
-    new: str
-    target: str = "cortex-m4"
-
-
-BUGS: Mapping[str, Bug] = {
-    one.pop("name"): Bug(**one)
-    for one in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["bug"]
+_ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["bug"]
+BUGS: Mapping[str, SourceChange] = {
+    one["name"]: SourceChange(PACKAGE + one["module"], one["old"], one["new"]) for one in _ROWS
 }
+TARGET_OF: Mapping[str, str] = {one["name"]: one.get("target", "cortex-m4") for one in _ROWS}
+"""The core on which the programs reach a bug."""
 
 SOURCE = Path(__file__).with_suffix(".c").read_text("utf-8")
 ENTRIES = re.findall(r"^int (\w+)\(", SOURCE, re.MULTILINE)
-TARGETS = tuple(dict.fromkeys(bug.target for bug in BUGS.values()))
-
-
-class _Loader(SourceFileLoader):
-    """The source of one module, with the change of ``bug``."""
-
-    bug: Bug
-
-    def get_data(self, path: str) -> bytes:
-        data = super().get_data(path)
-        if not path.endswith(".py"):
-            raise OSError("no compiled file is used")
-        text = data.decode()
-        if text.count(self.bug.old) != 1:
-            raise SystemExit(f"{self.bug.module} holds {self.bug.old!r} {text.count(self.bug.old)} times, not once")
-        return text.replace(self.bug.old, self.bug.new).encode()
-
-
-class _Finder:
-    """Finds the module that has the bug."""
-
-    def __init__(self, bug: Bug) -> None:
-        self._bug = bug
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
-        if name != PACKAGE + self._bug.module:
-            return None
-        spec = PathFinder.find_spec(name, path, target)  # type: ignore[arg-type]
-        assert spec is not None
-        loader = _Loader(name, str(spec.origin))
-        loader.bug = self._bug
-        spec.loader = loader
-        return spec
+TARGETS = tuple(dict.fromkeys(TARGET_OF.values()))
 
 
 def _images(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -96,7 +56,7 @@ def build(folder: Path) -> None:
 def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[str, object]:
     """Bound all programs in this process, with the bug ``name``; a bound below ``wanted`` is given to the checker."""
     if name is not None:
-        sys.meta_path.insert(0, _Finder(BUGS[name]))  # type: ignore[arg-type]
+        change_source(BUGS[name])
     from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
     from wcet_probe.catalog.lookup import load_target
     from wcet_probe.errors import VerificationError, WcetProbeError
@@ -105,7 +65,7 @@ def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[s
 
     found: dict[str, object] = {}
     for target, file in _images(folder):
-        for entry in ENTRIES if name is None or target == BUGS[name].target else ():
+        for entry in ENTRIES if name is None or target == TARGET_OF[name] else ():
             key = f"{target} {entry}"
             try:
                 answer = bound_firmware(FirmwareRequest(file, entry, load_target(target), [], [], {}))

@@ -76,7 +76,7 @@ def test_what_is_left_is_named_by_its_lemma():
     found = {
         one.check: one for one in check(proved("quick-fit", "cortex-m7", "free"), "quick-fit", "cortex-m7").findings
     }
-    assert "a line in its stay" in found["limits of misses in cycles"].found
+    assert "a line in its scope" in found["limits of misses in cycles"].found
     assert found["limits of misses in cycles"].verdict == "not checked"
 
 

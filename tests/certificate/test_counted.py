@@ -65,15 +65,19 @@ FORGERIES = {
     ),
     "a byte less for the entry of a traversal": (
         STRIDED,
-        "miss:sweep0",
+        "miss:traversal0",
         factors(lambda _, factor: factor + 1 if factor < -32 else factor),
     ),
     "a byte less for a round": (
         STRIDED,
-        "miss:sweep0",
+        "miss:traversal0",
         factors(lambda _, factor: factor + 1 if factor == -4 else factor),
     ),
-    "a byte more of a line": (STRIDED, "miss:sweep1", factors(lambda _, factor: factor + 1 if factor > 0 else factor)),
+    "a byte more of a line": (
+        STRIDED,
+        "miss:traversal1",
+        factors(lambda _, factor: factor + 1 if factor > 0 else factor),
+    ),
 }
 
 
@@ -93,12 +97,15 @@ def test_misses_of_another_access_are_no_lines_of_the_traversal():
     victim = next(
         line for line in document["bound"]["certificates"][1].split("\n") if re.match("miss .* miss:5.0$", line)
     )
+    own = next(
+        word for word in document["bound"]["certificates"][1].split() if re.fullmatch(r"miss:\d+\S*:traversal1", word)
+    )
 
     def change(problem, derivations, followed):
-        moved = victim.replace("miss:5.0", "miss:4.134266882:sweep1")
+        moved = victim.replace("miss:5.0", own)
         return problem, derivations, [moved if line == victim else line for line in followed]
 
-    assert "miss:sweep1" in limits(solved_again(document, change), binary).found
+    assert "miss:traversal1" in limits(solved_again(document, change), binary).found
 
 
 @cache
