@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from wcet_probe.certificate.annotations import Annotations, annotations_of
 from wcet_probe.certificate.asserted import Asserted, Fact, lines_of
-from wcet_probe.certificate.counted import Loops, is_counted
+from wcet_probe.certificate.counted import Counting
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.machine import Place
@@ -221,8 +221,9 @@ def check_caches(
     loops = [
         (targets[back.split()[0]], entering.split(), back.split()) for _, _, entering, back in records["loop"]
     ]  # fmt: skip
+    counting = Counting(caches, loops)
     for name, limit in limits.items():
-        if _is_true(caches, limit, annotations, needed, coverage, loops, is_split=is_split):
+        if _is_true(caches, limit, annotations, needed, coverage, counting, is_split=is_split):
             found.shown.append(name)
         else:
             lemma = next(words for pattern, words in _LEMMAS if pattern.fullmatch(name))
@@ -258,7 +259,7 @@ def _is_true(
     annotations: Annotations,
     needed: Mapping[str, Needed],
     coverage: Coverage,
-    loops: Loops,
+    counting: Counting,
     *,
     is_split: bool,
 ) -> bool:
@@ -268,7 +269,7 @@ def _is_true(
     modified first which is charged as a single write.
     """
     if limit.events.keys().isdisjoint({WRITE_BACKS, SINGLES}):
-        return caches.is_limited(limit, annotations) or is_counted(caches, limit, annotations, loops)
+        return caches.is_limited(limit, annotations) or counting.holds(limit, annotations)
     is_positive = limit.constant >= 0 and all(one >= 0 for one in limit.credited.values())
     if not is_positive:
         return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from wcet_probe.certificate.annotations import Annotations
@@ -23,14 +24,33 @@ Loops = Sequence[tuple[str, Sequence[str], Sequence[str]]]
 """Header, entering and back edges of each loop."""
 
 
-def is_counted(caches: Caches, limit: LinearConstraint, annotations: Annotations, loops: Loops) -> bool:
-    """Whether ``limit`` holds by one of the rules of this module."""
-    if limit.constant < 0 or any(one < 0 for one in limit.credited.values()):
-        return False
-    own = attributed(caches, limit, annotations)
-    return (
-        _is_executed(caches, limit, own) or _are_objects(caches, limit, own) or _is_strided(caches, limit, own, loops)
-    )
+class Counting:
+    """Answers about limits on one graph; what does not depend on the limit is found once."""
+
+    def __init__(self, caches: Caches, loops: Loops) -> None:
+        self.caches, self._loops = caches, loops
+
+    def holds(self, limit: LinearConstraint, annotations: Annotations) -> bool:
+        """Whether ``limit`` holds by one of the rules of this module."""
+        if limit.constant < 0 or any(one < 0 for one in limit.credited.values()):
+            return False
+        own = attributed(self.caches, limit, annotations)
+        return _is_executed(self, limit, own) or _are_objects(self, limit, own) or _is_strided(self, limit, own)
+
+    @cached_property
+    def once(self) -> frozenset[str]:
+        """See `_executed_once`."""
+        return _executed_once(self.caches)
+
+    @cached_property
+    def loops(self) -> Sequence[_Loop]:
+        """The loops with all of their nodes."""
+        arriving = _arriving(self.caches)
+        found = []
+        for header, entering, back in self._loops:
+            ends = [edge for edge in arriving.get(header, ()) if edge.name in set(back)]
+            found.append(_Loop(header, entering, ends, frozenset(natural_loop(header, ends, arriving))))
+        return found
 
 
 Attributed = Sequence[tuple[Side, str, Step, int]]
@@ -49,12 +69,12 @@ def attributed(caches: Caches, limit: LinearConstraint, annotations: Annotations
     ]
 
 
-def _is_executed(caches: Caches, limit: LinearConstraint, own: Attributed) -> bool:
+def _is_executed(counting: Counting, limit: LinearConstraint, own: Attributed) -> bool:
     """Whether each execution of a node has a credit for each of the accesses in it whose misses are counted.
 
     Edges into the node give it, or the constant does, for a node that a call executes once at most.
     """
-    times = Counter[str]()
+    times, caches = Counter[str](), counting.caches
     for _, node, _, factor in own:
         times[node] += factor
     paid = dict.fromkeys(times, True)
@@ -65,13 +85,13 @@ def _is_executed(caches: Caches, limit: LinearConstraint, own: Attributed) -> bo
     if entry in times:
         paid[entry] &= limit.credited.get(ENTER, 0) >= times[entry]
     others = {node for node, is_paid in paid.items() if not is_paid}
-    return others <= _executed_once(caches) and sum(times[node] for node in others) <= limit.constant
+    return others <= counting.once and sum(times[node] for node in others) <= limit.constant
 
 
 # ------------------------------------------------------------------------------------------------------------- objects
 
 
-def _are_objects(caches: Caches, limit: LinearConstraint, own: Attributed) -> bool:
+def _are_objects(counting: Counting, limit: LinearConstraint, own: Attributed) -> bool:
     """Whether each line that a fact counts is missed once at most, and there is a credit for each of them.
 
     That is so where all lines that the call may access in a set fit in it together: none is evicted by another.
@@ -82,7 +102,7 @@ def _are_objects(caches: Caches, limit: LinearConstraint, own: Attributed) -> bo
     side, _, first, _ = own[0]
     config = side.residents.config
     most = first.objects.lines * max(factor for *_, factor in own) if first.objects is not None else 0
-    fullest = _fullest_set(caches, side)
+    fullest = _fullest_set(counting, side)
     return limit.constant >= most and fullest is not None and fullest <= _kept_ways(config)
 
 
@@ -95,17 +115,16 @@ def _kept_ways(config: CacheConfig) -> int:
     return config.ways if config.replacement is Replacement.FIFO else lasting_ways(config)
 
 
-def _fullest_set(caches: Caches, side: Side) -> int | None:
+def _fullest_set(counting: Counting, side: Side) -> int | None:
     """Most different lines of one set that the call may access; None if nothing tells of some access how many."""
     numbers, bases, counted = set[int](), set[str](), set[tuple[str, int]]()
-    once = _executed_once(caches)
     for steps in side.steps.values():
         for step in steps:
             if step.objects is not None:
                 counted.add((step.objects.where, step.objects.lines_per_set))
             elif step.lines is not None:
                 numbers |= step.lines
-            elif step.spot is not None and _has_one_value(caches, step.spot.base, once):
+            elif step.spot is not None and _has_one_value(counting.caches, step.spot.base, counting.once):
                 bases.add(step.spot.base)
             else:
                 return None
@@ -138,17 +157,14 @@ def _has_one_value(caches: Caches, base: str, once: frozenset[str]) -> bool:
 # ---------------------------------------------------------------------------------------------------------- traversals
 
 
-def _is_strided(caches: Caches, limit: LinearConstraint, own: Attributed, loops: Loops) -> bool:
+def _is_strided(counting: Counting, limit: LinearConstraint, own: Attributed) -> bool:
     """Whether all misses are of one access in a loop that moves in one direction, and pay for what it moves."""
     spots = {step.spot for _, _, step, _ in own}
     spot = next(iter(spots), None)
     if len(spots) != 1 or spot is None or not all(step.is_certain and step.fills for _, _, step, _ in own):
         return False
-    nodes = {node for _, node, _, _ in own}
-    arriving = _arriving(caches)
-    for header, entering, back in loops:
-        ends = [edge for edge in arriving.get(header, ()) if edge.name in back]
-        loop = _Loop(header, entering, ends, frozenset(natural_loop(header, ends, arriving)))
+    nodes, caches = {node for _, node, _, _ in own}, counting.caches
+    for loop in counting.loops:
         if nodes <= loop.inside:
             step_bytes = _step_bytes(caches, spot, loop)
             if step_bytes is not None and _pays(caches, limit, own, step_bytes, loop):
