@@ -202,7 +202,7 @@ class Transfer:
         prepared = self._prepared.get(instruction.address)
         if prepared is None or prepared.instruction is not instruction:
             prepared = self._prepared[instruction.address] = _Prepared.of(instruction, self._lifter)
-        run = _Run(self, place, instruction, prepared, accesses, transfers)
+        run = _Run(self, place, instruction, prepared, accesses=accesses, transfers=transfers)
         if prepared.is_straight:
             for index in range(len(instruction.ops)):
                 run.straight(index, state)
@@ -303,6 +303,7 @@ class _Run:
         place: int,
         instruction: LiftedInstruction,
         prepared: _Prepared,
+        *,
         accesses: Callable[[Access], None] | None,
         transfers: Callable[[WordTransfer], None] | None,
     ) -> None:
