@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.call_summaries import (
@@ -160,10 +161,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         registers=tuple(register_ranges(values, request.target.isa)),
         loop_claims=merged_claims((*stage.loops.claims, *(claim for one in callees for claim in one.claims))),
         flow_claims=(*stage.loops.flow_claims, *stage.asserted.claims),
-        # The checker knows no calls that lead behind themselves.
-        certificates=(stage.certificate(instructions, ()), stage.certificate(cycles))
-        if callees
-        else _certificates(request, stage, instructions, cycles),
+        certify=cache(lambda: _certificates(request, stage, instructions, cycles)),
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.auxiliary_cost,
         graph=stage.graph(instructions),
@@ -573,7 +571,12 @@ def _place(point: Point) -> tuple[int, str, int]:
 
 
 def _certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cycles: Solved) -> tuple[str, str]:
-    """The certificates, with the records that let the checker follow the code and the caches."""
+    """The certificates, with the records that let the checker follow the code and the caches.
+
+    The checker knows no calls that lead behind themselves: where some are summarised there are no such records.
+    """
+    if stage.prepared.calls.of(stage.prepared.values):
+        return stage.certificate(instructions, ()), stage.certificate(cycles)
     ranges = argument_ranges(request.facts, request.entry, request.target.isa, stage.parameters)
     arguments: dict[Place, Value] = {
         name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()

@@ -202,7 +202,7 @@ BOUND = Bound(
     registers=(),
     loop_claims=(),
     flow_claims=(),
-    certificates=("no certificate",),
+    certify=lambda: ("no certificate",),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -266,7 +266,7 @@ class Bound:
         points: address and context of each block that can be reached.
         accesses, registers: invariants of the data accesses, and of the registers at the entry of blocks.
         loop_claims, flow_claims: what every emulated run is held against, calls of a set-up included.
-        certificates: canonical texts, of the instructions and of the cycles, that `wcet_probe.certificate` checks.
+        certify: makes ``certificates``; many a question never reads them, and they cost as much as the proof.
         worst_path_cycles: as ``worst_path``, of the worst path in cycles; leaving a block is in its cost.
         unattributed_cycles: of the worst path in cycles, misses, single writes and write-backs that are limited over
             several blocks, so in no block's cost; None where there is no worst path.
@@ -290,7 +290,7 @@ class Bound:
     registers: tuple[RegisterRange, ...] = field(repr=False)
     loop_claims: tuple[LoopClaim, ...] = field(repr=False)
     flow_claims: tuple[FlowClaim, ...] = field(repr=False)
-    certificates: tuple[str, ...] = field(repr=False)
+    certify: Callable[[], tuple[str, ...]] = field(repr=False, compare=False)
     worst_path_cycles: tuple[PathBlock, ...] = field(default=(), repr=False)
     graph: FlowGraph = field(default=FlowGraph(), repr=False)
     unattributed_cycles: int | None = None
@@ -298,6 +298,11 @@ class Bound:
     idle_facts: tuple[IdleFact, ...] = ()
     by_type: tuple[TypeBound, ...] = ()
     summarised: tuple[str, ...] = ()
+
+    @property
+    def certificates(self) -> tuple[str, ...]:
+        """Canonical texts, of the instructions and of the cycles, that `wcet_probe.certificate` checks."""
+        return self.certify()
 
 
 @dataclass(frozen=True, slots=True)
