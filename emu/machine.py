@@ -13,6 +13,7 @@ from wcet_probe.build.image import require_symbol
 from wcet_probe.emu.claim_watch import ClaimWatch
 from wcet_probe.emu.compiled import DISAGREED, RETURNED, CallCounts, Detail, RepeatedCall, TranslatedCode, Translations
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
+from wcet_probe.emu.faults import outside, stopped, stray
 from wcet_probe.emu.guest_registers import ARM_FLAGS
 from wcet_probe.emu.layout import (
     HARNESS_ADDRESS,
@@ -26,7 +27,7 @@ from wcet_probe.emu.layout import (
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
 from wcet_probe.emu.measurement import executions, measurement
 from wcet_probe.emu.memory import GuestMemory, Region
-from wcet_probe.emu.native import BUDGET_SPENT, OUTSIDE_CODE, PROBLEM_EXECUTED, RUNNING
+from wcet_probe.emu.native import RUNNING
 from wcet_probe.emu.observer import Observation, Observer
 from wcet_probe.emu.operations import OperationColumns
 from wcet_probe.emu.set_watch import OperationSets, SetWatch
@@ -446,8 +447,8 @@ class Machine:
             pc = self._culprit(self._engine.program_counter)
             self._observer.settle(pc)
             if not any(pc in code for code in self._image.code):
-                raise self._outside(pc) from fault
-            raise self._stray(pc, self._inaccessible(pc), str(fault)) from fault
+                raise outside(pc) from fault
+            raise stray(self._image, pc, self._inaccessible(pc), str(fault)) from fault
         self._check_stop()
         self._observer.finish()
         return self._engine.read_register("r3" if self._target.isa is Isa.POWERPC else "r0")
@@ -458,7 +459,7 @@ class Machine:
         why, pc, address = self._observer.stopped() if is_seen else (RUNNING, 0, 0)
         if why != RUNNING:
             self._observer.settle(pc)
-            raise self._stopped(why, pc, address)
+            raise stopped(self._image, self._table, (why, pc, address), self._most_instructions)
 
     def _culprit(self, pc: int) -> int:
         """The instruction that faulted, where the engine stopped at ``pc``.
@@ -487,32 +488,3 @@ class Machine:
                 if not self.memory.allows(address, size_bytes, is_write=access.kind is not AccessKind.LOAD):
                     return address
         return None
-
-    def _stopped(self, why: int, pc: int, address: int) -> EmulationError:
-        if why == PROBLEM_EXECUTED:
-            instruction = self._table.instruction_at(pc)
-            problem = instruction.problem if instruction else None
-            problem = (problem or "no instruction was decoded there").removesuffix(".")
-            return EmulationError(
-                f"the guest executed {pc:#010x} in {self._image.location(pc)}, which cannot be charged: {problem}."
-            )
-        if why == BUDGET_SPENT:
-            return EmulationError(
-                f"the guest takes more than {self._most_instructions} instructions, it is in "
-                f"{self._image.location(pc)}: look for an endless loop, or give it a larger budget."
-            )
-        if why == OUTSIDE_CODE:
-            return self._outside(address)
-        return self._stray(pc, address, "outside the guest's memory")
-
-    @staticmethod
-    def _outside(address: int) -> EmulationError:
-        return EmulationError(
-            f"the guest jumped to {address:#010x}, outside the image's code; check its function pointers and stack."
-        )
-
-    def _stray(self, pc: int, address: int | None, reason: str) -> EmulationError:
-        what = f"stray access to {address:#010x}" if address is not None else "fault"
-        return EmulationError(
-            f"{what} at pc {pc:#010x} in {self._image.location(pc)}: {reason}; check the call's arguments and the heap."
-        )

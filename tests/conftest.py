@@ -2,10 +2,30 @@
 
 import os
 
+import pytest
 from hypothesis import settings
+
+from tests.covering import covering, numbered
+from tests.run_folder import run_folder
 
 # The same examples in every run, so that a failure is the change's and not the day's.
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 # New examples in every run, and many: for a search by hand, HYPOTHESIS_PROFILE=explore.
 settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+# Made here, before workers are started, so that they share it.
+run_folder("images")
+
+
+# Last, when all parameters are known; of the whole matrix, whichever of its cases were asked for.
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc):
+    """Of tests marked ``covering`` leave the cases to the campaigns that the ordinary run does not need."""
+    if metafunc.definition.get_closest_marker("covering"):
+        cases = metafunc._calls
+        kept = covering(numbered(case.params for case in cases))
+        for number, case in enumerate(cases):
+            if number not in kept:
+                case.marks.append(pytest.mark.slow.mark)

@@ -1,11 +1,11 @@
-"""Result documents of real runs, made once each."""
+"""Result documents of real runs, made once each in a test run, whichever worker asks."""
 
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import Any
 
+from tests.run_folder import once
 from tests.support import images_dir
 from wcet_probe.answer.gap import Account, block_gaps
 from wcet_probe.answer.probe import ProbeRequest, observe
@@ -14,7 +14,6 @@ from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.reports.formats.document import document, dumps
 
 
-@cache
 def _text(allocator: str, target: str, scenario: str, heap_bytes: int, *, prove: bool, why: bool) -> str:
     request = ProbeRequest(
         allocator=load_allocator(allocator),
@@ -47,4 +46,5 @@ def result(
     why: bool = False,
 ) -> dict[str, Any]:
     """The result document of a cross-checked run; each caller has its own copy."""
-    return json.loads(_text(allocator, target, scenario, heap_bytes, prove=prove, why=why))
+    asked = (allocator, target, scenario, heap_bytes)
+    return json.loads(once("results", lambda: _text(*asked, prove=prove, why=why), *asked, prove, why))

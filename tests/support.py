@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
+from tests.run_folder import run_folder
 from wcet_probe.build import compilation as build
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.image import read_image
@@ -132,8 +133,8 @@ def tlsf(values: Mapping[str, int] = DEFAULTS) -> Allocator:
 
 
 def images_dir() -> Path:
-    """A folder for built images that all tests of this process share."""
-    return Path(_FOLDER.name)
+    """A folder for built images, by their content, that all tests of this run share, those of all its workers."""
+    return run_folder("images")
 
 
 def tlsf_guest(target_name: str, values: Mapping[str, int] = DEFAULTS) -> Guest:

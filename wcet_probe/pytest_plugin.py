@@ -286,7 +286,8 @@ def _prove(question: _Question, pytest_config: pytest.Config) -> WcetBound:
     config = load_config(pytest_config.rootpath)
     target = configured_target(question.target, config)
     if question.allocator:
-        from wcet_probe.answer.probe import ProbeRequest, observe
+        from wcet_probe.answer.bench import ProbeRequest
+        from wcet_probe.answer.probe import observe
         from wcet_probe.catalog.lookup import load_allocator
         from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES
         from wcet_probe.config import cache_dir

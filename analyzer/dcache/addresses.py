@@ -25,11 +25,12 @@ from enum import StrEnum
 
 from wcet_probe.analyzer.dcache.asserted_alignment import Asserted, asserted_of
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.language import Visit
 from wcet_probe.analyzer.facts.memory import Objects, PointerFacts
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.congruences import Congruence, Congruences
+from wcet_probe.analyzer.values.congruences import Congruences
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import Base, is_unknown
 from wcet_probe.analyzer.values.transfer import Access

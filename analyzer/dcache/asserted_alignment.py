@@ -26,13 +26,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from wcet_probe.analyzer.domains.congruences import Congruence, joined
 from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
-from wcet_probe.analyzer.values.congruences import Congruence, joined
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import defined_at, is_unknown
 from wcet_probe.analyzer.values.terms import Term

@@ -18,7 +18,7 @@ variables are at most 1 in sum, and each at most as large as its access is execu
 ...     print(one.name, one.points, one.constant, one.auxiliaries)
 miss:region1 () 1 (('miss:0.1048576:region1', 1), ('miss:1.1048576:region1', 1))
 miss:0.1048576:executed ((0, -1),) 0 (('miss:0.1048576:region1', 1),)
-miss:0.1048576:stay () 1 (('miss:0.1048576:region1', 1),)
+miss:0.1048576:scope () 1 (('miss:0.1048576:region1', 1),)
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _of_traversals(
 ) -> Iterator[tuple[_Auxiliaries, list[LinearConstraint]]]:
     """The auxiliary variables of traversals and their constraints, but for those that are added to ``refills``."""
     for number, ((traversed, objects, is_refilled), found) in enumerate(_traversed(shared).items()):
-        place = f":sweep{number}"
+        place = f":traversal{number}"
         auxiliaries = {_auxiliary(line, place): (line, points) for line, points in found.items()}
         points = [point for own in found.values() for point in own]
         traversal, constraints = traversals[traversed.group], list[LinearConstraint]()
@@ -195,7 +195,7 @@ def _of_visits(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Auxili
 
 def variable_names(shared: Mapping[Shared, Sequence[int]]) -> Mapping[Shared, str]:
     """The auxiliary variables of misses, by what they share; there may be none of some."""
-    traversals = {key: f":sweep{number}" for number, key in enumerate(_traversed(shared))}
+    traversals = {key: f":traversal{number}" for number, key in enumerate(_traversed(shared))}
     regions = list(enumerate(_regions(shared)))
     names: dict[Shared, str] = {}
     for key in shared:
@@ -291,7 +291,7 @@ def _add_scopes(
             constraints += (_executed(f"{auxiliary}:own", own, (auxiliary,)) for auxiliary, own in auxiliaries.items())
         first = scopes.first(group, sorted(set(points)), partial(eq, line))
         constraints.append(_executed(name, first, auxiliaries))
-        constraints.append(_in_each(missing, scopes.leading_to(starts, points), f"{name}:stay", auxiliaries, 1))
+        constraints.append(_in_each(missing, scopes.leading_to(starts, points), f"{name}:scope", auxiliaries, 1))
         for point, count in sorted(last.items()):
             write, both = _write(line, point), sorted({*points, point})
             found.written[write] = count
@@ -299,7 +299,7 @@ def _add_scopes(
             constraints.append(_executed(f"{write}:own", (point,), (write,)))
             constraints.append(_executed(write, first, (*auxiliaries, write)))
             constraints.append(
-                _in_each(starts, scopes.leading_to(starts, both), f"{write}:stay", (*auxiliaries, write), 1)
+                _in_each(starts, scopes.leading_to(starts, both), f"{write}:scope", (*auxiliaries, write), 1)
             )
         if last:
             _add_modified(found, line, last, auxiliaries, points, scopes=scopes, group=group, most=sum(last.values()))
@@ -334,7 +334,7 @@ def _add_modified(
     executed = tuple((point, -count) for point, count in sorted(first.items()))
     auxiliaries = ((modified, 1), *((miss, most - 1) for miss in misses))
     found.modified.append(modified)
-    found.constraints.append(LinearConstraint(f"{modified}:stay", executed, auxiliaries=auxiliaries))
+    found.constraints.append(LinearConstraint(f"{modified}:scope", executed, auxiliaries=auxiliaries))
     own = tuple((point, -count) for point, count in sorted(stores.items()))
     found.constraints.append(LinearConstraint(f"{modified}:own", own, auxiliaries=((modified, 1),)))
 

@@ -24,7 +24,7 @@ constraint says of executions of the loop's header (point 3) and of the edge tha
 [(4, 3)]
 >>> of = total.data.constraints[0]
 >>> of.points, [factor for _, factor in of.edges], of.auxiliaries
-(((3, -4),), [-59], (('miss:0.1:sweep0', 32),))
+(((3, -4),), [-59], (('miss:0.1:traversal0', 32),))
 """
 
 from __future__ import annotations

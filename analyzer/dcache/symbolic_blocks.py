@@ -42,10 +42,11 @@ from typing import NamedTuple
 from wcet_probe.analyzer.dcache.addresses import Places, Span
 from wcet_probe.analyzer.dcache.asserted_alignment import Asserted, AssertedOf, asserted_alignments
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.congruences import Congruence, joined
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import Values
-from wcet_probe.analyzer.values.congruences import Congruence, Congruences, joined
+from wcet_probe.analyzer.values.congruences import Congruences
 from wcet_probe.analyzer.values.state import Base, is_unknown
 from wcet_probe.analyzer.values.terms import Linear, Term, combined
 from wcet_probe.analyzer.values.transfer import Access

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.binding import Analysed, check_place
 from wcet_probe.analyzer.facts.expressions import Expression, evaluate
 from wcet_probe.analyzer.facts.language import Facts, Place, PointerFact, Visit
 from wcet_probe.analyzer.facts.source_match import SourceIndex
-from wcet_probe.analyzer.values.congruences import Congruence
 from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.cached import PointerFact as ToldPointer

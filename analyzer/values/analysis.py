@@ -17,7 +17,6 @@ from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.pcode.semantics import operation
 from wcet_probe.analyzer.values.call_effects import (
     Callees,
     CallKey,
@@ -26,6 +25,7 @@ from wcet_probe.analyzer.values.call_effects import (
     key_of,
     stack_offset,
 )
+from wcet_probe.analyzer.values.enumeration import enumerated
 from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed, settled, widened
 from wcet_probe.analyzer.values.state import Base, Location, State, SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.terms import Term, Terms
@@ -385,7 +385,7 @@ class _Analysis:
 
     def targets(self, state: State, target: Term) -> tuple[int, ...]:
         """All values of ``target``, where they follow from one symbol with few values and read-only memory."""
-        return _enumerated(state, target, self._memory, thumb=self._lifter.isa is Isa.THUMB)
+        return enumerated(state, target, self._memory, thumb=self._lifter.isa is Isa.THUMB)
 
     def site(self, node: int) -> int:
         """The address of the last instruction of ``node``."""
@@ -465,51 +465,6 @@ def _order(edge: Edge) -> tuple[int, int, str, int]:
     return edge.source, edge.target, edge.way, edge.address or 0
 
 
-def _enumerated(state: State, target: Term, memory: Memory, *, thumb: bool) -> tuple[int, ...]:
-    """The values of ``target``, where they follow from the few values of one term that it is made of."""
-    terms = state.terms
-    mask = ~1 if thumb else ~0
-    parts = sorted(_parts(terms, target), key=lambda part: (state.value(part).size, part))
-    for part in parts:
-        values = state.value(part)
-        if state.base(part) is not Base.NUMBER or values.size > MOST_READ or _is_any(terms, part, values):
-            continue
-        found = {_concrete(terms, target, {part: value}, memory) for value in values.values()}
-        if None not in found:
-            return tuple(sorted(value & mask for value in found if value is not None))
-    return ()
-
-
-def _parts(terms: Terms, term: Term) -> set[Term]:
-    """``term`` and all that it is made of."""
-    found, todo = set[Term](), [term]
-    while todo:
-        part = todo.pop()
-        if part not in found:
-            found.add(part)
-            todo.extend(terms.operands(part))
-    return found
-
-
-def _concrete(terms: Terms, term: Term, given: Mapping[Term, int], memory: Memory) -> int | None:
-    """The value of ``term`` for given values of terms that it is made of; None where they do not decide it."""
-    node = terms[term]
-    if term in given:
-        return given[term]
-    if node.opcode == "leaf":
-        return None
-    if node.opcode == "const":
-        return terms.value(term)
-    operands = terms.operands(term)
-    values = [_concrete(terms, operand, given, memory) for operand in operands]
-    if None in values:
-        return None
-    if node.opcode == "TABLE":
-        return memory.constant(values[0] or 0, node.bits // 8)
-    function = operation(node.opcode, tuple(terms[operand].bits // 8 for operand in operands), node.bits // 8)
-    return None if function is None else function(*values)
-
-
 def _thresholds(graph: Supergraph) -> tuple[int, ...]:
     """Constants of the code: where values that grow are likely to stop."""
     found = {0, 1 << 31, (1 << 32) - 1}
@@ -522,19 +477,3 @@ def _thresholds(graph: Supergraph) -> tuple[int, ...]:
                             ((varnode.offset - 1) & 0xFFFFFFFF, varnode.offset, varnode.offset + 1 & 0xFFFFFFFF)
                         )
     return tuple(sorted(found))
-
-
-def _is_any(terms: Terms, part: Term, values: StridedInterval) -> bool:
-    """Whether ``part`` is made of a loaded byte or half-word of which nothing is known, such as a jump table's offset.
-
-    *Soundness:* to follow it would be sound, but leads to where no code is.
-    """
-    todo = [part]
-    while todo:
-        one = todo.pop()
-        node = terms[one]
-        if node.opcode == "leaf" and node.bits < 32 and values.size >= 1 << node.bits:
-            return True
-        if node.opcode != "TABLE":
-            todo.extend(terms.operands(one))
-    return False

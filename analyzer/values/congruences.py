@@ -3,45 +3,33 @@
 The value analysis forgets a congruence where a pointer that it knows nothing of meets another one. Here it is followed
 back to the words, arguments and other numbers that the meeting values are sums of.
 
-*Soundness:* a residue class of a symbol is above those of all terms that it can stand for, on each edge to where it is
-defined; loops are iterated until nothing changes. What cannot be followed is in the class of all numbers.
+*Soundness:* a class of a symbol is above those of all terms that it can stand for, on each edge to where it is defined;
+the classes of terms that depend on each other are a fixpoint (`graph.fixpoint`), which is checked in one pass. What
+cannot be followed is in the class of all numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.congruences import Congruence, CongruenceLattice
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.graph.fixpoint import solve
+from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import Base, State, is_unknown
 from wcet_probe.analyzer.values.terms import Linear, Term
 
+_LATTICE = CongruenceLattice()
+_ALL = Congruence(1, 0)
+_SOURCE = -1
+"""Where the graph of terms begins: it leads to each of them, so that each is looked at."""
 
-class Congruence(NamedTuple):
-    """The numbers that are ``residue`` modulo ``modulus``, a power of two."""
-
-    modulus: int
-    residue: int
-
-    def modulo(self, most: int) -> Congruence:
-        """The class modulo ``most`` at most, which is a power of two."""
-        modulus = min(self.modulus, most)
-        return Congruence(modulus, self.residue % modulus)
-
-
-def joined(one: Congruence, other: Congruence) -> Congruence:
-    """The least class above two.
-
-    *Soundness:* exact.
-    """
-    modulus = min(one.modulus, other.modulus)
-    while (one.residue - other.residue) % modulus:
-        modulus //= 2
-    return Congruence(modulus, one.residue % modulus)
+Known = Callable[[Term], Congruence | None]
+"""The class of a term so far; None for no number."""
 
 
 class Congruences:
@@ -72,24 +60,42 @@ class Congruences:
         *Soundness:* as said of the module.
         """
         asserted = asserted.modulo(self._most)
-        known = self._found.get((term, asserted))
-        if known is None:
-            classes: dict[Term, Congruence | None] = {term: None}
-            while True:
-                before = dict(classes)
-                for each in list(classes):
-                    classes[each] = self._step(each, asserted, classes)
-                if classes == before:
-                    break
-            known = self._found[term, asserted] = classes[term] or Congruence(1, 0)
-        return known
+        if (term, asserted) not in self._found:
+            sources = self._sources(term, asserted)
+            edges = [Arrow(_SOURCE, each) for each in sources]
+            edges += [Arrow(source, each) for each, own in sources.items() for source in own]
+            graph = FlowOrder((_SOURCE, *sources), edges, _SOURCE)
+            equations = _Equations(graph, lambda each, known: self._step(each, asserted, known))
+            states = solve(graph, equations, {_SOURCE: (_SOURCE, _ALL)}).states
+            self._found[term, asserted] = states[term] or _ALL
+        return self._found[term, asserted]
 
-    def _step(self, term: Term, asserted: Congruence, classes: dict[Term, Congruence | None]) -> Congruence | None:
-        """The class of ``term`` by those that are known so far; None for no number."""
+    def _sources(self, term: Term, asserted: Congruence) -> Mapping[Term, tuple[Term, ...]]:
+        """Of ``term`` and all that it depends on, the terms whose classes are asked for."""
+        found: dict[Term, tuple[Term, ...]] = {}
+        waiting = [term]
+        while waiting:
+            each = waiting.pop()
+            if each not in found:
+                found[each] = self._asked(each, asserted)
+                waiting += found[each]
+        return found
+
+    def _asked(self, term: Term, asserted: Congruence) -> tuple[Term, ...]:
+        asked: dict[Term, None] = {}
+
+        def ask(source: Term) -> None:
+            asked[source] = None
+
+        self._step(term, asserted, ask)
+        return tuple(asked)
+
+    def _step(self, term: Term, asserted: Congruence, known: Known) -> Congruence | None:
+        """The class of ``term`` by those ``known``; what it asks for does not hang on the answers."""
         terms = self._values.terms
         match terms[term].opcode, terms[term].arguments:
             case "CHOICE", _:
-                return self._chosen(term, None, asserted, classes)
+                return self._chosen(term, None, asserted, known)
             case "leaf", ("phi", (int(point),), location):
                 # What is there at entry comes in without an edge.
                 parts: list[Congruence | None] = [asserted] if point == 0 else []
@@ -97,45 +103,87 @@ class Congruences:
                     state = self._values.edges[edge].state
                     part = state.read(location)  # type: ignore[arg-type]
                     if part is None:
-                        return Congruence(1, 0)
-                    parts.append(self._sum(terms.linear(part), state, asserted, classes))
+                        return _ALL
+                    parts.append(self._sum(terms.linear(part), state, asserted, known))
                 return _joined(parts)
         return asserted
 
-    def _chosen(
-        self, term: Term, state: State | None, asserted: Congruence, classes: dict[Term, Congruence | None]
-    ) -> Congruence | None:
+    def _chosen(self, term: Term, state: State | None, asserted: Congruence, known: Known) -> Congruence | None:
         """The class of a gamma node: above that of either part, by what ``state`` knows of them."""
         terms = self._values.terms
-        return _joined([self._sum(terms.linear(part), state, asserted, classes) for part in terms.operands(term)[1:]])
+        return _joined([self._sum(terms.linear(part), state, asserted, known) for part in terms.operands(term)[1:]])
 
-    def _sum(
-        self, form: Linear, state: State | None, asserted: Congruence, classes: dict[Term, Congruence | None]
-    ) -> Congruence | None:
+    def _sum(self, form: Linear, state: State | None, asserted: Congruence, known: Known) -> Congruence | None:
         if form.constant == 0 and not form.coefficients:
             return asserted  # a null pointer
-        modulus, residue = self._most, form.constant
+        modulus, residue, is_number = self._most, form.constant, True
         for term, factor in form.coefficients.items():
             number = strided.top(form.bits) if state is None else state.value(term)
             by_value = self.of_number(number)
             if not is_unknown(factor, number) or by_value.modulus >= asserted.modulus:
                 own: Congruence | None = by_value
             elif state is not None and self._values.terms[term].opcode == "CHOICE":
-                own = self._chosen(term, state, asserted, classes)
+                own = self._chosen(term, state, asserted, known)
             else:
-                own = classes.setdefault(term, None)
+                own = known(term)
+            if own is None:
+                is_number = False
+                continue
             if state is not None and state.base(term) is Base.STACK:
                 modulus = min(modulus, STACK_ALIGNMENT_BYTES)
-            if own is None:
-                return None
             modulus = min(modulus, factor * own.modulus & -(factor * own.modulus))
             residue += factor * own.residue
-        return Congruence(modulus, residue % modulus)
+        return Congruence(modulus, residue % modulus) if is_number else None
+
+
+class _Equations:
+    """Each term's class by those of the terms that it depends on; an edge carries a term and its class."""
+
+    def __init__(self, graph: FlowOrder[Arrow], step: Callable[[Term, Known], Congruence | None]) -> None:
+        self._graph, self._step = graph, step
+
+    def merged(
+        self,
+        node: Term,
+        arriving: Sequence[tuple[Term, Congruence]],
+        former: Congruence | None,  # noqa: ARG002
+    ) -> Congruence | None:
+        """What the classes that arrive make of ``node``'s."""
+        return _ALL if node == _SOURCE else self._step(node, dict(arriving).get)
+
+    def resumed(
+        self,
+        node: Term,
+        entering: Sequence[tuple[Term, Congruence]],
+        former: Congruence | None,
+        number: int,  # noqa: ARG002
+    ) -> Congruence | None:
+        """The join with what was there."""
+        return _LATTICE.join(former, self.merged(node, entering, None))
+
+    def widened(
+        self,
+        node: Term,  # noqa: ARG002
+        former: Congruence | None,
+        grown: Congruence | None,
+        number: int,  # noqa: ARG002
+    ) -> Congruence | None:
+        """The join: all chains are finite."""
+        return _LATTICE.join(former, grown)
+
+    def leq(self, one: Congruence | None, other: Congruence | None) -> bool:
+        """The lattice's order."""
+        return _LATTICE.leq(one, other)
+
+    def flow(self, node: Term, state: Congruence | None) -> Iterator[tuple[Arrow, tuple[Term, Congruence]]]:
+        """A term with a class, to all that depend on it."""
+        if state is not None:
+            for edge in self._graph.outgoing[node]:
+                yield edge, (node, state)
 
 
 def _joined(parts: Iterable[Congruence | None]) -> Congruence | None:
-    found = None
+    found = _LATTICE.bottom()
     for part in parts:
-        if part is not None:
-            found = part if found is None else joined(found, part)
+        found = _LATTICE.join(found, part)
     return found

@@ -14,7 +14,7 @@ from wcet_probe.reports.screens.terminal import render_table
 from wcet_probe.sizes import format_size
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.probe import ProbeRequest
+    from wcet_probe.answer.bench import ProbeRequest
     from wcet_probe.answer.replay import Replay
 
 

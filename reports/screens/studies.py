@@ -13,8 +13,8 @@ from wcet_probe.sizes import format_size
 
 if TYPE_CHECKING:
     from wcet_probe.answer.adversary import Attack
+    from wcet_probe.answer.bench import ProbeRequest
     from wcet_probe.answer.growth import Growth
-    from wcet_probe.answer.probe import ProbeRequest
     from wcet_probe.answer.search import SearchRequest, SearchResult
     from wcet_probe.answer.sweep import Cell
     from wcet_probe.model.scenario import Operation

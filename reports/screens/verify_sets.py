@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wcet_probe.cache_sets.specification import AllowedSets, SetProof
     from wcet_probe.cache_sets.verdict import SetReport
 
-_OFFENCES_SHOWN = 8
+_VIOLATIONS_SHOWN = 8
 _SITES_SHOWN = 8
 _DIGITS_SHOWN = 16
 Rows = list[tuple[str, frozenset[int]]]
@@ -32,7 +32,7 @@ def render_sets(report: SetReport, console: Console) -> None:
 def sets_document(report: SetReport) -> Document:
     """The document ``wcet-probe-sets``."""
     asked, allowed = report.request, report.allowed
-    promise = asked.allocator.promise
+    specified = asked.allocator.promise
     return {
         "format": "wcet-probe-sets",
         "version": 1,
@@ -44,11 +44,11 @@ def sets_document(report: SetReport) -> Document:
         "image": {"sha256": report.image.sha256, "compiler": report.image.compiler},
         "dcache": {"sets": allowed.sets, "line_bytes": allowed.line_bytes},
         "allowed_sets": sorted(allowed.reserved),
-        "promised_by": promise.source if promise and allowed.is_promised else None,
+        "promised_by": specified.source if specified and allowed.is_specified else None,
         "verdict": report.status.value,
         "promises": [
             {"promise": p.text, "verdict": p.status.value, "established_by": p.established_by, "seen": p.seen}
-            for p in report.promises
+            for p in report.requirements
         ],
         "proofs": {role: _proof_document(proof) for role, proof in report.proofs.items()},
         "observed": _run_document(report.run) if report.run else None,
@@ -71,11 +71,11 @@ def _screen(report: SetReport, width: int, characters: str) -> Iterator[Line]:
     yield from (f"heap {format_size(asked.heap_bytes)}, {_what_was_run(report)}").split("\n")
     yield ""
     yield from paragraph("Allowed", _allowed(allowed), width)
-    promise = asked.allocator.promise
-    source = promise.source if promise and allowed.is_promised else "nobody: the allocator promises no sets"
+    specified = asked.allocator.promise
+    source = specified.source if specified and allowed.is_specified else "nobody: the allocator promises no sets"
     yield from paragraph("Promised", source, width)
     yield ""
-    yield from _promises(report, width)
+    yield from _requirements(report, width)
     yield from _against(report, width)
     yield ""
     yield from _strips(report, width, characters)
@@ -84,9 +84,9 @@ def _screen(report: SetReport, width: int, characters: str) -> Iterator[Line]:
     yield from paragraph("Image", f"sha256 {report.image.sha256[:_DIGITS_SHOWN]}, {report.image.compiler}", width)
 
 
-def _promises(report: SetReport, width: int) -> list[str]:
-    """A table; where there is no room for it, two lines a promise."""
-    rows = [(p.text, p.status.value, p.established_by, p.seen) for p in report.promises]
+def _requirements(report: SetReport, width: int) -> list[str]:
+    """A table; where there is no room for it, two lines a requirement."""
+    rows = [(p.text, p.status.value, p.established_by, p.seen) for p in report.requirements]
     wide = table(rows, ("promise", "verdict", "established by", "seen"))
     if max(map(len, wide)) <= width:
         return wide
@@ -119,7 +119,7 @@ def _what_was_run(report: SetReport) -> str:
 
 
 def _allowed(allowed: AllowedSets) -> str:
-    what = "descriptors and static data" if allowed.is_promised else "static data"
+    what = "descriptors and static data" if allowed.is_specified else "static data"
     return (
         f"{what} in {_ranges(allowed.reserved)} of {allowed.sets} sets of {allowed.line_bytes} bytes; of the block "
         "that is returned or given back the first word and the word before it; the stack; constants in the code"
@@ -127,10 +127,10 @@ def _allowed(allowed: AllowedSets) -> str:
 
 
 def _against(report: SetReport, width: int) -> Iterator[Line]:
-    """What keeps a promise from being proven, or refutes it."""
+    """What keeps a requirement from being proven, or refutes it."""
     if report.run:
         for key, wrong in sorted(report.run.violations.items()):
-            if key == "sets" and not report.allowed.is_promised:
+            if key == "sets" and not report.allowed.is_specified:
                 continue
             yield ""
             yield from paragraph("Refuted", _refutation(report, key, wrong), width)
@@ -138,14 +138,14 @@ def _against(report: SetReport, width: int) -> Iterator[Line]:
         if proof.no_bound:
             yield ""
             yield from paragraph(role, proof.no_bound, width)
-        if proof.offences:
+        if proof.possible_violations:
             yield ""
             yield heading(f"{role}: not known to keep to the allowed sets")
             yield from table(
-                (offence.location, offence.text, "store" if offence.is_store else "load", offence.sets, "sets")
-                for offence in proof.offences[:_OFFENCES_SHOWN]
+                (violation.location, violation.text, "store" if violation.is_store else "load", violation.sets, "sets")
+                for violation in proof.possible_violations[:_VIOLATIONS_SHOWN]
             )
-            if more := len(proof.offences) - _OFFENCES_SHOWN:
+            if more := len(proof.possible_violations) - _VIOLATIONS_SHOWN:
                 yield from [f"  and {more} more; --json has all"] if more > 0 else []
 
 
@@ -183,7 +183,7 @@ def _rows(report: SetReport, role: str) -> Rows:
     proof, allowed = report.proofs[role], report.allowed
     found: Rows = [("may touch", proof.may_touch)]
     for region, sets in report.run.touched[role].items() if report.run else ():
-        if region == "heap" and allowed.is_promised:
+        if region == "heap" and allowed.is_specified:
             found.append(("did: descriptors", sets & allowed.reserved))
             found.append(("did: own blocks", sets - allowed.reserved))
         else:
@@ -192,14 +192,14 @@ def _rows(report: SetReport, role: str) -> Rows:
 
 
 def _rests_on(report: SetReport, width: int) -> Iterator[Line]:
-    grounds = [ground for proof in report.proofs.values() for ground in proof.instructions]
+    justifications = [justification for proof in report.proofs.values() for justification in proof.instructions]
     rows = (
         [
-            (ground.value, *(proof.instructions.get(ground, 0) for proof in report.proofs.values()))
-            for ground in type(grounds[0])
-            if ground in grounds
+            (justification.value, *(proof.instructions.get(justification, 0) for proof in report.proofs.values()))
+            for justification in type(justifications[0])
+            if justification in justifications
         ]
-        if grounds
+        if justifications
         else []
     )
     if rows:
@@ -258,10 +258,10 @@ def _proof_document(proof: SetProof) -> Document:
     return {
         "holds": proof.holds,
         "no_bound": proof.no_bound or None,
-        "instructions": {ground.name.lower(): count for ground, count in proof.instructions.items()},
+        "instructions": {justification.name.lower(): count for justification, count in proof.instructions.items()},
         "may_touch": sorted(proof.may_touch),
         "stack_bytes": proof.stack_bytes,
-        "offences": [plain(offence) for offence in proof.offences],
+        "offences": [plain(violation) for violation in proof.possible_violations],
         "lemmas": [plain(lemma) for lemma in proof.lemmas],
         "rests_on_lemmas": [plain(site) for site in proof.sites],
         "assumptions": list(proof.assumptions),

@@ -14,7 +14,8 @@ HERE = Path(__file__).parent
 TLSF = HERE.parents[1] / "allocators" / "tlsf"
 COMMON = TLSF.parent / "common"
 SOURCES = [str(TLSF / "tlsf.c"), str(TLSF / "tlsf_check.c")]
-DRIVER = str(HERE / "tlsf_driver.c")
+DRIVER = str(HERE / "driver.c")
+ENTRIES = [f"-DWP_{role.upper()}=tlsf_{role}" for role in ("init", "malloc", "free", "check")]
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{TLSF}", f"-I{COMMON}"]
 
 WORD = ctypes.sizeof(ctypes.c_void_p)
@@ -47,7 +48,7 @@ class Violation(IntEnum):
 
 
 def macros(sl_bits: int, bit_search: int) -> list[str]:
-    return [f"-DTLSF_SL_BITS={sl_bits}", f"-DBIT_SEARCH={bit_search}"]
+    return [f"-DTLSF_SL_BITS={sl_bits}", f"-DBIT_SEARCH={bit_search}", *ENTRIES]
 
 
 class BlockStruct(ctypes.Structure):

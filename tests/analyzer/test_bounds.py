@@ -86,6 +86,7 @@ def answer(name: str, target: str, scenario: str):
 
 
 @pytest.mark.usefixtures("proved_once")
+@pytest.mark.covering
 @pytest.mark.parametrize(("name", "target"), PARTS)
 def test_no_scenario_contradicts_the_proof(name, target):
     for scenario in family(name).builders:
@@ -97,11 +98,14 @@ def test_no_scenario_contradicts_the_proof(name, target):
         render(report, Console(file=io.StringIO()))
 
 
-SLOW_GRANULES = [8, *(pytest.param(granule, marks=pytest.mark.slow) for granule in (4, 16, 32))]
+GRANULES = [
+    ("fast-fit", 8),
+    *(pytest.param("fast-fit", granule, marks=pytest.mark.slow) for granule in (4, 16, 32)),
+    *(pytest.param("avl-best-fit", granule, marks=pytest.mark.slow) for granule in (4, 8, 16, 32)),
+]
 
 
-@pytest.mark.parametrize("granule", SLOW_GRANULES)
-@pytest.mark.parametrize("name", ["avl-best-fit", "fast-fit"])
+@pytest.mark.parametrize(("name", "granule"), GRANULES)
 def test_no_build_contradicts_the_facts_about_its_pointers(name, granule):
     request = ProbeRequest(
         load_allocator(name, {"granule": granule}), load_target("mpc603e"), "worst-free", 2048, 0, None, PACKAGED,
@@ -168,6 +172,7 @@ def run_workload(name: str, target: str, operations: int, seed: int) -> None:
         assert instructions <= bounds[kind].instructions, row
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("name", "target"), PARTS)
 def test_no_random_workload_contradicts_the_proof(name, target):
     run_workload(name, target, 4000, seed=0)

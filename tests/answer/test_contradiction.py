@@ -49,7 +49,7 @@ def search(seed: int, target: str, runs: int) -> int:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_programs_do_not_contradict_their_proofs(target):
-    assert sum(search(seed, target, 6) for seed in range(2)) > 40
+    assert search(0, target, 6) > 20
 
 
 def test_registers_are_held_against_all_copies_of_a_block():
@@ -137,7 +137,7 @@ def test_sets_that_facts_tell_are_held_against_runs(address, holds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 140))
+@pytest.mark.parametrize("seed", [1, *range(100, 140)])
 @pytest.mark.parametrize("target", TARGETS)
 def test_many_random_programs_do_not_contradict_their_proofs(target, seed):
     search(seed, target, 12)

@@ -45,7 +45,9 @@ def test_effects_of_each_are_told_on_demand_only():
     assert found.no_facts.instructions == bound.instructions
 
 
-@pytest.mark.parametrize(("name", "role"), [("quick-fit", "free"), ("kingsley", "malloc")])
+@pytest.mark.parametrize(
+    ("name", "role"), [pytest.param("quick-fit", "free", marks=pytest.mark.slow), ("kingsley", "malloc")]
+)
 def test_no_bound_with_fewer_facts_is_smaller(name, role):
     _, _, found = effects(name, role, each=True)
     for one in found.facts:

@@ -35,6 +35,7 @@ def test_a_paper_has_a_preset_of_what_it_studies(preset):
     assert all(preset in load_allocator(name).presets for name in names)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("operation", ["alloc", "free"])
 @pytest.mark.parametrize(("preset", "name"), SINGLE)
 def test_a_preset_has_its_worst_states_and_a_bound(preset, name, operation):

@@ -105,6 +105,7 @@ def test_a_full_cache_leaves_nothing_half_written(tmp_path, monkeypatch):
 # ---------------------------------------------------------------------------------------------------- the second engine
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("initial", [None, *InitialCache])
@@ -190,6 +191,7 @@ def test_an_allocator_that_refuses_is_noticed():
 # --------------------------------------------------------------------------------------------------------- determinism
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_two_answers_are_equal(target, scenario):

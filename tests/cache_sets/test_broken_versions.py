@@ -84,7 +84,7 @@ def check(name, change, role):
     assert not proof.no_bound
     assert not proof.holds
     place = NAMED_ELSEWHERE.get(name) or line_of(program)
-    assert any(place in offence.location for offence in proof.offences)
+    assert any(place in violation.location for violation in proof.possible_violations)
 
 
 @pytest.mark.parametrize("name", IN_FREE)

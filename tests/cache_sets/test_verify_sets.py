@@ -22,8 +22,15 @@ from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets.lines import Mate, line_mates
 from wcet_probe.cache_sets.run import WORKLOADS, run_operations, traces
-from wcet_probe.cache_sets.specification import Ground, allowed_sets, prove_sets
-from wcet_probe.cache_sets.verdict import SetRequest, Status, _count_promise, _promises, verify_program, verify_sets
+from wcet_probe.cache_sets.specification import Justification, allowed_sets, prove_sets
+from wcet_probe.cache_sets.verdict import (
+    SetRequest,
+    Status,
+    _count_requirement,
+    _requirements,
+    verify_program,
+    verify_sets,
+)
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.cli.app import main
 from wcet_probe.errors import ExitCode
@@ -79,11 +86,11 @@ def test_cama_keeps_its_promise(golden):
     report = cama_report()
     assert report.exit_code is ExitCode.UNDER_LEMMAS
     words = ["UNDER LEMMAS", "UNDER LEMMAS", "OBSERVED", "UNDER LEMMAS", "UNDER LEMMAS"]
-    assert [promise.status for promise in report.promises] == words
+    assert [requirement.status for requirement in report.requirements] == words
     golden("verify-sets-cama.txt", screen(report))
 
 
-@pytest.mark.parametrize("target", ["arm926ej-s", "cortex-m7"])
+@pytest.mark.parametrize("target", ["arm926ej-s", pytest.param("cortex-m7", marks=pytest.mark.slow)])
 def test_cama_keeps_to_its_sets_on_other_targets(target):
     program = cama_program(target)
     for role in ("malloc", "free"):
@@ -129,7 +136,7 @@ def test_tlsf_promises_nothing():
     assert report.exit_code is ExitCode.NO_BOUND
     assert len(report.proofs["malloc"].may_touch) == 128
     assert report.run.outside["malloc"]
-    assert {promise.status for promise in report.promises} == {Status.NOT_PROVEN, Status.UNDER_LEMMAS}
+    assert {requirement.status for requirement in report.requirements} == {Status.NOT_PROVEN, Status.UNDER_LEMMAS}
     assert "Refuted" not in screen(report)
     assert "tlsf.c:" in screen(report)
 
@@ -150,7 +157,7 @@ def test_another_promise_than_the_one_that_is_kept_is_refuted():
     report = verify_program(asked(), cama_program(), allowed)
     assert report.exit_code is ExitCode.CONTRADICTION
     for role in ("malloc", "free"):
-        assert report.proofs[role].offences
+        assert report.proofs[role].possible_violations
         assert report.run.outside[role]
     wrong = report.run.violations["sets"]
     assert wrong.set_index < 8
@@ -200,7 +207,7 @@ def test_more_accesses_than_proved_are_a_contradiction():
     report = cama_report()
     proof = report.proofs["malloc"]
     few = {size: replace(bound, accesses=bound.accesses - 50) for size, bound in proof.counts.items()}
-    assert _count_promise("malloc", replace(proof, counts=few), report.run).status is Status.REFUTED
+    assert _count_requirement("malloc", replace(proof, counts=few), report.run).status is Status.REFUTED
 
 
 def test_a_lemma_that_is_withdrawn_proves_nothing():
@@ -218,12 +225,12 @@ def test_what_rests_on_a_lemma_is_told_site_by_site():
     report = cama_report()
     for proof in report.proofs.values():
         told = {site.address for site in proof.sites}
-        by_lemma = {Ground.TOLD, Ground.SAME_LINE}
-        assert told == {address for address, ground in proof.grounds.items() if ground in by_lemma}
+        by_lemma = {Justification.TOLD, Justification.SAME_LINE}
+        assert told == {address for address, justification in proof.justifications.items() if justification in by_lemma}
         assert all("cama." in site.location for site in proof.sites)
     alone = {role: replace(proof, sites=(), lemmas=(), assumptions=()) for role, proof in report.proofs.items()}
-    promises = tuple(_promises(load_allocator("cama"), report.allowed, alone, None))
-    assert replace(report, proofs=alone, promises=promises).exit_code is ExitCode.OK
+    requirements = tuple(_requirements(load_allocator("cama"), report.allowed, alone, None))
+    assert replace(report, proofs=alone, requirements=requirements).exit_code is ExitCode.OK
 
 
 # ---------------------------------------------------------------------------------------------------------- the command
@@ -339,7 +346,13 @@ def test_accesses_are_those_of_the_worst_path_by_set():
 
 def test_grounds_are_told_apart():
     proof = cama_report().proofs["malloc"]
-    assert set(proof.instructions) == {Ground.STACK, Ground.PROVED, Ground.OWN, Ground.COMPUTED, Ground.TOLD}
+    assert set(proof.instructions) == {
+        Justification.STACK,
+        Justification.PROVED,
+        Justification.OWN,
+        Justification.COMPUTED,
+        Justification.TOLD,
+    }
     assert [lemma.id.split(":")[0] for lemma in proof.lemmas] == ["fact cama/facts.toml"] * 3
     assert not any("own" in lemma.statement for lemma in proof.lemmas)
     assert proof.stack_bytes > 0

@@ -18,64 +18,23 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from tests.source_change import SourceChange, change_source
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "wcet_probe.analyzer."
 
 
-@dataclass(frozen=True)
-class Bug:
-    """A change of a module of the analyzer: ``old`` stands there once, and becomes ``new``."""
-
-    module: str
-    old: str
-    new: str
-
-
-BUGS: Mapping[str, Bug] = {
-    one["name"]: Bug(one["module"], one["old"], one["new"])
+BUGS: Mapping[str, SourceChange] = {
+    one["name"]: SourceChange(PACKAGE + one["module"], one["old"], one["new"])
     for one in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["bug"]
 }
 
 SOURCE = Path(__file__).with_suffix(".c").read_text("utf-8")
 ENTRIES = re.findall(r"^int (\w+)\(", SOURCE, re.MULTILINE)
 TARGETS = ("cortex-m4",)
-
-
-class _Loader(SourceFileLoader):
-    """The source of one module, with the change of ``bug``."""
-
-    bug: Bug
-
-    def get_data(self, path: str) -> bytes:
-        data = super().get_data(path)
-        if not path.endswith(".py"):
-            raise OSError("no compiled file is used")
-        text = data.decode()
-        if text.count(self.bug.old) != 1:
-            raise SystemExit(f"{self.bug.module} holds {self.bug.old!r} {text.count(self.bug.old)} times, not once")
-        return text.replace(self.bug.old, self.bug.new).encode()
-
-
-class _Finder:
-    """Finds the module that has the bug."""
-
-    def __init__(self, bug: Bug) -> None:
-        self._bug = bug
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
-        if name != PACKAGE + self._bug.module:
-            return None
-        spec = PathFinder.find_spec(name, path, target)  # type: ignore[arg-type]
-        assert spec is not None
-        loader = _Loader(name, str(spec.origin))
-        loader.bug = self._bug
-        spec.loader = loader
-        return spec
 
 
 def _images(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -95,7 +54,7 @@ def build(folder: Path) -> None:
 def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[str, object]:
     """Bound all programs in this process, with the bug ``name``; a bound below ``wanted`` is given to the checker."""
     if name is not None:
-        sys.meta_path.insert(0, _Finder(BUGS[name]))  # type: ignore[arg-type]
+        change_source(BUGS[name])
     from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
     from wcet_probe.catalog.lookup import load_target
     from wcet_probe.errors import VerificationError, WcetProbeError

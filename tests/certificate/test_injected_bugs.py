@@ -23,12 +23,6 @@ def test_a_wrong_certificate_is_not_accepted(true, name):
 
 
 def test_every_bug_can_be_put_in():
-    from wcet_probe.catalog.resources import folder
-
-    home = folder("analyzer")
     for name, bug in BUGS.items():
-        file = home
-        for part in f"{bug.module.replace('.', '/')}.py".split("/"):
-            file = file / part
-        assert file.read_text("utf-8").count(bug.old) == 1, name
+        assert bug.file.read_text("utf-8").count(bug.old) == 1, name
         assert bug.new != bug.old

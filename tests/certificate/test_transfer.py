@@ -97,6 +97,7 @@ def check_chains(on, steps, draw):
     return followed
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_steps_of_kernels_lie_in_the_abstract_steps(kernel, target):
@@ -108,7 +109,7 @@ def test_steps_of_kernels_lie_in_the_abstract_steps(kernel, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_steps_of_random_programs_lie_in_the_abstract_steps(seed, target):
     on, draw = guest_of(random_programs.source(seed, 12), load_target(target), ".c"), random.Random(seed)
     followed = 0

@@ -92,6 +92,7 @@ def repeated(target: str, skipped_bytes: int, times: int) -> Guest:
     return guest_of(assembler({"f": body}, TARGET[target]), with_caches(TARGET[target], "small lru"))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("argument", [0, 1])
 @pytest.mark.parametrize(("before_page_end", "times"), [(4, 3), (8, 3), (12, 3), (4096, 400)])

@@ -28,6 +28,7 @@ def on_slow_pipeline(name: str, cycles: int):
     return replace(base, target=target, costs=costs(base.instructions, target))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("late", [0, 17])
 @pytest.mark.parametrize("name", target_names())
 def test_the_pipeline_is_never_slower_than_what_is_charged_and_that_never_above_the_bound(name, late):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
-
+from tests.scenarios import reports
 from tests.support import guest_on, images_dir
-from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target
@@ -13,27 +11,12 @@ from wcet_probe.model.report import Report
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import HeapRequest
 
-Values = tuple[tuple[str, int], ...]
 
-
-@cache
 def report(
-    name: str, scenario: str, target_name: str = "cortex-m4", heap_bytes: int = 4096, values: Values = ()
+    name: str, scenario: str, target_name: str = "cortex-m4", heap_bytes: int = 4096, values: reports.Values = ()
 ) -> Report:
     """The probe's answer; it has proved the predicted state on the guest's heap."""
-    return observe(
-        ProbeRequest(
-            allocator=load_allocator(name, dict(values)),
-            target=load_target(target_name),
-            scenario=scenario,
-            heap_bytes=heap_bytes,
-            seed=1,
-            initial_cache=None,
-            compiler=PACKAGED,
-            cross_check=False,
-            cache_dir=images_dir(),
-        )
-    )
+    return reports.report(name, target_name, scenario, heap_bytes, values)
 
 
 def instructions(name: str, scenario: str, target_name: str = "cortex-m4", heap_bytes: int = 4096) -> int:

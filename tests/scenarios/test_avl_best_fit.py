@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 
 import pytest
 
+from tests.scenarios import reports
+from tests.scenarios.reports import most_instructions as instructions
 from tests.support import TARGETS, guest_on, images_dir
 from wcet_probe.answer.growth import Sample, Shape, growth
-from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.build.compilation import build_image
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
@@ -27,27 +27,9 @@ OTHER_SIZES = {"minimum-block": 24, "split-threshold": 64, "alignment": 4, "gran
 CLIMBED = {"worst-alloc": 770, "worst-free": 1139}
 
 
-@cache
 def report(target: str, scenario: str, heap_bytes: int, *, other_sizes: bool = False, prove: bool = False) -> Report:
-    allocator = load_allocator("avl-best-fit", OTHER_SIZES if other_sizes else {})
-    return observe(
-        ProbeRequest(
-            allocator,
-            load_target(target),
-            scenario,
-            heap_bytes,
-            1,
-            None,
-            "zig",
-            cross_check=False,
-            cache_dir=images_dir(),
-            prove=prove,
-        )
-    )
-
-
-def instructions(found: Report) -> int:
-    return max(candidate.instructions for candidate in found.candidates)
+    values = tuple(OTHER_SIZES.items()) if other_sizes else ()
+    return reports.report("avl-best-fit", target, scenario, heap_bytes, values, prove=prove)
 
 
 def test_sparse_trees_are_fibonacci_trees() -> None:
@@ -61,6 +43,7 @@ def test_sparse_trees_are_fibonacci_trees() -> None:
     assert sparse(0) is None
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -114,7 +97,9 @@ def test_four_mebibytes_hold_height_24() -> None:
     assert 1900 < instructions(found) < 3116  # C06 table 3, on another instruction set
 
 
-@pytest.mark.parametrize("scenario", CLIMBED)
+@pytest.mark.parametrize(
+    "scenario", ["worst-alloc", *(pytest.param(one, marks=pytest.mark.slow) for one in CLIMBED if one != "worst-alloc")]
+)
 def test_the_bound_of_instructions_is_nearly_reached(scenario: str) -> None:
     found = report("cortex-m4", scenario, 4 * MIB, prove=True)
     assert found.bound

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from functools import cache
+from functools import partial
 
 import pytest
 
-from tests.support import TARGETS, guest_on, images_dir, trace_of
-from wcet_probe.answer.probe import ProbeRequest, observe
-from wcet_probe.build.compilation import build_image
-from wcet_probe.catalog.lookup import load_allocator, load_target
+from tests.scenarios import reports
+from tests.support import TARGETS
 from wcet_probe.errors import UsageError
-from wcet_probe.model.report import Report
 from wcet_probe.scenarios import scenario_names
 
 NAME = "btree-best-fit"
@@ -20,24 +16,19 @@ KIB, MIB = 1 << 10, 1 << 20
 P02 = (("alignment", 4), ("minimum-block", 16), ("split-threshold", 16))
 
 
-@cache
-def report(target: str, scenario: str, heap_bytes: int, values: tuple[tuple[str, int], ...] = ()) -> Report:
-    allocator = load_allocator(NAME, dict(values))
-    return observe(
-        ProbeRequest(allocator, load_target(target), scenario, heap_bytes, 1, None, "zig", False, images_dir())
-    )
+report = partial(reports.report, NAME)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", scenario_names(NAME))
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
 def test_the_state_is_reached_and_proved(target: str, scenario: str, heap_bytes: int) -> None:
     found = report(target, scenario, heap_bytes)
-    assert all(check.predicted == check.found for check in found.checks)
-    assert {check.fact for check in found.checks} == set(found.plan.prediction)
-    assert len({candidate.variant for candidate in found.candidates}) == len(found.candidates)
+    reports.check_state(found)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc", "paper-alloc"])
 @pytest.mark.parametrize("heap_bytes", [KIB, 5000])
 @pytest.mark.parametrize("values", [P02, (("minimum-block", 32),), (("split-threshold", 64),)])
@@ -84,21 +75,7 @@ def test_worst_is_worst(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_random_operation_costs_more(target: str) -> None:
-    draw, rows, live = random.Random(7), list[tuple[int, int, int]](), list[int]()
-    for slot in range(1500):
-        if live and draw.random() < 0.45:
-            rows.append((1, live.pop(draw.randrange(len(live))), 0))
-        elif len(live) < 60:
-            rows.append((0, slot, draw.randrange(1, 60)))
-            live.append(slot)
-    allocator = load_allocator(NAME)
-    guest = guest_on(build_image(allocator, load_target(target), "zig", images_dir()), load_target(target))
-    with guest.machine(4 * KIB) as machine:
-        machine.call(allocator.entry_points["init"], machine.heap.base_address, 4 * KIB)
-        counts = machine.replay_counted(trace_of(rows))
-    for kind, scenario in ((0, "worst-alloc"), (1, "worst-free")):
-        dearest = max(count for count, row in zip(counts, rows, strict=True) if row[0] == kind)
-        assert dearest < max(c.instructions for c in report(target, scenario, 4 * KIB).candidates)
+    reports.no_random_operation_costs_more(NAME, target, report)
 
 
 def test_a_heap_that_is_too_small_is_refused() -> None:

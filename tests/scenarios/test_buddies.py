@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 from itertools import pairwise
 
 import pytest
 
 from tests.allocators import buddy_models
+from tests.scenarios.reports import most_instructions, reached, report
 from tests.support import TARGETS, guest_on, images_dir, trace_of
-from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
-from wcet_probe.model.report import Report
 from wcet_probe.scenarios import family
 from wcet_probe.scenarios.buddy import states as buddy_scenarios
 from wcet_probe.scenarios.buddy.buddy_binary import Binary
@@ -38,38 +36,13 @@ def largest_class(name: str, heap_bytes: int) -> int:
     return max(k for k, number in enumerate(FIBONACCI) if number <= units)
 
 
-@cache
-def report(name: str, target: str, scenario: str, heap_bytes: int, values: tuple[tuple[str, int], ...] = ()) -> Report:
-    """What the probe answers; it proves the state on its way."""
-    allocator = load_allocator(name, dict(values))
-    return observe(
-        ProbeRequest(
-            allocator,
-            load_target(target),
-            scenario,
-            heap_bytes,
-            1,
-            None,
-            PACKAGED,
-            cross_check=False,
-            cache_dir=images_dir(),
-        )
-    )
-
-
-def most_instructions(found: Report) -> int:
-    return max(candidate.instructions for candidate in found.candidates)
-
-
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
 def test_every_state_is_reached_and_the_worst_is_worst(name, heap_bytes, target):
     found = {scenario: report(name, target, scenario, heap_bytes) for scenario in family(name).builders}
-    for each in found.values():
-        assert each.checks
-        assert len({candidate.variant for candidate in each.candidates}) == len(each.candidates)
-    cycles = {scenario: each.measurement.cycles for scenario, each in found.items()}
+    cycles = reached(found)
     assert cycles["worst-alloc"] > max(cycles["worst-failing-alloc"], cycles["random"], cycles["best-alloc"])
     assert cycles["worst-free"] >= cycles["paper-free"] > cycles["best-free"]
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 
 import pytest
 
+from tests.scenarios.reports import report
 from tests.support import TARGETS, guest_on, images_dir, trace_of
-from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
-from wcet_probe.model.report import Report
 from wcet_probe.scenarios import family
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -21,24 +19,7 @@ TLSF = "budgeted:tlsf"
 DEDICATED = 240
 
 
-@cache
-def report(name: str, target: str, scenario: str, heap_bytes: int, values: tuple[tuple[str, int], ...] = ()) -> Report:
-    """What the probe answers; it proves the state on its way."""
-    return observe(
-        ProbeRequest(
-            load_allocator(name, dict(values)),
-            load_target(target),
-            scenario,
-            heap_bytes,
-            1,
-            None,
-            PACKAGED,
-            cross_check=False,
-            cache_dir=images_dir(),
-        )
-    )
-
-
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
 def test_every_state_is_reached_and_the_worst_is_worst(heap_bytes, target):
@@ -62,6 +43,7 @@ def test_the_worst_is_that_of_the_shared_allocator_and_a_search(target):
         assert (many > few) is (what == "alloc")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "name", ["budgeted:first-fit", "budgeted:kingsley", "budgeted:quick-fit", "budgeted:djgpp-carve"]
 )

@@ -18,6 +18,7 @@ FULL_HEAP = 32 << 10
 """From here on a heap holds every state."""
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
 @pytest.mark.parametrize("target_name", TARGETS)
 def test_every_scenario_reaches_its_state(target_name, heap_bytes):

@@ -3,54 +3,33 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 
 import pytest
 
+from tests.scenarios.reports import reached, report
 from tests.support import TARGETS, guest_on, images_dir, trace_of
-from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import HeapTooSmallError, StateError
-from wcet_probe.model.report import Report
 from wcet_probe.scenarios import family
 
 KIB, MIB = 1 << 10, 1 << 20
 NAMES = ("djgpp-sbrk", "djgpp-carve", "djgpp-quarters")
 
 
-@cache
-def report(name: str, target: str, scenario: str, heap_bytes: int, values: tuple[tuple[str, int], ...] = ()) -> Report:
-    """What the probe answers; it proves the state on its way."""
-    return observe(
-        ProbeRequest(
-            load_allocator(name, dict(values)),
-            load_target(target),
-            scenario,
-            heap_bytes,
-            1,
-            None,
-            PACKAGED,
-            cross_check=False,
-            cache_dir=images_dir(),
-        )
-    )
-
-
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
 def test_every_state_is_reached_and_the_worst_is_worst(name, heap_bytes, target):
     found = {scenario: report(name, target, scenario, heap_bytes) for scenario in family(name).builders}
-    for each in found.values():
-        assert each.checks
-        assert len({candidate.variant for candidate in each.candidates}) == len(each.candidates)
-    cycles = {scenario: each.measurement.cycles for scenario, each in found.items()}
+    cycles = reached(found)
     assert cycles["worst-alloc"] >= max(cycles["worst-failing-alloc"], cycles["random"], cycles["best-alloc"])
     assert cycles["worst-free"] >= cycles["best-free"]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("heap_bytes", [24, 32, 40, 48])
 @pytest.mark.parametrize("scenario", ["best-alloc", "best-free", "random"])
 @pytest.mark.parametrize("name", [*NAMES, "djgpp-tags", "djgpp-cached"])

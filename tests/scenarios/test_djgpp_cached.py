@@ -23,6 +23,7 @@ VALUES = (
 )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
 def test_every_state_is_reached(target, heap_bytes):
@@ -33,6 +34,7 @@ def test_every_state_is_reached(target, heap_bytes):
         assert worst > 30 * best
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("values", VALUES, ids=str)
 @pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
 def test_every_build_reaches_its_states(values, heap_bytes):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import pairwise, product
 
 import pytest
 
+from tests.scenarios import reports
 from tests.support import TARGETS, guest_on, images_dir
 from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.build.compilation import build_image
@@ -24,12 +24,8 @@ KIB = 1 << 10
 LINES = (0, 16, 32, 64)
 
 
-@cache
 def observed(scenario: str, target: str, heap_bytes: int, threshold: int = 131072) -> Report:
-    allocator = load_allocator("dlmalloc27", {"consolidation-threshold": threshold})
-    return observe(
-        ProbeRequest(allocator, load_target(target), scenario, heap_bytes, 0, None, PACKAGED, False, images_dir())
-    )
+    return reports.report("dlmalloc27", target, scenario, heap_bytes, (("consolidation-threshold", threshold),), seed=0)
 
 
 def instructions(scenario: str, target: str, heap_bytes: int) -> int:

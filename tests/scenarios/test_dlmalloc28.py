@@ -24,6 +24,7 @@ def longest_search(heap_bytes: int) -> int:
     return max(d for d in range(1, 24) if d << (d + 4) < heap_bytes)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("heap_bytes", HEAPS[:2])
 @pytest.mark.parametrize("target_name", TARGETS)
 def test_every_scenario_reaches_its_state(target_name, heap_bytes):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import random
-from functools import cache
+from functools import partial
 
 import pytest
 
+from tests.scenarios import reports
 from tests.support import TARGETS, guest_on, images_dir, trace_of
-from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import BuildError
-from wcet_probe.model.report import Report
 from wcet_probe.scenarios import family
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -22,34 +21,16 @@ L11 = tuple(load_allocator("kingsley").presets["l11"].items())
 ORIGINAL = (("minimum-block", 8), ("alignment", 4))
 
 
-@cache
-def report(target: str, scenario: str, heap_bytes: int, values: tuple[tuple[str, int], ...] = ()) -> Report:
-    """What the probe answers; it proves the state on its way."""
-    allocator = load_allocator("kingsley", dict(values))
-    return observe(
-        ProbeRequest(
-            allocator,
-            load_target(target),
-            scenario,
-            heap_bytes,
-            1,
-            None,
-            PACKAGED,
-            cross_check=False,
-            cache_dir=images_dir(),
-        )
-    )
+report = partial(reports.report, "kingsley")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("values", [(), L11])
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
 def test_every_state_is_reached_and_the_worst_is_worst(values, heap_bytes, target):
     found = {scenario: report(target, scenario, heap_bytes, values) for scenario in SCENARIOS}
-    for each in found.values():
-        assert each.checks
-        assert len({candidate.variant for candidate in each.candidates}) == len(each.candidates)
-    cycles = {scenario: each.measurement.cycles for scenario, each in found.items()}
+    cycles = reports.reached(found)
     assert cycles["worst-alloc"] > 3 * max(cycles["worst-failing-alloc"], cycles["random"], cycles["best-alloc"])
     assert cycles["worst-free"] >= cycles["best-free"]
 

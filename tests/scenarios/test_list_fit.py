@@ -15,6 +15,7 @@ P02 = (("alignment", 4), ("minimum-block", 16), ("split-threshold", 16))
 COARSE = (("alignment", 8), ("minimum-block", 32), ("split-threshold", 64))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
 @pytest.mark.parametrize("target_name", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
@@ -30,6 +31,7 @@ def test_every_scenario_reaches_its_state(name, target_name, heap_bytes):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("values", [P02, COARSE], ids=["p02", "coarse"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_scenario_under_other_parameters(name, values):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from functools import cache
 
 import pytest
 
+from tests.scenarios import reports
+from tests.scenarios.reports import most_instructions as instructions
 from tests.support import TARGETS, guest_on, images_dir
-from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.build.compilation import build_image
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
@@ -28,25 +28,8 @@ BUILDS: Mapping[str, Mapping[str, int]] = {
 HEAPS = [("small pages", 4 * KIB), ("default", 64 * KIB)]
 
 
-@cache
 def report(target: str, scenario: str, heap_bytes: int, build: str = "default") -> Report:
-    return observe(
-        ProbeRequest(
-            load_allocator("quick-fit", BUILDS[build]),
-            load_target(target),
-            scenario,
-            heap_bytes,
-            1,
-            None,
-            "zig",
-            cross_check=False,
-            cache_dir=images_dir(),
-        )
-    )
-
-
-def instructions(found: Report) -> int:
-    return max(candidate.instructions for candidate in found.candidates)
+    return reports.report("quick-fit", target, scenario, heap_bytes, tuple(BUILDS[build].items()))
 
 
 def searching(found: Report) -> list[int]:
@@ -54,6 +37,7 @@ def searching(found: Report) -> list[int]:
     return [c.instructions for c in found.candidates if c.variant == "search all runs, the last has 2 pages"]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("build", "heap_bytes"), HEAPS)
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.scenarios.reports import most_instructions
 from tests.support import CHOICES, DEFAULTS, TARGETS, images_dir, tlsf, tlsf_guest, trace_of
 from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.catalog.lookup import load_target
@@ -45,10 +46,6 @@ def request(target: Target, scenario: str, heap_bytes: int, allocator=None, seed
     )
 
 
-def most_instructions(found: Report) -> int:
-    return max(candidate.instructions for candidate in found.candidates)
-
-
 def fewest_instructions(found: Report) -> int:
     return min(candidate.instructions for candidate in found.candidates)
 
@@ -58,6 +55,7 @@ def plans(scenario: str, heap_bytes: int, line_bytes: int | None = None, seed: i
     return family("tlsf").builders[scenario](HeapRequest(allocator, heap_bytes, line_bytes, seed))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("heap_bytes", HEAPS)
@@ -69,6 +67,7 @@ def test_the_state_is_reached_and_proved(target, scenario, heap_bytes):
     assert len({candidate.variant for candidate in found.candidates}) == len(found.candidates)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("values", CHOICES)
@@ -77,6 +76,7 @@ def test_every_build_reaches_every_state(target, scenario, values, heap_bytes):
     assert report(target, scenario, heap_bytes, values["sl-bits"], values["bit-search"]).checks
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", LONGEST)
 def test_the_worst_is_the_longest_path_whatever_the_heap(target, scenario):
@@ -84,6 +84,7 @@ def test_the_worst_is_the_longest_path_whatever_the_heap(target, scenario):
     assert found == dict.fromkeys(FROM_64_KIB, LONGEST[scenario][target])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("values", CHOICES)
 @pytest.mark.parametrize("operation", ["alloc", "free"])
@@ -296,6 +297,7 @@ def test_a_plan_frees_each_block_at_most_once_and_only_live_ones(scenario):
             assert plan.why
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "best-alloc", "random"])
 @pytest.mark.parametrize(

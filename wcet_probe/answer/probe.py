@@ -8,73 +8,38 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops, refusal
+from wcet_probe.answer.bench import (
+    Bench,
+    ProbeRequest,
+    arguments_of,
+    check_claims,
+    check_heap,
+    check_invariants,
+    check_state,
+    claims_of,
+    guest_heap,
+    machine_of,
+    set_up_state,
+    subject_of,
+)
+from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops
 from wcet_probe.answer.cross_check import Call, cross_check
 from wcet_probe.answer.held import Held, checked_executions, merged
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.answer.victims import MOST_INSTRUCTIONS, MOST_TRIED, extreme_victims, tried_of_each, victim_choices
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.compiled.supply import translations
-from wcet_probe.emu.compiled import Translations
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import AnalysisError, StateError, UsageError, unknown_name
-from wcet_probe.model.allocator import Allocator
+from wcet_probe.errors import AnalysisError, StateError, unknown_name
 from wcet_probe.model.held_calls import HeldCalls
 from wcet_probe.model.measurement import Measurement
-from wcet_probe.model.proof import Bound, LoopClaim
+from wcet_probe.model.proof import Bound
 from wcet_probe.model.report import Candidate, Question, Report, StateCheck, Verdict, Witness
 from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
-from wcet_probe.model.target import Target, Victims
+from wcet_probe.model.target import Victims
 from wcet_probe.model.watched_loop import LoopCount
 from wcet_probe.scenarios import family_of
-from wcet_probe.scenarios.families import Extreme, Family, GuestHeap, HeapRequest, extreme_of, header_words
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeRequest:
-    """What is asked.
-
-    Attributes:
-        allocator: with its parameter values chosen.
-        target: with its caches as configured.
-        scenario: name of the scenario.
-        heap_bytes: size of the heap.
-        seed: seed of a random scenario.
-        initial_cache: content of the caches, or None for the scenario's own.
-        compiler: ``zig`` (the packaged Clang) or a command such as ``clang-19`` or ``arm-none-eabi-gcc``.
-        cross_check: whether the p-code interpreter repeats the measured call; None: if it is not too long.
-        cache_dir: where images are kept.
-        prove: whether a bound is proved as well, and every run held against it.
-        cache_options: texts of the options that changed the target's caches, for the record.
-    """
-
-    allocator: Allocator
-    target: Target
-    scenario: str
-    heap_bytes: int
-    seed: int
-    initial_cache: InitialCache | None
-    compiler: str
-    cross_check: bool | None
-    cache_dir: Path
-    prove: bool = False
-    cache_options: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Bench:
-    """What all candidates of a request share; ``bounds`` by role, as far as there are any.
-
-    The guest may take ``most_instructions`` for a candidate; 0: as many as it likes. Long set-ups run in code of
-    ``translations``.
-    """
-
-    request: ProbeRequest
-    family: Family
-    program: Program
-    bounds: Mapping[str, Bound]
-    most_instructions: int = 0
-    translations: Translations | None = None
+from wcet_probe.scenarios.families import Extreme, GuestHeap, HeapRequest, extreme_of, header_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +80,14 @@ def observe(
     chosen = family_of(request.allocator)
     if request.scenario not in chosen.builders:
         raise unknown_name(f"scenario of {request.allocator.name}", request.scenario, chosen.builders)
-    _check_heap(request)
+    check_heap(request)
     line = request.target.dcache.line_bytes if request.target.dcache else None
     plans = chosen.builders[request.scenario](HeapRequest(request.allocator, request.heap_bytes, line, request.seed))
     progress(f"building {request.allocator.name} for {request.target.name}")
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir, request.heap_bytes)
     bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress, proving or prove_operation)
     supply = translations(program, request.cache_dir)
-    bench = _Bench(request, chosen, program, bounds, translations=supply)
+    bench = Bench(request, chosen, program, bounds, translations=supply)
     extreme, most_tried = extreme_of(request.scenario), tried_of_each(len(plans))
     outcomes: list[_Outcome] = []
     kept: set[int] = set()
@@ -169,13 +134,13 @@ def observe(
 _UNITS = ("instructions", "cycles")
 
 
-def _witness(bench: _Bench, outcome: _Outcome, progress: Callable[[str], None]) -> Witness:
+def _witness(bench: Bench, outcome: _Outcome, progress: Callable[[str], None]) -> Witness:
     """A witness, its call repeated by the second engine where that is wanted."""
     second, plan = None, outcome.plan
     if outcome.call is not None and _is_repeated(bench.request, outcome.measurement):
         progress("repeating the measured call in the p-code interpreter")
         bound = bench.bounds.get(plan.measured.kind)
-        second = cross_check(bench.program, bound, outcome.call, outcome.measurement, _subject(plan))
+        second = cross_check(bench.program, bound, outcome.call, outcome.measurement, subject_of(plan))
     return Witness(plan, outcome.initial_cache, outcome.checks, outcome.measurement, second)
 
 
@@ -234,22 +199,6 @@ def _bounds(
     return bounds, no_bound
 
 
-def _check_heap(request: ProbeRequest) -> None:
-    allocator, heap = request.allocator, request.heap_bytes
-    if heap < allocator.minimum_heap_bytes:
-        message = (
-            f"a heap of {heap} bytes is too small for {allocator.name}; give at least {allocator.minimum_heap_bytes}."
-        )
-        raise UsageError(message)
-    if heap % allocator.alignment_bytes:
-        down = heap // allocator.alignment_bytes * allocator.alignment_bytes
-        message = (
-            f"a heap of {heap} bytes is no multiple of the alignment of {allocator.name}, "
-            f"{allocator.alignment_bytes} bytes; give {down} or {down + allocator.alignment_bytes}."
-        )
-        raise UsageError(message)
-
-
 def _extreme(outcomes: Sequence[_Outcome], extreme: Extreme, unit: str) -> int:
     """Index of the first outcome with the most, or the fewest, of ``unit``; between equal ones the other decides."""
     other = next(each for each in _UNITS if each != unit)
@@ -262,17 +211,15 @@ def _extreme(outcomes: Sequence[_Outcome], extreme: Extreme, unit: str) -> int:
     return min(numbers, key=cost) if extreme is Extreme.FEWEST_CYCLES else max(numbers, key=cost)
 
 
-def _run(
-    bench: _Bench, plan: ScenarioPlan, *, victims: Victims | None = None, most_tried: int = MOST_TRIED
-) -> _Outcome:
+def _run(bench: Bench, plan: ScenarioPlan, *, victims: Victims | None = None, most_tried: int = MOST_TRIED) -> _Outcome:
     """Set up, prove the state, measure, and prove that the heap is still sound.
 
     The call is measured with ``victims``, or with those of ``most_tried`` that make it the extreme one.
     """
     request = bench.request
     initial = request.initial_cache or plan.initial_cache
-    with _machine(bench) as machine:
-        refused = _set_up(bench, machine, plan, initial)
+    with machine_of(bench) as machine:
+        refused = set_up_state(bench, machine, plan, initial)
         if refused and not plan.set_up_may_refuse:
             message = (
                 f"the heap refused {refused} allocation(s) of the set-up of {plan.scenario}; give a larger --heap."
@@ -281,12 +228,12 @@ def _run(
         set_up: tuple[LoopCount, ...] = ()
         if len(bench.bounds) == len(OperationKind):  # else an operation without a bound may run the loops of the other
             set_up = machine.loop_counts()
-            check_loops(_claims(bench), set_up, bench.program.image, f"the set-up of {plan.scenario}")
-        guest = _guest_heap(bench, machine)
-        checks = _prove(bench, guest, plan)
-        _check_invariants(bench, machine, "before the measured operation")
+            check_loops(claims_of(bench), set_up, bench.program.image, f"the set-up of {plan.scenario}")
+        guest = guest_heap(bench, machine)
+        checks = check_state(bench, guest, plan)
+        check_invariants(bench, machine, "before the measured operation")
         function = request.allocator.entry_points[plan.measured.kind]
-        arguments = _arguments(plan, machine)
+        arguments = arguments_of(plan, machine)
         if plan.set_up_may_refuse and plan.measured.kind is OperationKind.FREE and not arguments[0]:
             message = (
                 f"the heap refused the block that {plan.scenario} ({plan.variant}) frees; raise overhead_bytes or "
@@ -307,12 +254,12 @@ def _run(
             what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
             message = f"the measured allocation of {plan.scenario} was {what}."
             raise StateError(message)
-        _check_invariants(bench, machine, "after the measured operation")
+        check_invariants(bench, machine, "after the measured operation")
         held = _held(bench, plan, machine, [*set_up, *machine.loop_counts()])
     return _Outcome(plan, initial, checks, measurement, call, loop_maxima, held)
 
 
-def _held(bench: _Bench, plan: ScenarioPlan, machine: Machine, loops: Sequence[LoopCount]) -> Held:
+def _held(bench: Bench, plan: ScenarioPlan, machine: Machine, loops: Sequence[LoopCount]) -> Held:
     """What the calls of the measured operation's function were held against, in set-up and measurement."""
     own = bench.request.allocator.own
     calls = dict(zip(bench.bounds, machine.held_calls(), strict=True)).get(plan.measured.kind, HeldCalls())
@@ -322,12 +269,12 @@ def _held(bench: _Bench, plan: ScenarioPlan, machine: Machine, loops: Sequence[L
     return Held(calls, entries, heap_checks=0 if own and not own.is_checked else 2)
 
 
-def _headers(bench: _Bench, guest: GuestHeap) -> Iterable[int]:
+def _headers(bench: Bench, guest: GuestHeap) -> Iterable[int]:
     return header_words(bench.family.walk(guest))
 
 
 def _victims(
-    bench: _Bench, machine: Machine, plan: ScenarioPlan, arguments: tuple[int, ...], most_tried: int = MOST_TRIED
+    bench: Bench, machine: Machine, plan: ScenarioPlan, arguments: tuple[int, ...], most_tried: int = MOST_TRIED
 ) -> Victims:
     """The choice of victims with which the measured call is the extreme one; none of those tried may exceed the bound.
 
@@ -347,7 +294,7 @@ def _victims(
         machine.memory.restore(before)
         executed += one.instructions
         if kind in bench.bounds:
-            check_counts(bench.bounds[kind], one, _subject(plan))
+            check_counts(bench.bounds[kind], one, subject_of(plan))
         if executed >= MOST_INSTRUCTIONS:
             break
     is_fewest = extreme_of(plan.scenario) is Extreme.FEWEST_CYCLES
@@ -388,8 +335,8 @@ def replay(
         cross_check=False,
         cache_dir=Path(),
     )
-    _check_heap(request)
-    bench = _Bench(request, family_of(program.allocator), program, {}, most_instructions)
+    check_heap(request)
+    bench = Bench(request, family_of(program.allocator), program, {}, most_instructions)
     outcome = _run(bench, plan, victims=victims, most_tried=most_tried)
     return outcome.measurement, outcome.checks
 
@@ -408,51 +355,23 @@ def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measure
     """
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir, request.heap_bytes)
     supply = translations(program, request.cache_dir)
-    bench = _Bench(request, family_of(request.allocator), program, {}, translations=supply)
+    bench = Bench(request, family_of(request.allocator), program, {}, translations=supply)
     initial = request.initial_cache or plan.initial_cache
-    with _machine(bench) as machine:
-        refused = _set_up(bench, machine, plan, initial)
-        arguments = _arguments(plan, machine)
+    with machine_of(bench) as machine:
+        refused = set_up_state(bench, machine, plan, initial)
+        arguments = arguments_of(plan, machine)
         if plan.measured.kind is OperationKind.FREE and not arguments[0]:
             return None, refused, "the block to be freed was refused"
         function = request.allocator.entry_points[plan.measured.kind]
         victims = _victims(bench, machine, plan, arguments)
         measurement = machine.measure(function, arguments, initial, victims=victims)
-        _check_invariants(bench, machine, "after the measured operation")
+        check_invariants(bench, machine, "after the measured operation")
     served = plan.measured.kind is OperationKind.FREE or measurement.result
     return measurement, refused, "" if served else "the measured allocation was refused"
 
 
-def _machine(bench: _Bench) -> Machine:
-    program = bench.program
-    watched = [claim.loop for claim in _claims(bench)]
-    heap_bytes = bench.request.heap_bytes
-    return Machine(
-        program.image,
-        program.target,
-        program.instructions,
-        program.costs,
-        heap_bytes,
-        watched=watched,
-        bounds=tuple(bench.bounds.values()),
-        most_instructions=bench.most_instructions,
-        translations=bench.translations,
-    )
-
-
-def _claims(bench: _Bench) -> list[LoopClaim]:
-    """What is claimed of each loop, whichever of the operations that have a bound runs it."""
-    claims: dict[str, LoopClaim] = {}
-    for bound in bench.bounds.values():
-        for claim in bound.loop_claims:
-            other = claims.get(claim.loop.name)
-            if other is None or claim.max_header > other.max_header:
-                claims[claim.loop.name] = claim
-    return list(claims.values())
-
-
 def _loop_maxima(
-    bench: _Bench, plan: ScenarioPlan, set_up: Iterable[LoopCount], call: Iterable[LoopCount]
+    bench: Bench, plan: ScenarioPlan, set_up: Iterable[LoopCount], call: Iterable[LoopCount]
 ) -> Mapping[int, int]:
     """Most executions of the headers of the measured operation's loops, by address.
 
@@ -462,7 +381,7 @@ def _loop_maxima(
     if bound is None:
         return {}
     claims = {claim.loop.name: claim for claim in bound.loop_claims}
-    limits = {claim.loop.name: claim.max_header for claim in _claims(bench)}
+    limits = {claim.loop.name: claim.max_header for claim in claims_of(bench)}
     common = {name for name, claim in claims.items() if limits[name] == claim.max_header}
     counts = [*call, *(count for count in set_up if count.name in common)]
     return _greatest(
@@ -472,7 +391,7 @@ def _loop_maxima(
     )
 
 
-def _hold_against_bound(bench: _Bench, machine: Machine, plan: ScenarioPlan, measurement: Measurement) -> None:
+def _hold_against_bound(bench: Bench, machine: Machine, plan: ScenarioPlan, measurement: Measurement) -> None:
     """The measured call against all that is proved or claimed of it.
 
     Raises:
@@ -481,88 +400,9 @@ def _hold_against_bound(bench: _Bench, machine: Machine, plan: ScenarioPlan, mea
     bound = bench.bounds.get(plan.measured.kind)
     if bound is None:
         return
-    subject = _subject(plan)
+    subject = subject_of(plan)
     counts = machine.loop_counts()
     check_loops(bound.loop_claims, counts, bench.program.image, subject)
     check_flows(bound, counts, machine.executions, subject)
-    _check_claims(bench, machine, subject)
+    check_claims(bench, machine, subject)
     check_counts(bound, measurement, subject)
-
-
-def _subject(plan: ScenarioPlan) -> str:
-    operation = plan.measured
-    call = f"malloc({operation.size_bytes})" if operation.kind is OperationKind.MALLOC else "free"
-    return f"{plan.scenario} ({plan.variant}), {call}"
-
-
-def _set_up(bench: _Bench, machine: Machine, plan: ScenarioPlan, initial: InitialCache) -> int:
-    """Initialise the heap and replay the set-up; how many allocations were refused."""
-    request = bench.request
-    if machine.call(request.allocator.entry_points["init"], machine.heap.base_address, request.heap_bytes):
-        message = f"{request.allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap."
-        raise UsageError(message)
-    machine.restart_loop_counts()
-    refused = (machine.replay_observed if initial is InitialCache.WARM or bench.bounds else machine.replay)(plan.trace)
-    _check_claims(bench, machine, f"the set-up of {plan.scenario}")
-    return refused
-
-
-def _check_claims(bench: _Bench, machine: Machine, subject: str) -> None:
-    """No call that was observed may have violated what is claimed of all calls.
-
-    Raises:
-        ContradictionError: one has.
-    """
-    broken = machine.broken_claim()
-    if broken is not None:
-        raise refusal(broken, bench.program.image, subject)
-
-
-def _guest_heap(bench: _Bench, machine: Machine) -> GuestHeap:
-    return GuestHeap(
-        read=machine.memory.read,
-        read_word=machine.memory.read_word,
-        slot=machine.slot,
-        symbols={name: symbol.address for name, symbol in bench.program.image.symbols.items()},
-        heap=machine.heap,
-        values=bench.request.allocator.values,
-        alignment_bytes=bench.request.allocator.alignment_bytes,
-    )
-
-
-def _prove(bench: _Bench, guest: GuestHeap, plan: ScenarioPlan) -> tuple[StateCheck, ...]:
-    """The plan's prediction against the guest's heap.
-
-    Raises:
-        StateError: a predicted fact does not hold.
-    """
-    found: Mapping[str, int | str] = bench.family.state(guest, plan)
-    checks = tuple(StateCheck(fact, predicted, found[fact]) for fact, predicted in plan.prediction.items())
-    for check in checks:
-        if check.predicted != check.found:
-            message = (
-                f"the state of {plan.scenario} ({plan.variant}) was not reached: {check.fact} is {check.found}, "
-                f"predicted was {check.predicted}; "
-                + (_CHECK_OWN if bench.request.allocator.own else "report this with the command line.")
-            )
-            raise StateError(message)
-    return checks
-
-
-_CHECK_OWN = "check alignment_bytes, [heap] and [call] of the manifest with wcet-probe new-allocator FOLDER."
-
-
-def _check_invariants(bench: _Bench, machine: Machine, when: str) -> None:
-    violated = machine.call(bench.request.allocator.entry_points["check"])
-    if violated:
-        message = (
-            f"{bench.request.allocator.name} broke heap invariant {violated} {when}; "
-            "its numbers are worthless: report this with the command line."
-        )
-        raise StateError(message)
-
-
-def _arguments(plan: ScenarioPlan, machine: Machine) -> tuple[int, ...]:
-    if plan.measured.kind is OperationKind.MALLOC:
-        return (plan.measured.size_bytes, plan.measured.cache_set)
-    return (machine.slot(plan.measured.slot),)

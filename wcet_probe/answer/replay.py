@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wcet_probe.answer.probe import ProbeRequest
+from wcet_probe.answer.bench import ProbeRequest
 from wcet_probe.build.program import load_program
 from wcet_probe.compiled.supply import translations
 from wcet_probe.emu.machine import Machine

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.bench import ProbeRequest
+from wcet_probe.answer.probe import observe
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.compiled.supply import translations

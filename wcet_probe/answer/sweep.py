@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wcet_probe.answer.bench import ProbeRequest
 from wcet_probe.answer.growth import Growth, Sample, growth
-from wcet_probe.answer.probe import ProbeRequest, measure_in_state, observe
+from wcet_probe.answer.probe import measure_in_state, observe
 from wcet_probe.errors import UsageError
 from wcet_probe.model.report import Witness
 from wcet_probe.model.scenario import OperationKind

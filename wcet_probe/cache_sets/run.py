@@ -1,4 +1,4 @@
-"""What operations touch when they are run: worst states, guided and random workloads, each held to a promise.
+"""What operations touch when they are run: worst states, guided and random workloads, each held to the requirements.
 
 An operation may touch the allowed sets, the stack, constants in the code, and the sets of its own block's first word
 and of the word before it. Besides, malloc's block starts in the set that was asked for. The most accesses of an
@@ -65,10 +65,10 @@ WORKLOADS = (
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An operation that broke a promise.
+    """An operation that broke a requirement.
 
     Attributes:
-        promise: ``sets`` or ``start``; ``lemma``: an instruction went to the own block that is proved to go elsewhere;
+        requirement: ``sets`` or ``start``; ``lemma``: an instruction went to the own block, which is proved not to;
             ``alignment``: the block is not aligned as the manifest says; ``invariant``: the allocator's own check
             found an invariant of the heap broken.
         where: the state or workload, and the number of the operation in it, from 0 on.
@@ -79,7 +79,7 @@ class Violation:
         address: that was accessed.
     """
 
-    promise: str
+    requirement: str
     where: str
     operation: str
     block: int
@@ -102,7 +102,7 @@ class SetRun:
             it is proved.
         touched: accessed sets by role and region of memory.
         most_accesses, most_in_set: of one operation, by role.
-        violations: the first one of each promise.
+        violations: the first one of each requirement.
     """
 
     worst_states: int = 0
@@ -235,7 +235,7 @@ def _initialise(bench: _Bench) -> None:
 def _check(bench: _Bench, after: str) -> None:
     allocator = bench.program.allocator
     violated = bench.machine.call(allocator.entry_points["check"])
-    if violated and bench.allowed.is_promised:
+    if violated and bench.allowed.is_specified:
         called = f"{allocator.entry_points['check']}() is {violated}"
         bench.seen.violations.setdefault("invariant", Violation("invariant", after, called, 0, 0, "", 0))
         return
@@ -316,7 +316,7 @@ class _Called(NamedTuple):
 
 
 def _judge(bench: _Bench, trace: Trace, found: OperationSets, blocks: Sequence[int], place: tuple[str, int]) -> None:
-    """Hold the operations of ``trace`` to the promises; ``place`` names it, and tells the number of its first one."""
+    """Hold the operations of ``trace`` to all; ``place`` names it, and tells the number of its first one."""
     seen, allowed, (where, first) = bench.seen, bench.allowed, place
     allocator = bench.program.allocator
     takes_set = allocator.takes_cache_set
@@ -341,11 +341,11 @@ def _judge(bench: _Bench, trace: Trace, found: OperationSets, blocks: Sequence[i
                 break
 
 
-def _keep(bench: _Bench, promise: str, called: _Called, pc: int, address: int) -> None:
-    """Keep a violation, if it is the first one of its promise."""
-    if promise not in bench.seen.violations:
-        bench.seen.violations[promise] = Violation(
-            promise=promise,
+def _keep(bench: _Bench, requirement: str, called: _Called, pc: int, address: int) -> None:
+    """Keep a violation, if it is the first one of its requirement."""
+    if requirement not in bench.seen.violations:
+        bench.seen.violations[requirement] = Violation(
+            requirement=requirement,
             where=called.where,
             operation=_call(called.operation),
             block=called.block,

@@ -1,8 +1,9 @@
 """What is proved of the cache sets that malloc and free touch, whatever the state of the heap.
 
-The promise of a cache-aware allocator (H11 section IV): a call touches the reserved sets, where descriptors and static
-data lie, the header and the first word of the block that it returns or is given, and the stack. Besides, code may hold
-constants, which are loaded like data. An allocator that promises nothing is judged by the sets of its static data.
+The specification of a cache-aware allocator (H11 section IV): a call touches the reserved sets, where descriptors and
+static data lie, the header and the first word of the block that it returns or is given, and the stack. Besides, code
+may hold constants, which are loaded like data. An allocator that promises nothing is judged by the sets of its static
+data.
 
 Each access of each call path is judged by the value analysis; what that does not know, a flow fact about pointers may
 tell, which is a lemma: an assumption that is checked by runs.
@@ -34,7 +35,7 @@ FACT = "fact "
 """What the ids of assumptions begin with that are flow facts."""
 
 
-class Ground(StrEnum):
+class Justification(StrEnum):
     """Why an access keeps to the allowed sets; ``OUTSIDE``: it is not known to. The weaker, the later."""
 
     CONSTANT = "a constant in the code"
@@ -54,13 +55,13 @@ class AllowedSets:
     Attributes:
         sets, line_bytes: of the data cache.
         reserved: the allowed sets.
-        is_promised: whether the allocator promises to keep to them.
+        is_specified: whether the allocator promises to keep to them.
     """
 
     sets: int
     line_bytes: int
     reserved: frozenset[int]
-    is_promised: bool
+    is_specified: bool
 
     def set_of(self, address: int) -> int:
         """The set of the byte at ``address``."""
@@ -72,7 +73,7 @@ class AllowedSets:
 
 
 @dataclass(frozen=True, slots=True)
-class Offence:
+class PossibleViolation:
     """An instruction that is not known to keep to the allowed sets.
 
     Attributes:
@@ -123,10 +124,10 @@ class SetProof:
 
     Attributes:
         role: ``malloc`` or ``free``.
-        grounds: of each instruction that accesses data, what it rests on.
+        justifications: of each instruction that accesses data, what it rests on.
         may_touch: sets but those of the own block and of the stack.
         stack_bytes: deepest access below the stack pointer at entry.
-        offences: instructions that are not known to keep to the allowed sets.
+        possible_violations: instructions that are not known to keep to the allowed sets.
         lemmas: flow facts that tell where pointers lead.
         sites: the instructions that rest on them.
         assumptions: names of all that the proof rests on, the lemmas included.
@@ -135,10 +136,10 @@ class SetProof:
     """
 
     role: str
-    grounds: Mapping[int, Ground] = field(repr=False)
+    justifications: Mapping[int, Justification] = field(repr=False)
     may_touch: frozenset[int]
     stack_bytes: int
-    offences: tuple[Offence, ...]
+    possible_violations: tuple[PossibleViolation, ...]
     lemmas: tuple[Lemma, ...]
     assumptions: tuple[str, ...]
     counts: Mapping[int, AccessBound]
@@ -146,15 +147,15 @@ class SetProof:
     sites: tuple[LemmaSite, ...] = ()
 
     @property
-    def instructions(self) -> Mapping[Ground, int]:
-        """How many instructions with accesses rest on each ground."""
-        counts = Counter(self.grounds.values())
-        return {ground: counts[ground] for ground in Ground if counts[ground]}
+    def instructions(self) -> Mapping[Justification, int]:
+        """How many instructions with accesses rest on each justification."""
+        counts = Counter(self.justifications.values())
+        return {justification: counts[justification] for justification in Justification if counts[justification]}
 
     @property
     def holds(self) -> bool:
         """Whether every access keeps to the allowed sets."""
-        return not self.no_bound and not self.offences
+        return not self.no_bound and not self.possible_violations
 
     @property
     def rests_on_facts(self) -> bool:
@@ -178,20 +179,20 @@ def allowed_sets(program: Program) -> AllowedSets:
     if cache is None:
         message = f"{target.name} has no data cache, and so no sets; choose another target, or add one with --cache."
         raise UsageError(message)
-    promise = allocator.promise
-    if promise is None:
-        return AllowedSets(cache.sets, cache.line_bytes, _static_sets(program, cache), is_promised=False)
+    said = allocator.promise
+    if said is None:
+        return AllowedSets(cache.sets, cache.line_bytes, _static_sets(program, cache), is_specified=False)
     values = allocator.values
-    if (values[promise.cache_sets], values[promise.line_bytes]) != (cache.sets, cache.line_bytes):
+    if (values[said.cache_sets], values[said.line_bytes]) != (cache.sets, cache.line_bytes):
         message = (
-            f"{allocator.name} is built for {values[promise.cache_sets]} sets of lines of {values[promise.line_bytes]} "
+            f"{allocator.name} is built for {values[said.cache_sets]} sets of lines of {values[said.line_bytes]} "
             f"bytes, and {target.name} has {cache.sets} of {cache.line_bytes}; give --param "
-            f"{promise.cache_sets}={cache.sets} --param {promise.line_bytes}={cache.line_bytes}, or another --cache."
+            f"{said.cache_sets}={cache.sets} --param {said.line_bytes}={cache.line_bytes}, or another --cache."
         )
         raise UsageError(message)
-    first = values[promise.first_set]
+    first = values[said.first_set]
     return AllowedSets(
-        cache.sets, cache.line_bytes, frozenset(range(first, first + values[promise.sets])), is_promised=True
+        cache.sets, cache.line_bytes, frozenset(range(first, first + values[said.sets])), is_specified=True
     )
 
 
@@ -243,15 +244,19 @@ def prove_sets(
     found = tuple(reaches(prepared.values, allowed.sets * allowed.line_bytes))
     links = _links(program, sizes[0], link_origins(prepared.values, found))
     judged = list(_judged(program, bound, allowed, zip(own, found, strict=True), links))
-    grounds: dict[int, Ground] = {}
-    for access, ground, _ in judged:
-        grounds[access.address] = max(ground, grounds.get(access.address, ground), key=tuple(Ground).index)
+    justifications: dict[int, Justification] = {}
+    for access, justification, _ in judged:
+        justifications[access.address] = max(
+            justification, justifications.get(access.address, justification), key=tuple(Justification).index
+        )
     return SetProof(
         role=role,
-        grounds=grounds,
-        may_touch=frozenset().union(*(_may_touch(access, ground, allowed) for access, ground, _ in judged)),
+        justifications=justifications,
+        may_touch=frozenset().union(
+            *(_may_touch(access, justification, allowed) for access, justification, _ in judged)
+        ),
         stack_bytes=_stack_bytes(bound),
-        offences=tuple(_offences(program, judged, allowed)),
+        possible_violations=tuple(_possible_violations(program, judged, allowed)),
         lemmas=tuple(_lemmas(program, bound, {fact for _, _, fact in judged})),
         assumptions=tuple(dict.fromkeys(assumption.id for assumption in bound.assumptions)),
         counts=counts,
@@ -264,7 +269,7 @@ def prove_sets(
 
 Known = tuple[int | None, tuple[Reach, ...]]
 """Of an access, its distance from the call's block, where that is known, and the alternatives of its address."""
-Judged = tuple[AccessRange, Ground, str]
+Judged = tuple[AccessRange, Justification, str]
 """An access, why it keeps to the allowed sets, and the flow fact that this rests on; empty where there is none."""
 
 
@@ -282,15 +287,20 @@ def _judged(
         by_place.setdefault((access.address, access.context), []).append(access)
     by_address = {instruction.address: instruction for instruction in program.instructions}
     for access, (distance, alternatives) in zip(bound.accesses, known, strict=True):
-        ground = _ground(program, access, allowed, (distance, alternatives), links.get(access.fact))
-        fact = access.fact if ground is Ground.TOLD else ""
-        if ground is Ground.OUTSIDE and access.place == "any" and access.sets is None and distance is None:
+        justification = _justification(program, access, allowed, (distance, alternatives), links.get(access.fact))
+        fact = access.fact if justification is Justification.TOLD else ""
+        if (
+            justification is Justification.OUTSIDE
+            and access.place == "any"
+            and access.sets is None
+            and distance is None
+        ):
             extent_bytes = _extent_bytes(by_address[access.address])
             for mate in mates.get(access.address, ()):
                 others = by_place.get((mate.address, access.context), ())
                 if others and all(_shares_line(other, mate, extent_bytes, allowed) for other in others):
-                    ground, fact = Ground.SAME_LINE, others[0].fact
-        yield access, ground, fact
+                    justification, fact = Justification.SAME_LINE, others[0].fact
+        yield access, justification, fact
 
 
 def _starts(bound: Bound) -> frozenset[int]:
@@ -301,30 +311,30 @@ def _starts(bound: Bound) -> frozenset[int]:
     return frozenset(block.address for block in bound.graph.blocks if ways.get(block.address) != ["fall"])
 
 
-def _ground(  # noqa: PLR0911  a return for each ground
+def _justification(  # noqa: PLR0911  a return for each justification
     program: Program, access: AccessRange, allowed: AllowedSets, known: Known, links: Links | None
-) -> Ground:
+) -> Justification:
     """Why ``access`` keeps to the allowed sets; ``known`` is what the values tell of its address.
 
     An access at a known distance from the call's block is to its header or its first word, or it is outside, whatever
     a flow fact says of it. What a fact says of ``links`` holds of what they lead to.
     """
     if access.place == "stack":
-        return Ground.STACK
+        return Justification.STACK
     distance, alternatives = known
     if distance is not None:
         is_own = -WORD_BYTES <= distance <= WORD_BYTES - access.size_bytes
-        return Ground.OWN if is_own else Ground.OUTSIDE
+        return Justification.OWN if is_own else Justification.OUTSIDE
     if access.place == "static" and access.steps == 0 and _is_code(program, access.low):
-        return Ground.CONSTANT
+        return Justification.CONSTANT
     if access.sets is None or not access.sets <= allowed.reserved:
         is_computed = bool(alternatives) and all(_is_reserved(one, access, allowed) for one in alternatives)
-        return Ground.COMPUTED if is_computed else Ground.OUTSIDE
+        return Justification.COMPUTED if is_computed else Justification.OUTSIDE
     if access.place != "told":
-        return Ground.PROVED
+        return Justification.PROVED
     if not alternatives or links is None or not all(_is_within(one, access, allowed, links) for one in alternatives):
-        return Ground.OUTSIDE
-    return Ground.COMPUTED if all(one.offset is None for one in alternatives) else Ground.TOLD
+        return Justification.OUTSIDE
+    return Justification.COMPUTED if all(one.offset is None for one in alternatives) else Justification.TOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,16 +414,16 @@ def _is_code(program: Program, address: int) -> bool:
     )
 
 
-def _may_touch(access: AccessRange, ground: Ground, allowed: AllowedSets) -> frozenset[int]:
-    if ground in {Ground.STACK, Ground.OWN}:
+def _may_touch(access: AccessRange, justification: Justification, allowed: AllowedSets) -> frozenset[int]:
+    if justification in {Justification.STACK, Justification.OWN}:
         return frozenset()
-    if ground is Ground.COMPUTED:
+    if justification is Justification.COMPUTED:
         return allowed.reserved
-    if ground is Ground.OUTSIDE and access.place in {"told", "block"}:
+    if justification is Justification.OUTSIDE and access.place in {"told", "block"}:
         return frozenset(range(allowed.sets))
     if access.sets is not None:
         return access.sets
-    return allowed.reserved if ground is Ground.SAME_LINE else frozenset(range(allowed.sets))
+    return allowed.reserved if justification is Justification.SAME_LINE else frozenset(range(allowed.sets))
 
 
 def _stack_bytes(bound: Bound) -> int:
@@ -425,15 +435,17 @@ def _signed(number: int) -> int:
     return number - (1 << 32) if number >> 31 else number
 
 
-def _offences(program: Program, judged: Iterable[Judged], allowed: AllowedSets) -> Iterator[Offence]:
+def _possible_violations(
+    program: Program, judged: Iterable[Judged], allowed: AllowedSets
+) -> Iterator[PossibleViolation]:
     texts = {instruction.address: instruction.text for instruction in program.instructions}
     found: dict[tuple[int, bool], frozenset[int]] = {}
-    for access, ground, _ in judged:
-        if ground is Ground.OUTSIDE:
+    for access, justification, _ in judged:
+        if justification is Justification.OUTSIDE:
             key = access.address, access.is_store
-            found[key] = found.get(key, frozenset()) | _may_touch(access, ground, allowed)
+            found[key] = found.get(key, frozenset()) | _may_touch(access, justification, allowed)
     for (address, is_store), sets in sorted(found.items()):
-        yield Offence(address, texts[address], program.image.location(address), is_store, len(sets))
+        yield PossibleViolation(address, texts[address], program.image.location(address), is_store, len(sets))
 
 
 def _sites(program: Program, judged: Iterable[Judged]) -> Iterator[LemmaSite]:

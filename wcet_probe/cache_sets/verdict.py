@@ -1,4 +1,4 @@
-"""Whether an allocator keeps its promise about cache sets: what is proved beside what was seen, promise by promise."""
+"""Whether an allocator keeps to its specified cache sets: of each requirement what is proved and what was seen."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.cache_sets.run import ROLES, SetRun, run_operations
-from wcet_probe.cache_sets.specification import AllowedSets, Ground, SetProof, allowed_sets, prove_sets
+from wcet_probe.cache_sets.specification import AllowedSets, Justification, SetProof, allowed_sets, prove_sets
 from wcet_probe.compiled.supply import translations
 from wcet_probe.errors import ExitCode, UsageError
 from wcet_probe.model.allocator import Allocator
@@ -20,7 +20,7 @@ from wcet_probe.sizes import format_size
 
 
 class Status(StrEnum):
-    """What is to be said of a promise.
+    """What is to be said of a requirement.
 
     ``UNDER_LEMMAS``: proved, if flow facts hold that are assumed. ``OBSERVED``: no operation broke it, and nothing is
     proved of it.
@@ -56,8 +56,8 @@ class SetRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """One promise: what is said of it, what that rests on, and what runs showed."""
+class Requirement:
+    """One requirement: what is said of it, what that rests on, and what runs showed."""
 
     text: str
     status: Status
@@ -75,7 +75,7 @@ class SetReport:
         allowed: the sets that are promised.
         proofs: by role.
         run: what was seen; None where nothing was run.
-        promises: the answer.
+        requirements: the answer.
     """
 
     request: SetRequest
@@ -83,12 +83,12 @@ class SetReport:
     allowed: AllowedSets
     proofs: Mapping[str, SetProof]
     run: SetRun | None
-    promises: tuple[Promise, ...]
+    requirements: tuple[Requirement, ...]
 
     @property
     def status(self) -> Status:
-        """What is to be said of all promises: the worst of them; one that can only be seen does not spoil the rest."""
-        found = {promise.status for promise in self.promises}
+        """What is to be said of all: the worst of them; one that can only be seen does not spoil the rest."""
+        found = {requirement.status for requirement in self.requirements}
         worse = Status.REFUTED, Status.NOT_PROVEN, Status.UNDER_LEMMAS
         return next((status for status in worse if status in found), Status.PROVEN)
 
@@ -145,42 +145,44 @@ def verify_program(
             progress=progress,
             translations=translations(program, request.cache_dir),
         )
-    promises = tuple(_promises(program.allocator, allowed, proofs, run))
-    return SetReport(request, program.image, allowed, proofs, run, promises)
+    requirements = tuple(_requirements(program.allocator, allowed, proofs, run))
+    return SetReport(request, program.image, allowed, proofs, run, requirements)
 
 
 def _own_block_code(allowed: AllowedSets, proofs: Collection[SetProof]) -> frozenset[int] | None:
     """Instructions that may access the own block, or of which nothing is known; None: any."""
-    may = {Ground.OWN, Ground.OUTSIDE}
-    if not allowed.is_promised or any(proof.no_bound for proof in proofs):
+    may = {Justification.OWN, Justification.OUTSIDE}
+    if not allowed.is_specified or any(proof.no_bound for proof in proofs):
         return None
-    return frozenset(address for proof in proofs for address, ground in proof.grounds.items() if ground in may)
+    return frozenset(
+        address for proof in proofs for address, justification in proof.justifications.items() if justification in may
+    )
 
 
-def _promises(
+def _requirements(
     allocator: Allocator, allowed: AllowedSets, proofs: Mapping[str, SetProof], run: SetRun | None
-) -> Iterator[Promise]:
+) -> Iterator[Requirement]:
     for role in ROLES:
-        yield _sets_promise(role, allowed, proofs[role], run)
+        yield _sets_requirement(role, allowed, proofs[role], run)
     if allocator.takes_cache_set and run is not None:
         served = run.operations[ROLES[0]] - run.refused
         status = Status.REFUTED if "start" in run.violations else Status.OBSERVED
         wrong = run.misplaced
-        yield Promise(
+        yield Requirement(
             "malloc's block starts in its set", status, "operations only", f"{wrong:,} of {served:,} elsewhere"
         )
     for role in ROLES:
-        yield _count_promise(role, proofs[role], run)
+        yield _count_requirement(role, proofs[role], run)
 
 
-def _sets_promise(role: str, allowed: AllowedSets, proof: SetProof, run: SetRun | None) -> Promise:
+def _sets_requirement(role: str, allowed: AllowedSets, proof: SetProof, run: SetRun | None) -> Requirement:
     outside = run.outside[role] if run else 0
     seen = f"{outside:,} of {run.operations[role]:,} outside" if run else "-"
     status = _under(proof.sites) if proof.holds else Status.NOT_PROVEN
     is_broken = run is not None and not run.violations.keys().isdisjoint({"alignment", "invariant"})
-    if (outside or is_broken) and allowed.is_promised:
+    if (outside or is_broken) and allowed.is_specified:
         status = Status.REFUTED
-    return Promise(f"{role} keeps to the allowed sets", status, _ground(proof), seen)
+    return Requirement(f"{role} keeps to the allowed sets", status, _justification(proof), seen)
 
 
 def _under(lemmas: object) -> Status:
@@ -188,27 +190,27 @@ def _under(lemmas: object) -> Status:
     return Status.UNDER_LEMMAS if lemmas else Status.PROVEN
 
 
-def _ground(proof: SetProof) -> str:
+def _justification(proof: SetProof) -> str:
     if proof.no_bound:
         return "no bound"
-    if proof.offences:
-        return f"{proof.instructions[Ground.OUTSIDE]} instructions may not"
+    if proof.possible_violations:
+        return f"{proof.instructions[Justification.OUTSIDE]} instructions may not"
     return f"proof, {len(proof.lemmas)} lemma{'s' * (len(proof.lemmas) != 1)}" if proof.lemmas else "proof"
 
 
-def _count_promise(role: str, proof: SetProof, run: SetRun | None) -> Promise:
+def _count_requirement(role: str, proof: SetProof, run: SetRun | None) -> Requirement:
     seen = f"{run.most_accesses[role]:,}, {run.most_in_set[role]:,} a set" if run else "-"
     if not proof.counts:
-        return Promise(f"{role}: a constant number of accesses", Status.NOT_PROVEN, "no bound", seen)
+        return Requirement(f"{role}: a constant number of accesses", Status.NOT_PROVEN, "no bound", seen)
     counts = [(bound.accesses, max(bound.by_set)) for bound in proof.counts.values()]
     sizes = [format_size(size) for size in proof.counts]
     accesses, in_set = counts[0]
     if not proof.is_constant:
         text = f"{role}: a constant number of accesses"
         grown = ", ".join(f"{most:,} in {size}" for (most, _), size in zip(counts, sizes, strict=True))
-        return Promise(text, Status.NOT_PROVEN, grown, seen)
+        return Requirement(text, Status.NOT_PROVEN, grown, seen)
     is_exceeded = run is not None and (run.most_accesses[role] > accesses or run.most_in_set[role] > in_set)
-    return Promise(
+    return Requirement(
         f"{role}: at most {accesses:,} accesses, {in_set:,} a set",
         Status.REFUTED if is_exceeded else _under(proof.rests_on_facts),
         f"proof, {' and '.join(sizes)}",

@@ -27,14 +27,14 @@ from wcet_probe.model.target import Target
 WRITE_BACKS, SINGLES = "write-backs", "write-backs:singles"
 ALIGNMENT = "no data access crosses a cache line at "
 _LEMMAS = (
-    (re.compile(r"miss.*:sweep.*"), "lines of a strided traversal"),
+    (re.compile(r"miss.*:(traversal|sweep).*"), "lines of a strided traversal"),
     (re.compile(r"miss:(objects|changes):.*"), "lines that facts count"),
     (re.compile(r"miss:.*:(first|again).*"), "visits that facts tell of"),
     (re.compile(r"(write|modified):.*"), "stores that fill nothing"),
     (re.compile(r"write-backs.*"), "write-backs"),
     (re.compile(r"refetch:.*"), "code that data evicts"),
     (re.compile(r"fetch:.*"), "fetches"),
-    (re.compile(r".*"), "a line in its stay"),
+    (re.compile(r".*"), "a line in its scope"),
 )
 
 

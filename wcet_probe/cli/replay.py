@@ -80,7 +80,7 @@ def replay(
     A TRACE is a file of 'wcet-probe record', a CSV file with its columns, or a log of mtrace; a WORKLOAD is one of
     the papers, see 'wcet-probe list workloads'. Both need --allocator, and are held against its bounds.
     """
-    from wcet_probe.answer.probe import ProbeRequest
+    from wcet_probe.answer.bench import ProbeRequest
     from wcet_probe.answer.replay import replay as run
     from wcet_probe.answer.workload_run import WorkloadRequest, run_workload
     from wcet_probe.catalog.lookup import load_allocator

@@ -25,7 +25,7 @@ from wcet_probe.model.report import Verdict
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.probe import ProbeRequest
+    from wcet_probe.answer.bench import ProbeRequest
     from wcet_probe.progress import Progress
     from wcet_probe.reports.dossier.blocks import Dossier
 

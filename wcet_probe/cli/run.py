@@ -23,8 +23,8 @@ from wcet_probe.progress import Progress
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
+    from wcet_probe.answer.bench import ProbeRequest
     from wcet_probe.answer.gap import Account
-    from wcet_probe.answer.probe import ProbeRequest
 
 DEFAULT_SCENARIO = "worst-alloc"
 DEFAULT_HEAP_BYTES = 4 << 20

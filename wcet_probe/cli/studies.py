@@ -21,7 +21,7 @@ from wcet_probe.progress import Progress, counted
 from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.probe import ProbeRequest
+    from wcet_probe.answer.bench import ProbeRequest
     from wcet_probe.answer.search import SearchRequest
 
 _STARTS = ("random", "constructed")
@@ -221,7 +221,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _request(allocator: str, scenario: str, heap_bytes: int, common: dict[str, Any]) -> ProbeRequest:
-    from wcet_probe.answer.probe import ProbeRequest
+    from wcet_probe.answer.bench import ProbeRequest
     from wcet_probe.catalog.lookup import load_allocator
 
     config = load_config(Path.cwd())

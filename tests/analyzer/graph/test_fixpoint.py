@@ -125,3 +125,30 @@ def test_visits_of_a_nest_grow_with_its_depth_and_counters_keep_their_bounds():
             assert solution.states[level][level] == strided.between(32, 0, 5)
         assert solution.states[2 * depth][0] == strided.constant(32, 5)
         assert max(solution.visits.values()) <= 8 * depth
+
+
+class Heights(Lattice[int]):
+    """Numbers up to a greatest one."""
+
+    greatest = 1 << 20
+
+    def leq(self, one, other):
+        return one <= other
+
+    def join(self, one, other):
+        return max(one, other)
+
+
+class Reluctant(LatticeEquations):
+    """Widens in earnest only where it is told that it takes long."""
+
+    def widened(self, node, former, grown, number):  # noqa: ARG002  the order of arguments is the protocol's
+        return Heights.greatest if number >= 40 else self._lattice.join(former, grown)
+
+
+def test_a_loop_that_goes_on_and_on_is_told_to_hurry():
+    graph = FlowOrder(range(3), [Arrow(0, 1), Arrow(1, 1), Arrow(1, 2)])
+    equations = Reluctant(graph, Heights(), lambda node, state: min(state + (node == 1), Heights.greatest))
+    found = solve(graph, equations, {0: 0})
+    assert found.states[1] == Heights.greatest
+    assert found.visits[1] < 38

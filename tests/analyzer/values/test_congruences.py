@@ -12,7 +12,9 @@ from tests.analyzer.relational_programs import LINE_BYTES, Run
 from tests.analyzer.test_cache_soundness import analysed
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.values.congruences import Congruence, Congruences, is_unknown, joined
+from wcet_probe.analyzer.domains.congruences import Congruence, joined
+from wcet_probe.analyzer.values.congruences import Congruences
+from wcet_probe.analyzer.values.state import is_unknown
 from wcet_probe.catalog.lookup import load_target
 
 _classes = st.builds(

@@ -15,9 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from wcet_probe.answer.bench import ProbeRequest
 from wcet_probe.answer.papers.scheduler import loop_bound
 from wcet_probe.answer.per_size import PerSizeRequest, bounds_per_size
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.probe import observe
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.answer.workload_run import (
     Distribution,

@@ -1,0 +1,76 @@
+"""Targets of an indirect branch that follow from the few values of one term that its address is made of.
+
+*Soundness:* the values of the term are over-approximated, and the target is computed for each of them by the same
+semantics as everywhere; where it is not decided by them, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.transfer import MOST_READ, Memory
+
+
+def enumerated(state: State, target: Term, memory: Memory, *, thumb: bool) -> tuple[int, ...]:
+    """The values of ``target``, where they follow from the few values of one term that it is made of."""
+    terms = state.terms
+    mask = ~1 if thumb else ~0
+    parts = sorted(_parts(terms, target), key=lambda part: (state.value(part).size, part))
+    for part in parts:
+        values = state.value(part)
+        if state.base(part) is not Base.NUMBER or values.size > MOST_READ or _is_any(terms, part, values):
+            continue
+        found = {_concrete(terms, target, {part: value}, memory) for value in values.values()}
+        if None not in found:
+            return tuple(sorted(value & mask for value in found if value is not None))
+    return ()
+
+
+def _parts(terms: Terms, term: Term) -> set[Term]:
+    """``term`` and all that it is made of."""
+    found, todo = set[Term](), [term]
+    while todo:
+        part = todo.pop()
+        if part not in found:
+            found.add(part)
+            todo.extend(terms.operands(part))
+    return found
+
+
+def _concrete(terms: Terms, term: Term, given: Mapping[Term, int], memory: Memory) -> int | None:
+    """The value of ``term`` for given values of terms that it is made of; None where they do not decide it."""
+    node = terms[term]
+    if term in given:
+        return given[term]
+    if node.opcode == "leaf":
+        return None
+    if node.opcode == "const":
+        return terms.value(term)
+    operands = terms.operands(term)
+    values = [_concrete(terms, operand, given, memory) for operand in operands]
+    if None in values:
+        return None
+    if node.opcode == "TABLE":
+        return memory.constant(values[0] or 0, node.bits // 8)
+    function = operation(node.opcode, tuple(terms[operand].bits // 8 for operand in operands), node.bits // 8)
+    return None if function is None else function(*values)
+
+
+def _is_any(terms: Terms, part: Term, values: StridedInterval) -> bool:
+    """Whether ``part`` is made of a loaded byte or half-word of which nothing is known, such as a jump table's offset.
+
+    *Soundness:* to follow it would be sound, but leads to where no code is.
+    """
+    todo = [part]
+    while todo:
+        one = todo.pop()
+        node = terms[one]
+        if node.opcode == "leaf" and node.bits < 32 and values.size >= 1 << node.bits:
+            return True
+        if node.opcode != "TABLE":
+            todo.extend(terms.operands(one))
+    return False

@@ -1,0 +1,31 @@
+"""The cases that the ordinary run takes have all values, and of three parameters or more all pairs."""
+
+from itertools import combinations, product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.covering import covering, numbered
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+def test_all_pairs_are_kept_and_no_case_that_adds_none(sizes):
+    cases = list(product(*(range(size) for size in sizes)))
+    kept = [cases[number] for number in sorted(covering(cases))]
+    places = 2 if len(sizes) > 2 else 1
+    of_all, of_kept = (
+        {(where, tuple(case[at] for at in where)) for case in some for where in combinations(range(len(sizes)), places)}
+        for some in (cases, kept)
+    )
+    assert of_kept == of_all
+    assert len(kept) <= len(of_all)
+
+
+def test_of_two_parameters_each_value_of_the_shorter_is_used_as_often():
+    kept = covering(list(product(range(6), range(3))))
+    assert len(kept) == 6
+    assert sorted(number % 3 for number in kept) == [0, 0, 1, 1, 2, 2]
+
+
+def test_values_are_numbered_as_they_come():
+    assert numbered([{"a": "x", "b": [1]}, {"a": "y", "b": [1]}, {"a": "x", "b": [2]}]) == [[0, 0], [1, 0], [0, 1]]
