@@ -67,7 +67,7 @@ wheel: $(VENV)/.dev ## build the wheel into dist/
 	@ls dist/*.whl
 
 bench: $(VENV)/.dev $(VENV)/.package ## measure the speed of the emulator (BENCH_ARGS=… adds options)
-	@$(BIN)/python bench/emulation.py $(BENCH_ARGS)
+	@$(BIN)/python -m bench.emulation $(BENCH_ARGS)
 
 lock: $(VENV)/.created ## write requirements/*.txt anew from pyproject.toml (UPGRADE=1: newest versions)
 	@$(INSTALL) -r requirements/lock.txt

@@ -6,9 +6,10 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.call_summaries import (
@@ -20,10 +21,11 @@ from wcet_probe.analyzer.call_summaries import (
     may_summarise,
     merged_claims,
     merged_loops,
+    open_loops,
 )
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
-from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, parameter_values
+from wcet_probe.analyzer.facts.binding import Analysed, BoundFact, bound_facts, parameter_values
 from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets, recursion_depths
 from wcet_probe.analyzer.facts.flow import AssertedFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
@@ -33,7 +35,7 @@ from wcet_probe.analyzer.facts.memory import (
     word_claims,
     word_ranges,
 )
-from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
+from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex, index_sources
 from wcet_probe.analyzer.graph.expansion import FEW, MOST_EXPANDED
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, Supergraph, build_supergraph, reducible
@@ -60,11 +62,11 @@ from wcet_probe.analyzer.ipet.flow_system import (
     leave,
     solve,
 )
-from wcet_probe.analyzer.loops.bounds import BoundedLoops, analysed_code, bound_loops
+from wcet_probe.analyzer.loops.bounds import BoundedLoops, analysed_code, bound_loops, no_bound
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair, infeasible_edge_pairs
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
-from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.analysis import Values, plain_call
 from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, effect_of
 from wcet_probe.analyzer.values.dead_ends import returning_part
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
@@ -222,9 +224,28 @@ class Prepared:
         facts, values = self.request.facts, self.values
         parameters = parameter_values(facts, given)
         asserted_loops = bound_facts(facts, self.index, self.analysed, parameters)
-        loops = bound_loops(self.request.image, values, asserted_loops, parameters)
+        loops = self._loops(asserted_loops, parameters)
         asserted = flow_facts(facts, self.request.entry, parameters, values, index=self.index, analysed=self.analysed)
         return Bounded(self, parameters, loops, asserted)
+
+    def _loops(self, facts: Sequence[BoundFact], parameters: Mapping[str, int]) -> BoundedLoops:
+        """All loops, those of callees that are not expanded among them."""
+        image, missing = self.request.image, open_loops(self.calls.of(self.values).values())
+        try:
+            loops = bound_loops(image, self.values, facts, parameters)
+        except AnalysisError as error:
+            if missing and error.headers:
+                raise no_bound(image, (*error.headers, *missing)) from error
+            raise
+        if missing:
+            raise no_bound(image, missing)
+        return loops
+
+    def sites(self) -> tuple[LoopSite, ...]:
+        """All loops that facts may speak of, each once."""
+        callees = (one.analysed for one in self.calls.of(self.values).values())
+        sites = (site for one in (self.analysed, *callees) if one is not None for site in one.sites)
+        return tuple({site.header_address: site for site in sites}.values())
 
 
 def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: None) -> Prepared:
@@ -287,11 +308,11 @@ def _prepare(work: _Work, entry: Symbol, called: CallKey | None, progress: Calla
 
 
 def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> CallSummary:
-    """What is proved of a callee by itself.
+    """What is proved of a callee by itself; where loops have no bound, or by the width of a type only, which those are.
 
     Raises:
-        AnalysisError: nothing is, or the width of a type only, or its stack pointer is not surely aligned or given
-            back, or it makes a return address of its own.
+        AnalysisError: nothing is, or its stack pointer is not surely aligned or given back, or it makes a return
+            address of its own.
 
     *Soundness:* what facts say of arguments they say of the analysed entry only.
     """
@@ -299,10 +320,8 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
         raise AnalysisError(f"a call of it with a stack pointer that may be no multiple of {STACK_ALIGNMENT_BYTES}.")
     request = replace(work.request, facts=replace(work.request.facts, arguments=()))
     prepared = _prepare(replace(work, request=request), function_from(request.image, key.target), key, progress)
-    stage, values = prepared.bounded(request.parameters), prepared.values
-    solved = {unit: stage.solved(unit) for unit in UNITS}
-    if _by_type(stage, tuple(solved.values())):
-        raise AnalysisError("a loop is bounded by the width of a type only, which the calls may tell better.")
+    values = prepared.values
+    stage, solved, missing = _solved(prepared, request.parameters)
     calls = [call for one in values.edges.values() for call in one.calls]
     return CallSummary(
         effect=effect_of(
@@ -314,11 +333,30 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
             escapes=values.stack_escapes,
         ),
         most={unit: one.solution.certified for unit, one in solved.items()},
-        assumptions=_all_assumptions(stage, ()),
-        loops=stage.loops.loops,
-        claims=stage.loops.claims,
+        assumptions=_all_assumptions(stage, ()) if stage else (),
+        loops=stage.loops.loops if stage else (),
+        claims=stage.loops.claims if stage else (),
         inner=frozenset(call.key for call in calls),
+        open_loops=missing,
+        analysed=prepared.analysed,
     )
+
+
+def _solved(
+    prepared: Prepared, given: Mapping[str, int]
+) -> tuple[Bounded | None, Mapping[Unit, Solved], tuple[int, ...]]:
+    """The flow problems of a callee, solved; or the headers of the loops for which that cannot be done."""
+    try:
+        stage = prepared.bounded(given)
+    except AnalysisError as error:
+        if not error.headers:
+            raise
+        return None, {}, error.headers
+    solved = {unit: stage.solved(unit) for unit in UNITS}
+    by_type = {one.loop for one in _by_type(stage, tuple(solved.values()))}
+    if by_type:  # the calls may tell better
+        return None, {}, tuple(sorted(loop.address for loop in stage.loops.loops if loop.name in by_type))
+    return stage, solved, ()
 
 
 # --------------------------------------------------------------------------------------------------------------- values
@@ -327,12 +365,20 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
 def _values(work: _Work, entry: Symbol, called: CallKey | None, parameters: Mapping[str, int]) -> Values:
     """Values of the function, with as few calls expanded as must be."""
     while True:
-        expanded = frozenset(work.calls.refused) if work.may_summarise else None
+        calls = work.calls
+        known = _Expanded(frozenset(calls.refused) if work.may_summarise else None, frozenset(calls.unbounded))
         try:
-            return _values_with(work, entry, called, parameters, expanded)
+            return _values_with(work, entry, called, parameters, known)
         except UnsummarisedError as error:
-            if expanded is None or error.target in expanded:
+            if known.whole is None or error.target in known.whole | known.unbounded:
                 raise
+
+
+class _Expanded(NamedTuple):
+    """What is expanded: always, None being all; and up to a number of points. See `build_supergraph`."""
+
+    whole: frozenset[int] | None
+    unbounded: frozenset[int]
 
 
 def _values_with(
@@ -340,7 +386,7 @@ def _values_with(
     entry: Symbol,
     called: CallKey | None,
     parameters: Mapping[str, int],
-    expanded: Collection[int] | None,
+    expanded: _Expanded,
 ) -> Values:
     """Values of the graph, whose indirect branches are resolved by the values of a smaller one."""
     request, lifter, index = work.request, work.lifter, work.index
@@ -352,7 +398,7 @@ def _values_with(
     # Without caches nothing hangs on them, and each is one assumption more.
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
     costs = work.costs
-    sites, depth = frozenset[int](), 1
+    sites, depth, unwinding = frozenset[int](), 1, dict[tuple[Context, int], int]()
     most = FEW if called else MOST_EXPANDED
 
     def analysed(graph: Supergraph) -> Values:
@@ -360,8 +406,21 @@ def _values_with(
 
     while True:
         whole = build_supergraph(
-            image, lifter, entry, indirect, depths, sites, depth, all_known=False, whole=expanded, most=most
+            image,
+            lifter,
+            entry,
+            indirect,
+            depths,
+            sites,
+            depth,
+            all_known=False,
+            whole=expanded.whole,
+            most=most,
+            unbounded=expanded.unbounded,
+            unwinding=unwinding,
         )
+        for target in sorted(whole.summarised):  # who is refused, before the caller is analysed in vain
+            work.calls.effect(plain_call(target, lifter))
         graph = reducible(whole, image)
         try:
             values = analysed(graph)
@@ -375,13 +434,26 @@ def _values_with(
             for site, targets in found.items()
             if site not in asserted and len(targets) > len(indirect.get(site, ()))
         }
-        if not grown and values.return_sites <= sites:
+        unwound = values.unwound.keys() - unwinding.keys()
+        if not grown and values.return_sites <= sites and not unwound:
             more = deeper(image, values, depth)
             if more is not None:
                 depth = more
                 continue
             check_resolved(image, graph, values, asserted)
-            known = build_supergraph(image, lifter, entry, indirect, depths, sites, depth, whole=expanded, most=most)
+            known = build_supergraph(
+                image,
+                lifter,
+                entry,
+                indirect,
+                depths,
+                sites,
+                depth,
+                whole=expanded.whole,
+                most=most,
+                unbounded=expanded.unbounded,
+                unwinding=unwinding,
+            )
             smaller = reducible(known, image)
             if smaller.dead_ends != graph.dead_ends or len(smaller.edges) < len(graph.edges):
                 values = analysed(smaller)
@@ -392,9 +464,11 @@ def _values_with(
             paths = pointer_paths(values) if request.target.dcache and not has_summaries(values) else {}
             if paths:
                 values = analysed(partitioned(values, paths))
+            check_resolved(image, values.graph, values, asserted)  # sharper values may tell what was not known
             return values
         indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
         sites |= values.return_sites
+        unwinding |= {place: values.unwound[place] for place in unwound}
 
 
 # ----------------------------------------------------------------------------------------------------------------- IPET
@@ -554,7 +628,8 @@ class Bounded:
                 continue
             source, target = points[edge.source], points[edge.target]
             count = solved.solution.counts[edge_name(names, edge)] if found else 0
-            key = (source.block.address, target.block.address, edge.way, source.function.name, target.function.name)
+            kind = "unwind" if edge.way == "return" and source.unwinds else edge.way
+            key = (source.block.address, target.block.address, kind, source.function.name, target.function.name)
             edges[key] = edges.get(key, 0) + count
             blocks[_place(target)] += count
         return FlowGraph(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
+from wcet_probe.analyzer.facts.binding import Analysed
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.graph.supergraph import Edge
@@ -39,6 +40,8 @@ class CallSummary:
         loops: its loops and those of what it calls, as in the graph of its own.
         claims: what runs are held against.
         inner: the calls that were not expanded in it.
+        open_loops: its own that have no bound, by the address of the header: then ``most`` is empty.
+        analysed: its loops as facts speak of them.
     """
 
     effect: Effect
@@ -47,6 +50,8 @@ class CallSummary:
     loops: tuple[LoopBound, ...]
     claims: tuple[LoopClaim, ...]
     inner: frozenset[CallKey]
+    open_loops: tuple[int, ...] = ()
+    analysed: Analysed | None = None
 
 
 @dataclass(slots=True)
@@ -56,10 +61,12 @@ class CallSummaries:
     Attributes:
         prove: makes one.
         refused: entries of the functions that cannot be analysed by themselves, with the reason.
+        unbounded: entries of those of whose loops some have no bound, as far as is known of their callers.
     """
 
     prove: Callable[[CallKey], CallSummary]
     refused: dict[int, str] = field(default_factory=dict)
+    unbounded: set[int] = field(default_factory=set)
     _found: dict[CallKey, CallSummary] = field(default_factory=dict)
 
     def effect(self, key: CallKey) -> Effect:
@@ -84,6 +91,9 @@ class CallSummaries:
             except AnalysisError as error:
                 self.refused[key.target] = str(error)
                 raise UnsummarisedError(key.target, str(error)) from error
+            if self._found[key].open_loops and key.target not in self.unbounded:
+                self.unbounded.add(key.target)
+                raise UnsummarisedError(key.target, "a loop of it has no bound.")
         return self._found[key]
 
     def on(self, values: Values, edge: Edge) -> Iterator[CallSummary]:
@@ -143,6 +153,11 @@ def merged_loops(loops: Iterable[LoopBound]) -> tuple[LoopBound, ...]:
         totals = [each.total for each in (known, one) if each.total is not None]
         found[one.name] = replace(greater, total=max(totals) if len(totals) == 2 else None)
     return tuple(found.values())
+
+
+def open_loops(summaries: Iterable[CallSummary]) -> tuple[int, ...]:
+    """The headers of all loops without a bound of ``summaries``."""
+    return tuple(sorted({header for one in summaries for header in one.open_loops}))
 
 
 def every_fetch_misses(values: Values, target: Target) -> FetchMisses:

@@ -3,9 +3,11 @@
 One fixed workload per target: a seeded replay of malloc and free on TLSF, at least 10^8 guest instructions. All modes
 of a target run in turn, round after round, on the same machine object or its twin; the median of the rounds counts.
 Beside each mode stands the same one in translated code; what the compiler took is told where it had to be asked. Last
-comes the loop of a search: a small heap put back, one malloc, its instructions kept.
+comes the loop of a search: a small heap put back, one malloc, its instructions kept. Below stand other simulators on
+the same trace, see `bench.peers`.
 
-Run it with ``make bench``; options: ``--target``, ``--rounds``, ``--operations``.
+Run it with ``make bench``; options: ``--target``, ``--mode``, ``--rounds``, ``--operations``, ``--calls``,
+``--qemu-plugin``.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench.peers import peers
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target, target_names
 from wcet_probe.compiled.library import compiled_library
@@ -85,14 +88,13 @@ def backward_branches(instructions: Sequence[Instruction]) -> tuple[WatchedLoop,
     )
 
 
-def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, list[float]], dict[str, float]]:
+def measure(
+    target: Target, trace: Trace, rounds: int, chosen: Sequence[str] = ()
+) -> tuple[int, dict[str, list[float]], dict[str, float]]:
     """Guest instructions of one replay, the seconds of each round by mode, and of the compiler by what was made."""
     folder = cache_dir(load_config(Path.cwd()))
     program = load_program(load_allocator("tlsf"), target, "zig", folder)
-    cached, bare = (
-        replace(program, target=core, costs=costs(program.instructions, core))
-        for core in (with_caches(target), without_caches(target))
-    )
+    cached, bare = (on(program, core) for core in (with_caches(target), without_caches(target)))
     loops = backward_branches(program.instructions)
     modes: dict[str, tuple[Program, Sequence[WatchedLoop], Callable[[Machine], object]]] = {
         "bare engine": (bare, (), lambda machine: machine.replay(trace)),
@@ -104,6 +106,7 @@ def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, l
         "instructions, I- and D-cache": (cached, (), lambda machine: machine.replay_observed(trace)),
         "instructions, I- and D-cache, loops": (cached, loops, lambda machine: machine.replay_observed(trace)),
     }
+    modes = {mode: row for mode, row in modes.items() if not chosen or mode in chosen}
     compiler: dict[str, float] = {}
     for ready, title in ((bare, "without caches"), (cached, "with caches")):
         for detail in Detail:
@@ -121,6 +124,11 @@ def measure(target: Target, trace: Trace, rounds: int) -> tuple[int, dict[str, l
                     seconds[mode + engine].append(time.process_time() - start)
                     executed = max(executed, machine.observation().instructions)
     return executed, seconds, compiler
+
+
+def on(program: Program, target: Target) -> Program:
+    """``program`` on another core of its kind."""
+    return replace(program, target=target, costs=costs(program.instructions, target))
 
 
 def machine_of(
@@ -170,14 +178,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", action="append", choices=target_names())
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--mode", action="append", help="measure this row only")
     parser.add_argument("--operations", type=int, default=1_300_000)
     parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--qemu-plugin", type=Path, help="qemu's libcache.so, where it is not in its usual folder")
     options = parser.parse_args()
     trace = workload(options.operations)
     console = Console(width=100)
     for name in options.target or target_names():
         target = load_target(name)
-        executed, seconds, compiler = measure(target, trace, options.rounds)
+        executed, seconds, compiler = measure(target, trace, options.rounds, options.mode or ())
         medians = {mode: statistics.median(values) for mode, values in seconds.items()}
         table = Table(title=f"{name}: {executed:,} instructions, {options.operations:,} operations")
         for column in ("mode", "10⁶ instructions/s", "ratio to bare", "10⁶ operations/s"):
@@ -186,13 +196,16 @@ def main() -> None:
             table.add_row(
                 mode,
                 f"{executed / median / 1e6:.0f}",
-                f"{medians['bare engine'] / median:.2f}",
+                f"{medians['bare engine'] / median:.2f}" if "bare engine" in medians else "",
                 f"{options.operations / median / 1e6:.2f}",
             )
         console.print(table)
         made = ", ".join(f"{what}: {took:.1f} s" for what, took in compiler.items() if took)
         console.print(f"compiled: {made or 'nothing, all of it was there'}")
         native, engine = search_loop(target, options.calls)
+        program = load_program(load_allocator("tlsf"), target, "zig", cache_dir(load_config(Path.cwd())))
+        for peer in peers(on(program, with_caches(target)), trace, executed, options.qemu_plugin):
+            console.print(f"{peer.name}: {peer.rate}{'' if peer.why_not else ' 10⁶ instructions/s'}")
         console.print(f"malloc on a heap put back: {native:,.0f} calls/s in a native loop, {engine:,.0f} from Python")
 
 

@@ -47,6 +47,7 @@ class _FrameLayout(Structure):
 
     _fields_ = [
         *((name, c_int64) for name in ("limit", "instructions", "cycles", "loads", "stores")),
+        *((name, c_int64) for name in ("counted_loads", "counted_stores")),
         ("fetched_slowly", c_uint64),
         ("path_length", c_uint64),
         *((name, c_uint32) for name in ("pc", "why", "block")),
@@ -54,14 +55,17 @@ class _FrameLayout(Structure):
         *((name, c_uint32) for name in ("watches", "follows", "heap_bytes", "path_capacity")),
         ("memory", c_void_p * len(_RANGES)),
         ("marks", c_void_p * len(_RANGES)),
-        *((name, c_void_p) for name in ("fetch_lines", "data_lines", "path", "runs", "events")),
-        *((name, c_void_p) for name in ("access", "accesses", "fetch", "event", "cross")),
+        *((name, c_void_p) for name in ("lines", "lines_kept", "fetched", "data_cache", "fetch_cache", "fetch_counts")),
+        *((name, c_void_p) for name in ("path", "runs", "events", "access", "accesses", "event", "cross")),
         ("registers", c_uint32 * _REGISTERS),
         *((name, c_void_p) for name in ("observer", "blocks", "range_memory")),
         ("fast_range", c_uint32 * len(_RANGES)),
         ("block_count", c_uint32),
         ("observes", c_uint32),
         ("spent", c_int64),
+        *((name, c_void_p) for name in ("no_lines", "events_of_core", "every_event")),
+        *((name, c_uint32) for name in ("known_lines", "known_fetches")),
+        ("path_before", c_uint64),
     ]
 
 
@@ -72,6 +76,8 @@ class _RestoredLayout(Structure):
 
 
 _BLOCK_WORDS = 3
+_KNOWN_LINE_BYTES = 32
+"""Of ``struct wp_known_line``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +145,18 @@ class TranslatedCode:
         frame = self._frame = _FrameLayout()
         frame.block_count = count
         frame.blocks = ctypes.addressof(blocks)
-        frame.runs, frame.events = ctypes.addressof(self._runs), ctypes.addressof(self._events)
+        self._every_event = (c_uint8 * max(1, count))(*bytes([1]) * count)
+        frame.runs = ctypes.addressof(self._runs)
+        frame.events_of_core, frame.every_event = map(ctypes.addressof, (self._events, self._every_event))
+        lines, fetches = (
+            c_uint32.in_dll(self._library, f"wp_translated_known_{name}").value for name in ("lines", "fetches")
+        )
+        frame.known_lines, frame.known_fetches = lines, fetches
+        self._lines, self._no_lines = (mmap.mmap(-1, _KNOWN_LINE_BYTES * max(1, lines)) for _ in range(2))
+        self._no_lines.write(b"\xff" * len(self._no_lines))
+        self._fetched = (c_uint32 * max(1, fetches))()
+        frame.lines_kept, frame.no_lines = map(_start, (self._lines, self._no_lines))
+        frame.fetched = ctypes.addressof(self._fetched)
         frame.range_memory = ctypes.addressof(self._memory)
         frame.observes = list(Detail).index(detail)
         numbers = {region.name: number for number, region in enumerate(regions)}
@@ -151,7 +168,7 @@ class TranslatedCode:
             marks = mmap.mmap(-1, words // _MARKS_AT_ONCE * _MARKS_AT_ONCE + 2 * _MARKS_AT_ONCE)
             self._marks.append(marks)
             frame.memory[place] = _address(region)
-            frame.marks[place] = ctypes.addressof(ctypes.c_char.from_buffer(marks))
+            frame.marks[place] = _start(marks)
             frame.fast_range[place] = 0 if region.harness else numbers[name] + 1
             if name == "heap":
                 frame.heap_bytes = region.extent.size_bytes
@@ -228,8 +245,11 @@ class TranslatedCode:
 
 def _address(region: Region) -> int:
     """Where the first byte of a region is in the host's memory."""
-    start = ctypes.addressof(ctypes.c_char.from_buffer(region.buffer))
-    return start + region.extent.base_address - region.pages.base_address
+    return _start(region.buffer) + region.extent.base_address - region.pages.base_address
+
+
+def _start(memory: mmap.mmap) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 
 def _declare(library: ctypes.CDLL) -> None:

@@ -64,6 +64,10 @@ class Guest:
             **(_engine_options(self) | options),
         )
 
+    def engine(self, heap_bytes: int = 4096) -> Machine:
+        """A machine that runs on the engine, whatever the environment says: for what looks into the engine."""
+        return self.machine(heap_bytes, translations=None, translates_calls=False)
+
     def translated(self, detail: Detail, _operations: int = 1) -> Path:
         """The library of the image translated, which is made if it is not there."""
         program = Program(tlsf(), self.target, self.image, self.instructions, self.costs)
@@ -100,7 +104,7 @@ def assembler(functions: Mapping[str, str], target: Target) -> str:
     ).replace("%", "@" if target.isa == "powerpc" else "%")
 
 
-def image_of(source: str, target: Target, suffix: str = ".s") -> Image:
+def image_of(source: str, target: Target, suffix: str = ".s", optimisation: str = "-O2") -> Image:
     """The image of one file, C or assembler, built as the package builds an allocator."""
     toolchain = find_toolchain(PACKAGED, target)
     flags = target.compiler_flags[toolchain.family]
@@ -109,7 +113,7 @@ def image_of(source: str, target: Target, suffix: str = ".s") -> Image:
         (here / unit).write_text(source, "utf-8")
         layout = target.memory_map
         (here / "image.ld").write_text(build._LINKER_SCRIPT.format(code=layout.code, data=layout.data), "utf-8")
-        language = build.COMMON_FLAGS if suffix == ".c" else ("-g",)
+        language = (*build.COMMON_FLAGS, optimisation) if suffix == ".c" else ("-g",)
         build._call([*toolchain.compile, *flags, *language, "-c", unit, "-o", "guest.o"], here)
         build._call([*toolchain.link, "-T", "image.ld", "guest.o", "-o", "image.elf"], here)
         return read_image((here / "image.elf").read_bytes(), target.isa, toolchain.identity, flags)
@@ -120,8 +124,8 @@ def guest_on(image: Image, target: Target) -> Guest:
     return Guest(image, target, instructions, costs(instructions, target))
 
 
-def guest_of(source: str, target: Target, suffix: str = ".s") -> Guest:
-    return guest_on(image_of(source, target, suffix), target)
+def guest_of(source: str, target: Target, suffix: str = ".s", optimisation: str = "-O2") -> Guest:
+    return guest_on(image_of(source, target, suffix, optimisation), target)
 
 
 def machine_of(source: str, target: Target, suffix: str = ".s", heap_bytes: int = 4096) -> Machine:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from wcet_probe.analyzer.facts.source_loops import (
     SourceFile,
@@ -100,9 +101,14 @@ def index_sources(sources: Mapping[str, str]) -> SourceIndex:
 
     Soundness: none is claimed, see `source_loops`.
     """
-    texts = {file: text for file, text in sources.items() if not file.endswith(_NO_C)}
-    macros = loop_macros(texts.values())
-    return SourceIndex({file: parse_source(file, text, macros) for file, text in texts.items()})
+    return _indexed(tuple((file, text) for file, text in sources.items() if not file.endswith(_NO_C)))
+
+
+@lru_cache(maxsize=8)
+def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
+    """Both operations of an allocator ask for the same sources."""
+    macros = loop_macros([text for _, text in texts])
+    return SourceIndex({file: parse_source(file, text, macros) for file, text in texts})
 
 
 def ancestors(address: int, outers: Mapping[int, int | None]) -> list[int]:

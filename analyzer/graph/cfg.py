@@ -223,7 +223,11 @@ def function_graph(
         and not indirect.get(address)
         and not (flow.indirect_jump and address in known.sites)
     )
-    open_ends = {address for address, (_, flow) in flows.items() if flow.indirect_jump or flow.indirect_call}
+    open_ends = {
+        address
+        for address, (_, flow) in flows.items()
+        if flow.indirect_jump or (flow.indirect_call and not comes_back(flow, address, indirect, known))
+    }
     return _returning_part(
         FunctionGraph(symbol, blocks, unresolved), known, open_ends if known.branching else set(unresolved)
     )

@@ -21,7 +21,11 @@ FEW = 400
 
 
 def to_summarise(
-    graph_of: Callable[[int], FunctionGraph], entry: int, refused: Collection[int], most: int = MOST_EXPANDED
+    graph_of: Callable[[int], FunctionGraph],
+    entry: int,
+    refused: Collection[int],
+    most: int = MOST_EXPANDED,
+    unbounded: Collection[int] = (),
 ) -> frozenset[int]:
     """The entries of functions to summarise, so that the others have few points if that can be.
 
@@ -30,6 +34,8 @@ def to_summarise(
         entry: of the analysed function.
         refused: functions that are expanded in any case; what takes part in recursion is, too.
         most: points up to which nothing is summarised.
+        unbounded: functions with loops that only their callers may bound: summarised where there are more points than
+            ``most`` in spite of all others, and facts are needed then.
     """
     calls = _calls(graph_of, entry)
     blocks = {function: len(graph_of(function).blocks) for function in calls}
@@ -38,10 +44,12 @@ def to_summarise(
     while True:
         contexts = _contexts(calls, entry, chosen)
         points = {function: count * blocks[function] for function, count in contexts.items()}
-        if sum(points.values()) <= (FEW if chosen else most):
+        total = sum(points.values())
+        if total <= (FEW if chosen else most):
             return frozenset(chosen)
         # One that is chosen is still expanded where a function jumps to it at its end.
-        candidates = [f for f, count in contexts.items() if count > 1 and f not in never and f not in chosen]
+        able = [f for f, count in contexts.items() if count > 1 and f not in never and f not in chosen]
+        candidates = [f for f in able if f not in unbounded] or (able if total > most else [])
         if not candidates:
             return frozenset(chosen)
         chosen.add(max(candidates, key=lambda function: (points[function], -function)))

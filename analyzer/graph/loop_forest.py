@@ -72,12 +72,14 @@ def _ordered(
     Of parts that could come next, the one with the least node does.
     """
     kept = {node: [one for one in successors.get(node, ()) if one in inside and one != header] for node in inside}
-    for members in _in_topological_order(kept):
+    components = _in_topological_order(kept)
+    part_of = {node: place for place, members in enumerate(components) for node in members}
+    entered = {one for node, targets in kept.items() for one in targets if part_of[one] != part_of[node]}
+    for members in components:
         some = next(iter(members))
         if len(members) == 1 and some not in kept[some]:
             yield some
             continue
-        entered = {one for node, targets in kept.items() if node not in members for one in targets}
         heads = sorted(node for node in members if node in entries or node in entered)
         if len(heads) != 1 and not any_entries:
             raise IrreducibleError(tuple(heads), frozenset(members))

@@ -3,7 +3,9 @@
 *Soundness:* a function that is not among the result cannot return, whatever conditions hold: no path of its code leads
 to a return, to an indirect jump whose targets are not known, to code that cannot be read, or by a tail call to a
 function that may. As long as targets are still being looked for, that is true of the known ones only, so what leads to
-an indirect branch or call is told besides: it must stay, for other ways that lead there may bring other targets.
+an indirect branch or call is told besides: it must stay, for other ways that lead there may bring other targets. What
+cannot return whatever the targets are, such as ``abort`` with its handlers, need not: an indirect call comes back
+behind itself at most, and an indirect jump is taken to return.
 """
 
 from __future__ import annotations
@@ -46,21 +48,31 @@ def returning_functions(
 
     *Soundness:* as said of the module.
     """
-    search = _Search(image, lifter, indirect, sites)
+    whatever = _searched(_Search(image, lifter, indirect, sites, None), entry)
+    search = _searched(_Search(image, lifter, indirect, sites, frozenset(whatever.returning)), entry)
+    return frozenset(search.returning), frozenset(search.branching)
+
+
+def _searched(search: _Search, entry: int) -> _Search:
     search.open(entry)
     while search.todo:
         search.step(*search.todo.pop())
-    return frozenset(search.returning), frozenset(search.branching)
+    return search
 
 
 @dataclass(slots=True)
 class _Search:
-    """A search over the code of all functions at once: what lies behind a call waits until the callee returns."""
+    """A search over the code of all functions at once: what lies behind a call waits until the callee returns.
+
+    ``able`` are the functions that may return for some targets of indirect branches and calls; None where these are
+    looked for, and each indirect call is taken to come back, each indirect jump to return.
+    """
 
     image: Image
     lifter: Lifter
     indirect: IndirectTargets
     sites: Collection[int]
+    able: frozenset[int] | None
     returning: set[int] = field(default_factory=set)
     branching: set[int] = field(default_factory=set)
     entered_by: dict[int, set[int]] = field(default_factory=dict)
@@ -92,11 +104,12 @@ class _Search:
         away = [target for target in jumps if target not in own]
         if flow.falls and starts_another(self.image, symbol, following):
             away.append(following)
-        elif flow.falls or (flow.indirect_call and not targets):
+        elif flow.falls or (flow.indirect_call and (self.able is None or not targets)):
             own.append(following)
         for target in own:
             self._go(function, target)
-        if flow.returns or (flow.indirect_jump and (not targets or address in self.sites)):
+        may_jump_back = self.able is None or not targets or address in self.sites
+        if flow.returns or (flow.indirect_jump and may_jump_back):
             self._returns(function)
         if flow.indirect_jump or flow.indirect_call:
             self._branches(function)
@@ -127,7 +140,7 @@ class _Search:
         todo = [function]
         while todo:
             one = todo.pop()
-            if one not in self.branching:
+            if one not in self.branching and (self.able is None or one in self.able):
                 self.branching.add(one)
                 todo += sorted(self.entered_by.get(one, ()))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph
@@ -35,7 +36,8 @@ class Point:
 
     ``return_address`` is where its function returns to; None where that is the caller of the analysed function.
     ``frame`` is where the function was entered that returns there, as context and address: the function itself, or the
-    first of those that jumped to each other. ``left_out`` are the ways out of the block that have no edge on purpose,
+    first of those that jumped to each other. Where the block pops the frame of a caller, both are that caller's, and it
+    ``unwinds``. ``left_out`` are the ways out of the block that have no edge on purpose,
     as `Edge` has ``way`` and ``address``: they lead to no return, or to recursion that is not followed.
     """
 
@@ -47,6 +49,12 @@ class Point:
     return_address: int | None = None
     frame: tuple[Context, int] | None = None
     left_out: frozenset[tuple[str, int | None]] = frozenset()
+    unwinds: bool = False
+
+
+Unwinding = Mapping[tuple[Context, int], int]
+"""Where the returns lead that pop the frame of a caller, by context and address of their block: `EXIT` where that is
+the caller of the analysed function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,8 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     all_known: bool = True,
     whole: Collection[int] | None = None,
     most: int = MOST_EXPANDED,
+    unbounded: Collection[int] = (),
+    unwinding: Unwinding = MappingProxyType({}),
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
 
@@ -154,6 +164,8 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         whole: where functions start that are always expanded; None if all are. Where the graph would have too many
             points, calls of others lead behind themselves (`expansion`).
         most: points up to which all calls are expanded.
+        unbounded: see `expansion.to_summarise`.
+        unwinding: returns that pop the frame of a caller, as values tell; whoever uses the graph shows that they do.
 
     Raises:
         AnalysisError: a call of what is no code, too many points, or no way to return.
@@ -165,9 +177,9 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     if entry.address not in functions and (all_known or entry.address not in branching):
         raise never_returns(entry.name)
     known = Returns(functions, return_sites, frozenset() if all_known else branching)
-    builder = _Builder(image, lifter, indirect, recursion_depths, known, depth)
+    builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding)
     if whole is not None:
-        builder.summarise(entry, whole, most)
+        builder.summarise(entry, whole, most, unbounded)
     return builder.build(entry)
 
 
@@ -188,7 +200,9 @@ class _Builder:
         recursion_depths: Mapping[str, int],
         returns: Returns,
         depth: int,
+        unwinding: Unwinding,
     ) -> None:
+        self._unwinding = unwinding
         self._depth, self._cuts, self._summarised = depth, list[Cut](), frozenset[int]()
         self._image, self._lifter, self._indirect, self._returns = image, lifter, indirect, returns
         self._depths = recursion_depths
@@ -199,13 +213,13 @@ class _Builder:
         self._left_out: dict[int, set[tuple[str, int | None]]] = {}
         self._todo: list[tuple[_Frame, int]] = []
 
-    def summarise(self, entry: Symbol, whole: Collection[int], most: int) -> None:
+    def summarise(self, entry: Symbol, whole: Collection[int], most: int, unbounded: Collection[int]) -> None:
         """Choose what is not expanded."""
 
         def graph(address: int) -> FunctionGraph:
             return self._graph(function_from(self._image, address))
 
-        self._summarised = to_summarise(graph, entry.address, {*whole, *self._returns.branching}, most)
+        self._summarised = to_summarise(graph, entry.address, {*whole, *self._returns.branching}, most, unbounded)
 
     def build(self, entry: Symbol) -> Supergraph:
         self._point(_Frame((), entry, None, (entry.address,)), entry.address)
@@ -240,9 +254,10 @@ class _Builder:
                     "expanded: analyse the functions that it calls most by themselves."
                 )
             self._index[key] = len(self._points)
-            back = None if frame.return_to is None else frame.return_to[1]
+            left = self._left_by(frame, address)
+            back = None if left.return_to is None else left.return_to[1]
             place = len(self._points), frame.context, frame.symbol, block
-            self._points.append(Point(*place, return_address=back, frame=frame.entered))
+            self._points.append(Point(*place, return_address=back, frame=left.entered, unwinds=left is not frame))
             self._todo.append((frame, address))
         return self._index[key]
 
@@ -271,7 +286,17 @@ class _Builder:
             for way in ("fall", "jump") if target == block.end_address else ("jump",):
                 self._call(frame, source, target, frame.return_to, way, by=frame)
         if block.returns:
-            self._leave(frame, source)
+            self._leave(self._left_by(frame, address), source)
+
+    def _left_by(self, frame: _Frame, address: int) -> _Frame:
+        """The frame that a return of the block at ``address`` pops: the function's, or the next of a caller's."""
+        wanted = self._unwinding.get((frame.context, address))
+        one: _Frame | None = frame if wanted is not None else None
+        while one is not None:
+            if (EXIT if one.return_to is None else one.return_to[1]) == wanted:
+                return one
+            one = one.return_to[0] if one.return_to is not None else None
+        return frame
 
     def _leave(self, frame: _Frame, source: int) -> None:
         if frame.return_to is None:
@@ -376,11 +401,16 @@ def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -
     header, *others = entries
     points = list(graph.points)
     copies: dict[int, int] = {}
+    numbers: dict[tuple[Context, int], int] = {}
+    for point in graph.points:
+        place = point.context, point.block.address
+        numbers[place] = max(point.copy, numbers.get(place, 0))
     for member in sorted(set(members) - {header}):
         point = graph.points[member]
         copies[member] = len(points)
-        number = 1 + max(p.copy for p in points if (p.context, p.block.address) == (point.context, point.block.address))
-        points.append(replace(point, index=len(points), copy=number))
+        place = point.context, point.block.address
+        numbers[place] += 1
+        points.append(replace(point, index=len(points), copy=numbers[place]))
     if len(points) > _MOST_POINTS:
         raise AnalysisError(f"{graph.entry.name} is too large with its irreducible loops split: analyse it in parts.")
     edges: list[Edge] = []

@@ -84,20 +84,16 @@ def bound_loops(
     shapes = loop_shapes(values)
     counts = count_loops(values, shapes)
     chosen: list[tuple[LoopShape, _Choice]] = []
-    missing: dict[int, str] = {}
+    missing: list[int] = []
     for shape in shapes:
         address = _header(values, shape).block.address
         choice = _choose(counts.get(shape.loop.header), [fact for fact in facts if fact.header_address == address])
         if choice is None:
-            missing[address] = image.location(address)
+            missing.append(address)
         else:
             chosen.append((shape, choice))
     if missing:
-        raise AnalysisError(
-            f"no bound for the loop{'s' if len(missing) > 1 else ''} at {', '.join(sorted({*missing.values()}))}: "
-            "say how often it repeats by a flow fact ([[loop]] with max or total) or by a loopbound pragma.",
-            tuple(sorted(missing)),
-        )
+        raise no_bound(image, missing)
     totals = _fact_totals(values, shapes, facts)
     proved = [
         _proved_total(values, shape, shapes, count.total)
@@ -126,6 +122,17 @@ def bound_loops(
             if choice.count is not None
             and (found := type_bound(image, values, shape, point_name(_header(values, shape)), choice.count))
         ),
+    )
+
+
+def no_bound(image: Image, headers: Iterable[int]) -> AnalysisError:
+    """The error that the loops with these headers have no bound."""
+    missing = sorted({*headers})
+    places = ", ".join(sorted(map(image.location, missing)))
+    return AnalysisError(
+        f"no bound for the loop{'s' if len(missing) > 1 else ''} at {places}: "
+        "say how often it repeats by a flow fact ([[loop]] with max or total) or by a loopbound pragma.",
+        tuple(missing),
     )
 
 

@@ -15,7 +15,7 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import Loop
-from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph
+from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph, Unwinding
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.call_effects import (
     Callees,
@@ -71,6 +71,8 @@ class Values:
         accesses: data accesses by point.
         indirect: targets of the indirect branches and calls that can be reached; none where they could not be found.
         return_sites: addresses of indirect jumps that go to the return address of their function.
+        unwound: where the returns lead that surely do not go behind the call but to one address, or to the caller of
+            the analysed function, by context and address of their block.
         unchecked_returns: points whose return address could not be proved to be the caller's.
         strays: where the returns lead that surely do not go to the caller, by point.
         unwinding: points whose return is not known to be one of their function: its address could not be proved, and
@@ -91,6 +93,7 @@ class Values:
     forest: tuple[int | Loop, ...]
     registers: Mapping[str, Location]
     return_sites: frozenset[int] = frozenset()
+    unwound: Unwinding = field(default_factory=dict)
     strays: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     unwinding: tuple[int, ...] = ()
     stack_escapes: bool = False
@@ -132,6 +135,13 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
             return _Analysis(*parts, callees, called).values()
         except _StackEscapes:
             continue  # once: it is known from the beginning now
+
+
+def plain_call(target: int, lifter: Lifter) -> CallKey:
+    """For what a callee is analysed that is called with numbers and an aligned stack pointer."""
+    saved = (lifter.registers[name] for name in _SAVED[lifter.isa])
+    pointers = frozenset(Location("register", one.offset, one.size_bytes) for one in saved)
+    return CallKey(target, pointers, escapes=False, is_aligned=True)
 
 
 class _StackEscapes(Exception):  # noqa: N818  no error
@@ -186,6 +196,7 @@ class _Analysis:
             accesses=notes.accesses,
             indirect=notes.indirect,
             return_sites=frozenset(notes.return_sites),
+            unwound=self._unwound(notes),
             unchecked_returns=tuple(sorted(notes.unchecked)),
             strays=notes.strays,
             unwinding=tuple(sorted(notes.leaving | self._with_another_stack(notes.pointers, solution.states))),
@@ -193,6 +204,13 @@ class _Analysis:
             registers={name: self._register(name) for name in sorted(self._lifter.registers)},
             stack_escapes=self._memory.stack_escapes,
         )
+
+    def _unwound(self, notes: _Notes) -> Unwinding:
+        """The returns that surely lead to one address that is not behind the call."""
+        found = {index: targets[0] for index, targets in notes.strays.items() if len(targets) == 1}
+        found |= {index: EXIT for index in notes.leaving if index in notes.exits}
+        points = self._graph.points
+        return {(points[index].context, points[index].block.address): found[index] for index in sorted(found)}
 
     def _entry_state(self, arguments: Mapping[str, StridedInterval], pointers: Iterable[Location]) -> State:
         state = State(self._terms, big_endian=self._lifter.big_endian)
@@ -296,11 +314,18 @@ class _Analysis:
             flow.target is not None and flow.way != "return"
         ):  # that all its targets are edges, `unknown_targets.check_resolved` shows
             return [edge for edge in edges if edge.way == flow.way]
+        if flow.target is not None and self._surely_goes_elsewhere(node, flow.state, flow.target):
+            return []  # the notes tell where: without an edge for that there is no result
         found = [edge for edge in edges if edge.way == flow.way and edge.address == flow.address]
         point = self._graph.points[node]
         if not found and (flow.way, flow.address) not in point.left_out:
             raise LostFlowError(self._image.location(point.block.last_address), flow.way, flow.address)
         return found
+
+    def _surely_goes_elsewhere(self, node: int, state: State, target: Term) -> bool:
+        """Whether a return does not go behind the call: what it pops is the frame of a caller, or no frame."""
+        is_called = self._graph.points[node].return_address is not None
+        return bool(self.strays(node, state, target)) or (is_called and self.is_link(target))
 
     def _in_round(self, edge: Edge, state: State) -> State:
         """``state`` with what follows of counters from all being in one round of the loop that ``edge`` leaves."""
@@ -320,9 +345,9 @@ class _Analysis:
             value = flow.state.value(flow.target)
             is_number = flow.state.base(flow.target) is Base.NUMBER
             return is_number and value.is_constant and value.value & ~1 == expected
-        return self._is_link(flow.target)
+        return self.is_link(flow.target)
 
-    def _is_link(self, address: Term) -> bool:
+    def is_link(self, address: Term) -> bool:
         """Whether ``address`` is what the link register held at entry, but for the bits that no address has."""
         link = self._terms.symbol(("in", self._register("lr")), 32)
         term, operands = self._terms[address], self._terms.operands(address)
@@ -339,7 +364,7 @@ class _Analysis:
         }
         if expected:
             return target.is_constant and target.value & ~1 in expected
-        return self._is_link(address)
+        return self.is_link(address)
 
     def _with_another_stack(self, pointers: Mapping[int, set[int | None]], states: Mapping[int, State]) -> set[int]:
         """The points of ``pointers``, the stack pointers of their returns, that are not known to pop their frame."""
@@ -361,9 +386,12 @@ class _Analysis:
         return stack_offset(state, self._stack_pointer)
 
     def leaves_the_analysed_function(self, index: int, address: Term) -> bool:
-        """Whether a return to ``address`` in a function that was called may go back to the caller of the first one."""
-        link = self._terms.symbol(("in", self._register("lr")), 32)
-        return self._graph.points[index].return_address is not None and link in self._terms.symbols(address)
+        """Whether a return that is not proved may go back to the caller of the first function from one that it called.
+
+        A return that pops the frame of a caller is proved or else refused.
+        """
+        point, link = self._graph.points[index], self._terms.symbol(("in", self._register("lr")), 32)
+        return point.unwinds or (point.return_address is not None and link in self._terms.symbols(address))
 
     def makes_return_address(self, index: int, address: Term) -> bool:
         """Whether a callee that is analysed by itself returns to what it made of its return address.
@@ -407,6 +435,7 @@ class _Notes:
         self.strays: dict[int, tuple[int, ...]] = {}
         self.pointers: dict[int, set[int | None]] = {}
         self.leaving: set[int] = set()
+        self.exits: set[int] = set()
         self._visited: set[int] = set()
 
     def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
@@ -421,16 +450,7 @@ class _Notes:
             if flow.target is None:
                 continue
             if flow.way == "return":
-                if not self._analysis.is_caller(node, flow.state, flow.target):
-                    if self._analysis.makes_return_address(node, flow.target):
-                        raise AnalysisError("it returns to an address that it makes of its return address.")
-                    self.unchecked.add(node)
-                    self.pointers.setdefault(node, set()).add(self._analysis.stack_offset(flow.state))
-                    if self._analysis.leaves_the_analysed_function(node, flow.target):
-                        self.leaving.add(node)
-                    strays = self._analysis.strays(node, flow.state, flow.target)
-                    if strays:
-                        self.strays[node] = strays
+                self._note_return(node, flow.state, flow.target)
             elif self._analysis.goes_back(node, flow):
                 self.return_sites.add(self._analysis.site(node))
             else:
@@ -438,6 +458,22 @@ class _Notes:
         taken = self._analysis.taken(node, flows)
         self.edges.update(taken)
         return taken.items()
+
+    def _note_return(self, node: int, state: State, target: Term) -> None:
+        """Where a return leads that is not proved to go to its caller."""
+        if self._analysis.is_caller(node, state, target):
+            return
+        if self._analysis.makes_return_address(node, target):
+            raise AnalysisError("it returns to an address that it makes of its return address.")
+        self.unchecked.add(node)
+        self.pointers.setdefault(node, set()).add(self._analysis.stack_offset(state))
+        if self._analysis.leaves_the_analysed_function(node, target):
+            self.leaving.add(node)
+            if self._analysis.is_link(target):
+                self.exits.add(node)
+        strays = self._analysis.strays(node, state, target)
+        if strays:
+            self.strays[node] = strays
 
     def _note_targets(self, site: int, found: tuple[int, ...]) -> None:
         known = self.indirect.get(site)

@@ -55,6 +55,27 @@ class Access:
     skipped_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class WordTransfer:
+    """A load or a store as it is executed: ``pointer`` and ``value`` are terms of ``state``, the state right before it.
+
+    ``place``, ``instruction_address`` and ``operation`` name the symbol of a loaded value; ``value`` is None then.
+    """
+
+    place: int
+    instruction_address: int
+    operation: int
+    pointer: Term
+    value: Term | None
+    size_bytes: int
+    state: State
+
+    @property
+    def is_store(self) -> bool:
+        """Whether it writes."""
+        return self.value is not None
+
+
 @dataclass(slots=True)
 class Flow:
     """Control leaves an instruction in ``state``: ``way`` and ``address`` as in `supergraph.Edge`.
@@ -138,6 +159,7 @@ class Transfer:
         instructions: tuple[LiftedInstruction, ...],
         state: State,
         accesses: Callable[[Access], None] | None = None,
+        transfers: Callable[[WordTransfer], None] | None = None,
     ) -> list[Flow]:
         """What a block makes of ``state``, which is used up.
 
@@ -146,6 +168,7 @@ class Transfer:
             instructions: the block's.
             state: at its entry.
             accesses: is told of each data access.
+            transfers: is told of each load and store, with the state before it.
 
         Returns:
             how control may leave the block; empty where it cannot.
@@ -155,14 +178,14 @@ class Transfer:
             LostFlowError: control symbols the block before its end.
         """
         for instruction in instructions[:-1]:
-            flows = self._instruction(place, instruction, state, accesses)
+            flows = self._instruction(place, instruction, state, accesses, transfers)
             for flow in flows:
                 if flow.way != "fall":
                     raise LostFlowError(self._memory.image.location(instruction.address), flow.way, flow.address)
             if not flows:
                 return []
             state = flows[0].state
-        return self._instruction(place, instructions[-1], state, accesses)
+        return self._instruction(place, instructions[-1], state, accesses, transfers)
 
     def _instruction(
         self,
@@ -170,9 +193,10 @@ class Transfer:
         instruction: LiftedInstruction,
         state: State,
         accesses: Callable[[Access], None] | None,
+        transfers: Callable[[WordTransfer], None] | None,
     ) -> list[Flow]:
         following = instruction.address + instruction.size_bytes
-        run = _Run(self, place, instruction, accesses)
+        run = _Run(self, place, instruction, accesses, transfers)
         pending: dict[int, list[Flow]] = {0: [Flow("fall", following, state)]}
         done: list[Flow] = []
         for index in range(len(instruction.ops)):
@@ -214,9 +238,11 @@ class _Run:
         place: int,
         instruction: LiftedInstruction,
         accesses: Callable[[Access], None] | None,
+        transfers: Callable[[WordTransfer], None] | None,
     ) -> None:
         self._terms, self._memory, self._lifter = transfer._terms, transfer._memory, transfer._lifter  # noqa: SLF001
         self._place, self._instruction, self._accesses = place, instruction, accesses
+        self._transfers = transfers
         self._following = instruction.address + instruction.size_bytes
 
     def operation(self, index: int, flow: Flow) -> list[tuple[int | None, Flow]]:
@@ -386,6 +412,11 @@ class _Run:
             place = self._instruction.address, is_store, base, offset, size_bytes
             self._accesses(Access(*place, lasting, form.constant, parts, is_certain, is_leaving, has_stack_part))
 
+    def _tell_transfer(self, state: State, pointer: Term, value: Term | None, size_bytes: int, index: int) -> None:
+        if self._transfers:
+            place = self._place, self._instruction.address, index
+            self._transfers(WordTransfer(*place, pointer, value, size_bytes, state.copy()))
+
     def _is_unknown(self, state: State, term: Term) -> bool:
         """Whether nothing is known of what ``term`` chooses from, constants apart."""
         if self._terms[term].opcode != "CHOICE":
@@ -403,6 +434,7 @@ class _Run:
 
     def _load(self, state: State, pointer: Term, size_bytes: int, index: int) -> Term:
         self._tell(state, pointer, size_bytes, index, is_store=False)
+        self._tell_transfer(state, pointer, None, size_bytes, index)
         place = self._place_of(state, pointer, size_bytes)
         name = (self._place, self._instruction.address, index)
         bits = 8 * size_bytes
@@ -444,6 +476,7 @@ class _Run:
 
     def _store(self, state: State, pointer: Term, value: Term, size_bytes: int, index: int) -> None:
         self._tell(state, pointer, size_bytes, index, is_store=True)
+        self._tell_transfer(state, pointer, value, size_bytes, index)
         base, offset = state.base(pointer), state.value(pointer)
         if (state.base(value) is not Base.NUMBER or state.has_low_part(value)) and base is not Base.STACK:
             self._memory.stack_escapes = True

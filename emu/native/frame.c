@@ -50,21 +50,6 @@ static uint32_t frame_accesses(struct wp_frame *frame, uint32_t pc, uint32_t add
     return 1;
 }
 
-static void frame_fetch(struct wp_frame *frame, uint32_t line)
-{
-    struct wp_observer *const observer = frame->observer;
-    frame->fetched_slowly++;
-    if (!observer->setup.unified_cache) {
-        wp_cache_access(&observer->icache, line, false);
-        return;
-    }
-    const struct wp_cache_counts of_data = observer->dcache.counts;
-    observer->dcache.counts = observer->icache.counts;
-    wp_cache_access(&observer->dcache, line, false);
-    observer->icache.counts = observer->dcache.counts;
-    observer->dcache.counts = of_data;
-}
-
 /* The loops learn that a block runs after another one; what waits for the end of the block before is counted. */
 static void loops_at(struct wp_frame *frame, uint32_t block, uint32_t before)
 {
@@ -75,8 +60,25 @@ static void loops_at(struct wp_frame *frame, uint32_t block, uint32_t before)
         loops->before = before == WP_NO_BLOCK ? UINT32_MAX : frame->blocks[before].behind_row - 1;
 }
 
+/* Of the path that is kept: its next block; where there is no more room, blocks are only counted. */
+static void keep_path(struct wp_frame *frame, uint32_t block)
+{
+    if (frame->path_length < frame->path_capacity) {
+        frame->path[2 * frame->path_length] = frame->blocks[block].first_row;
+        frame->path[2 * frame->path_length + 1] = frame->blocks[block].behind_row;
+        frame->path_length++;
+    }
+    if (frame->path_length >= frame->path_capacity)
+        frame->events = frame->events_of_core;
+}
+
 static void frame_event(struct wp_frame *frame, uint32_t block, uint32_t before)
 {
+    if (frame->events == frame->every_event) {
+        keep_path(frame, block);
+        if (!frame->events_of_core[block])
+            return;
+    }
     wp_claims_block(&frame->observer->claims, frame->blocks[block].first_row, frame->blocks[block].behind_row);
     loops_at(frame, block, before);
 }
@@ -87,14 +89,20 @@ static void flush(struct wp_frame *frame)
     if (frame->observes) {
         observer->counts.instructions += (uint64_t)frame->instructions;
         observer->counts.cycles += (uint64_t)frame->cycles;
-        observer->counts.loads += (uint64_t)frame->loads;
-        observer->counts.stores += (uint64_t)frame->stores;
-        observer->dcache.counts.read_hits += observer->has_dcache ? (uint64_t)frame->loads : 0;
-        observer->dcache.counts.write_hits += observer->has_dcache ? (uint64_t)frame->stores : 0;
+        const uint64_t loads = (uint64_t)(frame->loads - frame->counted_loads);
+        const uint64_t stores = (uint64_t)(frame->stores - frame->counted_stores);
+        observer->counts.loads += loads;
+        observer->counts.stores += stores;
+        if (observer->has_dcache) {
+            observer->dcache.counts.read_hits += loads;
+            observer->dcache.counts.write_hits += stores;
+            observer->dcache.counts.memory_writes += observer->dcache.config.write_back ? 0 : stores;
+        }
     }
     frame->limit -= frame->instructions;
     frame->spent += frame->instructions;
     frame->instructions = frame->cycles = frame->loads = frame->stores = 0;
+    frame->counted_loads = frame->counted_stores = 0;
 }
 
 static int read_of_frame(uc_engine *engine, int id, void *value)
@@ -120,6 +128,16 @@ static void frame_cross(struct wp_frame *frame, uint32_t address)
         wp_observer_call(observer, engine, (address - setup->code_base) / 2, in_harness);
     observer->setup.read_register = read_register;
     frame->watches = observer->claims.active || observer->sets.operation;
+    frame->lines = frame->watches ? frame->no_lines : frame->lines_kept;
+}
+
+/* The caches may have changed since translated code ran. */
+static void forget_lines(struct wp_frame *frame)
+{
+    for (uint32_t i = 0; i < frame->known_lines; i++)
+        frame->lines_kept[i].load_key = frame->lines_kept[i].store_key = WP_NO_LINE;
+    for (uint32_t i = 0; i < frame->known_fetches; i++)
+        frame->fetched[i] = WP_NO_LINE;
 }
 
 /* Translated code is to run: from the start of a call, or from where it paused. False: the budget does not allow it, the
@@ -136,19 +154,24 @@ WP_EXPORT bool wp_frame_enter(struct wp_observer *observer, struct wp_frame *fra
     }
     frame->access = frame_access;
     frame->accesses = frame_accesses;
-    frame->fetch = frame_fetch;
     frame->event = frame_event;
     frame->cross = frame_cross;
     frame->instructions = frame->cycles = frame->loads = frame->stores = frame->spent = 0;
+    frame->counted_loads = frame->counted_stores = 0;
     frame->fetched_slowly = 0;
     frame->lowest_stack_pointer = UINT32_MAX;
     frame->path = observer->setup.path;
     frame->path_capacity = observer->setup.path_capacity;
-    frame->path_length = observer->counts.path_length;
-    frame->data_lines = observer->dcache.lines;
-    frame->fetch_lines = observer->setup.unified_cache ? observer->dcache.lines : observer->icache.lines;
+    frame->path_length = frame->path_before = observer->counts.path_length;
+    const bool keeps_path = frame->observes == WP_OBSERVES_DATA && frame->path_length < frame->path_capacity;
+    frame->events = keeps_path ? frame->every_event : frame->events_of_core;
+    frame->data_cache = &observer->dcache;
+    frame->fetch_cache = observer->setup.unified_cache ? &observer->dcache : &observer->icache;
+    frame->fetch_counts = &observer->icache.counts;
+    forget_lines(frame);
     frame->follows = frame->observes && (observer->operation_capacity || observer->claims.setup.entries);
     frame->watches = frame->observes == WP_OBSERVES_DATA && (observer->claims.active || observer->sets.operation);
+    frame->lines = frame->watches ? frame->no_lines : frame->lines_kept;
     if (is_start)
         frame->block = WP_NO_BLOCK;
     if (is_start && frame->follows)
@@ -185,20 +208,23 @@ WP_EXPORT void wp_frame_leave(struct wp_frame *frame)
     struct wp_observer *const observer = frame->observer;
     const struct wp_setup *const setup = &observer->setup;
     flush(frame);
-    uint64_t fetches = 0;
+    uint64_t fetches = 0, blocks = 0;
     for (uint32_t i = 0; frame->observes && i < frame->block_count; i++) {
         if (!frame->runs[i])
             continue;
         setup->entered[frame->blocks[i].first_row] += (uint32_t)frame->runs[i];
         setup->left[frame->blocks[i].behind_row] += (uint32_t)frame->runs[i];
         fetches += frame->runs[i] * frame->blocks[i].fetches;
+        blocks += frame->runs[i];
         frame->runs[i] = 0;
     }
     if (frame->observes && (observer->has_icache || (setup->unified_cache && observer->has_dcache)))
         observer->icache.counts.read_hits += fetches - frame->fetched_slowly;
     frame->fetched_slowly = 0;
-    if (frame->observes)
-        observer->counts.path_length = frame->path_length;
+    if (frame->observes == WP_OBSERVES_DATA)
+        observer->counts.path_length = frame->path_before + blocks;
+    else if (frame->observes)
+        observer->counts.path_length = (uint64_t)frame->path_capacity + 1; /* no path is kept */
     if (frame->observes == WP_OBSERVES_DATA && frame->lowest_stack_pointer < observer->counts.lowest_stack_pointer)
         observer->counts.lowest_stack_pointer = frame->lowest_stack_pointer;
     if (observer->budget)

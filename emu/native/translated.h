@@ -3,6 +3,8 @@
  * The frame of translated code: what an access and a fetch do in the common case. The translation defines before it what
  * the image, the core and the counts are: WP_BIG_ENDIAN, WP_DATA, WP_FETCH, the ranges, the geometry of the caches.
  */
+#define WP_MADE_FOR_IT static inline __attribute__((always_inline))
+#define WP_EACH_WAY _Pragma("clang loop unroll(enable)")
 #include "frame.h"
 
 #define WP_LIKELY(condition) __builtin_expect(!!(condition), 1)
@@ -31,15 +33,19 @@
 /* What does not change while the code runs. */
 struct wp_fixed {
     uint8_t *memory[WP_FAST_RANGES], *marks[WP_FAST_RANGES];
-    uint32_t *fetch_lines, *data_lines;
+    struct wp_known_line *lines; /* changes with what is watched */
+    const uint32_t *fetched;
     uint32_t heap_bytes;
 };
 
-enum { WP_LRU, WP_FIFO, WP_PLRU, WP_RANDOM, WP_ROUND_ROBIN };
-
-WP_OUT_OF_LINE uint8_t *wp_slow_access(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes_and_kind)
+WP_INLINE struct wp_fixed wp_fixed_of(const struct wp_frame *frame)
 {
-    return frame->access(frame, pc, address, bytes_and_kind);
+    struct wp_fixed fixed = {.lines = frame->lines, .fetched = frame->fetched, .heap_bytes = frame->heap_bytes};
+    for (int range = 0; range < WP_FAST_RANGES; range++) {
+        fixed.memory[range] = frame->memory[range];
+        fixed.marks[range] = frame->marks[range];
+    }
+    return fixed;
 }
 
 WP_OUT_OF_LINE void wp_slow_event(struct wp_frame *frame, uint32_t block, uint32_t before)
@@ -47,59 +53,143 @@ WP_OUT_OF_LINE void wp_slow_event(struct wp_frame *frame, uint32_t block, uint32
     frame->event(frame, block, before);
 }
 
-#if WP_DATA
-#if WP_DATA_WAYS
-#if WP_DATA_REPLACEMENT_IS_STABLE
-/* No hit changes an order: whether any line of the set is it. */
-WP_OUT_OF_LINE int wp_any_hits(uint32_t *set, uint32_t line, int is_store)
+#define WP_HAS_LINES (WP_DATA && WP_DATA_WAYS)
+/* Under a stable policy each line of a set may be known, for no hit changes an order; else the one that was used last. */
+#define WP_DATA_KNOWN (WP_DATA_REPLACEMENT_IS_STABLE ? WP_KNOWN_LINES(WP_DATA_SETS * WP_DATA_WAYS) : WP_DATA_SETS)
+#define WP_FETCH_KNOWN (WP_FETCH_REPLACEMENT_IS_STABLE ? WP_KNOWN_LINES(WP_FETCH_SETS * WP_FETCH_WAYS) : WP_FETCH_SETS)
+#define WP_KNOWN_LINES(lines) (1u << (32 - __builtin_clz((lines) | 1)))
+WP_EXPORT const uint32_t wp_translated_known_lines = WP_HAS_LINES ? WP_DATA_KNOWN : 0;
+WP_EXPORT const uint32_t wp_translated_known_fetches = WP_FETCH && WP_FETCH_WAYS ? WP_FETCH_KNOWN : 0;
+
+#if WP_HAS_LINES
+static const struct wp_cache_config wp_data_config = {WP_DATA_SETS, WP_DATA_WAYS, WP_DATA_LINE, WP_DATA_REPLACEMENT,
+                                                      WP_DATA_WRITE_BACK, WP_DATA_WRITE_ALLOCATE, 0};
+
+WP_INLINE struct wp_known_line *wp_slot(struct wp_known_line *lines, uint32_t line)
 {
-    for (int way = 1; way < WP_DATA_WAYS; way++)
-        if ((set[way] & ~WP_LINE_MODIFIED) == line) {
-            if (is_store)
-                set[way] |= WP_LINE_MODIFIED;
-            return 1;
-        }
-    return 0;
+    return &lines[line & (WP_DATA_KNOWN - 1)];
 }
-#else
-#define wp_any_hits(set, line, is_store) 0
+
+static inline void wp_forget_line(struct wp_frame *frame, uint32_t line)
+{
+    struct wp_known_line *const slot = wp_slot(frame->lines_kept, line);
+    if (!WP_DATA_REPLACEMENT_IS_STABLE || slot->load_key == line * WP_DATA_LINE)
+        slot->load_key = slot->store_key = WP_NO_LINE;
+#if WP_FETCH && WP_UNIFIED
+    uint32_t *const fetched = &frame->fetched[line & (WP_FETCH_KNOWN - 1)];
+    if (!WP_FETCH_REPLACEMENT_IS_STABLE || *fetched == line)
+        *fetched = WP_NO_LINE;
 #endif
-/* Whether an access to the line is a hit that changes no order; a modified line is marked. */
-WP_INLINE int wp_hits(const struct wp_fixed *fixed, uint32_t line, int is_store)
-{
-    uint32_t *const set = fixed->data_lines + (line & (WP_DATA_SETS - 1)) * WP_DATA_WAYS;
-    if (WP_DATA_REPLACEMENT == WP_PLRU || (is_store && !WP_DATA_WRITE_BACK))
-        return 0;
-    if (WP_UNLIKELY((*set & ~WP_LINE_MODIFIED) != line))
-        return wp_any_hits(set, line, is_store);
-    if (is_store)
-        *set = line | WP_LINE_MODIFIED;
-    return 1;
 }
-#else
-WP_INLINE int wp_hits(const struct wp_fixed *fixed, uint32_t line, int is_store) { return 1; }
+
+/* After an access that the core has counted. */
+static __attribute__((noinline)) void wp_forget(struct wp_frame *frame, uint32_t address, uint32_t bytes,
+                                                uint64_t misses_before)
+{
+    if (!WP_DATA_REPLACEMENT_IS_STABLE) {
+        for (uint32_t line = address / WP_DATA_LINE; line <= (address + bytes - 1) / WP_DATA_LINE; line++)
+            wp_forget_line(frame, line);
+        return;
+    }
+    if (frame->data_cache->counts.read_misses + frame->data_cache->counts.write_misses == misses_before)
+        return;
+    for (uint32_t i = 0; i < WP_DATA_KNOWN; i++)
+        frame->lines_kept[i].load_key = frame->lines_kept[i].store_key = WP_NO_LINE;
+#if WP_FETCH && WP_UNIFIED
+    for (uint32_t i = 0; i < WP_FETCH_KNOWN; i++)
+        frame->fetched[i] = WP_NO_LINE;
+#endif
+}
 #endif
 
-/* One access inside a range that has marks: whether it was dealt with. */
-WP_INLINE int wp_noted(const struct wp_fixed *fixed, uint32_t address, uint32_t bytes, int is_store, uint8_t *marks,
-                       uint32_t offset)
+/* An access by the core. Who asked counts it once more; that is taken back. */
+static __attribute__((noinline)) uint8_t *wp_core_access(struct wp_frame *frame, uint32_t pc, uint32_t address,
+                                                         uint32_t bytes_and_kind)
 {
-    if (bytes > 1 && (address & 3) + bytes > 4)
-        return 0;
-    if (WP_IS_UNCACHED(address))
-        return 0;
-    if (!wp_hits(fixed, address / WP_DATA_LINE, is_store))
-        return 0;
-    marks[offset / 4] = 1;
-    return 1;
+#if WP_HAS_LINES
+    const struct wp_cache_counts *const counts = &frame->data_cache->counts;
+    const uint64_t misses = counts->read_misses + counts->write_misses;
+#endif
+    frame->counted_loads += !(bytes_and_kind & WP_MAY_STORE);
+    frame->counted_stores += !!(bytes_and_kind & WP_MAY_STORE);
+    uint8_t *const found = frame->access(frame, pc, address, bytes_and_kind);
+#if WP_HAS_LINES
+    if (found)
+        wp_forget(frame, address, bytes_and_kind & 0xFF, misses);
+#endif
+    return found;
+}
+
+#if WP_HAS_LINES
+/* The range that holds all of some bytes; WP_FAST_RANGES: none of those with marks. */
+static inline uint32_t wp_range_of(const struct wp_frame *frame, uint32_t address, uint32_t bytes, uint32_t *base)
+{
+#define WP_LIES_IN(range, first, size)                                                                                 \
+    if (WP_LIKELY(address - (first) <= (size) - bytes) && bytes <= (size))                                             \
+    return *base = (first), range
+    WP_LIES_IN(WP_HEAP, WP_HEAP_BASE, frame->heap_bytes);
+    WP_LIES_IN(WP_STACK, WP_STACK_BASE, WP_STACK_BYTES);
+    WP_LIES_IN(WP_STATIC, WP_STATIC_BASE, (uint32_t)WP_STATIC_BYTES);
+    WP_LIES_IN(WP_OPERATIONS, WP_OPERATIONS_BASE, WP_OPERATIONS_BYTES);
+    return WP_FAST_RANGES;
+}
+
+/* An access to a line that is not known, or not alone to one: counted here where it is an ordinary one. */
+WP_OUT_OF_LINE uint8_t *wp_far_access(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes_and_kind)
+{
+    const uint32_t bytes = bytes_and_kind & 0xFF;
+    const bool is_store = bytes_and_kind & WP_MAY_STORE;
+    uint32_t base;
+    const uint32_t range = wp_range_of(frame, address, bytes, &base);
+    if (frame->watches || range == WP_FAST_RANGES || (bytes > 1 && (address & 3) + bytes > 4) ||
+        WP_IS_UNCACHED(address, address))
+        return wp_core_access(frame, pc, address, bytes_and_kind);
+    struct wp_cache *const cache = frame->data_cache;
+    const uint32_t line = address / WP_DATA_LINE, first = line * WP_DATA_LINE;
+    const struct wp_cache_done done = wp_cache_access_as(cache, &wp_data_config, &cache->counts, line, is_store);
+    cache->counts.read_hits -= !is_store; /* all that take the short way are counted as hits; now this one is, too */
+    cache->counts.write_hits -= is_store;
+    cache->counts.memory_writes -= is_store && !WP_DATA_WRITE_BACK;
+    if (done.evicted != WP_LINE_INVALID)
+        wp_forget_line(frame, done.evicted & ~WP_LINE_DIRTY);
+    if (done.stored != WP_LINE_INVALID) {
+        if (!WP_DATA_REPLACEMENT_IS_STABLE)
+            wp_forget_line(frame, line);
+        uint32_t same;
+        if (wp_range_of(frame, first, WP_DATA_LINE, &same) == range && !WP_IS_UNCACHED(first, first + WP_DATA_LINE - 1)) {
+            const bool stores_hit = !WP_DATA_WRITE_BACK || done.stored & WP_LINE_DIRTY;
+            *wp_slot(frame->lines_kept, line) =
+                (struct wp_known_line){first, stores_hit ? first : WP_NO_LINE, (uintptr_t)frame->memory[range] - base,
+                                       (uintptr_t)frame->marks[range] - base / 4, 0};
+        }
+    }
+    frame->marks[range][(address - base) / 4] = 1;
+    return frame->memory[range] + (address - base);
 }
 #endif
+
+WP_OUT_OF_LINE uint8_t *wp_slow_access(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes_and_kind)
+{
+    return bytes_and_kind & WP_UNNOTED || !WP_DATA ? frame->access(frame, pc, address, bytes_and_kind)
+                                                   : wp_core_access(frame, pc, address, bytes_and_kind);
+}
 
 /* Where the bytes of an access are; NULL: the guest may not. */
 WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc, uint32_t address,
                              uint32_t bytes, int is_store, int likely, int is_noted, uint32_t watches, int64_t *count)
 {
     const uint32_t kind = bytes | (is_store ? WP_MAY_STORE : WP_MAY_LOAD) | (is_noted ? 0 : WP_UNNOTED);
+#if WP_HAS_LINES
+    if (is_noted) {
+        const struct wp_known_line *const slot = wp_slot(fixed->lines, address / WP_DATA_LINE);
+        const uint32_t key = address & (~(uint32_t)(WP_DATA_LINE - 1) | (bytes - 1));
+        ++*count;
+        if (WP_UNLIKELY(bytes > 4 || key != (is_store ? slot->store_key : slot->load_key)))
+            return wp_far_access(frame, pc, address, kind);
+        *(uint8_t *)(uintptr_t)(slot->marks + address / 4) = 1;
+        return (uint8_t *)(uintptr_t)(slot->memory + address);
+    }
+#endif
     uint32_t offset, range;
     if (likely == WP_STACK && (offset = address - WP_STACK_BASE) <= WP_STACK_BYTES - bytes)
         range = WP_STACK;
@@ -112,58 +202,94 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
              (offset = address - WP_STATIC_BASE) <= WP_STATIC_BYTES - bytes)
         range = WP_STATIC;
 #endif
-    else
+    else {
+        if (WP_DATA && is_noted)
+            ++*count;
         return wp_slow_access(frame, pc, address, kind);
+    }
 #if WP_DATA
     if (!is_noted)
         return fixed->memory[range] + offset;
-    if (WP_UNLIKELY(watches) || WP_UNLIKELY(!wp_noted(fixed, address, bytes, is_store, fixed->marks[range], offset)))
-        return wp_slow_access(frame, pc, address, kind);
     ++*count;
+    if (WP_UNLIKELY(watches) || (bytes > 1 && (address & 3) + bytes > 4) || WP_IS_UNCACHED(address, address))
+        return wp_slow_access(frame, pc, address, kind);
+    fixed->marks[range][offset / 4] = 1;
 #endif
     return fixed->memory[range] + offset;
 }
 
 #if WP_DATA
-/* Several words: how many took the short way, or -1: the guest may not. */
-static __attribute__((noinline)) int wp_words(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc,
-                                              uint32_t address, uint32_t count, int is_store, int likely,
-                                              uint32_t watches)
+/* Several words: how many are to be counted, or -1: the guest may not. */
+static __attribute__((noinline)) int wp_words(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t count,
+                                              int is_store, int likely, uint32_t watches)
 {
+    const struct wp_fixed fixed = wp_fixed_of(frame);
     const uint32_t kind = 4 | (is_store ? WP_MAY_STORE : WP_MAY_LOAD);
     const uint32_t base = likely == WP_STACK ? WP_STACK_BASE : WP_HEAP_BASE;
-    const uint32_t bytes = likely == WP_STACK ? WP_STACK_BYTES : fixed->heap_bytes;
+    const uint32_t bytes = likely == WP_STACK ? WP_STACK_BYTES : fixed.heap_bytes;
     const uint32_t offset = address - base;
-    if (watches || address & 3 || offset > bytes || 4 * count > bytes - offset)
-        return frame->accesses(frame, pc, address, count, kind) ? 0 : -1;
-    uint8_t *const marks = fixed->marks[likely == WP_STACK ? WP_STACK : WP_HEAP];
-    int noted = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (WP_LIKELY(wp_noted(fixed, address + 4 * i, 4, is_store, marks, offset + 4 * i)))
-            noted++;
-        else
-            frame->access(frame, pc, address + 4 * i, kind);
+    if (watches || address & 3 || offset > bytes || 4 * count > bytes - offset) {
+#if WP_HAS_LINES
+        const struct wp_cache_counts *const counts = &frame->data_cache->counts;
+        const uint64_t misses = counts->read_misses + counts->write_misses;
+#endif
+        if (!frame->accesses(frame, pc, address, count, kind))
+            return -1;
+#if WP_HAS_LINES
+        wp_forget(frame, address, 4 * count, misses);
+#endif
+        return 0;
     }
-    return noted;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t unused = 0;
+        wp_access(frame, &fixed, pc, address + 4 * i, 4, is_store, likely, 1, 0, &unused);
+    }
+    return (int)count;
+}
+
+/* Several accesses of another kind. */
+static __attribute__((noinline)) int wp_others(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t count,
+                                               uint32_t bytes_and_kind)
+{
+#if WP_HAS_LINES
+    const struct wp_cache_counts *const counts = &frame->data_cache->counts;
+    const uint64_t misses = counts->read_misses + counts->write_misses;
+#endif
+    if (!frame->accesses(frame, pc, address, count, bytes_and_kind))
+        return 0;
+#if WP_HAS_LINES
+    wp_forget(frame, address, count * (bytes_and_kind & 0xFF), misses);
+#endif
+    return 1;
 }
 #endif
 
 #if WP_FETCH
-WP_OUT_OF_LINE void wp_fetch_further(struct wp_frame *frame, const uint32_t *set, uint32_t line)
+static const struct wp_cache_config wp_fetch_config = {WP_FETCH_SETS, WP_FETCH_WAYS, WP_FETCH_LINE, WP_FETCH_REPLACEMENT,
+                                                       WP_FETCH_WRITE_BACK, WP_FETCH_WRITE_ALLOCATE, 0};
+
+WP_OUT_OF_LINE void wp_far_fetch(struct wp_frame *frame, uint32_t line)
 {
-#if WP_FETCH_REPLACEMENT_IS_STABLE
-    for (int way = 1; way < WP_FETCH_WAYS; way++)
-        if ((set[way] & ~WP_LINE_MODIFIED) == line)
-            return;
+    frame->fetched_slowly++;
+    const struct wp_cache_done done =
+        wp_cache_access_as(frame->fetch_cache, &wp_fetch_config, frame->fetch_counts, line, false);
+#if WP_HAS_LINES && WP_UNIFIED
+    if (done.evicted != WP_LINE_INVALID)
+        wp_forget_line(frame, done.evicted & ~WP_LINE_DIRTY);
+    if (!WP_DATA_REPLACEMENT_IS_STABLE)
+        wp_forget_line(frame, line);
+#else
+    uint32_t *const evicted = &frame->fetched[done.evicted & (WP_FETCH_KNOWN - 1)];
+    if (WP_FETCH_REPLACEMENT_IS_STABLE && *evicted == (done.evicted & ~WP_LINE_DIRTY))
+        *evicted = WP_NO_LINE;
 #endif
-    frame->fetch(frame, line);
+    frame->fetched[line & (WP_FETCH_KNOWN - 1)] = line;
 }
 
 WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t line)
 {
-    const uint32_t *const set = fixed->fetch_lines + (line & (WP_FETCH_SETS - 1)) * WP_FETCH_WAYS;
-    if (WP_FETCH_REPLACEMENT == WP_PLRU || WP_UNLIKELY((*set & ~WP_LINE_MODIFIED) != line))
-        wp_fetch_further(frame, set, line);
+    if (WP_UNLIKELY(fixed->fetched[line & (WP_FETCH_KNOWN - 1)] != line))
+        wp_far_fetch(frame, line);
 }
 #endif
 
@@ -192,26 +318,15 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
 #else
 #define WP_COUNT(number, cost) (void)0
 #endif
-#if WP_DATA
-#define WP_PATH(number)                                                                                                \
-    do {                                                                                                               \
-        if (WP_UNLIKELY(path_length < frame->path_capacity)) {                                                         \
-            frame->path[2 * path_length] = wp_translated_blocks[number].first_row;                                     \
-            frame->path[2 * path_length + 1] = wp_translated_blocks[number].behind_row;                                \
-        }                                                                                                              \
-        path_length++;                                                                                                 \
-    } while (0)
-#else
-#define WP_PATH(number) path_length = (uint64_t)frame->path_capacity + 1
-#endif
 #define WP_BLOCK(number, count, cost)                                                                                  \
     do {                                                                                                               \
-        if (WP_UNLIKELY(events[number]))                                                                               \
+        if (WP_UNLIKELY(events[number])) {                                                                             \
             wp_slow_event(frame, number, current);                                                                     \
+            events = frame->events;                                                                                    \
+        }                                                                                                              \
         current = number;                                                                                              \
         instructions += count;                                                                                         \
         WP_COUNT(number, cost);                                                                                        \
-        WP_PATH(number);                                                                                               \
     } while (0)
 #define WP_CROSS(address, stack_pointer_, first_)                                                                      \
     do {                                                                                                               \
@@ -225,23 +340,17 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
         instructions = cycles = loads = stores = 0;                                                                    \
         limit = frame->limit;                                                                                          \
         watches = frame->watches;                                                                                      \
+        fixed.lines = frame->lines;                                                                                    \
     } while (0)
 
 
 /* What stands before the first block, and behind the last. */
 #define WP_BEGIN \
-    struct wp_fixed fixed; \
-    for (int range = 0; range < WP_FAST_RANGES; range++) { \
-        fixed.memory[range] = frame->memory[range]; \
-        fixed.marks[range] = frame->marks[range]; \
-    } \
-    fixed.fetch_lines = frame->fetch_lines; \
-    fixed.data_lines = frame->data_lines; \
-    fixed.heap_bytes = frame->heap_bytes; \
+    struct wp_fixed fixed = wp_fixed_of(frame); \
     int64_t limit = frame->limit, instructions = frame->instructions, cycles = frame->cycles; \
     int64_t loads = frame->loads, stores = frame->stores; \
-    uint64_t path_length = frame->path_length, *const runs = frame->runs; \
-    const uint8_t *const events = frame->events; \
+    uint64_t *const runs = frame->runs; \
+    const uint8_t *events = frame->events; \
     const uint32_t follows = frame->follows; \
     uint32_t pc = frame->pc, why, current = frame->block, lowest = frame->lowest_stack_pointer; \
     uint32_t watches = frame->watches;
@@ -266,5 +375,4 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
     frame->cycles = cycles; \
     frame->loads = loads; \
     frame->stores = stores; \
-    frame->path_length = path_length; \
     (void)runs, (void)events, (void)follows, (void)watches, (void)limit;

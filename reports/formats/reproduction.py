@@ -9,7 +9,9 @@ from wcet_probe.answer.papers.exhibit import Drawing, Exhibit, Paper
 from wcet_probe.reports.formats.records import Document
 
 
-def reproduction_document(paper: Paper, target: str, exhibits: Sequence[Exhibit], *, quick: bool) -> Document:
+def reproduction_document(
+    paper: Paper, target: str, exhibits: Sequence[Exhibit], *, quick: bool, most_seeds: int | None = None
+) -> Document:
     """All ``exhibits`` of ``paper`` that were asked for, in order; ``shapes`` are those of all of them."""
     return {
         "format": "wcet-probe-reproduction",
@@ -19,6 +21,7 @@ def reproduction_document(paper: Paper, target: str, exhibits: Sequence[Exhibit]
         "citation": paper.citation,
         "target": target,
         "quick": quick,
+        "most_seeds": most_seeds,
         "exhibits": [
             {
                 "name": exhibit.name,

@@ -73,7 +73,7 @@ class GraphEdgeShape(TypedDict):
 
     source: Address
     target: Address
-    kind: Literal["fall", "jump", "call", "return"]
+    kind: Literal["fall", "jump", "call", "return", "unwind"]
     worst_executions: Natural | None
 
 

@@ -26,6 +26,7 @@ from wcet_probe.reports.pictures.svg import (
 _HEIGHT, _LEGEND, _AXIS, _BAR, _BETWEEN_GROUPS = 280, 17, 36, 9, 8
 _PAPER_GREYS = ("#8c8c8c", "#bdbdbd", "#6b6b6b", "#d9d9d9")
 _WIDEST_LABEL = 150
+_MARGIN_OF_BARS = 1.05
 Curve = Mapping[str, object]
 Points = Sequence[tuple[float, float]]
 
@@ -85,13 +86,17 @@ def _bars(title: str, drawing: Document) -> str:
     """Groups below each other, a bar to the right for each series."""
     curves, groups = drawing["curves"], drawing["groups"]
     colours = _colours(curves)
-    values = [max(0.0, y) for one in curves for _, y in one["points"]]
+    values = [float(y) for one in curves for _, y in one["points"]]
+    least = min(values, default=0.0)
     body, y = heading(title, [f"To the right: {drawing['up']}. Grey: the paper's own numbers."])
     legend, y = _legend(curves, colours, y + 6, filled=True)
     body += legend
     labels = min(_WIDEST_LABEL, max(text_width(group) for group in groups))
     left, right = MARGIN + labels + 10, WIDTH - MARGIN - 70
     scale = scale_for([value for value in values if value > 0] or [1.0], left, right)
+    if least < 0:  # bars to the left of zero: no logarithm has a place for them
+        scale = Scale(least * _MARGIN_OF_BARS, max(0.0, *values) * _MARGIN_OF_BARS, left, right)
+    zero = scale.at(0) if least < 0 else left
     bottom = y + len(groups) * (len(curves) * _BAR + _BETWEEN_GROUPS)
     for value, words in labelled(scale, ticks(scale), counted):
         body.append(line(scale.at(value), y, scale.at(value), bottom))
@@ -106,10 +111,12 @@ def _bars(title: str, drawing: Document) -> str:
             if bar is None:
                 continue
             size = float(bar)
-            end = scale.at(max(size, scale.low)) if size > 0 else left
-            body.append(rectangle(left, top + row * _BAR, max(0.0, end - left), _BAR - 1, fill=colour))
+            end = scale.at(max(size, scale.low)) if size > 0 or least < 0 else left
+            body.append(rectangle(min(zero, end), top + row * _BAR, abs(end - zero), _BAR - 1, fill=colour))
             place = top + row * _BAR + _BAR - 2
-            body.append(text(end + 3, place, _number(round(size, 2)), size=_BAR - 1, fill=MUTED, kind="value"))
+            body.append(
+                text(max(zero, end) + 3, place, _number(round(size, 2)), size=_BAR - 1, fill=MUTED, kind="value")
+            )
     words = f"{drawing['up']}{', logarithmic' if scale.logarithmic else ''}"
     body.append(text((left + right) / 2, bottom + 30, words, anchor="middle", fill=MUTED))
     return picture(title, _described(curves, groups), bottom + _AXIS + MARGIN, body)

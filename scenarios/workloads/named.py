@@ -9,11 +9,13 @@ from types import MappingProxyType
 
 from wcet_probe.errors import unknown_name
 from wcet_probe.scenarios.workloads.herter import PROGRAMS
-from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, DISTRIBUTIONS, lee_scenario
-from wcet_probe.scenarios.workloads.periodic import PeriodicTask, crespo_tasks, masmano_tasks, periodic_workload
+from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, DISTRIBUTIONS, lee_scenario, wandering
+from wcet_probe.scenarios.workloads.periodic import crespo_tasks, masmano_tasks
+from wcet_probe.scenarios.workloads.periodic_batches import Length, PeriodicTask, periodic_batches, periodic_rows
 from wcet_probe.scenarios.workloads.puaut import mean_model, mpg123_pattern
+from wcet_probe.traces.batches import OperationBatch, batches
 from wcet_probe.traces.file import read_trace
-from wcet_probe.traces.operations import TraceRow
+from wcet_probe.traces.operations import TraceRow, heap_operations
 
 _HOME = Path(__file__).parent / "recorded"
 _RECORDED = MappingProxyType(
@@ -41,11 +43,11 @@ class Workload:
 
 
 def _crespo(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
-    return lambda seed, most: periodic_workload(crespo_tasks(test, seed), seed, lambda _, blocks: blocks < most)
+    return lambda seed, most: periodic_rows(crespo_tasks(test, seed), seed, Length(allocations=most))
 
 
 def _masmano(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
-    return lambda seed, most: periodic_workload(masmano_tasks(test, seed), seed, lambda _, blocks: blocks < most)
+    return lambda seed, most: periodic_rows(masmano_tasks(test, seed), seed, Length(allocations=most))
 
 
 def _lee(distribution: str, configuration: str) -> Callable[[int, int], Iterator[TraceRow]]:
@@ -85,38 +87,61 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
 """All workloads; see the modules for what a paper leaves open and how it is chosen here."""
 
 
-def _crespo_steps(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
-    return lambda seed, steps: periodic_workload(crespo_tasks(test, seed), seed, lambda step, _: step < steps)
+_Periodic = tuple[tuple[PeriodicTask, ...], int, Length, int | None]
 
 
-def _collected(seed: int, allocations: int, period_steps: int) -> Iterator[TraceRow]:
-    """M06 §3, test 4: test 3's tasks, whose blocks a task of a period of its own frees; of 0: they free themselves."""
-    return periodic_workload(masmano_tasks(3, seed), seed, lambda _, blocks: blocks < allocations, period_steps or None)
+def _crespo_steps(test: int) -> Callable[..., _Periodic]:
+    return lambda seed, steps: (crespo_tasks(test, seed), seed, Length(steps=steps), None)
 
 
-def _single(allocations: int) -> Iterator[TraceRow]:
+def _masmano_test(test: int) -> Callable[..., _Periodic]:
+    return lambda seed, allocations: (masmano_tasks(test, seed), seed, Length(allocations=allocations), None)
+
+
+def _collected(seed: int, allocations: int, period_steps: int) -> _Periodic:
+    """M06 §3, test 4: one set of test 3's tasks; a task of a period of its own frees, or of 0 they do so themselves."""
+    return masmano_tasks(3, 0), seed, Length(allocations=allocations), period_steps or None
+
+
+def _single(allocations: int) -> _Periodic:
     """M06 figure 2's one task: period 15, held for 60 units of time; three blocks of 100 bytes, which is our choice."""
-    task = PeriodicTask(15, 3, 100, 0, (60, 60))
-    return periodic_workload((task,), 0, lambda _, blocks: blocks < allocations)
+    return (PeriodicTask(15, 3, 100, 0, (60, 60)),), 0, Length(allocations=allocations), None
 
 
-_OF_PAPERS: Mapping[str, Callable[..., Iterator[TraceRow]]] = MappingProxyType(
+_PERIODIC: Mapping[str, Callable[..., _Periodic]] = MappingProxyType(
     {
         **{f"c06-test{n}-steps": _crespo_steps(n) for n in (1, 2, 3)},
+        **{f"m06-test{n}": _masmano_test(n) for n in (1, 2, 3)},
         "m06-test4": _collected,
         "m06-figure2": _single,
-        "l11-objects": lambda kind, seed, most, *sizes: lee_scenario(tuple(DISTRIBUTIONS)[kind], sizes, seed, most),
     }
 )
-"""What papers ask for besides, with arguments of their own."""
+"""What papers ask for with arguments of their own, or at a length that is generated as columns."""
+_OBJECTS, _OVERLAPPED, _WANDERING = "l11-objects", "l11-overlapped", "l11-wandering"
 
 
 def papers_rows(name: str, arguments: tuple[int, ...]) -> Iterator[TraceRow]:
     """The operations of the workload ``name`` with ``arguments``: seed and number of allocations, or a paper's own."""
-    if name in _OF_PAPERS:
-        return _OF_PAPERS[name](*arguments)
+    if name in _PERIODIC:
+        return periodic_rows(*_PERIODIC[name](*arguments))
+    if name == _OBJECTS:
+        kind, seed, most, *sizes = arguments
+        return lee_scenario(tuple(DISTRIBUTIONS)[kind], tuple(sizes), seed, most)
+    if name == _OVERLAPPED:
+        seed, apart_steps, *sizes = arguments
+        return lee_scenario("o", tuple(sizes), seed, apart_steps=apart_steps)
+    if name == _WANDERING:
+        seed, *sizes = arguments
+        return wandering(tuple(sizes), seed)
     seed, allocations = arguments
     return workload(name).rows(seed, allocations)
+
+
+def papers_batches(name: str, arguments: tuple[int, ...]) -> Iterator[OperationBatch]:
+    """The operations of `papers_rows` as columns."""
+    if name in _PERIODIC:
+        return periodic_batches(*_PERIODIC[name](*arguments))
+    return batches(heap_operations(papers_rows(name, arguments)))
 
 
 def workload(name: str) -> Workload:

@@ -1,13 +1,17 @@
 """Calls that are not expanded: bounds stay above every run, and what a callee may change is not taken for known."""
 
 import random
+from pathlib import Path
 
 import pytest
 
 from tests.random_programs import arguments, source
 from tests.support import TARGETS, assembler, guest_of
+from wcet_probe.analyzer import bound
 from wcet_probe.analyzer.bound import BoundRequest, prove
 from wcet_probe.analyzer.call_summaries import merged_loops
+from wcet_probe.analyzer.facts.binding import code_sha256
+from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph import expansion, supergraph
 from wcet_probe.build.image import require_symbol
@@ -26,11 +30,11 @@ def bound_of(guest, entry="f"):
 def _summarised(monkeypatch):
     """Every function that is called is analysed once, however small the program is."""
 
-    def all_of_them(graph_of, entry, refused, most):
+    def all_of_them(graph_of, entry, refused, most, unbounded):
         assert most >= 0
         calls = expansion._calls(graph_of, entry)
         recursive = {one for one in calls if one in expansion._reached(calls, calls[one])}
-        return frozenset(calls.keys() - recursive - {entry, *refused})
+        return frozenset(calls.keys() - recursive - {entry, *refused, *unbounded})
 
     monkeypatch.setattr(supergraph, "to_summarise", all_of_them)
 
@@ -248,3 +252,35 @@ def test_what_is_not_summarised(monkeypatch):
     assert expansion.to_summarise(Graph, 1, (), most=1000) == frozenset()
     assert expansion.to_summarise(Graph, 1, (), most=1) == frozenset({2, 3})
     assert expansion.to_summarise(Graph, 1, (3,), most=1) == frozenset({2, 5})
+
+
+ARGUMENT_LOOPS = CALLS + (
+    "__attribute__((noinline)) u g(u n) { u r = 0; for (u i = 0; i < n; i++) r += in; return r; }\n"
+    "__attribute__((noinline)) u h(u n) { u r = 0; do r += in; while (r & a); return r + g(n) + g(n + 1); }\n"
+    "u f(u x) { return g(4) + g(9) + (x ? g(2) : h(3)); }\n"
+)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_loops_that_calls_bound_are_expanded_and_named_together_where_that_is_too_much(target, monkeypatch):
+    """In a large program no call is expanded to find the bound of a loop: all of them want facts, told at once."""
+    guest = guest_of(ARGUMENT_LOOPS, load_target(target), ".c")
+    with pytest.raises(AnalysisError, match="no bound for the loop at h") as caught:
+        bound_of(guest)
+    assert len(caught.value.headers) == 1
+    monkeypatch.setattr(expansion, "FEW", 1)
+    monkeypatch.setattr(bound, "MOST_EXPANDED", 1)
+    with pytest.raises(AnalysisError, match=r"no bound for the loops at g.*, h") as caught:
+        bound_of(guest)
+    facts = [
+        f'[[loop]]\nfunction = "{function.name}"\noffset = {header - function.address:#x}\nmax = {most}\n'
+        f'because = "a test"\nsha256 = "{code_sha256(guest.image, function.name)}"\n'
+        for header, most in zip(caught.value.headers, (10, 3), strict=True)
+        for function in (guest.image.function_at(header),)
+    ]
+    told = parse_facts(Path("facts.toml"), "\n".join(facts))
+    request = (guest.image, guest.target, guest.instructions, guest.costs, "f", told, {}, {})
+    proved = prove(BoundRequest(*request, summaries=True))
+    assert proved.summarised == ("g",)
+    with guest.machine() as machine:
+        assert machine.count("f", (1,)) <= proved.instructions

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support import images_dir
 from wcet_probe.answer.papers import campaign
-from wcet_probe.answer.papers.campaign import attempt, cluster_executors, local_executor, measure_all
+from wcet_probe.answer.papers.campaign import attempt, cluster_executors, local_executors, measure_all
 from wcet_probe.answer.papers.points import Point, Settings
 from wcet_probe.answer.papers.store import Result, ResultStore
 from wcet_probe.catalog.lookup import load_target
@@ -79,7 +79,7 @@ def test_a_process_that_dies_costs_its_own_point_only(tmp_path, monkeypatch):
     """The executor breaks: its other points are measured, and the one that kills is told of."""
     monkeypatch.setattr(campaign, "attempt", kill_at_seed_1)
     store = ResultStore(tmp_path, settings())
-    assert measure_all([point(seed) for seed in range(3)], store, local_executor).measured == 3
+    assert measure_all([point(seed) for seed in range(3)], store, local_executors(1)).measured == 3
     assert [row["error"] for row in store.rows()] == ["", "WorkerDied: its process died 3 times", ""]
 
 
@@ -132,7 +132,11 @@ def test_a_campaign_that_is_killed_goes_on_with_no_row_lost_or_doubled(tmp_path)
     assert not any(row["error"] for row in after)
 
 
-def test_a_cluster_that_is_not_there():
+def test_a_cluster_that_is_not_there(monkeypatch):
+    import distributed
+
+    client = distributed.Client
+    monkeypatch.setattr(distributed, "Client", lambda address, timeout: client(address, timeout=timeout / 20))
     with pytest.raises(UsageError, match="there is no scheduler at"), cluster_executors("tcp://127.0.0.1:9")():
         pass
 

@@ -119,6 +119,24 @@ def test_changes_of_line_are_counted_in_runs(accesses, holds):
         check_accesses(claimed(allowed), made, image, target, frames=MemoryRange(4096, 64), subject="a test")
 
 
+@pytest.mark.parametrize(("address", "holds"), [(0, True), (4, True), (28, False)])
+def test_each_line_of_an_access_to_several_is_counted(address, holds):
+    """Two lines of 32 bytes, or three where it begins at the end of one."""
+    target = load_target("mpc603e")
+    image = guest_of(assembler({"f": "blr"}, target), target).image
+    allowed = AccessRange(FIRST, (), False, "number", 0, 4, 99, 4, lines=("a fact", 2, 2))
+    expected = nullcontext() if holds else pytest.raises(ContradictionError, match="more than 2 lines were accessed")
+    with expected:
+        check_accesses(
+            claimed((allowed,)),
+            [DataAccess(0, FIRST, address, 36 if holds else 40, False)],
+            image,
+            target,
+            frames=MemoryRange(8192, 64),
+            subject="a test",
+        )
+
+
 @pytest.mark.parametrize(("address", "holds"), [(0, True), (4096 + 28, True), (32, False)])
 def test_sets_that_facts_tell_are_held_against_runs(address, holds):
     target = load_target("mpc603e")

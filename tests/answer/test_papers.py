@@ -1,12 +1,13 @@
 """The papers reproduced: what a table holds, what a claim is, and that it can come out either way."""
 
+import re
 from fractions import Fraction
 
 import pytest
 
 from tests.support import images_dir
 from wcet_probe.answer.papers import PAPERS
-from wcet_probe.answer.papers.exhibit import Shape, ordered, rounded
+from wcet_probe.answer.papers.exhibit import Exhibit, Shape, bars, ordered, rounded
 from wcet_probe.answer.papers.laboratory import Laboratory, planned_points
 from wcet_probe.answer.papers.points import Settings, Worst
 from wcet_probe.answer.papers.store import ResultStore
@@ -64,7 +65,9 @@ def test_claims_are_checked_on_what_is_found():
 def test_every_allocator_of_a_paper_is_ours_and_every_exhibit_is_named_as_in_the_paper():
     assert set(PAPERS) == {"P02", "C06", "M06", "L11", "H11"}
     for paper in PAPERS.values():
-        assert all(name[0] in "TF" and name[1:].removesuffix("M").isdigit() for name in paper.exhibits)
+        assert all(
+            name[0] in "TF" and name[1:].removesuffix("M").removesuffix("S").isdigit() for name in paper.exhibits
+        )
     table = PAPERS["P02"].exhibits["T1"](laboratory())
     assert {row[0].split(" ")[0] for row in table.rows} <= set(allocator_names())
     assert all(row[0].endswith("(p02)") for row in table.rows)
@@ -131,3 +134,17 @@ def test_all_tables_and_figures_regenerate(paper, target):
         assert found.name == name
         assert found.rows
         assert all(len(row) == len(found.header) for row in found.rows)
+
+
+def test_bars_below_zero_are_drawn_to_the_left_of_it():
+    drawing = bars("per cent", ("a", "b", "c"), {"here": (-9.41, 0.3, 18.85)})
+    exhibit = Exhibit("T9", "Reduction", ("", "%"), (("a", 1),), drawing=drawing)
+    document = reproduction_document(PAPERS["L11"], "cortex-m4", [exhibit], quick=True)
+    picture = exhibit_picture(document["exhibits"][0], "L11") or ""
+    found = re.findall(r'<rect[^>]*?height="8"[^>]*>', picture)
+    places = [{key: float(value) for key, value in re.findall(r'(x|width)="([-.0-9]+)"', one)} for one in found]
+    below, least, most = places[-3:]
+    assert "logarithmic" not in picture
+    assert below["x"] + below["width"] == pytest.approx(most["x"], abs=0.2)
+    assert least["x"] == most["x"]
+    assert below["width"] / most["width"] == pytest.approx(9.41 / 18.85, rel=0.02)

@@ -5,7 +5,8 @@ from fractions import Fraction
 import pytest
 
 from tests.support import images_dir
-from wcet_probe.answer.workload_run import Distribution, WorkloadRequest, run_workload
+from wcet_probe.answer.workload_run import WorkloadRequest, run_workload
+from wcet_probe.answer.workload_tally import Distribution
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.emu.machine import Machine
@@ -88,6 +89,13 @@ def test_what_is_refused_is_counted_and_frees_nothing():
 def test_a_heap_that_is_refused():
     with pytest.raises(UsageError, match="refused a heap"):
         run_workload(request(heap_bytes=8, prove=False), [])
+
+
+def test_nothing_to_run_and_a_request_beyond_a_word_of_the_core():
+    with pytest.raises(UsageError, match="no operation"):
+        run_workload(request(prove=False), [])
+    with pytest.raises(UsageError, match="4,294,967,296 bytes is beyond a word"):
+        run_workload(request(prove=False), [HeapOperation(False, 0, 1 << 32, 1)])
 
 
 LONG = ("patricia-large", "susan-large", "dijkstra-large")

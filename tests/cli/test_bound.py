@@ -175,6 +175,10 @@ def test_a_loop_without_bound_is_named(run, firmware):
     code, out, err = run(*firmware.bound("length"))
     assert (code, out) == (4, "")
     assert re.match(r"wcet-probe: no bound for the loop at length\+0x[0-9a-f]+ \(guest\.c:1[6-8]\): say how often", err)
+    command = err.split("written at once by: ")[1].strip().replace("\n", " ")
+    code, out, _ = run(*command.split()[1:])
+    assert code == 0
+    assert 'function = "length"' in out
 
 
 def test_a_fact_with_a_parameter(run, firmware, with_hash):

@@ -21,6 +21,8 @@ from wcet_probe.emu.machine import HARNESS_ADDRESS, RETURN_ADDRESS, Machine
 from wcet_probe.errors import EmulationError, ImageError, UsageError
 from wcet_probe.model.scenario import InitialCache
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 COLD = InitialCache.COLD
 OUTSIDE = 0x90000000
 ROOT = Path(__file__).parents[2]

@@ -63,7 +63,7 @@ KNOWN = [pair for pair in zip(ALL, IDS, strict=True) if pair[0][1].function not 
 @pytest.mark.parametrize("caches", CACHES)
 def test_hand_written_functions(target, case, caches):
     cached = guest_on(guest(target).image, with_caches(load_target(target), caches))
-    with cached.machine() as machine, cached.machine() as traced:
+    with cached.machine() as machine, cached.engine() as traced:
         for each in (machine, traced):
             each.memory.write(each.heap.base_address, CONTENT)
         arguments = arguments_in(machine, case.arguments)
@@ -99,7 +99,7 @@ def repeated(target: str, skipped_bytes: int, times: int) -> Guest:
 def test_code_that_the_engine_translates_in_pieces(target, argument, before_page_end, times):
     """Code across a page, in the middle of an IT block or of an instruction, and blocks longer than a translation."""
     used = repeated(target, 4096 - before_page_end + 2 * (target == "cortex-m4"), times)
-    with used.machine() as machine, used.machine() as traced:
+    with used.machine() as machine, used.engine() as traced:
         arguments = (argument, machine.heap.base_address)
         measurement, second = assert_agree(used, machine, "f", arguments, COLD)
         assert measurement.instructions == 3 + times * (5 if target == "cortex-m4" else 4)
@@ -129,7 +129,7 @@ def test_random_operations_on_tlsf(target, data):
     used = built if caches == "own" else guest_on(built.image, with_caches(built.target, caches))
     sizes = st.integers(1, 300) | st.sampled_from((0, 8, 256, 257, 1000, 2000, HEAP_BYTES, 1 << 31))
     operations = data.draw(st.lists(st.one_of(sizes, st.integers(-8, -1)), min_size=1, max_size=10))
-    with used.machine(HEAP_BYTES) as machine, used.machine(HEAP_BYTES) as traced:
+    with used.machine(HEAP_BYTES) as machine, used.engine(HEAP_BYTES) as traced:
         start = (machine.heap.base_address, HEAP_BYTES)
         assert machine.call("tlsf_init", *start) == traced.call("tlsf_init", *start) == 0
         live: list[int] = []

@@ -35,7 +35,7 @@ def test_the_pipeline_is_never_slower_than_what_is_charged_and_that_never_above_
     waited = 0
     on = on_slow_pipeline(name, late)
     for kernel in CHOSEN:
-        with on.machine() as machine, on.machine() as traced:
+        with on.machine() as machine, on.engine() as traced:
             for each in (machine, traced):
                 if f"{kernel.name}_worst" in on.image.symbols:
                     each.call(f"{kernel.name}_worst")

@@ -40,13 +40,6 @@ OUTSIDE = 0x90000000
 BUDGET = 300_000
 
 
-@pytest.fixture(autouse=True)
-def _quickly_compiled(request, monkeypatch):
-    """What is compared is the text; the campaigns compile it as the product does, which takes ten times as long."""
-    if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr(library, "OPTIMISATION", ("-O0",))
-
-
 @cache
 def random_guest(target: str, seed: int, functions: int = 3) -> Guest:
     return guest_of(random_programs.source(seed, functions), load_target(target), ".c")
@@ -95,7 +88,7 @@ POLICIES = [
             dcache=cache_config(8, 4, 16, policy, seed=3),
             unified_cache=True,
         ))
-        for policy in (Replacement.LRU, Replacement.RANDOM)
+        for policy in (Replacement.LRU, Replacement.PLRU, Replacement.ROUND_ROBIN)
     ),
     ("uncached stack", lambda target: replace(target, memory=replace(target.memory, regions=(
         UncachedRegion(
@@ -223,7 +216,7 @@ def test_without_a_compiler_the_engine_does_it(monkeypatch, tmp_path):
 
 def test_small_jobs_do_not_wait_and_long_ones_are_compiled_once(monkeypatch, tmp_path):
     built = []
-    monkeypatch.setattr(supply, "compiled_library", lambda *_, build: built.append(build))
+    monkeypatch.setattr(library, "compiled_library", lambda *_, build: built.append(build))
     used = tlsf_guest("cortex-m4")
     program = Program(load_allocator("tlsf"), used.target, used.image, used.instructions, used.costs)
     ask = supply.translations(program, tmp_path)

@@ -86,8 +86,9 @@ def table(tally: Mapping[str, str]) -> str:
     """The mutants as a table in Markdown: what was changed where, and what became of it."""
     rows = ["| area | mutant | module | outcome |", "|---|---|---|---|"]
     for one in MUTANTS.values():
-        killer = tally[one.name]
-        outcome = f"killed by `{killer.partition('::')[2] or killer}`" if killer else f"survives: {one.survives}"
+        killer = tally.get(one.name)
+        test = (killer or "").rpartition("::")[2].partition("[")[0]
+        outcome = "not run" if killer is None else f"killed by `{test}`" if killer else f"survives: {one.survives}"
         module = one.change.module.removeprefix("wcet_probe.")
         rows.append(f"| {one.area} | {one.name} | `{module}` | {outcome} |")
     return "\n".join(rows) + "\n"
@@ -95,11 +96,13 @@ def table(tally: Mapping[str, str]) -> str:
 
 def summary(tally: Mapping[str, str]) -> str:
     """How many mutants of each area were killed, in a table in Markdown."""
-    rows = ["| area | mutants | killed | survive |", "|---|---|---|---|"]
+    rows = ["| area | mutants | killed | survive | not run |", "|---|---|---|---|---|"]
     every = Counter(one.area for one in MUTANTS.values())
-    killed = Counter(one.area for one in MUTANTS.values() if tally[one.name])
-    rows += [f"| {area} | {number} | {killed[area]} | {number - killed[area]} |" for area, number in every.items()]
-    rows.append(f"| all | {every.total()} | {killed.total()} | {every.total() - killed.total()} |")
+    ran = Counter(one.area for one in MUTANTS.values() if one.name in tally)
+    killed = Counter(one.area for one in MUTANTS.values() if tally.get(one.name))
+    for area, number in (*every.items(), ("all", every.total())):
+        ended, dead = (ran.total(), killed.total()) if area == "all" else (ran[area], killed[area])
+        rows.append(f"| {area} | {number} | {dead} | {ended - dead} | {number - ended} |")
     return "\n".join(rows) + "\n"
 
 

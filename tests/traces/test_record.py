@@ -96,6 +96,13 @@ def test_a_killed_program_says_so(tmp_path):
     list(heap_operations(read_trace(tmp_path / "trace.parquet")))
 
 
+def test_a_program_that_asks_for_nothing_leaves_no_trace(tmp_path):
+    program = built(tmp_path, "int main(void) { return 0; }")
+    with pytest.raises(UsageError, match="asks for nothing"):
+        record([program], tmp_path / "trace.parquet")
+    assert not (tmp_path / "trace.parquet").exists()
+
+
 def test_a_program_that_is_not_there(tmp_path):
     with pytest.raises(UsageError, match="cannot run nosuch"):
         record(["nosuch"], tmp_path / "trace.parquet")

@@ -268,8 +268,10 @@ def check_path(bound: Bound, path: Sequence[int], image: Image, subject: str) ->
             raise _astray(image, before, address, subject)
         if "call" in kind:
             callers.append(block)
-        elif "return" in kind:
+        elif kind & {"return", "unwind"}:
             caller = callers.pop() if callers else None
+            while "unwind" in kind and callers and caller is not None and ends[caller] != address:
+                caller = callers.pop()
             if caller is None or ends[caller] != address:
                 raise _contradiction(
                     f"a function did not return to its caller but to {image.location(address)} in {subject}, against "

@@ -8,10 +8,12 @@ Then arguments are given a range and pointers an alignment, also for trial, to s
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.bound import Bounded, BoundRequest, Prepared, prepare, prove
+from wcet_probe.analyzer.call_summaries import has_summaries
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.expressions import parse
 from wcet_probe.analyzer.facts.language import (
@@ -32,6 +34,9 @@ _TRIAL = "told for trial"
 _MOST_ROUNDS = 64
 _MOST_STAND_INS = 6
 _ARGUMENTS = 4
+_EXCERPT_INSTRUCTIONS = 6
+_MOST_TRIED = 2_000
+"""Blocks up to which ranges of arguments are tried, which takes a proof for each."""
 _TRIAL_MOST = 16
 """The range that an argument is given for trial: what it bounds then, some range bounds."""
 _ALIGNMENTS = (4, 8)
@@ -42,12 +47,16 @@ _LOCATION = re.compile(r"(.+?)\+0x([0-9a-f]+)")
 
 @dataclass(frozen=True, slots=True)
 class OpenFact:
-    """A fact that is missing: what of, the lines of its table, the function's text, and the line that it is about."""
+    """A fact that is missing: what of, the lines of its table, the function's text, and the line that it is about.
+
+    ``code`` is what is there in instructions, where no text is.
+    """
 
     title: str
     lines: tuple[str, ...]
     source: tuple[str, ...] = ()
     line: str = ""
+    code: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +168,9 @@ def _address(trial: _Trial, location: str) -> int | None:
 
 def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dict[int, LoopFact]:
     """Note the loops as missing, and tell for trial that each runs once."""
-    sites = {site.header_address: site for site in prepared.analysed.sites}
-    matches = match_loops(prepared.analysed.sites, prepared.index)
+    every = prepared.sites()
+    sites = {site.header_address: site for site in every}
+    matches = match_loops(every, prepared.index)
     image, told = trial.asked.image, dict[int, LoopFact]()
     for header in headers:
         site, loop = sites[header], matches[header]
@@ -178,9 +188,17 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
             title = f"{where}, {loop}"
         table = ("[[loop]]", *lines, 'max = "?"', 'because = "?"', f'sha256 = "{sha256}"')
         head = trial.asked.sources[loop.file].splitlines()[loop.header_lines[0] - 1].strip() if loop else ""
-        trial.missing.append(OpenFact(title, table, text, head))
+        code = () if loop else _code(trial.asked, header)
+        trial.missing.append(OpenFact(title, table, text, head, code))
     trial.told = replace(trial.told, loops=(*trial.told.loops, *told.values()))
     return told
+
+
+def _code(asked: BoundRequest, address: int) -> tuple[str, ...]:
+    """The first instructions at ``address``, with their source lines as far as these are known."""
+    first = bisect_left(asked.instructions, address, key=lambda one: one.address)
+    found = asked.instructions[first : first + _EXCERPT_INSTRUCTIONS]
+    return tuple(f"{one.address:#010x}  {one.text}" for one in found)
 
 
 def _source_lines(trial: _Trial, prepared: Prepared, loop: SourceLoop) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
@@ -246,7 +264,8 @@ def _with_stand_in(trial: _Trial, place: Place, sha256: str, message: str) -> bo
 
 def _argument_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iterator[FactCandidate]:
     """Arguments whose range bounds loops that are open."""
-    if trial.stopped:
+    values = trial.bounded.prepared.values if trial.bounded else None
+    if trial.stopped or values is None or has_summaries(values) or len(values.states) > _MOST_TRIED:
         return
     known = {fact.index for fact in trial.asked.facts.arguments if fact.function == trial.asked.entry}
     for index in (index for index in range(_ARGUMENTS) if index not in known):
@@ -288,7 +307,7 @@ def skeleton_text(skeleton: Skeleton, target: str) -> str:
         parts.append(f"# Not all was looked at: {skeleton.stopped}\n")
     shown = set[tuple[str, ...]]()
     for one in skeleton.missing:
-        about = [f"# {one.title}", *([f"#     {one.line}"] if one.line else [])]
+        about = [f"# {one.title}", *(f"#     {line}" for line in (one.line, *one.code) if line)]
         source = one.source if one.source not in shown else ()
         shown.add(one.source)
         parts.append("\n".join([*about, *(f"{EXCERPT}{line}".rstrip() for line in source), *one.lines]) + "\n")

@@ -19,11 +19,14 @@ from enum import StrEnum
 from wcet_probe.analyzer.access_bound import AccessBound, most_accesses
 from wcet_probe.analyzer.bound import prepare, prove_prepared
 from wcet_probe.analyzer.facts.expressions import evaluate
+from wcet_probe.analyzer.invariants.contents import Contents
 from wcet_probe.analyzer.values.own_block import Roles, distances
 from wcet_probe.analyzer.values.reach import Reach, link_origins, reaches
 from wcet_probe.answer.proving import allocator_facts, fact_parameters, operation_request
 from wcet_probe.build.program import Program
+from wcet_probe.cache_sets import static_words
 from wcet_probe.cache_sets.lines import Mate, line_mates
+from wcet_probe.cache_sets.static_words import static_addresses
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.proof import AccessRange, Bound
@@ -43,6 +46,7 @@ class Justification(StrEnum):
     PROVED = "static data, by its address"
     OWN = "the call's own block, by its distance"
     COMPUTED = "an address whose remainder is known"
+    INDUCED = "static data, by induction over all operations"
     TOLD = "a descriptor behind a link, by a lemma"
     SAME_LINE = "in the line of a descriptor, by a lemma and the code"
     OUTSIDE = "not known"
@@ -244,6 +248,10 @@ def prove_sets(
     found = tuple(reaches(prepared.values, allowed.sets * allowed.line_bytes))
     links = _links(program, sizes[0], link_origins(prepared.values, found))
     judged = list(_judged(program, bound, allowed, zip(own, found, strict=True), links))
+    if any(justification is Justification.OUTSIDE for _, justification, _ in judged):
+        progress(f"following the words that {role} loads through all operations")
+        addresses = static_addresses(program, sizes[0]).get(role, {})
+        judged = [_induced(one, addresses.get(number), allowed) for number, one in enumerate(judged)]
     justifications: dict[int, Justification] = {}
     for access, justification, _ in judged:
         justifications[access.address] = max(
@@ -258,7 +266,7 @@ def prove_sets(
         stack_bytes=_stack_bytes(bound),
         possible_violations=tuple(_possible_violations(program, judged, allowed)),
         lemmas=tuple(_lemmas(program, bound, {fact for _, _, fact in judged})),
-        assumptions=tuple(dict.fromkeys(assumption.id for assumption in bound.assumptions)),
+        assumptions=tuple(dict.fromkeys((*(assumption.id for assumption in bound.assumptions), *_premises(judged)))),
         counts=counts,
         sites=tuple(_sites(program, judged)),
     )
@@ -301,6 +309,23 @@ def _judged(
                 if others and all(_shares_line(other, mate, extent_bytes, allowed) for other in others):
                     justification, fact = Justification.SAME_LINE, others[0].fact
         yield access, justification, fact
+
+
+def _premises(judged: Iterable[Judged]) -> tuple[str, ...]:
+    """What an induction over the operations takes for granted of the caller."""
+    return (
+        static_words.PREMISES if any(justification is Justification.INDUCED for _, justification, _ in judged) else ()
+    )
+
+
+def _induced(judged: Judged, address: Contents | None, allowed: AllowedSets) -> Judged:
+    """``judged``, or by induction where its address then is in the allowed sets."""
+    access, justification, _ = judged
+    if justification is not Justification.OUTSIDE or address is None:
+        return judged
+    reaches_to = (Reach(remainders=part.way) for part in address)
+    is_inside = bool(address) and all(_is_reserved(one, access, allowed) for one in reaches_to)
+    return (access, Justification.INDUCED, static_words.LEMMA) if is_inside else judged
 
 
 def _starts(bound: Bound) -> frozenset[int]:
@@ -417,7 +442,7 @@ def _is_code(program: Program, address: int) -> bool:
 def _may_touch(access: AccessRange, justification: Justification, allowed: AllowedSets) -> frozenset[int]:
     if justification in {Justification.STACK, Justification.OWN}:
         return frozenset()
-    if justification is Justification.COMPUTED:
+    if justification in {Justification.COMPUTED, Justification.INDUCED}:
         return allowed.reserved
     if justification is Justification.OUTSIDE and access.place in {"told", "block"}:
         return frozenset(range(allowed.sets))
@@ -453,11 +478,15 @@ def _sites(program: Program, judged: Iterable[Judged]) -> Iterator[LemmaSite]:
     texts = {instruction.address: instruction.text for instruction in program.instructions}
     found = {(access.address, access.is_store, fact) for access, _, fact in judged if fact}
     for address, is_store, fact in sorted(found):
-        yield LemmaSite(address, texts[address], program.image.location(address), is_store, f"{FACT}{fact}")
+        lemma = fact if fact == static_words.LEMMA else f"{FACT}{fact}"
+        yield LemmaSite(address, texts[address], program.image.location(address), is_store, lemma)
 
 
 def _lemmas(program: Program, bound: Bound, used: Collection[str]) -> Iterator[Lemma]:
     """The facts about pointers that accesses rest on."""
+    if static_words.LEMMA in used:
+        because = "a block is that far from the arena's start, and the arena holds as many"
+        yield Lemma(static_words.LEMMA, static_words.STATEMENT, because, "no run checks it")
     told = {assumption.id: assumption for assumption in reversed(bound.assumptions)}
     for fact in allocator_facts(program.allocator).pointers:
         if fact.where in used:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -17,10 +18,11 @@ from wcet_probe.cli import completion, streams
 from wcet_probe.cli.configured import configured_target, naming_compiler
 from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
 from wcet_probe.config import Config, cache_dir, load_config
-from wcet_probe.errors import ExitCode, UsageError
+from wcet_probe.errors import AnalysisError, ExitCode, UsageError
 from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
+    from wcet_probe.answer.firmware import FirmwareRequest
     from wcet_probe.answer.firmware_run import SearchInputs
     from wcet_probe.answer.run_script import Statement
     from wcet_probe.model.target import Target
@@ -150,7 +152,10 @@ def _bound_firmware(
     roots = source or (elf.parent, Path.cwd())
     request = FirmwareRequest(elf, entry, core, facts, roots, values, caches, is_run=bool(script))
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
-        found = bound_firmware(request, tell)
+        try:
+            found = bound_firmware(request, tell)
+        except AnalysisError as error:
+            raise _with_command(error, request) from error
         if script:
             from wcet_probe.answer.firmware_run import run_firmware
 
@@ -172,6 +177,15 @@ def _bound_firmware(
 
             render_candidates(tuple(pointer_candidates(read_firmware(request).asked)), streams.result_console())
     return ExitCode.NO_BOUND if found.bound.by_type else ExitCode.OK
+
+
+def _with_command(error: AnalysisError, request: FirmwareRequest) -> AnalysisError:
+    """``error``, with the command that writes the facts whose lack it names, where it names any."""
+    if not error.headers and "[[" not in str(error):
+        return error
+    command = ["wcet-probe", "facts", str(request.elf), "--entry", request.entry, "--target", request.target.name]
+    command += [word for file in request.facts for word in ("--facts", str(file))]
+    return AnalysisError(f"{error} All that is missing is written at once by: {shlex.join(command)}", error.headers)
 
 
 def _script(run: str | None, file: Path | None) -> tuple[Statement, ...]:

@@ -101,11 +101,11 @@ def _prove_firmware(budget: Budget, call: FirmwareCall, tell: Callable[[str], No
 
 
 def _prove_allocator(budget: Budget, call: AllocatorCall, config: Config, tell: Callable[[str], None]) -> Document:
-    from wcet_probe.answer import probe
+    from wcet_probe.answer import bench, probe
     from wcet_probe.catalog.lookup import load_allocator
     from wcet_probe.reports.formats.document import document
 
-    request = probe.ProbeRequest(
+    request = bench.ProbeRequest(
         allocator=load_allocator(call.allocator, budget.parameters, call.preset),
         target=_target(budget),
         scenario=_SCENARIOS[call.operation],

@@ -103,7 +103,7 @@ def replay(
         else:
             render_replay(request, found, streams.result_console())
         return ExitCode.OK
-    source, rows = _rows(what, seed)
+    source, rows = _rows(what, seed, operations)
     served = WorkloadRequest(load_allocator(allocator, dict(values), preset), core, heap, used, images, not no_bound)
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
         counted = run_workload(served, islice(heap_operations(rows), operations), tell)
@@ -123,7 +123,7 @@ def _check_no_file(what: str) -> None:
         raise UsageError(f"{what} needs an allocator that serves it; add --allocator tlsf, say.")
 
 
-def _rows(what: str, seed: int) -> tuple[str, Iterator[TraceRow]]:
+def _rows(what: str, seed: int, operations: int | None) -> tuple[str, Iterator[TraceRow]]:
     """What the operations are, in words, and they themselves: of a workload, or of a file of any known kind."""
     from wcet_probe.scenarios.workloads.named import WORKLOADS, workload
     from wcet_probe.traces.imports import rows_of
@@ -131,7 +131,7 @@ def _rows(what: str, seed: int) -> tuple[str, Iterator[TraceRow]]:
     path = Path(what)
     if what in WORKLOADS:
         chosen = workload(what)
-        return f"{chosen.source}, seed {seed}", chosen.rows(seed, DEFAULT_ALLOCATIONS)
+        return f"{chosen.source}, seed {seed}", chosen.rows(seed, max(DEFAULT_ALLOCATIONS, operations or 0))
     if path.is_file():
         return path.name, rows_of(path)
     if not path.suffix:

@@ -116,7 +116,7 @@ def _refuse_mixture(ctx: click.Context, items: Sequence[str], files: Sequence[Pa
 
 def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> Iterator[dict[str, Any]]:
     """A result for each combination of allocator, target, heap and scenario."""
-    from wcet_probe.answer import probe
+    from wcet_probe.answer import bench, probe
     from wcet_probe.catalog.lookup import load_allocator
     from wcet_probe.reports.formats.document import document, dumps
 
@@ -130,7 +130,7 @@ def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> 
     combinations = [*product(allocators, targets, heaps, dict.fromkeys(asked["scenarios"] or _SCENARIOS))]
     with naming_compiler(compiler, config):
         for done, (allocator, target, heap_bytes, scenario) in enumerate(combinations):
-            request = probe.ProbeRequest(
+            request = bench.ProbeRequest(
                 allocator=allocator,
                 target=target,
                 scenario=scenario,

@@ -52,6 +52,12 @@ Exit codes: 0 reproduced, whatever the claims came out as, 1 failure of a build
     metavar="FOLDER",
     help="Where results are kept.  [default: in the cache]",
 )
+@click.option(
+    "--seeds", type=click.IntRange(min=1), metavar="N", help="At most N seeds of a workload.  [default: the paper's]"
+)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes of this machine.  [default: one for each core]"
+)
 @click.option("--cluster", metavar="ADDRESS", help="Measure on the workers of a Dask scheduler.  [default: all cores]")
 @click.option("--cc", "compiler", metavar="COMMAND", help="Compiler.  [default: zig]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -67,6 +73,8 @@ def reproduce(
     quick: bool,
     pictures: Path | None,
     store: Path | None,
+    seeds: int | None,
+    jobs: int | None,
     cluster: str | None,
     compiler: str | None,
     as_json: bool,
@@ -80,7 +88,7 @@ def reproduce(
     what was interrupted goes on where it was, and a second time nothing is measured.
     """
     from wcet_probe.answer.papers import PAPERS
-    from wcet_probe.answer.papers.campaign import cluster_executors, local_executor, measure_all
+    from wcet_probe.answer.papers.campaign import cluster_executors, local_executors, measure_all
     from wcet_probe.answer.papers.laboratory import Laboratory, planned_points
     from wcet_probe.answer.papers.points import Settings
     from wcet_probe.answer.papers.store import ResultStore
@@ -95,15 +103,15 @@ def reproduce(
     core = configured_target(target or (chosen.target if config.target is None else None), config)
     if not (caches or chosen.with_caches):
         core = without_caches(core)
-    executors = cluster_executors(cluster) if cluster else local_executor
+    executors = cluster_executors(cluster) if cluster else local_executors(jobs)
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
         settings = Settings(core, compiler or config.cc or DEFAULT_COMPILER, cache_dir(config))
         results = ResultStore(store or cache_dir(config) / "papers", settings)
-        laboratory = Laboratory(chosen.name.lower(), quick, results, tell)
+        laboratory = Laboratory(chosen.name.lower(), quick, results, seeds, tell)
         points = planned_points((chosen.exhibits[name] for name in wanted), laboratory)
         laboratory.failed = measure_all(points, results, executors, tell).failed
         exhibits, failed = _built(chosen, wanted, laboratory)
-    document = reproduction_document(chosen, core.name, exhibits, quick=quick)
+    document = reproduction_document(chosen, core.name, exhibits, quick=quick, most_seeds=seeds)
     if pictures:
         _draw(pictures, document)
     if as_json:

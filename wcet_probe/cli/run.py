@@ -137,7 +137,7 @@ def run(
     """
     if (why or fact_effects) and no_bound:
         raise UsageError(f"{'--why' if why else '--fact-effects'} explains a bound; leave --no-bound out.")
-    from wcet_probe.answer import probe
+    from wcet_probe.answer import bench, probe
     from wcet_probe.catalog.lookup import load_allocator
 
     config = load_config(Path.cwd())
@@ -150,7 +150,7 @@ def run(
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
         asked = [*product(cores, sizes)]
         for done, (core, heap_bytes) in enumerate(asked):
-            request = probe.ProbeRequest(
+            request = bench.ProbeRequest(
                 allocator=allocator,
                 target=core,
                 scenario=scenario,

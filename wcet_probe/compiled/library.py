@@ -21,7 +21,7 @@ OPTIMISATION: tuple[str, ...] = ("-O2", "-fno-vectorize", "-fno-slp-vectorize", 
 """Vectors and unrolled loops cost a fifth of the compiler's time, and gain nothing here."""
 
 _FLAGS = ("-std=gnu11", "-fPIC", "-w", "-fno-strict-aliasing", "-fwrapv", "-fomit-frame-pointer")
-_HEADERS = ("frame.h", "translated.h")
+_HEADERS = ("cache.h", "frame.h", "translated.h")
 _SOURCES = ("blocks.py", "expressions.py", "library.py", "statement.py", "translation.py")
 
 

@@ -261,15 +261,13 @@ class Statement:
         if access.bytes_each == _WORD_BYTES and access.kind is not AccessKind.LOAD_STORE:
             counter = "stores" if is_store else "loads"
             return (
-                f"const int noted = wp_words(frame, &fixed, {pc}, at, {access.count}, {int(is_store)}, "
+                f"const int noted = wp_words(frame, {pc}, at, {access.count}, {int(is_store)}, "
                 f"{'WP_STACK' if self._likely() == 'WP_STACK' else 'WP_HEAP'}, watches); "
                 f"if (WP_UNLIKELY(noted < 0)) {undo} {counter} += noted; "
             )
         kinds = {AccessKind.LOAD: "WP_MAY_LOAD", AccessKind.STORE: "WP_MAY_STORE"}
         kind = kinds.get(access.kind, "WP_MAY_LOAD | WP_MAY_STORE")
-        return (
-            f"if (WP_UNLIKELY(!frame->accesses(frame, {pc}, at, {access.count}, {access.bytes_each} | {kind}))) {undo} "
-        )
+        return f"if (WP_UNLIKELY(!wp_others(frame, {pc}, at, {access.count}, {access.bytes_each} | {kind}))) {undo} "
 
     def _lowest(self, unless: str) -> str:
         instruction = self._each.instruction

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from wcet_probe.build.program import Program
-from wcet_probe.compiled.library import compiled_library
 from wcet_probe.emu.compiled import Detail, Translations
 
 LEAST_OPERATIONS = 1 << 14
@@ -26,6 +25,8 @@ def translations(program: Program, cache_dir: Path) -> Translations:
         asked[detail] += operations
         if asked[detail] < LEAST_OPERATIONS:
             return None
+        from wcet_probe.compiled.library import compiled_library  # noqa: PLC0415  (most answers need no translation)
+
         return compiled_library(program, detail, cache_dir, build=asked[detail] >= _COMPILED_FOR[detail])
 
     return supply

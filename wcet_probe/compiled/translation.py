@@ -154,6 +154,7 @@ class _Translator:
         static = next((s for s in self._image.segments if not s.executable), None)
         use_static = static is not None and static.address % _WORD_BYTES == 0
         defined: dict[str, object] = {
+            "WP_EXPORT": '__attribute__((visibility("default")))',
             "WP_BIG_ENDIAN": int(self._lifter.big_endian),
             "WP_DATA": int(self._detail is Detail.DATA),
             "WP_FETCH": int(self._detail is not Detail.NOTHING and self._fetch_cache is not None),
@@ -167,9 +168,11 @@ class _Translator:
             "WP_OPERATIONS_BYTES": f"{HARNESS_BYTES:#x}u",
         }
         regions = [
-            f"((address) - {r.extent.base_address:#x}u < {r.extent.size_bytes:#x}u)" for r in target.memory.regions
+            f"((first) <= {r.extent.end_address - 1:#x}u && (last) >= {r.extent.base_address:#x}u)"
+            for r in target.memory.regions
         ]
-        defined["WP_IS_UNCACHED(address)"] = f"({' || '.join(regions) or '0'})"
+        defined["WP_IS_UNCACHED(first, last)"] = f"({' || '.join(regions) or '0'})"
+        defined["WP_UNIFIED"] = int(target.unified_cache)
         for name, cache in (("FETCH", self._fetch_cache), ("DATA", target.dcache)):
             defined |= _geometry(name, cache)
         return (f"#define {name} {value}" for name, value in defined.items())
@@ -179,7 +182,6 @@ class _Translator:
         return self._target.dcache if self._target.unified_cache else self._target.icache
 
     def _tables(self) -> Iterable[str]:
-        yield '#define WP_EXPORT __attribute__((visibility("default")))'
         rows = ", ".join(
             f"{{{self._row(b.address)}, {self._row(b.end_address)}, {self._fetches(b)}}}" for b in self._flow.blocks
         )
@@ -250,8 +252,8 @@ class _Translator:
 def _geometry(name: str, cache: CacheConfig | None) -> dict[str, object]:
     prefix = f"WP_{name}_"
     if cache is None:
-        return {prefix + "WAYS": 0, prefix + "SETS": 1, prefix + "LINE": 4, prefix + "REPLACEMENT": "WP_LRU",
-                prefix + "REPLACEMENT_IS_STABLE": 0, prefix + "WRITE_BACK": 1}  # fmt: skip
+        none = {"WAYS": 0, "SETS": 1, "LINE": 4, "REPLACEMENT": "WP_LRU", "REPLACEMENT_IS_STABLE": 0}
+        return {prefix + name: value for name, value in {**none, "WRITE_BACK": 1, "WRITE_ALLOCATE": 1}.items()}
     return {
         prefix + "WAYS": cache.ways,
         prefix + "SETS": cache.sets,
@@ -259,6 +261,7 @@ def _geometry(name: str, cache: CacheConfig | None) -> dict[str, object]:
         prefix + "REPLACEMENT": _REPLACEMENT[cache.replacement],
         prefix + "REPLACEMENT_IS_STABLE": int(cache.replacement in _STABLE),
         prefix + "WRITE_BACK": int(cache.write_back),
+        prefix + "WRITE_ALLOCATE": int(cache.write_allocate),
     }
 
 

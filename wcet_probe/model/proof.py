@@ -146,8 +146,9 @@ class GraphBlock:
 class GraphEdge:
     """Control may go from the block at ``source`` to that at ``target``, call contexts put together.
 
-    ``kind`` is ``fall``, ``jump``, ``call`` or ``return``; the last two lead to another function and back. The
-    functions are those of the two blocks; a fall or jump into another one is a tail call. ``executions`` as of a block.
+    ``kind`` is ``fall``, ``jump``, ``call`` or ``return``; the last two lead to another function and back; or
+    ``unwind``, a return that pops the frame of a caller and goes back for it. The functions are those of the two
+    blocks; a fall or jump into another one is a tail call. ``executions`` as of a block.
     """
 
     source: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -26,7 +26,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A sequence of operations, as columns of equal length.
+    """A sequence of operations, as columns of equal length: tuples, or arrays of words where they are long.
 
     Attributes:
         kinds: 0 for malloc, 1 for free.
@@ -36,10 +36,10 @@ class Trace:
         slot_count: number of slots.
     """
 
-    kinds: tuple[int, ...]
-    slots: tuple[int, ...]
-    sizes_bytes: tuple[int, ...]
-    cache_sets: tuple[int, ...]
+    kinds: Sequence[int]
+    slots: Sequence[int]
+    sizes_bytes: Sequence[int]
+    cache_sets: Sequence[int]
     slot_count: int
 
     def __len__(self) -> int:

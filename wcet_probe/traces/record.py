@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 from wcet_probe.errors import UsageError, WcetProbeError
@@ -41,7 +42,11 @@ def record(command: Sequence[str], trace: Path, tell: Callable[[str], None] = la
             )
         if status < 0:
             tell(f"the program was ended by {signal.Signals(-status).name}")
-        return write_trace(trace, read_recording(log, tell)), status
+        rows = read_recording(log, tell)
+        first = next(rows, None)
+        if first is None:
+            raise UsageError(f"{command[0]} asks for nothing of its heap, so that there is no trace; choose another.")
+        return write_trace(trace, chain([first], rows)), status
 
 
 def _library() -> str:

@@ -26,6 +26,8 @@ from wcet_probe.analyzer.domains.congruences import Congruence, CongruenceLattic
 from wcet_probe.analyzer.domains.lattice import Dual, Joined, Lattice, Subsets, Truths
 from wcet_probe.analyzer.domains.strided import Intervals
 from wcet_probe.analyzer.icache import persistence
+from wcet_probe.analyzer.invariants.contents import ContentsLattice, contents_of, in_arena
+from wcet_probe.analyzer.invariants.contents import number as number_of
 from wcet_probe.analyzer.values.joins import HeaderStates
 from wcet_probe.analyzer.values.state import Base, Location, State
 from wcet_probe.analyzer.values.terms import Terms
@@ -94,6 +96,14 @@ def congruences(draw):
     return Congruence(modulus, draw(st.integers(0, modulus - 1)))
 
 
+@st.composite
+def words(draw):
+    """Numbers and addresses in the arena, with remainders of eight bits."""
+    numbers = [number_of(draw(intervals(32)), 8) for _ in range(draw(st.integers(0, 2)))]
+    arena = [in_arena(draw(intervals(8))) for _ in range(draw(st.integers(0, 1)))]
+    return contents_of([part for one in (*numbers, *arena) for part in one], 8)
+
+
 SET_ACCESSES = st.builds(
     SetAccess,
     st.just(0),
@@ -111,6 +121,7 @@ CASES = (
     Case("strided intervals", Intervals(8), intervals(), is_exact=False, longest_chain=60),
     Case("strided intervals of words", Intervals(32), intervals(32), is_exact=False, longest_chain=120),
     Case("states of a header", HeaderStates(PLACE), header_states(), is_exact=False, longest_chain=400),
+    Case("contents of a word", ContentsLattice(8), words(), is_exact=False, longest_chain=600),
     Case(
         "states of a cache set",
         SetStates(),

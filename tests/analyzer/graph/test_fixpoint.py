@@ -152,3 +152,22 @@ def test_a_loop_that_goes_on_and_on_is_told_to_hurry():
     found = solve(graph, equations, {0: 0})
     assert found.states[1] == Heights.greatest
     assert found.visits[1] < 38
+
+
+class Guarded(Reluctant):
+    """The loop's body goes on from node 2 to 3 only from above 10, which widening alone comes to."""
+
+    def widened(self, node, former, grown, number):  # noqa: ARG002
+        return Heights.greatest
+
+    def flow(self, node, state):
+        for edge in self._graph.outgoing[node]:
+            if edge.target != 3 or state > 10:
+                yield edge, min(state + (node == 2), 5) if edge.target == 1 else state
+
+
+def test_what_only_a_dropped_node_leads_to_is_dropped():
+    edges = [Arrow(0, 1), Arrow(1, 2), Arrow(2, 1), Arrow(2, 3), Arrow(3, 4), Arrow(4, 5), Arrow(5, 1)]
+    graph = FlowOrder(range(6), edges)
+    found = solve(graph, Guarded(graph, Heights(), lambda _, state: state), {0: 0})
+    assert found.states == {0: 0, 1: 5, 2: 5}

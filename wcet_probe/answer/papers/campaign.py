@@ -34,15 +34,22 @@ def attempt(point: Point, settings: Settings) -> Result:
         return Result(None, f"{type(error).__name__}: {error}")
 
 
-@contextmanager
-def local_executor() -> Iterator[Executor]:
-    """Processes of this machine, as many as this one may use cores."""
-    cores = len(os.sched_getaffinity(0))
-    executor = ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn"))
-    try:
-        yield executor
-    finally:
-        executor.shutdown(cancel_futures=True)
+def local_executors(processes: int | None = None) -> Executors:
+    """``processes`` of this machine, or as many as this one may use cores."""
+
+    @contextmanager
+    def started() -> Iterator[Executor]:
+        count = processes or len(os.sched_getaffinity(0))
+        executor = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+        try:
+            yield executor
+        finally:
+            executor.shutdown(cancel_futures=True)
+
+    return started
+
+
+LOCAL_EXECUTORS = local_executors()
 
 
 def cluster_executors(address: str) -> Executors:
@@ -75,7 +82,7 @@ def cluster_executors(address: str) -> Executors:
 
 
 def measure_all(
-    points: Collection[Point], store: ResultStore, executors: Executors = local_executor, progress: Progress = silent
+    points: Collection[Point], store: ResultStore, executors: Executors = LOCAL_EXECUTORS, progress: Progress = silent
 ) -> Outcome:
     """Measure those of ``points`` that ``store`` does not have.
 
@@ -86,7 +93,7 @@ def measure_all(
         WcetProbeError: the store cannot be written.
         UsageError: there is no such cluster.
     """
-    waiting = deque((point, 1) for point in sorted(set(points)) if store.get(point) is None)
+    waiting = deque((point, 1) for point in sorted(set(points), key=_turn) if store.get(point) is None)
     total = len(waiting)
     told = _Told(progress, total, store)
     at_once = _AT_ONCE
@@ -94,6 +101,11 @@ def measure_all(
         with executors() as executor:
             at_once = _AT_ONCE if _drain(waiting, at_once, executor, store.settings, told) else 1
     return Outcome(total, told.failed)
+
+
+def _turn(point: Point) -> tuple[object, ...]:
+    """All of a seed come before the next seed: what was stopped has whole seeds."""
+    return (point.kind, point.arguments[:1], point)
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,19 +192,19 @@ def _matrix(laboratory: Laboratory) -> Exhibit:
 
 
 def _table_4(laboratory: Laboratory) -> Exhibit:
-    seeds, steps = (2, 2_000) if laboratory.quick else (100, 50_000)
+    seeds, steps = laboratory.seeds(100, quick=2), 2_000 if laboratory.quick else 50_000
     rows: list[tuple[Cell, ...]] = []
     means: dict[tuple[str, int], Fraction] = {}
     for name, paper in _TABLE_4.items():
         cells: list[Cell] = []
         for test in (1, 2, 3):
             found = []
-            for seed in range(seeds):
+            for seed in seeds:
                 run = laboratory.run(name, f"c06-test{test}-steps", (seed, steps), heap_bytes=_FRAGMENTATION_HEAP_BYTES)
                 found.append(100 * run.fragmentation)
-            mean = sum(found, Fraction(0)) / seeds
+            mean = sum(found, Fraction(0)) / len(seeds)
             means[name, test] = mean
-            spread = sum(((each - mean) ** 2 for each in found), Fraction(0)) / max(1, seeds - 1)
+            spread = sum(((each - mean) ** 2 for each in found), Fraction(0)) / max(1, len(seeds) - 1)
             cells += [rounded(mean, 2), rounded(Fraction(isqrt(int(spread * 10**6)), 1000), 2)]
         rows.append((laboratory.label(name), *cells, *paper))
     shapes = []
@@ -243,7 +243,7 @@ def _table_4(laboratory: Laboratory) -> Exhibit:
     titles = [title for test in (1, 2, 3) for title in (f"test {test}\nF %", "\nsd")]
     header = ("", *titles, *(f"paper:\ntest {test}" for test in (1, 2, 3)))
     notes = (
-        f"{seeds} seeds of {steps:,} steps; the paper gives no periods: see scenarios/workloads/periodic.py for ours.",
+        f"{len(seeds)} seeds of {steps:,} steps; the paper has no periods, ours: scenarios/workloads/periodic.py.",
     )
     drawing = bars(
         "factor F, per cent",

@@ -13,7 +13,8 @@ from typing import Any, Literal
 from wcet_probe.answer.papers.campaign import attempt
 from wcet_probe.answer.papers.points import Document, Kind, Point, Run, Worst, allocator_of, run_of
 from wcet_probe.answer.papers.store import Result, ResultStore
-from wcet_probe.answer.workload_run import UNITS, Placement
+from wcet_probe.answer.workload_run import Placement
+from wcet_probe.answer.workload_tally import UNITS
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.errors import ContradictionError, WcetProbeError
 from wcet_probe.model.allocator import Allocator
@@ -30,6 +31,7 @@ class Laboratory:
     Attributes:
         preset: the paper's parameters; an allocator without them runs with its defaults, and its row says so.
         quick: shorter workloads and fewer seeds.
+        most_seeds: of each workload, the first ones; None: as many as the paper has.
         store: what was measured before, and the core, the compiler and the folders to measure with.
         progress: is told what is measured.
         failed: what was tried and could not be measured, with the reasons; it is not tried again.
@@ -38,10 +40,16 @@ class Laboratory:
     preset: str
     quick: bool
     store: ResultStore
+    most_seeds: int | None = None
     progress: Callable[[str], None] = lambda _: None
     failed: Mapping[Point, str] = field(default_factory=dict)
     _kept: dict[Point, Document] = field(default_factory=dict)
     _runs: dict[Point, Run] = field(default_factory=dict)
+
+    def seeds(self, published: int, quick: int = 1) -> range:
+        """The seeds of a workload that the paper repeats ``published`` times."""
+        count = quick if self.quick else published
+        return range(count if self.most_seeds is None else min(count, self.most_seeds))
 
     def label(self, name: str) -> str:
         """The allocator's name with the preset that its row is of."""
@@ -150,7 +158,7 @@ class _Notebook(Laboratory):
 
 def planned_points(exhibits: Iterable[Callable[[Laboratory], Any]], laboratory: Laboratory) -> list[Point]:
     """What ``exhibits`` ask for; questions that depend on an answer are not among them, and are measured when asked."""
-    notebook = _Notebook(laboratory.preset, laboratory.quick, laboratory.store)
+    notebook = _Notebook(laboratory.preset, laboratory.quick, laboratory.store, laboratory.most_seeds)
     notebook.asked = {}
     for exhibit in exhibits:
         exhibit(notebook)

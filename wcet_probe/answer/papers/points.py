@@ -20,15 +20,8 @@ from wcet_probe.answer.papers.scheduler import loop_bound
 from wcet_probe.answer.per_size import PerSizeRequest, bounds_per_size
 from wcet_probe.answer.probe import observe
 from wcet_probe.answer.proving import prove_operation
-from wcet_probe.answer.workload_run import (
-    Distribution,
-    MallocWindow,
-    MemorySample,
-    Placement,
-    WorkloadRequest,
-    WorkloadRun,
-    run_workload,
-)
+from wcet_probe.answer.workload_run import Placement, WorkloadRequest, WorkloadRun, run_batches
+from wcet_probe.answer.workload_tally import Distribution, MallocWindow, MemorySample
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.emu.machine import Machine
@@ -38,8 +31,7 @@ from wcet_probe.model.image import Image
 from wcet_probe.model.scenario import InitialCache, Trace
 from wcet_probe.model.target import Target
 from wcet_probe.scenarios import scenario_names
-from wcet_probe.scenarios.workloads.named import papers_rows
-from wcet_probe.traces.operations import heap_operations
+from wcet_probe.scenarios.workloads.named import papers_batches
 
 Kind = Literal["worst", "dearest", "in-state-of", "run", "bound", "code", "per-size", "scheduler"]
 Document = Mapping[str, Any]
@@ -252,7 +244,7 @@ def _run(point: Point, settings: Settings) -> Document:
         prove=False,
         placement=point.placement,
     )
-    return run_document(run_workload(request, heap_operations(papers_rows(point.what, point.arguments))))
+    return run_document(run_batches(request, papers_batches(point.what, point.arguments)))
 
 
 def _bound(point: Point, settings: Settings) -> Document:

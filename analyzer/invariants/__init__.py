@@ -1,0 +1,1 @@
+"""Invariants of an allocator's memory, by induction over all of its operations."""

@@ -1,0 +1,338 @@
+"""What a term of the value analysis may be, where the contents of the words that it is made of are known.
+
+A term is evaluated part by part of its symbols' contents: `contents`. What the state at that point knows of a term
+narrows it: its value, its remainder, an equality with another one, and whether a condition on it holds. Terms with a
+count of leading zeros are evaluated for each count: what is shifted by it is then in the range that has this count.
+
+*Soundness:* each rule contains the operation's result for all words that the operands' parts stand for; remainders of
+sums, products with constants and bitwise operations follow from remainders alone. A symbol's contents hold of every
+execution of its definition, and so of the latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import product
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.invariants.contents import (
+    WORD_BITS,
+    Contents,
+    Part,
+    Region,
+    anything,
+    contents_of,
+    is_anything,
+    met,
+    number,
+    remainder_of,
+)
+from wcet_probe.analyzer.values.reach import remainder
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.terms import Term
+
+_MOST_COMBINATIONS = 64
+_MOST_INDEX = 1 << 16
+"""Most values of a word of any kind that is taken for a number."""
+_BY_REMAINDER = frozenset({"INT_AND", "INT_OR", "INT_XOR", "INT_ADD", "INT_SUB", "INT_MULT", "INT_2COMP", "INT_NEGATE"})
+_MOST_CHOICES = 8
+
+_apply = lru_cache(1 << 16)(strided.apply)
+Given = Mapping[Term, Contents]
+
+
+class Evaluation:
+    """Evaluates terms in states.
+
+    Args:
+        way_bits: of a remainder modulo a way.
+        lookup: contents of a symbol, as far as they are known.
+    """
+
+    def __init__(self, way_bits: int, lookup: Callable[[Term], Contents]) -> None:
+        self._way_bits, self._lookup = way_bits, lookup
+        self._anything = anything(way_bits)
+        self._memo: dict[tuple[int, Term], Contents] = {}
+        self._sides: list[State] = []  # kept alive, as the memo knows them by their identity
+
+    def contents(self, state: State, term: Term) -> Contents:
+        """What ``term`` may be in ``state``."""
+        counts = sorted(_leading_zeros(state, term))
+        return self._by_counts(state, term, counts, {})
+
+    def _by_counts(self, state: State, term: Term, counts: list[Term], given: dict[Term, Contents]) -> Contents:
+        """By cases of the first of ``counts``, leading zeros of terms; an inner one has the lower number."""
+        if not counts:
+            self._memo, self._sides = {}, [state]
+            return self._evaluate(state, term, given, 0)
+        first, *others = counts
+        bits = state.terms[first].bits
+        (counted,) = state.terms.operands(first)
+        zeros = self._interval(state, first, given)
+        words = self._interval(state, counted, given)
+        width, found = state.terms[counted].bits, list[Part]()
+        for count in zeros.values():
+            low, high = (1 << width - 1 - count, (1 << width - count) - 1) if count < width else (0, 0)
+            within = strided.meet(words, strided.between(width, low, high))
+            if within.is_bottom:
+                continue
+            case = {
+                **given,
+                first: self._number(bits, strided.constant(bits, count)),
+                counted: self._number(width, within),
+            }
+            found += self._by_counts(state, term, others, case)
+        return contents_of(found, self._way_bits)
+
+    def _number(self, bits: int, value: StridedInterval) -> Contents:
+        return number(value, self._way_bits) if bits == WORD_BITS else _raw(value, self._way_bits)
+
+    def _interval(self, state: State, term: Term, given: Given) -> StridedInterval:
+        """The values of ``term``, whatever it is."""
+        self._memo, self._sides = {}, [state]
+        return _hull(self._evaluate(state, term, given, 0), state.terms[term].bits)
+
+    # -------------------------------------------------------------------------------------------------------- terms
+
+    def _evaluate(self, state: State, term: Term, given: Given, depth: int) -> Contents:
+        known = given.get(term)
+        if known is not None:
+            return known
+        if _BARE in given:
+            return self._evaluate_anew(state, term, given, depth)
+        key = id(state), term
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = self._evaluate_anew(state, term, given, depth)
+        return found
+
+    def _evaluate_anew(self, state: State, term: Term, given: Given, depth: int) -> Contents:
+        terms = state.terms
+        node = terms[term]
+        if node.opcode == "const":
+            return self._number(node.bits, strided.constant(node.bits, node.arguments[0]))  # type: ignore[arg-type]
+        if state.base(term) is not Base.NUMBER:
+            return self._any(state, term)
+        if node.opcode == "leaf":
+            found = self._symbol(state, term, given) if node.bits == WORD_BITS else self._any(state, term)
+        elif node.opcode == "CHOICE":
+            found = self._gamma(state, term, given, depth)
+        elif node.bits != WORD_BITS:
+            found = self._plain(state, term, given, depth)
+        elif (form := terms.linear(term)).coefficients != {term: 1}:
+            found = self._sum(state, form.coefficients, form.constant, given, depth)
+        else:
+            found = self._plain(state, term, given, depth)
+        return self._narrowed(state, term, found)
+
+    def _any(self, state: State, term: Term) -> Contents:
+        bits = state.terms[term].bits
+        if state.base(term) is Base.NUMBER:
+            value = state.value(term)
+            if bits != WORD_BITS or value.size <= _MOST_INDEX:
+                return self._number(bits, value)
+        return self._anything if bits == WORD_BITS else self._number(bits, strided.top(bits))
+
+    def _narrowed(self, state: State, term: Term, found: Contents) -> Contents:
+        """``found`` without what the state knows that ``term`` is not."""
+        value = state.value(term)
+        if is_anything(found):
+            return self._any(state, term)
+        if value.bits != WORD_BITS:
+            return _raw(strided.meet(_hull(found, value.bits), value), self._way_bits)
+        way = strided.meet(remainder_of(value, self._way_bits), remainder(state, term, self._way_bits))
+        if value.is_top and way.is_top:
+            return found
+        return contents_of(
+            (
+                Part(part.region, 0, part.value, strided.meet(part.way, way))
+                if part.region is Region.ARENA
+                else Part(part.region, 0, strided.meet(part.value, value), strided.meet(part.way, way))
+                for part in found
+            ),
+            self._way_bits,
+        )
+
+    def _symbol(self, state: State, symbol: Term, given: Given) -> Contents:
+        found = self._lookup(symbol)
+        if given.get(_BARE) is not None:
+            return found
+        for term, value in state.known.items():
+            if not value.is_constant or not state.terms.operands(term) or symbol not in state.terms.symbols(term):
+                continue
+            operands = state.terms.operands(term)
+            equals = (state.terms[term].opcode == "INT_EQUAL") == bool(value.value)
+            if symbol in operands and equals and state.terms[term].opcode in {"INT_EQUAL", "INT_NOTEQUAL"}:
+                other = operands[operands[0] == symbol]
+                if other != symbol:
+                    found = met(found, self._evaluate(state, other, {_BARE: ()}, _MOST_CHOICES), self._way_bits)
+            if state.terms.symbols(term) == {symbol} and not is_anything(found):
+                found = tuple(part for part in found if self._may_hold(state, term, value, symbol, part))
+        return found
+
+    def _may_hold(self, state: State, condition: Term, value: StridedInterval, symbol: Term, part: Part) -> bool:
+        """Whether ``condition`` may be ``value`` where ``symbol`` is of ``part``."""
+        computed = self._computed(state, condition, {symbol: (part,)})
+        return not strided.meet(computed, value).is_bottom
+
+    def _computed(self, state: State, term: Term, given: Given) -> StridedInterval:
+        """``term`` by its operands alone."""
+        node = state.terms[term]
+        if term in given:
+            return _hull(given[term], node.bits)
+        if node.opcode == "const":
+            return strided.constant(node.bits, node.arguments[0])  # type: ignore[arg-type]
+        if node.opcode in {"leaf", "CHOICE", "TABLE"}:
+            return strided.top(node.bits)
+        return _apply(
+            node.opcode, tuple(self._computed(state, one, given) for one in state.terms.operands(term)), node.bits
+        )
+
+    def _gamma(self, state: State, term: Term, given: Given, depth: int) -> Contents:
+        if depth >= _MOST_CHOICES:
+            return self._any(state, term)
+        condition, *chosen = state.terms.operands(term)
+        found: list[Part] = []
+        for one, holds in zip(chosen, (True, False), strict=True):
+            side = state.copy()
+            if side.assume(condition, holds):
+                self._sides.append(side)
+                found += self._evaluate(side, one, given, depth + 1)
+        if state.terms[term].bits != WORD_BITS:
+            return tuple(found)
+        return contents_of(found, self._way_bits)
+
+    def _sum(self, state: State, coefficients: Mapping[Term, int], constant: int, given: Given, depth: int) -> Contents:
+        parts = [self._evaluate(state, one, given, depth) for one in coefficients]
+        factors = list(coefficients.values())
+        if any(map(is_anything, parts)):
+            return self._anything
+        size = 1
+        for one in parts:
+            size *= len(one)
+        if size > _MOST_COMBINATIONS:
+            parts = [_merged(one) for one in parts]
+        return contents_of((self._added(chosen, factors, constant) for chosen in product(*parts)), self._way_bits)
+
+    def _added(self, chosen: tuple[Part, ...], factors: list[int], constant: int) -> Part:
+        bits, full = self._way_bits, (1 << WORD_BITS) - 1
+        value, way = strided.constant(WORD_BITS, constant), strided.constant(bits, constant & (1 << bits) - 1)
+        arenas = 0
+        for part, factor in zip(chosen, factors, strict=True):
+            own = _apply("INT_MULT", (part.way, strided.constant(bits, factor & (1 << bits) - 1)), bits)
+            way = _apply("INT_ADD", (way, own), bits)
+            if part.region is Region.ARENA:
+                arenas = (arenas + factor) & full
+            else:
+                whole = _apply("INT_MULT", (part.value, strided.constant(WORD_BITS, factor)), WORD_BITS)
+                value = _apply("INT_ADD", (value, whole), WORD_BITS)
+        if any(part.region is Region.ARENA for part in chosen):
+            value = strided.top(WORD_BITS)
+        if arenas == 1:
+            return Part(Region.ARENA, 0, value, way)
+        return Part(Region.NUMBER if arenas == 0 else Region.ANY, 0, value, way)
+
+    def _plain(self, state: State, term: Term, given: Given, depth: int) -> Contents:
+        node = state.terms[term]
+        operands = [self._evaluate(state, one, given, depth) for one in state.terms.operands(term)]
+        if node.opcode == "TABLE":
+            return self._any(state, term)
+        if node.opcode == "INT_AND" and node.bits == WORD_BITS and is_anything(operands[0]):
+            mask = state.terms.value(state.terms.operands(term)[1])
+            if mask is not None and mask < _MOST_INDEX:
+                masked = _apply("INT_AND", (strided.top(WORD_BITS), strided.constant(WORD_BITS, mask)), WORD_BITS)
+                return number(masked, self._way_bits)
+        if any(map(is_anything, operands)):
+            return self._any(state, term)
+        size = 1
+        for one in operands:
+            size *= len(one)
+        if size > _MOST_COMBINATIONS:
+            operands = [_merged(one) for one in operands]
+        results = [self._applied(node.opcode, chosen, node.bits) for chosen in product(*operands)]
+        if node.bits != WORD_BITS:
+            return tuple(results)
+        return contents_of(results, self._way_bits)
+
+    def _applied(self, opcode: str, chosen: tuple[Part, ...], bits: int) -> Part:
+        way_bits = self._way_bits
+        if bits == WORD_BITS and opcode in {"INT_AND", "INT_OR", "INT_XOR"}:
+            way = _apply(opcode, tuple(part.way for part in chosen), way_bits)
+            arenas = [part for part in chosen if part.region is Region.ARENA]
+            if not arenas:
+                value = _apply(opcode, tuple(part.value for part in chosen), bits)
+                return Part(Region.NUMBER, 0, value, way)
+            (other,) = [part for part in chosen if part is not arenas[0]] or (arenas[0],)
+            return self._masked(opcode, other, way)
+        if bits == WORD_BITS and any(part.region is Region.ARENA for part in chosen):
+            return Part(Region.NUMBER, 0, strided.top(WORD_BITS), strided.top(way_bits))
+        value = _apply(opcode, tuple(part.value for part in chosen), bits)
+        if bits != WORD_BITS:
+            return (
+                _raw(value, way_bits)[0]
+                if not value.is_bottom
+                else Part(Region.NUMBER, 0, value, strided.bottom(way_bits))
+            )
+        way = remainder_of(value, way_bits)
+        if opcode in _BY_REMAINDER and all(part.value.bits == WORD_BITS for part in chosen):
+            way = strided.meet(way, _apply(opcode, tuple(part.way for part in chosen), way_bits))
+        return Part(Region.NUMBER, 0, value, way)
+
+    def _masked(self, opcode: str, other: Part, way: StridedInterval) -> Part:
+        """An address in the arena whose bits ``other`` changes: it stays there if only those of a remainder are."""
+        mask, top = (1 << self._way_bits) - 1, strided.top(WORD_BITS)
+        if other.region is Region.NUMBER and other.value.is_constant:
+            constant = other.value.value
+            if opcode == "INT_AND" and constant <= mask:
+                return Part(Region.NUMBER, 0, strided.apply("INT_ZEXT", (way,), WORD_BITS), way)
+            if (opcode == "INT_AND" and constant | mask == (1 << WORD_BITS) - 1) or (
+                opcode != "INT_AND" and constant <= mask
+            ):
+                return Part(Region.ARENA, 0, top, way)
+        return Part(Region.ANY, 0, top, strided.top(self._way_bits))
+
+
+_BARE: Term = -1
+"""Given where the conditions of a state are not asked, as they are being asked."""
+
+
+def _raw(value: StridedInterval, way_bits: int) -> Contents:
+    """Values of another width than a word's."""
+    if value.is_bottom:
+        return ()
+    return (Part(Region.NUMBER, 0, value, remainder_of(value, way_bits)),)
+
+
+def _hull(contents: Contents, bits: int) -> StridedInterval:
+    value = strided.bottom(bits)
+    for part in contents:
+        value = strided.join(value, part.value if part.value.bits == bits else strided.top(bits))
+    return value
+
+
+def _merged(contents: Contents) -> Contents:
+    """The same with one part for each region."""
+    found: dict[Region, Part] = {}
+    for part in contents:
+        other = found.get(part.region)
+        found[part.region] = (
+            part
+            if other is None
+            else Part(part.region, 0, strided.join(other.value, part.value), strided.join(other.way, part.way))
+        )
+    return tuple(found.values())
+
+
+def _leading_zeros(state: State, term: Term) -> Iterator[Term]:
+    """The counts of leading zeros that ``term`` is made of, each once."""
+    seen, todo = set[Term](), [term]
+    while todo:
+        one = todo.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if state.terms[one].opcode == "LZCOUNT":
+            yield one
+        todo += state.terms.operands(one)

@@ -1,0 +1,92 @@
+"""Addresses in static data that are computed from loaded words, by induction over the operations of an allocator.
+
+Used where an allocator keeps all of its words in static data, apart from the blocks: then whatever an operation loads
+some operation has stored there, or the image has it.
+
+*Soundness:* premises ``init-first`` (the others are called once init has returned 0), ``free-gets-held-blocks``,
+``caller-writes-own-blocks`` and ``no-interference``; lemma ``blocks-in-arena``, see `LEMMA`. All entry points that the
+manifest names are analysed, but for the check of the heap, which is there for tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wcet_probe.analyzer.bound import prepare
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.invariants.contents import WORD_BITS, Contents, in_arena, is_anything, number
+from wcet_probe.analyzer.invariants.induction import Module, invariants
+from wcet_probe.analyzer.invariants.operations import Operation, operation
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.values.own_block import Roles
+from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.answer.proving import allocator_facts, operation_request
+from wcet_probe.build.program import Program
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.target import Isa
+
+LEMMA = "blocks-in-arena"
+STATEMENT = (
+    "what malloc returns is a block in the arena that was given to init, which holds no static data: then nothing that "
+    "the caller writes into its blocks is a word of the allocator"
+)
+PREMISES = "init-first", "free-gets-held-blocks", "caller-writes-own-blocks"
+_ROLES = "init", "malloc", "free"
+
+
+def static_addresses(program: Program, heap_bytes: int) -> Mapping[str, Mapping[int, Contents]]:
+    """By operation, where each of its accesses goes, by its number among the accesses of its values.
+
+    Empty where that is not known of all of them, or one of them is not to static data.
+
+    Args:
+        program: the allocator's image.
+        heap_bytes: size of the heap that flow facts speak of.
+    """
+    cache, entry_points = program.target.dcache, program.allocator.entry_points
+    if cache is None or not set(_ROLES) <= set(entry_points) <= {*_ROLES, "check"}:
+        return {}
+    facts = allocator_facts(program.allocator)
+    if facts.words or facts.arguments:  # what is proved would rest on them
+        return {}
+    way_bits = (cache.sets * cache.line_bytes).bit_length() - 1
+    try:
+        operations = [_operation(program, role, heap_bytes) for role in _ROLES]
+    except AnalysisError:
+        return {}
+    if any(moved.distance is not None for one in operations for moved in one.moved):
+        return {}
+    arguments = [_arguments(program, one, way_bits) for one in operations]
+    found = invariants(Module(program.image, operations, arguments, way_bits, first=0))
+    if found.lost or found.excused or found.unstored:
+        return {}
+    result: dict[str, dict[int, Contents]] = {one.role: {} for one in operations}
+    for (index, place), address in found.addresses.items():
+        one = operations[index]
+        if not is_anything(address):
+            result[one.role][one.moved[place].number] = address
+    return result
+
+
+def _registers(program: Program) -> tuple[str, str]:
+    """The first two arguments; the first is the result, too."""
+    return ("r3", "r4") if program.target.isa is Isa.POWERPC else ("r0", "r1")
+
+
+def _operation(program: Program, role: str, heap_bytes: int) -> Operation:
+    request = operation_request(program, role, heap_bytes)
+    first, _ = _registers(program)
+    lifter = Lifter(program.target.pcode_language, program.target.isa, code_reader(program.image.segments))
+    roles = Roles(first if role == "free" else None, first if role == "malloc" else None)
+    return operation(role, prepare(request).values, program.image, lifter, roles, first)
+
+
+def _arguments(program: Program, one: Operation, way_bits: int) -> Mapping[Term, Contents]:
+    """What registers hold at entry: the arena and its size, or the request and the set."""
+    first, second = (
+        one.values.terms.symbol(("in", one.values.registers[name]), WORD_BITS) for name in _registers(program)
+    )
+    any_number = number(strided.top(WORD_BITS), way_bits)
+    if one.role == "init":
+        return {first: in_arena(strided.top(way_bits)), second: any_number}
+    return {first: any_number, second: any_number} if one.role == "malloc" else {}
