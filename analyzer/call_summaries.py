@@ -28,6 +28,8 @@ from wcet_probe.errors import AnalysisError
 from wcet_probe.model.proof import Assumption, LoopBound, LoopClaim
 from wcet_probe.model.target import Target
 
+_MOST_EXACT = 2
+
 
 @dataclass(frozen=True, slots=True)
 class CallSummary:
@@ -62,12 +64,21 @@ class CallSummaries:
         prove: makes one.
         refused: entries of the functions that cannot be analysed by themselves, with the reason.
         unbounded: entries of those of whose loops some have no bound, as far as is known of their callers.
+
+    Of the first `_MOST_EXACT` keys of a function each has a summary of its own. Those that come later share one, for a
+    caller of which less is known than of any so far: a function that is called everywhere has thousands of keys, which
+    differ in registers that it never reads.
+
+    *Soundness:* what is proved where more registers may hold stack addresses holds where fewer do. Which summary
+    answers a key does not change any more once it was asked for.
     """
 
     prove: Callable[[CallKey], CallSummary]
     refused: dict[int, str] = field(default_factory=dict)
     unbounded: set[int] = field(default_factory=set)
     _found: dict[CallKey, CallSummary] = field(default_factory=dict)
+    _answers: dict[CallKey, CallKey] = field(default_factory=dict)
+    _asked: dict[CallKey, list[CallKey]] = field(default_factory=dict)
 
     def effect(self, key: CallKey) -> Effect:
         """The effect of a call.
@@ -83,18 +94,37 @@ class CallSummaries:
         Raises:
             UnsummarisedError: the callee cannot be analysed by itself.
         """
-        if key not in self._found:
-            if key.target in self.refused:
-                raise UnsummarisedError(key.target, self.refused[key.target])
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = self._answering(key)
+        return self._found[answer]
+
+    def _answering(self, key: CallKey) -> CallKey:
+        """The key of the summary that answers ``key``, which is made if it is not there."""
+        if key.target in self.refused:
+            raise UnsummarisedError(key.target, self.refused[key.target])
+        asked = self._asked.setdefault(key._replace(pointers=frozenset()), [])
+        shared = key
+        if len(asked) >= _MOST_EXACT:
+            shared = key._replace(pointers=key.pointers.union(*(one.pointers for one in asked)))
+        asked.append(shared)
+        for tried in dict.fromkeys((shared, key)):
             try:
-                self._found[key] = self.prove(key)
+                if tried not in self._found:
+                    self._found[tried] = self.prove(tried)
             except AnalysisError as error:
-                self.refused[key.target] = str(error)
-                raise UnsummarisedError(key.target, str(error)) from error
-            if self._found[key].open_loops and key.target not in self.unbounded:
-                self.unbounded.add(key.target)
-                raise UnsummarisedError(key.target, "a loop of it has no bound.")
-        return self._found[key]
+                if tried == key:
+                    self.refused[key.target] = str(error)
+                    raise UnsummarisedError(key.target, str(error)) from error
+                continue
+            if self._found[tried].open_loops:
+                if tried != key:
+                    continue  # of its own callers more may be known
+                if key.target not in self.unbounded:
+                    self.unbounded.add(key.target)
+                    raise UnsummarisedError(key.target, "a loop of it has no bound.")
+            return tried
+        raise AssertionError("the last one that is tried is the key itself.")
 
     def on(self, values: Values, edge: Edge) -> Iterator[CallSummary]:
         """The summaries of the calls that stand on ``edge``."""

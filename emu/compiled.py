@@ -65,7 +65,6 @@ class _FrameLayout(Structure):
         ("spent", c_int64),
         *((name, c_void_p) for name in ("no_lines", "events_of_core", "every_event")),
         *((name, c_uint32) for name in ("known_lines", "known_fetches")),
-        ("path_before", c_uint64),
     ]
 
 

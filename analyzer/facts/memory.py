@@ -20,6 +20,7 @@ from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.cached import PointerFact as ToldPointer
 from wcet_probe.certificate.cached import pointers_of
+from wcet_probe.certificate.symbols import Objects as ToldObjects
 from wcet_probe.certificate.symbols import Pointers as ToldPointers
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
@@ -156,8 +157,10 @@ def asserted_pointers(
             tuple(fact.functions),
             tuple(evaluate(one, parameters) for one in (fact.multiple_of, fact.remainder) if one is not None),
             fact.symbol,
+            None if counted is None else ToldObjects(counted.where, counted.lines, counted.lines_per_set),
         )
         for fact in facts.pointers
+        for counted in (_objects(fact, parameters),)
     ]
     return pointers_of(found, image, sources)
 

@@ -21,8 +21,9 @@ from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import EdgeValues, Values, killed_bindings
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
-from wcet_probe.analyzer.values.state import Base, Location, State, defined_at
+from wcet_probe.analyzer.values.state import Base, State, defined_at
 from wcet_probe.analyzer.values.terms import Linear, Term, combined
 
 _FOREVER = 1 << 64

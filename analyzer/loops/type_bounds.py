@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.loops.counting import Count
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
-from wcet_probe.analyzer.values.state import Location
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import TypeBound

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.lattice import Lattice
-from wcet_probe.analyzer.values.state import ENTRY, RELATIONS, TRUTHS, Base, Location, State, defined_at
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.state import ENTRY, RELATIONS, TRUTHS, Base, State, defined_at
 from wcet_probe.analyzer.values.terms import Node, SymbolName, Term, Terms
 
 
@@ -33,7 +34,18 @@ def join(states: Sequence[State], place: SymbolName, former: State | None = None
     predicate = _predicate(states, place) if gated and former is None else None
     classes: dict[tuple[Term | None, tuple[Term, ...]], Term] = {}
     every = sorted(set().union(*(state.locations for state in states)))
+    first, *others = (state.locations for state in states)
+    earlier, own_symbols = former.locations if former else {}, terms.meeting(place)
     for location in every:
+        shared = first.get(location)
+        if (
+            shared is not None
+            and all(other.get(location) == shared for other in others)
+            and earlier.get(location) not in own_symbols
+            and terms.symbols(shared).isdisjoint(own_symbols)
+        ):
+            merged.keep_location(location, shared)
+            continue
         held = [state.read(location) for state in states]
         if None in held:
             if location.space == "register":
@@ -60,7 +72,7 @@ def join(states: Sequence[State], place: SymbolName, former: State | None = None
             _join_values(merged, symbol, states, parts)
         merged.set_location(location, symbol)
     _keep_common(merged, states, place, predicate)
-    return merged
+    return merged.evaluated_as(states[0])
 
 
 def _predicate(states: Sequence[State], place: SymbolName) -> Term | None:
@@ -84,13 +96,13 @@ def _predicate(states: Sequence[State], place: SymbolName) -> Term | None:
 
 
 def _is_of(terms: Terms, term: Term, place: SymbolName) -> bool:
-    node = terms[term]
-    return node.opcode == "leaf" and node.arguments[0] == "phi" and node.arguments[1] == place
+    return term in terms.meeting(place)
 
 
 def _speaks_of(terms: Terms, parts: Iterable[Term], place: SymbolName) -> bool:
     """Whether a symbol of ``place`` is in ``parts``: an older value there than the one that is made at ``place``."""
-    return any(_is_of(terms, symbol, place) for part in parts for symbol in terms.symbols(part))
+    own = terms.meeting(place)
+    return bool(own) and any(not terms.symbols(part).isdisjoint(own) for part in parts)
 
 
 def _join_values(merged: State, symbol: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
@@ -125,15 +137,11 @@ def _keep_common(merged: State, states: Sequence[State], place: SymbolName, pred
     Only where blocks meet a symbol may be given another value: `live_symbols` lets others see it.
     """
     terms = merged.terms
-    live: set[Term] = set()
-    for term in merged.locations.values():
-        live |= terms.symbols(term)
-    live |= _still_held(terms, states)
-    live = {symbol for symbol in live if not _is_of(terms, symbol, place)}
+    live = (live_symbols(merged) | _still_held(terms, states)).difference(terms.meeting(place))
     if predicate is not None and len(place) == 1:
         free = {symbol for symbol in live - terms.symbols(predicate) if defined_at(terms[symbol].arguments) != ENTRY}
         states = [_completed(state, states, free) for state in states]
-    for symbol in live:
+    for symbol in live.intersection({symbol for state in states for symbol in state.bases}):
         bases = {state.bases.get(symbol, Base.NUMBER) for state in states}
         base = bases.pop() if len(bases) == 1 else Base.ANY
         if base is not Base.NUMBER:
@@ -192,10 +200,7 @@ def live_symbols(state: State) -> set[Term]:
     of on each edge; behind an edge that does not (it kills the binding), it may be another where a gamma node brings it
     back.
     """
-    found: set[Term] = set()
-    for term in state.locations.values():
-        found |= state.terms.symbols(term)
-    return found
+    return set().union(*map(state.terms.symbols, set(state.locations.values())))
 
 
 def _sure(state: State, term: Term) -> bool:

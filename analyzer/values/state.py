@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
 from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
 
@@ -42,22 +43,6 @@ class Base(IntEnum):
     NUMBER = 0
     STACK = 1
     ANY = 2
-
-
-class Location(NamedTuple):
-    """``size_bytes`` bytes at ``offset`` of ``space``: ``register``, ``unique``, ``stack`` or ``static``."""
-
-    space: str
-    offset: int
-    size_bytes: int
-
-    def overlaps(self, other: Location) -> bool:
-        """Whether the two share a byte."""
-        return (
-            self.space == other.space
-            and self.offset < other.offset + other.size_bytes
-            and other.offset < self.offset + self.size_bytes
-        )
 
 
 class SymbolRange(NamedTuple):
@@ -134,6 +119,22 @@ class State:
         self._is_own = other._is_own = False
         return other
 
+    def evaluated_as(self, other: State) -> State:
+        """The same state, with what ``other`` has evaluated, as far as it is as true of this one."""
+        result = State(self.terms, big_endian=self.big_endian)
+        result._known, result._bases, result._cache = other._known.copy(), other._bases.copy(), other._cache.copy()
+        result._base_cache, result._part_bases = other._base_cache.copy(), other._part_bases.copy()
+        for term, value in other._known.items():
+            if self._known.get(term) != value:
+                result.set_known(term, self._known.get(term))
+        for term, value in self._known.items():
+            if term not in other._known:
+                result.set_known(term, value)
+        for symbol in other._bases.keys() | self._bases.keys():
+            result.set_base(symbol, self._bases.get(symbol, Base.NUMBER))
+        result._locations, result._known, result._bases = self._locations, self._known, self._bases
+        return result
+
     def _make_own(self) -> None:
         if not self._is_own:
             self._locations, self._known, self._bases = self._locations.copy(), self._known.copy(), self._bases.copy()
@@ -145,6 +146,11 @@ class State:
         """``location`` holds ``term``; nothing that is held overlaps it in part."""
         if not self._is_own:
             self._make_own()
+        self.terms.overlaps.add(location)
+        self._locations[location] = term
+
+    def keep_location(self, location: Location, term: Term) -> None:
+        """As `set_location`, of a location that another state of these terms holds, in a state that is no copy."""
         self._locations[location] = term
 
     def set_known(self, term: Term, value: StridedInterval | None) -> None:
@@ -171,16 +177,27 @@ class State:
         else:
             self._bases[symbol] = base
         self._forget_values(symbol)
-        for stale in [term for term in self._base_cache if symbol in self.terms.symbols(term)]:
-            del self._base_cache[stale]
+        for stale in self._evaluated(self._base_cache, symbol):
+            if symbol in self.terms.symbols(stale):
+                del self._base_cache[stale]
 
     def _forget_values(self, term: Term) -> None:
         """What was evaluated of terms that ``term`` may be a part of is forgotten: a whole has a greater number."""
-        part, symbols = self.terms.symbols(term), self.terms.symbols
-        for stale in [whole for whole in self._cache if whole >= term and part <= symbols(whole)]:
-            del self._cache[stale]
         if self._part_bases:
             self._part_bases.clear()
+        if not self._cache:
+            return
+        part, symbols = self.terms.symbols(term), self.terms.symbols
+        for stale in self._evaluated(self._cache, term):
+            if stale >= term and part <= symbols(stale):
+                del self._cache[stale]
+
+    def _evaluated(self, cache: Mapping[Term, object], term: Term) -> list[Term]:
+        """The terms of ``cache`` that ``term`` may be a part of."""
+        wholes = self.terms.wholes(term)
+        if wholes is None or len(cache) <= len(wholes):
+            return list(cache)
+        return [whole for whole in wholes if whole in cache]
 
     # ---------------------------------------------------------------------------------------------------- locations
 
@@ -189,13 +206,13 @@ class State:
         term = self._locations.get(location)
         if term is not None:
             return term
-        space, low, high = location.space, location.offset, location.offset + location.size_bytes
-        for held, content in self._locations.items():
-            if held[0] == space and held[1] < high and low < held[1] + held[2]:
-                inside = held.offset <= location.offset and (
-                    location.offset + location.size_bytes <= held.offset + held.size_bytes
-                )
-                return self._part(content, held, location) if inside and location.space in _REGISTERS else None
+        for held in self.overlapping(location):
+            inside = held.offset <= location.offset and (
+                location.offset + location.size_bytes <= held.offset + held.size_bytes
+            )
+            return (
+                self._part(self._locations[held], held, location) if inside and location.space in _REGISTERS else None
+            )
         if location.space == "register":
             return self.terms.symbol(("in", location), 8 * location.size_bytes)
         return None
@@ -224,8 +241,8 @@ class State:
 
     def overlapping(self, location: Location) -> list[Location]:
         """The held locations that share a byte with ``location``."""
-        space, low, high = location.space, location.offset, location.offset + location.size_bytes
-        return [held for held in self._locations if held[0] == space and held[1] < high and low < held[1] + held[2]]
+        held = self._locations
+        return [one for one in self.terms.overlaps.add(location) if one in held]
 
     def forget(self, locations: Sequence[Location]) -> None:
         """Nothing is known of ``locations`` any more."""

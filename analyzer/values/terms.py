@@ -9,10 +9,11 @@ symbols is the same term, so copies of a value share what is learnt of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.values.locations import Overlaps
 
 Term = int
 """Index into a :class:`Terms` table."""
@@ -52,15 +53,23 @@ class Linear(NamedTuple):
 
 
 class Terms:
-    """A table of terms."""
+    """A table of terms.
+
+    Attributes:
+        overlaps: the locations that states have held terms in.
+    """
 
     def __init__(self) -> None:
+        self.overlaps = Overlaps()
         self._nodes: list[Node] = []
         self._index: dict[Node, Term] = {}
         self._symbols: list[frozenset[Term]] = []
         self._depth: list[int] = []
         self._linear: dict[Term, Linear] = {}
         self._has_low_bits: list[bool] = []
+        self._wholes: dict[Term, list[Term]] = {}
+        self._meeting: dict[object, set[Term]] = {}
+        self._applied: dict[tuple[str, tuple[Term, ...], int], Term | None] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -71,6 +80,18 @@ class Terms:
     def symbols(self, term: Term) -> frozenset[Term]:
         """The symbols that ``term`` is made of."""
         return self._symbols[term]
+
+    def meeting(self, place: SymbolName) -> Collection[Term]:
+        """The symbols for what arrives where paths meet at ``place``."""
+        return self._meeting.get(place, ())
+
+    def wholes(self, term: Term) -> Sequence[Term] | None:
+        """Terms that are made of all that ``term`` is made of, itself among them, and perhaps others.
+
+        None where it is made of no symbol.
+        """
+        found = [self._wholes[symbol] for symbol in self._symbols[term]]
+        return min(found, key=len) if found else None
 
     def has_low_bits(self, term: Term) -> bool:
         """Whether a mask by a constant is in ``term``."""
@@ -108,6 +129,12 @@ class Terms:
 
     def apply(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
         """``opcode`` on ``arguments`` with a result of ``bits`` bits; None where the term would be too deep."""
+        key = opcode, arguments, bits
+        if key not in self._applied:
+            self._applied[key] = self._apply(opcode, arguments, bits)
+        return self._applied[key]
+
+    def _apply(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
         values = [self.value(argument) for argument in arguments]
         if None not in values:
             widths = tuple(self._nodes[argument].bits // 8 or 1 for argument in arguments)
@@ -191,12 +218,18 @@ class Terms:
             term = self._index[node] = len(self._nodes)
             self._nodes.append(node)
             if node.opcode in ("const", "leaf"):
+                if node.opcode == "leaf":
+                    self._wholes[term] = [term]
+                    if node.arguments[0] == "phi":
+                        self._meeting.setdefault(node.arguments[1], set()).add(term)
                 self._symbols.append(frozenset({term}) if node.opcode == "leaf" else frozenset())
                 self._depth.append(0)
                 self._has_low_bits.append(False)
             else:
                 operands: tuple[Term, ...] = node.arguments  # type: ignore[assignment]
                 self._symbols.append(frozenset().union(*(self._symbols[operand] for operand in operands)))
+                for symbol in self._symbols[term]:
+                    self._wholes[symbol].append(term)
                 self._depth.append(1 + max(self._depth[operand] for operand in operands))
                 is_masked = node.opcode == "INT_AND" and self.value(operands[1]) is not None
                 self._has_low_bits.append(is_masked or any(self._has_low_bits[operand] for operand in operands))

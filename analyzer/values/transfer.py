@@ -17,13 +17,15 @@ from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import FLOAT_OPERATION, LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, operation, signed
 from wcet_probe.analyzer.values.joins import join
-from wcet_probe.analyzer.values.state import Base, Location, State, is_defined_before, is_unknown
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.state import Base, State, is_defined_before, is_unknown
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 
 _BRANCHES = ("BRANCH", "CBRANCH")
 _AWAY = ("RETURN", "BRANCHIND")
+_CONTROL = frozenset({"CALL", "CALLIND", "TRAP", *_BRANCHES, *_AWAY})
 MOST_READ = 1024
 """Most addresses of read-only memory that one load is followed to."""
 
@@ -152,6 +154,7 @@ class Transfer:
 
     def __init__(self, lifter: Lifter, terms: Terms, memory: Memory) -> None:
         self._lifter, self._terms, self._memory = lifter, terms, memory
+        self._prepared: dict[int, _Prepared] = {}
 
     def block(
         self,
@@ -196,8 +199,23 @@ class Transfer:
         transfers: Callable[[WordTransfer], None] | None,
     ) -> list[Flow]:
         following = instruction.address + instruction.size_bytes
-        run = _Run(self, place, instruction, accesses, transfers)
-        pending: dict[int, list[Flow]] = {0: [Flow("fall", following, state)]}
+        prepared = self._prepared.get(instruction.address)
+        if prepared is None or prepared.instruction is not instruction:
+            prepared = self._prepared[instruction.address] = _Prepared.of(instruction, self._lifter)
+        run = _Run(self, place, instruction, prepared, accesses, transfers)
+        if prepared.is_straight:
+            for index in range(len(instruction.ops)):
+                run.straight(index, state)
+            state.forget([at for at in prepared.temporaries if at in state.locations])
+            return [Flow("fall", following, state)]
+        flows = self._ways(run, place, instruction, Flow("fall", following, state))
+        for flow in flows:
+            flow.state.forget([at for at in prepared.temporaries if at in flow.state.locations])
+        return flows
+
+    def _ways(self, run: _Run, place: int, instruction: LiftedInstruction, first: Flow) -> list[Flow]:
+        """How control leaves an instruction that branches, or goes its own ways inside."""
+        pending: dict[int, list[Flow]] = {0: [first]}
         done: list[Flow] = []
         for index in range(len(instruction.ops)):
             arriving = pending.pop(index, [])
@@ -217,8 +235,6 @@ class Transfer:
         flows = [flow for flow in done if flow.way != "fall"]
         if falling:
             flows.insert(0, _merged(falling, (place, instruction.address, len(instruction.ops))))
-        for flow in flows:
-            flow.state.forget([at for at in flow.state.locations if at.space == "unique"])
         return flows
 
 
@@ -229,6 +245,55 @@ def _merged(flows: list[Flow], place: tuple[int, ...]) -> Flow:
     return Flow("fall", flows[0].address, join([flow.state for flow in flows], place, gated=True), shared)
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What is told of an instruction without a state, once.
+
+    Attributes:
+        instruction: that it is told of.
+        inputs: of each operation the locations of its operands; None for a constant, memory, or a floating-point
+            register.
+        outputs: so of its results.
+        temporaries: the locations that the instruction writes or reads for itself alone.
+        is_computed: of each operation, whether it is a pure integer function of its operands.
+        is_straight: whether control falls through it, and goes no other way.
+    """
+
+    instruction: LiftedInstruction
+    inputs: tuple[tuple[Location | None, ...], ...]
+    outputs: tuple[Location | None, ...]
+    temporaries: tuple[Location, ...]
+    is_computed: tuple[bool, ...]
+    is_straight: bool
+
+    @classmethod
+    def of(cls, instruction: LiftedInstruction, lifter: Lifter) -> _Prepared:
+        """What is told of ``instruction``."""
+        inputs = tuple(tuple(_location(one, lifter) for one in op.inputs) for op in instruction.ops)
+        outputs = tuple(None if op.output is None else _location(op.output, lifter) for op in instruction.ops)
+        places = dict.fromkeys(place for places in (*inputs, outputs) for place in places if place is not None)
+        return cls(
+            instruction,
+            inputs,
+            outputs,
+            tuple(place for place in places if place.space == "unique"),
+            tuple(
+                op.output is not None
+                and operation(op.user_op or op.opcode, tuple(v.size_bytes for v in op.inputs), op.output.size_bytes)
+                is not None
+                for op in instruction.ops
+            ),
+            not any(op.opcode in _CONTROL for op in instruction.ops),
+        )
+
+
+def _location(varnode: Varnode, lifter: Lifter) -> Location | None:
+    """The location that ``varnode`` is; of floating-point registers and their status nothing is ever known."""
+    if varnode.space in {"const", "ram"} or (varnode.space == "register" and varnode.offset in lifter.float_bytes):
+        return None
+    return Location(varnode.space, varnode.offset, varnode.size_bytes)
+
+
 class _Run:
     """One instruction under abstract execution."""
 
@@ -237,9 +302,11 @@ class _Run:
         transfer: Transfer,
         place: int,
         instruction: LiftedInstruction,
+        prepared: _Prepared,
         accesses: Callable[[Access], None] | None,
         transfers: Callable[[WordTransfer], None] | None,
     ) -> None:
+        self._prepared = prepared
         self._terms, self._memory, self._lifter = transfer._terms, transfer._memory, transfer._lifter  # noqa: SLF001
         self._place, self._instruction, self._accesses = place, instruction, accesses
         self._transfers = transfers
@@ -259,12 +326,19 @@ class _Run:
             case "CALLIND" | "BRANCHIND" | "RETURN":
                 way = "call" if op.opcode == "CALLIND" else "jump"
                 way = "return" if is_return(op, self._lifter.registers["lr"]) else way
-                target = self._read(state, op.inputs[0], index)
+                target = self._read(state, index, 0)
                 return [(None, Flow(way, None, state, flow.conditions, target))]
             case "TRAP":
                 return []
+        self.straight(index, state)
+        return [(index + 1, flow)]
+
+    def straight(self, index: int, state: State) -> None:
+        """Execute operation ``index``, which is no branch, call, return or trap."""
+        op = self._instruction.ops[index]
+        match op.opcode:
             case "STORE":
-                pointer, value = (self._read(state, varnode, index) for varnode in op.inputs)
+                pointer, value = self._read(state, index, 0), self._read(state, index, 1)
                 self._store(state, pointer, value, op.inputs[1].size_bytes, index)
             case "LOAD":
                 self._read_memory(state, op, index)
@@ -272,11 +346,10 @@ class _Run:
                 self._user_operation(state, op, index)
             case _:
                 self._compute(state, op, op.opcode, index)
-        return [(index + 1, flow)]
 
     def _read_memory(self, state: State, op: PcodeOp, index: int) -> None:
         if op.output is not None:
-            pointer = self._read(state, op.inputs[0], index)
+            pointer = self._read(state, index, 0)
             self._write(state, op.output, self._load(state, pointer, op.output.size_bytes, index), index)
 
     def _jump(self, target: Varnode, index: int, flow: Flow) -> tuple[int | None, Flow]:
@@ -287,7 +360,7 @@ class _Run:
         return None, Flow("jump", target.offset, flow.state, flow.conditions)
 
     def _conditional(self, op: PcodeOp, index: int, flow: Flow) -> list[tuple[int | None, Flow]]:
-        condition = self._read(flow.state, op.inputs[1], index)
+        condition = self._read(flow.state, index, 1)
         ways: list[tuple[int | None, Flow]] = []
         other = flow.state.copy()
         if flow.state.assume(condition, holds=True):
@@ -332,12 +405,12 @@ class _Run:
         if name.startswith("FLOAT_") and op.output is not None:
             self._write(state, op.output, self._unknown(state, op.output, index), index)
             return
-        if op.output is None or operation(name, tuple(v.size_bytes for v in op.inputs), op.output.size_bytes) is None:
+        if op.output is None or not self._prepared.is_computed[index]:
             raise AnalysisError(
                 f"{name} of the instruction at {self._memory.image.location(self._instruction.address)} is not known "
                 "to the analysis: system instructions are not analysed."
             )
-        operands = tuple(self._read(state, varnode, index) for varnode in op.inputs)
+        operands = tuple([self._read(state, index, number) for number in range(len(op.inputs))])
         bits = 8 * op.output.size_bytes
         term = self._terms.apply(name, operands, bits)
         if term is None:
@@ -354,15 +427,17 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------------------- memory
 
-    def _read(self, state: State, varnode: Varnode, index: int) -> Term:
+    def _read(self, state: State, index: int, number: int) -> Term:
+        """What operand ``number`` of operation ``index`` holds."""
+        location = self._prepared.inputs[index][number]
+        varnode = self._instruction.ops[index].inputs[number]
         bits = 8 * varnode.size_bytes
-        if varnode.space == "const":
-            return self._terms.constant(varnode.offset, bits)
-        if varnode.space == "ram":
-            return self._load(state, self._terms.constant(varnode.offset, 32), varnode.size_bytes, index)
-        if self._is_float_register(varnode):
+        if location is None:
+            if varnode.space == "const":
+                return self._terms.constant(varnode.offset, bits)
+            if varnode.space == "ram":
+                return self._load(state, self._terms.constant(varnode.offset, 32), varnode.size_bytes, index)
             return self._unknown(state, varnode, index)
-        location = Location(varnode.space, varnode.offset, varnode.size_bytes)
         term = state.read(location)
         if term is None:
             term = state.define((self._place, self._instruction.address, index, location), bits, base=Base.ANY)
@@ -371,14 +446,11 @@ class _Run:
         return term
 
     def _write(self, state: State, varnode: Varnode, term: Term, index: int) -> None:
-        if varnode.space == "ram":
+        location = self._prepared.outputs[index]
+        if location is not None:
+            state.write(location, term)
+        elif varnode.space == "ram":
             self._store(state, self._terms.constant(varnode.offset, 32), term, varnode.size_bytes, index)
-        elif not self._is_float_register(varnode):
-            state.write(Location(varnode.space, varnode.offset, varnode.size_bytes), term)
-
-    def _is_float_register(self, varnode: Varnode) -> bool:
-        """Whether it is part of the floating-point registers or their status, whose content is never known."""
-        return varnode.space == "register" and varnode.offset in self._lifter.float_bytes
 
     def _place_of(self, state: State, pointer: Term, size_bytes: int) -> Location | None:
         """The one location that ``pointer`` can mean."""

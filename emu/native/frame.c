@@ -162,7 +162,7 @@ WP_EXPORT bool wp_frame_enter(struct wp_observer *observer, struct wp_frame *fra
     frame->lowest_stack_pointer = UINT32_MAX;
     frame->path = observer->setup.path;
     frame->path_capacity = observer->setup.path_capacity;
-    frame->path_length = frame->path_before = observer->counts.path_length;
+    frame->path_length = observer->counts.path_length;
     const bool keeps_path = frame->observes == WP_OBSERVES_DATA && frame->path_length < frame->path_capacity;
     frame->events = keeps_path ? frame->every_event : frame->events_of_core;
     frame->data_cache = &observer->dcache;
@@ -222,7 +222,7 @@ WP_EXPORT void wp_frame_leave(struct wp_frame *frame)
         observer->icache.counts.read_hits += fetches - frame->fetched_slowly;
     frame->fetched_slowly = 0;
     if (frame->observes == WP_OBSERVES_DATA)
-        observer->counts.path_length = frame->path_before + blocks;
+        observer->counts.path_length += blocks;
     else if (frame->observes)
         observer->counts.path_length = (uint64_t)frame->path_capacity + 1; /* no path is kept */
     if (frame->observes == WP_OBSERVES_DATA && frame->lowest_stack_pointer < observer->counts.lowest_stack_pointer)

@@ -67,7 +67,6 @@ struct wp_frame {
     struct wp_known_line *no_lines;
     const uint8_t *events_of_core, *every_event;
     uint32_t known_lines, known_fetches; /* how many there is room for */
-    uint64_t path_before;                /* blocks run before the frame was entered */
 };
 enum { WP_OBSERVES_NOTHING, WP_OBSERVES_FETCHES, WP_OBSERVES_DATA };
 

@@ -34,7 +34,8 @@ from wcet_probe.analyzer.ipet.exact_lp import Constraint, FlowSystem
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import solve
 from wcet_probe.analyzer.values.analysis import EdgeValues, Values
-from wcet_probe.analyzer.values.state import Base, Location, State
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.catalog.lookup import load_target

@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,11 +10,13 @@ from tests.random_programs import arguments, source
 from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer import bound
 from wcet_probe.analyzer.bound import BoundRequest, prove
-from wcet_probe.analyzer.call_summaries import merged_loops
+from wcet_probe.analyzer.call_summaries import CallSummaries, merged_loops
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph import expansion, supergraph
+from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, EmulationError
@@ -83,6 +86,38 @@ def test_a_tree_of_ten_calls_is_bounded():
     with guest.machine() as machine:
         observed = machine.count("f10", (7,))
     assert observed <= proved.instructions <= 1.1 * observed
+
+
+@pytest.mark.parametrize("fails", ["nothing", "shared", "everything"])
+def test_later_keys_of_a_function_share_a_summary(fails):
+    """It is one for a caller of which less is known; where there is none, the key has its own."""
+    registers = [Location("register", 4 * number, 4) for number in range(4)]
+    keys = [CallKey(64, frozenset([*registers[:1], one]), escapes=False, is_aligned=True) for one in registers]
+    proved = []
+
+    def prove_one(key):
+        proved.append(key)
+        if fails == "everything" or (fails == "shared" and len(key.pointers) > 2):
+            raise AnalysisError("nothing can be proved.")
+        return SimpleNamespace(pointers=key.pointers, key=key, open_loops=())
+
+    summaries = CallSummaries(prove_one)
+    if fails == "everything":
+        for key in keys[:2]:
+            with pytest.raises(UnsummarisedError):
+                summaries.summary(key)
+        assert proved == keys[:1]
+        return
+    answers = [summaries.summary(key) for key in keys]
+    assert [one.key for one in answers[:2]] == keys[:2]
+    if fails == "nothing":
+        assert [len(one.pointers) for one in answers] == [1, 2, 3, 4]
+    else:
+        assert [one.key for one in answers] == keys
+    assert all(answer.pointers >= key.pointers for key, answer in zip(keys, answers, strict=True))
+    assert [summaries.summary(key) for key in keys] == answers
+    other = keys[3]._replace(escapes=True)
+    assert summaries.summary(other).key == other
 
 
 OVERWRITING = """typedef unsigned u; u shared = 3; u *kept;

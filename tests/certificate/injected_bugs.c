@@ -19,3 +19,17 @@ int early(const int *a, int n) { for (int i = 0; i < 32; i++) if (buffer[i] == n
 int signs(signed char c) { int m = c; int s = 0; if (m < 30) { unsigned k = m < 0 ? 33 : m; for (unsigned i = 0; i < k; i++) s += port; } return s; }
 int kept;
 int stored(int n) { kept = 2; buffer[n & 31] = 9; int *q = buffer + (n & 31); q[0] = 30; kept += n & 7; int s = 0; for (int i = 0; i < kept && i < 9; i++) s += port; return s; }
+int *volatile where;
+const signed char starts[4] = {-30, 5, 2, 9};
+int pointed(int n) { volatile int k = 3, *p = &port; if (n > 5) { port = port / 3 + n; port = 2; p = &k; } *p = 40; int s = 0; for (int i = 0; i < 40 && i < k; i++) s += port; return s; }
+int restored(int n) { volatile int k = 3; k = 30; int s = 0; for (int i = 0; i < 40 && i < k; i++) s += port; return s * n; }
+int indexed(int n) { volatile int *b = buffer; b[3] = 2; b[n & 31] = 30; int m = b[3], s = 0; for (int i = 0; i < 40 && i < m; i++) s += port; return s; }
+int last(int n) { volatile int *b = buffer; b[31] = 2; b[n & 31] = 30; int m = b[31], s = 0; for (int i = 0; i < 40 && i < m; i++) s += port; return s; }
+int escaping(int n) { int k; volatile int *q = &k; *q = 3; where = &k; *where = 40 + n; int s = 0; for (int i = 0; i < 40 && i < *q; i++) s += port; return s; }
+int below(int n) { int s = 0; for (int i = starts[n & 3]; i < 10; i++) s += port; return s; }
+int upto(unsigned n) { unsigned m = n & 31; int s = 0; for (unsigned i = 0; i <= m; i += 3) s += port; return s; }
+int entered(int n) { int i, s = 0; if (n > 0) { port = 1; i = 2; } else { port = 2; i = 25; } do s += port; while (++i < 40); return s; }
+int entered_late(int n) { int i, s = 0; if (n > 0) { port = 1; i = 25; } else { port = 2; i = 2; } do s += port; while (++i < 40); return s; }
+int wrapping(unsigned n) { unsigned m = 0xFFFFFFF8u | (n & 7); int s = 0; for (unsigned i = 0xFFFFFFF0u, j = 0; i < m && j < 100; i += 7, j++) s += port; return s; }
+int passing(unsigned n) { int s = 0; for (unsigned i = 3 * (n & 1), j = 0; i != 10 && j < 50; i += 3, j++) s += port; return s; }
+int predicated(int n) { int s = n; if (n > 10) s = port; return s; }

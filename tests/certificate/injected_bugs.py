@@ -27,14 +27,16 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "wcet_probe.analyzer."
 
 
+_ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["bug"]
 BUGS: Mapping[str, SourceChange] = {
-    one["name"]: SourceChange(PACKAGE + one["module"], one["old"], one["new"])
-    for one in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["bug"]
+    one["name"]: SourceChange(PACKAGE + one["module"], one["old"], one["new"]) for one in _ROWS
 }
+TARGET_OF: Mapping[str, str] = {one["name"]: one.get("target", "cortex-m4") for one in _ROWS}
+"""The core on which the programs reach a bug."""
 
 SOURCE = Path(__file__).with_suffix(".c").read_text("utf-8")
 ENTRIES = re.findall(r"^int (\w+)\(", SOURCE, re.MULTILINE)
-TARGETS = ("cortex-m4",)
+TARGETS = tuple(dict.fromkeys(TARGET_OF.values()))
 
 
 def _images(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -63,7 +65,7 @@ def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[s
 
     found: dict[str, object] = {}
     for target, file in _images(folder):
-        for entry in ENTRIES:
+        for entry in ENTRIES if name is None or target == TARGET_OF[name] else ():
             key = f"{target} {entry}"
             try:
                 answer = bound_firmware(FirmwareRequest(file, entry, load_target(target), [], [], {}))

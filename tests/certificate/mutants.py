@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import sys
+from collections import Counter
 from dataclasses import replace
+from functools import cache
 from unittest import mock
 
 from tests.certificate.forgeries import sealed, solved_again, without_edges
+from tests.support import images_dir
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.ipet.flow_system import Constraint
+from wcet_probe.answer.proving import operation_request
+from wcet_probe.build.program import load_program
+from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.errors import AnalysisError, VerificationError
+from wcet_probe.evidence.checking import allocator_binary
+from wcet_probe.reports.formats.bound_document import bound_section
 
 OPERATORS = {}
 
@@ -267,6 +278,58 @@ def said_to_be_excluded(draw, problem, derivations, followed):
     return without_edges(problem, [victim.name]), derivations, [*kept, f"excluded {victim.source} {target:#x}"]
 
 
+_CACHE_RECORDS = ("symbol", "name", "miss", "paid", "must", "held", "unchecked")
+
+
+@operator
+def other_annotation(draw, problem, derivations, followed):
+    """What is said of caches changed or left out; and a node, an event or a limit that might rest on it is lowered."""
+    change = draw.choice((cheaper_node, cheaper_event, stronger_constraint, cheaper_edge))
+    changed, derivations, followed = change(draw, problem, derivations, followed)
+    lines = [line for line in followed if line.split(" ", 1)[0] in _CACHE_RECORDS]
+    if not lines:
+        return changed, derivations, followed
+    victim = draw.choice(lines)
+    words, way = victim.split(" "), draw.randrange(4)
+    if way == 0:
+        return changed, derivations, [line for line in followed if line != victim]
+    place = draw.randrange(1, len(words))
+    if way == 1:
+        other = draw.choice([line for line in lines if line.split(" ", 1)[0] == words[0]]).split(" ")
+        words[place] = other[min(place, len(other) - 1)]
+    elif re.fullmatch(r"-?\d+", words[place]):
+        words[place] = str(max(0, int(words[place]) + draw.choice((-32, -4, -1, 1, 4, 32))))
+    elif words[0] == "held":
+        words[3:] = ["full"]
+    elif words[0] in {"must", "miss"} or way == 2:
+        words[place] = draw.choice(changed.nodes).name if place < 3 else draw.choice(("number", "stack", "s0", "t0"))
+    else:
+        del words[place]
+    return changed, derivations, [" ".join(words) if line == victim else line for line in followed]
+
+
+@operator
+def cheaper_event(draw, problem, derivations, followed):
+    """An event that costs less, or a limit of it that allows less."""
+    if not problem.auxiliaries:
+        return stronger_constraint(draw, problem, derivations, followed)
+    victim = draw.choice(problem.auxiliaries)
+    if draw.random() < 0.5:
+        cheaper = replace(victim, cost=max(0, victim.cost - draw.choice((1, victim.cost))))
+        events = tuple(cheaper if one is victim else one for one in problem.auxiliaries)
+        return replace(problem, auxiliaries=events), derivations, followed
+    own = [one for one in problem.constraints if one.coefficients.get(victim.name, 0) > 0]
+    if not own:
+        return stronger_constraint(draw, problem, derivations, followed)
+    limit = draw.choice(own)
+    factors = dict(limit.coefficients)
+    name = draw.choice(sorted(factors))
+    factors[name] += draw.choice((1, 1, 4, abs(factors[name])))
+    changed = replace(limit, coefficients={each: factor for each, factor in factors.items() if factor})
+    constraints = tuple(changed if one is limit else one for one in problem.constraints)
+    return replace(problem, constraints=constraints), derivations, followed
+
+
 def less_assumed(draw, section):
     """An assumption that is not listed, or that says something else; a claim of that is one of less."""
     assumptions = list(section["assumptions"])
@@ -326,7 +389,9 @@ def verdict_of(document, binary, seed):
         return OPERATORS[name](random.Random(seed + 1), problem, derivations, followed)
 
     try:
-        mutant = solved_again(document, change)
+        # How near the bound is to a count that is reached is no part of the proof.
+        with mock.patch("wcet_probe.analyzer.ipet.flow_system._integer_solution", return_value=None):
+            mutant = solved_again(document, change)
     except (AnalysisError, ValueError, KeyError, ArithmeticError):
         return name, "no linear program"
     text = mutant["bound"]["certificates"][0]
@@ -347,3 +412,56 @@ def _verdict(mutant, binary):
         except VerificationError:
             return "refused"
     return None if checked.is_full else "not checked"
+
+
+SPECIMENS = (
+    ("djgpp-quarters", "cortex-m4", "malloc"),
+    ("kingsley", "cortex-m4", "malloc"),
+    ("first-fit", "cortex-m4", "malloc"),
+    ("buddy-binary", "cortex-m4", "malloc"),
+    ("tlsf", "cortex-m4", "malloc"),
+    ("first-fit", "mpc603e", "malloc"),
+    ("djgpp-sbrk", "mpc603e", "free"),
+    ("djgpp-quarters", "mpc603e", "free"),
+    ("first-fit", "cortex-m7", "free"),
+    ("buddy-binary", "cortex-m7", "malloc"),
+    ("half-fit", "arm926ej-s", "malloc"),
+)
+"""Bounds that are checked in full: allocator, core, function."""
+
+
+@cache
+def specimen(allocator, target, role, heap_bytes=5000):
+    """The document of a true bound, and the binary that it is held against."""
+    program = load_program(load_allocator(allocator, {}), load_target(target), "zig", images_dir())
+    section = bound_section(prove(operation_request(program, role, heap_bytes)))
+    document = json.loads(json.dumps({"image": {"sha256": program.image.sha256}, "bound": section}))
+    return sealed(document), allocator_binary(program, heap_bytes)
+
+
+def tally(one, seeds):
+    """How often each operator led to each verdict."""
+    document, binary = specimen(*one)
+    assert check_bound(document, binary).is_full
+    return Counter(verdict_of(document, binary, seed) for seed in seeds)
+
+
+def main():
+    """``python -m tests.certificate.mutants FIRST SEEDS``: the tally of that many mutants of each specimen."""
+    first, seeds, total, accepted = int(sys.argv[1]), int(sys.argv[2]), Counter(), 0
+    for start in range(first, first + seeds, 50):
+        for one in SPECIMENS:
+            found = tally(one, range(start, min(start + 50, first + seeds)))
+            for (name, verdict), count in found.items():
+                total[verdict] += count
+                if verdict == "less":
+                    accepted += count
+                    sys.stdout.write(f"ACCEPTED {' '.join(one)} {name} of seeds {start}+\n")
+        words = ", ".join(f"{count} {verdict}" for verdict, count in sorted(total.items()))
+        sys.stdout.write(f"seeds {first} to {start + 49}: {sum(total.values())} mutants: {words}\n")
+        sys.stdout.flush()
+    return bool(accepted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -73,12 +73,12 @@ def test_cycles_are_checked_in_full(allocator, target, role):
 
 
 def test_what_is_left_is_named_by_its_lemma():
-    found = {one.check: one for one in check(proved("buddy-binary", "cortex-m7", "malloc"), *_BUDDY).findings}
-    assert "lines of a strided traversal" in found["limits of misses in cycles"].found
+    found = {
+        one.check: one for one in check(proved("quick-fit", "cortex-m7", "free"), "quick-fit", "cortex-m7").findings
+    }
+    assert "a line in its scope" in found["limits of misses in cycles"].found
     assert found["limits of misses in cycles"].verdict == "not checked"
 
-
-_BUDDY = "buddy-binary", "cortex-m7"
 
 # -------------------------------------------------------------------------------------------------------- forgeries
 

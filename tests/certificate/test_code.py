@@ -39,7 +39,7 @@ CODE = {
 }
 
 
-NOT_SEEN = {("bits", "arm926ej-s"), ("bits", "mpc603e")}
+NOT_SEEN = {("bits", "arm926ej-s")}
 """There the old value is compared behind the shift: that the new one is not 0 takes a relation."""
 
 

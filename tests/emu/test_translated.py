@@ -174,6 +174,13 @@ def test_a_budget_ends_where_the_engine_ends_it(budget):
             assert_equal(engine, translated, mode)
 
 
+def test_the_path_goes_on_where_the_engine_takes_over():
+    """The last 2^17 instructions of a budget are the engine's; the call ends before it is spent."""
+    with twins(guest("mpc603e"), most_instructions=200_000) as (engine, translated):
+        assert_equal(engine, translated, lambda m: m.measure("loop", (50_000,), COLD).cycles)
+        assert engine.observation().path_complete
+
+
 def test_the_carry_goes_along_to_the_engine():
     """On PowerPC the engine gives its carry to none but the guest's instructions."""
     body = "mflr 7\naddic 4, 3, -1\nfmr 1, 2\nli 6, 0\nadde 3, 6, 6\nmtlr 7\nblr"

@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
@@ -225,6 +226,7 @@ def _ends_do(plain: str, offset: int, first: int) -> bool:
     return before.endswith("}") and rest.startswith(";")
 
 
+@lru_cache(maxsize=64)
 def _blanked(text: str) -> str:
     """``text`` without comments and strings, each line and column where it was."""
     return _LEXEMES.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
@@ -252,6 +254,7 @@ def definitions(text: str, function: str) -> list[str]:
     return [text[start : body[1]]]
 
 
+@lru_cache(maxsize=256)
 def _function(text: str, name: str) -> tuple[int, int] | None:
     """Where the body of the function ``name`` begins and ends."""
     plain = _blanked(text)

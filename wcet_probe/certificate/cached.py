@@ -13,14 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from wcet_probe.certificate.annotations import Annotations, annotations_of
-from wcet_probe.certificate.asserted import Asserted, lines_of
+from wcet_probe.certificate.asserted import Asserted, Fact, lines_of
+from wcet_probe.certificate.counted import Counting
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.misses import DATA, ENTER, Caches, LinearConstraint, Needed, caches_of, limits_of, paying
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph, Records, demand
-from wcet_probe.certificate.symbols import Pointers, Tracer
+from wcet_probe.certificate.symbols import Objects, Pointers, Tracer
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Target
 
@@ -77,6 +78,7 @@ def pointers(asserted: Asserted, parameters: Mapping[str, int], image: Image) ->
                 value_of(fact.expression("remainder") or "0", parameters),
             ),
             fact.expression("symbol"),
+            _objects(fact, parameters),
         )
         for fact in asserted.of("pointer")
     ]
@@ -84,12 +86,23 @@ def pointers(asserted: Asserted, parameters: Mapping[str, int], image: Image) ->
     return replace(found, where=tuple(fact.where for fact in asserted.of("pointer")))
 
 
+def _objects(fact: Fact, parameters: Mapping[str, int]) -> Objects | None:
+    lines, per_set = fact.expression("lines"), fact.expression("lines_per_set")
+    if lines is None or per_set is None:
+        return None
+    return Objects(fact.where, value_of(lines, parameters), value_of(per_set, parameters))
+
+
 class PointerFact(NamedTuple):
-    """A fact: the functions it speaks of, none for all others; the divisor and remainder; the object pointed to."""
+    """A fact: the functions it speaks of, none for all others; the divisor and remainder; the object pointed to; lines.
+
+    If lines are counted, these are all of the accesses that it speaks of and whose line nothing else tells.
+    """
 
     functions: tuple[str, ...]
     numbers: tuple[int, ...]
     symbol: str | None
+    objects: Objects | None = None
 
 
 def pointers_of(facts: Sequence[PointerFact], image: Image, sources: Mapping[str, str]) -> Pointers:
@@ -102,7 +115,8 @@ def pointers_of(facts: Sequence[PointerFact], image: Image, sources: Mapping[str
         for fact in facts
         if fact.functions
     ]
-    elsewhere = [power_of_two(fact.numbers) for fact in facts if not fact.functions]
+    others = [fact for fact in facts if not fact.functions]
+    elsewhere = [power_of_two(fact.numbers) for fact in others]
 
     def divisor(address: int) -> int:
         named = [power_of_two(fact.numbers) for is_in, fact in asserted if is_in(address)]
@@ -112,7 +126,11 @@ def pointers_of(facts: Sequence[PointerFact], image: Image, sources: Mapping[str
         extents = (_extent(image, fact.symbol) for is_in, fact in asserted if is_in(address))
         return next((extent for extent in extents if extent), None)
 
-    return Pointers(max((power_of_two(fact.numbers) for fact in facts), default=1), divisor, within)
+    def objects(address: int) -> Objects | None:
+        found = [fact for is_in, fact in asserted if is_in(address)] or others
+        return found[0].objects if len(found) == 1 else None
+
+    return Pointers(max((power_of_two(fact.numbers) for fact in facts), default=1), divisor, within, objects)
 
 
 def _extent(image: Image, name: str | None) -> tuple[int, int] | None:
@@ -200,8 +218,13 @@ def check_caches(
     limits = limits_of(records)
     events = {name: int(cost) for name, cost in records["event"]}
     is_split = any(_is_of_modified(caches, limit, needed, coverage, events) for limit in limits.values())
+    targets = {edge.name: edge.target for edge in graph.edges}
+    loops = [
+        (targets[back.split()[0]], entering.split(), back.split()) for _, _, entering, back in records["loop"]
+    ]  # fmt: skip
+    counting = Counting(caches, loops)
     for name, limit in limits.items():
-        if _is_true(caches, limit, annotations, needed, coverage, is_split=is_split):
+        if _is_true(caches, limit, annotations, needed, coverage, counting, is_split=is_split):
             found.shown.append(name)
         else:
             lemma = next(words for pattern, words in _LEMMAS if pattern.fullmatch(name))
@@ -237,6 +260,7 @@ def _is_true(
     annotations: Annotations,
     needed: Mapping[str, Needed],
     coverage: Coverage,
+    counting: Counting,
     *,
     is_split: bool,
 ) -> bool:
@@ -246,7 +270,7 @@ def _is_true(
     modified first which is charged as a single write.
     """
     if limit.events.keys().isdisjoint({WRITE_BACKS, SINGLES}):
-        return caches.is_limited(limit, annotations)
+        return caches.is_limited(limit, annotations) or counting.holds(limit, annotations)
     is_positive = limit.constant >= 0 and all(one >= 0 for one in limit.credited.values())
     if not is_positive:
         return False

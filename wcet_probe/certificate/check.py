@@ -123,6 +123,8 @@ class _Check:
         demand(all(one.shape() == graph.shape() for one in self._graphs), "the certificates have different graphs")
         demand(not any(records["invariant"] for records in self._records[1:]), "invariants stand in two certificates")
         self._graph = graph
+        self._edges = {edge.name: edge for edge in graph.edges}
+        self._arriving = arriving_edges(graph)
         self._code = Code(binary.image, {one.address: one for one in binary.instructions})
         self._costs = {one.address: cost for one, cost in zip(binary.instructions, binary.costs, strict=True)}
         self._used: dict[str, None] = dict.fromkeys(_ALWAYS)
@@ -243,7 +245,7 @@ class _Check:
 
     def _limited(self) -> Iterator[Finding]:
         shown, asserted, open_loops = 0, 0, []
-        edges = {edge.name: edge for edge in self._graph.edges}
+        edges = self._edges
         loops = [
             (edges[back.split()[0]].target, entering.split(), back.split())
             for _, _, entering, back in self._records[0]["loop"]
@@ -278,13 +280,12 @@ class _Check:
             yield from self._constrained(records, bound.unit)
 
     def _counted(self, entering: list[str], back: list[str]) -> int | None:
-        edges = {edge.name: edge for edge in self._graph.edges}
+        edges = self._edges
         into = [edges[name] for name in entering if name in edges]
         into = into if "enter" not in entering else []
-        arriving = arriving_edges(self._graph)
         found = [edges[name] for name in back]
         return most_executions(
-            self._code, self._graph, self._invariants, self._coverage, arriving, entering=into, back=found
+            self._code, self._graph, self._invariants, self._coverage, self._arriving, entering=into, back=found
         )
 
     def _asserted_loop(self, name: str, loop: Json, listed: Json, back: list[str]) -> None:
@@ -320,7 +321,7 @@ class _Check:
     def _check_binding(self, name: str, fact: Fact, loop: Json, back: list[str]) -> None:
         """The fact speaks of this loop: by its offset, or by lines of the source loop that it names."""
         function, offset = str(fact.content.get("function")), fact.content.get("offset")
-        edges = {edge.name: edge for edge in self._graph.edges}
+        edges = self._edges
         ends = [edges[one] for one in back]
         header = self._graph.nodes[ends[0].target][0]
         if offset is not None:
@@ -336,7 +337,7 @@ class _Check:
 
     def _check_extent(self, name: str, asserted: str, extent: Extent, loop: Json, back: list[str]) -> None:
         """A loop has code of the source loop that is told of, and may test once more than that runs."""
-        header = next(edge.target for edge in self._graph.edges if edge.name == back[0])
+        header = self._edges[back[0]].target
         own = any(map(extent.owns, self._sums.loops[header].lines))
         demand(own, f"{asserted} speaks of another loop than {name}")
         demand(loop["offset"] or not extent.has_test, f"the loop {name} tests once more than {asserted} counts")
@@ -392,14 +393,13 @@ class _Check:
             return False
         header: str | None = None
         if passes:
-            arriving = arriving_edges(self._graph)
-            headers = {edge.target for edge in self._graph.edges if edge.name in passes}
+            headers = {self._edges[name].target for name in passes if name in self._edges}
             if "enter" in passes:
                 headers.add(self._graph.entry)
             if len(headers) != 1 or constant != 0:
                 return False
             (header,) = headers
-            into = {edge.name for edge in arriving.get(header, ())} | (
+            into = {edge.name for edge in self._arriving.get(header, ())} | (
                 {"enter"} if header == self._graph.entry else set()
             )
             if into != passes:

@@ -53,7 +53,7 @@ def most_executions(
         node: {place: value for place, value in invariants[node].items() if value.base == "stack"} for node in inside
     }
     machine = Machine(code.image, coverage.escapes)
-    found = follow(code, machine, graph, {header: start}, inside, bases, stop=header)
+    found = follow(code, machine, graph, {header: State(start)}, inside, bases, stop=header)
     ends = [found[edge.name] for edge in back if edge.name in found]
     if machine.found_escape > coverage.escapes:
         return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from hashlib import sha256
 
 from wcet_probe.certificate.asserted import Asserted, Fact, definitions
@@ -64,11 +65,18 @@ def _found(asserted: Asserted, fact: Fact, function: str, image: Image) -> set[s
         return set()
     wanted = fact.content.get("file")
     return {
-        sha256(b"\0".join(token.encode() for token in tokens(text))).hexdigest()
+        digest
         for file, source in sorted((asserted.sources or {}).items())
         if wanted in {None, file}
-        for text in definitions(source, function)
+        for digest in _digests(source, function)
     }
+
+
+@lru_cache(maxsize=256)
+def _digests(source: str, function: str) -> tuple[str, ...]:
+    """The hashes of the definitions of a function in a source."""
+    texts = definitions(source, function)
+    return tuple(sha256(b"\0".join(token.encode() for token in tokens(text))).hexdigest() for text in texts)
 
 
 def tokens(text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ each edge is gone through once; what then holds has to be what is said of the ne
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.coverage import Coverage
@@ -108,6 +108,7 @@ class Caches:
     sides: tuple[Side, ...]
     passages: Mapping[str, Passage]
     traced: Mapping[str, Traced]
+    tracer: Tracer = field(repr=False)
 
     # ------------------------------------------------------------------------------------------------------ must
 
@@ -352,10 +353,7 @@ def caches_of(
         fill = target.memory.line_cycles(target.icache.line_bytes)
         sides.append(Side(FETCH, Residents(target.icache, classes, tracer.parts), fetches, fill))
     if target.dcache is not None:
-        data = {
-            node: data_steps(traced[node], target, crosses_no_line, tracer.names.asserted.within)
-            for node in graph.nodes
-        }
+        data = {node: data_steps(traced[node], target, crosses_no_line, tracer.names.asserted) for node in graph.nodes}
         fill = target.memory.line_cycles(target.dcache.line_bytes)
         sides.append(Side(DATA, Residents(target.dcache, classes, tracer.parts), data, fill))
-    return Caches(target, graph, tuple(sides), passages, traced)
+    return Caches(target, graph, tuple(sides), passages, traced, tracer)

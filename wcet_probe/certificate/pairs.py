@@ -67,7 +67,7 @@ class Pairs:
         if key not in self._behind:
             inside = self._nodes_behind(name, header)
             machine = Machine(self._code.image, self._coverage.escapes)
-            start = {edge.target: dict(state.values)}
+            start = {edge.target: state}
             self._behind[key] = follow(self._code, machine, self._graph, start, inside, self._invariants, stop=header)
             if machine.found_escape > self._coverage.escapes:
                 self._behind[key] = {each.name: State({}) for each in self._graph.edges}

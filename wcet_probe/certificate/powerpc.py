@@ -122,13 +122,14 @@ def _compute(machine: Machine, instruction: Instruction, word: int, state: State
         return
     destination = f"r{word >> 21 & 31}" if primary in _TO_D or (primary == 31 and extended in _ARITHMETIC) else None
     value, name = _result(word, state)
-    if value is None or len(instruction.writes) != 1:
+    registers = instruction.writes - {"cr0"}
+    if value is None or len(registers) != 1:
         kept = dict(state.flags)
         machine.havoc(instruction, state)
         if primary == 31 and not word & 1:
             state.flags = kept
         return
-    (written,) = instruction.writes
+    (written,) = registers
     if destination is not None and destination != written:
         machine.havoc(instruction, state)
         return

@@ -39,7 +39,8 @@ class Bound(NamedTuple):
     """A balance some of whose credits are taken, for granules of a base.
 
     Each line of the base has a credit of its own, but those of granules that are ``spent`` have one or are in the
-    cache; of None not even that is known.
+    cache; of None not even that is known. A granule lies in the line that the smaller one is in that begins it, so what
+    is known of granules is known of smaller ones.
     """
 
     base: str
@@ -102,8 +103,10 @@ class Residents:
         base, granule_bytes = spots[0].base, spots[0].granule_bytes
         if isinstance(balance, str):
             balance = Bound(base, granule_bytes, {})
-        if (balance.base, balance.granule_bytes) != (base, granule_bytes):
+        if balance.base != base:
             return None
+        granule_bytes = min(granule_bytes, balance.granule_bytes)
+        balance = balance._replace(granule_bytes=granule_bytes)
         own: dict[int, YoungerSet | tuple[()]] = {}
         for spot in spots:
             known = self.left(balance, spot.offset)
@@ -127,7 +130,7 @@ class Residents:
             return balance
         found = {offset: self._aged_or_gone(balance, offset, step) for offset in balance.spent}
         spot = step.spot
-        is_own = spot is not None and (spot.base, spot.granule_bytes) == balance[:2]
+        is_own = spot is not None and spot.base == balance.base and spot.granule_bytes >= balance.granule_bytes
         if is_own and spot is not None and spot.offset in found and step.is_certain and step.fills:
             found[spot.offset] = NOTHING
         return balance._replace(spent=found)
@@ -156,6 +159,14 @@ class Residents:
     def _ages(self, step: Step) -> bool:
         return step.fills or self.config.replacement in {Replacement.LRU, Replacement.PLRU}
 
+    def aged(self, spot: Spot, younger: YoungerSet, step: Step) -> YoungerSet | None:
+        """What may have been accessed since ``spot``, with ``step``; None if its line may be gone."""
+        return self._aged(spot, younger, step) if self._ages(step) else younger
+
+    def kept(self, spot: Spot, younger: YoungerSet) -> YoungerSet | None:
+        """``younger``, if the line of ``spot`` is in the cache all the same."""
+        return younger if self._age(spot, younger) < lasting_ways(self.config) else None
+
     def _aged_or_gone(self, balance: Bound, offset: int, step: Step) -> YoungerSet | None:
         younger = balance.spent[offset]
         if younger is None or not self._ages(step):
@@ -166,8 +177,7 @@ class Residents:
         if not self._may_meet(spot, step):
             return younger
         names = self._names(step)
-        found = YoungerSet(younger.names | names, younger.others + (not names))
-        return found if self._age(spot, found) < lasting_ways(self.config) else None
+        return self.kept(spot, YoungerSet(younger.names | names, younger.others + (not names)))
 
     def _names(self, step: Step) -> frozenset[str]:
         """What the line of ``step`` is counted as: itself, lines no two of which are in one set, or its base."""
@@ -202,7 +212,7 @@ class Residents:
         """The lines that must be in the cache behind an edge, by all of their names."""
         found: dict[Spot, YoungerSet] = {}
         for spot, younger in must.items():
-            aged = self._renamed(spot, younger, passage)
+            aged = self.renamed(spot, younger, passage)
             if aged is not None:
                 for other in self._moved(spot, passage):
                     old = found.get(other)
@@ -222,7 +232,7 @@ class Residents:
         granule_bytes = balance.granule_bytes
         for offset, younger in balance.spent.items():
             spot = Spot(balance.base, offset, balance.granule_bytes)
-            aged = None if younger is None else self._renamed(spot, younger, passage)
+            aged = None if younger is None else self.renamed(spot, younger, passage)
             spots = self._moved(spot, passage)
             own = [spot for spot in spots if spot.base == base]
             if not own:
@@ -252,7 +262,8 @@ class Residents:
                     found.append(own)
         return found
 
-    def _renamed(self, spot: Spot, younger: YoungerSet, passage: Passage) -> YoungerSet | None:
+    def renamed(self, spot: Spot, younger: YoungerSet, passage: Passage) -> YoungerSet | None:
+        """What may have been accessed since ``spot``, by its names behind an edge; None if its line may be gone."""
         names, others = set[str](), younger.others
         for name in younger.names:
             # A name that is moved would stand for lines that are further and further from it.
@@ -264,8 +275,7 @@ class Residents:
                 names.add(lasting[0])
             else:
                 others += 1
-        found = YoungerSet(frozenset(names), others)
-        return found if self._age(spot, found) < lasting_ways(self.config) else None
+        return self.kept(spot, YoungerSet(frozenset(names), others))
 
 
 def _size(younger: YoungerSet) -> tuple[int, list[str]]:
@@ -296,7 +306,9 @@ def balance_holds(residents: Residents, a: Balance, b: Balance) -> bool:
     """Whether all that ``b`` says follows from ``a``."""
     if b is None or a == FULL:
         return True
-    if not isinstance(a, Bound) or not isinstance(b, Bound) or a[:2] != b[:2] or not a.spent.keys() <= b.spent.keys():
+    if not isinstance(a, Bound) or not isinstance(b, Bound) or a.base != b.base or a.granule_bytes < b.granule_bytes:
+        return False
+    if not a.spent.keys() <= b.spent.keys():
         return False
     for offset, younger in b.spent.items():
         own = residents.left(a, offset)
@@ -309,7 +321,7 @@ def joined_balance(residents: Residents, a: Balance, b: Balance) -> Balance:
     """What is left on both ways."""
     if isinstance(a, str) or isinstance(b, str):
         return b if isinstance(a, str) else a
-    if not isinstance(a, Bound) or not isinstance(b, Bound) or a[:2] != b[:2]:
+    if not isinstance(a, Bound) or not isinstance(b, Bound) or a.base != b.base:
         return None
     spent: dict[int, YoungerSet | None] = {}
     for offset in sorted({*a.spent, *b.spent}):
@@ -320,4 +332,4 @@ def joined_balance(residents: Residents, a: Balance, b: Balance) -> Balance:
             spent[offset] = one if isinstance(one, YoungerSet) else other if isinstance(other, YoungerSet) else NOTHING
         else:
             spent[offset] = union(one, other)
-    return Bound(a.base, a.granule_bytes, spent)
+    return Bound(a.base, min(a.granule_bytes, b.granule_bytes), spent)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wcet_probe.certificate.symbols import Address, Congruence, Traced
+from wcet_probe.certificate.symbols import Address, Congruence, Objects, Pointers, Traced
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 from wcet_probe.model.target import CacheConfig, Target
 
@@ -44,6 +44,7 @@ class Step:
         fills: whether a miss fills the line.
         is_certain: False where the instruction may be skipped.
         is_leaving: whether it takes place only where the node is left for another than the next instruction.
+        objects: what a fact counts its line among.
     """
 
     instruction_address: int
@@ -56,6 +57,7 @@ class Step:
     fills: bool
     is_certain: bool
     is_leaving: bool
+    objects: Objects | None = None
 
     @property
     def key(self) -> tuple[int, int]:
@@ -101,7 +103,7 @@ def data_steps(
     traced: Traced,
     target: Target,
     crosses_no_line: Callable[[int], bool],
-    within: Callable[[int], tuple[int, int] | None],
+    asserted: Pointers,
 ) -> tuple[Step, ...]:
     """The accesses of a node to the data cache; with a unified cache fetches are among them.
 
@@ -109,7 +111,7 @@ def data_steps(
         traced: an execution of the node.
         target: the core; it has a data cache.
         crosses_no_line: whether an assumption says so of the instruction at an address.
-        within: where facts say that the accesses of the instruction at an address go, if nothing else is known.
+        asserted: where facts say that accesses go, if nothing else is known.
     """
     config = target.dcache
     assert config is not None  # noqa: S101  (the caller's)
@@ -117,14 +119,14 @@ def data_steps(
     for instruction, accesses in traced.executed:
         if target.unified_cache:
             found += (_fetch(i, n, line, config) for i, n, line in fetch_lines((instruction,), config.line_bytes))
-        number, inside = 100, within(instruction.address)
+        number = 100
         for access, addresses in zip(instruction.accesses, accesses, strict=True):
             is_both = access.kind is AccessKind.LOAD_STORE
             for address in addresses:
                 for is_store in (False, True) if is_both else (access.kind is AccessKind.STORE,):
                     for skipped in _pieces(address, access.bytes_each, config, instruction, crosses_no_line):
                         one = _data(
-                            instruction, number, address, skipped, config, is_store=is_store, within=inside
+                            instruction, number, address, skipped, config, is_store=is_store, asserted=asserted
                         )  # fmt: skip
                         found.append(one)
                         number += 1
@@ -156,9 +158,9 @@ def is_in_one_line(address: Address, size: int, line_bytes: int) -> bool:
 
 def _data(
     instruction: Instruction, number: int, address: Address, skipped: int, config: CacheConfig, *,
-    is_store: bool, within: tuple[int, int] | None,
+    is_store: bool, asserted: Pointers,
 ) -> Step:  # fmt: skip
-    lines = _lines(address, skipped, config, within)
+    lines = _lines(address, skipped, config, asserted.within(instruction.address))
     is_predicated = instruction.in_it_block or instruction.condition != 14
     return Step(
         instruction.address,
@@ -171,6 +173,7 @@ def _data(
         fills=config.write_allocate or not is_store,
         is_certain=not is_predicated,
         is_leaving=is_predicated and instruction.control is Control.INDIRECT,
+        objects=asserted.objects(instruction.address) if lines is None and address.number.is_number else None,
     )
 
 

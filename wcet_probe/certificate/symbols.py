@@ -13,12 +13,14 @@ never that of a stack address.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import NamedTuple
 
 from wcet_probe.certificate.coverage import Code, Coverage, edges_of
-from wcet_probe.certificate.machine import Machine, Outcome, Place, State
+from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import TOP, Value, constant
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.model.instruction import Instruction, Shift
@@ -26,8 +28,11 @@ from wcet_probe.model.instruction import Instruction, Shift
 _COMPUTES = re.compile(
     "(add|sub|rsb|lsl|lsr|asr|and|orr|eor|bic|mvn|mul|clz|uxtb|uxth|ubfx|subf|slwi|srwi|rlwinm|clrlwi|clrrwi|or|xor|andc|"
     r"slw|srw|sraw|srawi|cntlzw|neg|mullw|rotlwi|rotlw|ori|andi|addi|subfic)(?:s|\.w|s\.w|\.)? "
-    r"([a-z]+[0-9]*(?:, (?:[a-z]+[0-9]*|#?-?(?:0x)?[0-9a-f]+))*)"
+    r"([a-z]+[0-9]*(?:, (?:[a-z]+[0-9]*|#?-?(?:0x)?[0-9a-f]+))*)(?:, (lsl|lsr|asr|ror) #((?:0x)?[0-9a-f]+))?"
 )
+_NUMBER = re.compile("-?(?:[0-9]|0x)[0-9a-f]*")
+_MULTIPLIES = re.compile(r"(mul|mla|mls|umul|smul|umla|smla|rlwinm\S* \S+ \S+ (?!0,))")
+_WORD_BITS = 32
 _ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14", "pc": "r15"}
 _ALWAYS = 14
 _MOST = 1 << 12
@@ -69,6 +74,18 @@ def _unlimited(_: int) -> None:
     return None
 
 
+class Objects(NamedTuple):
+    """What a fact counts: the accesses that it speaks of go to so many lines in one call, and to so many of one set."""
+
+    where: str
+    lines: int
+    lines_per_set: int
+
+
+def _uncounted(_: int) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Pointers:
     """What facts say of addresses: powers of two that divide the numbers that they are computed from, and objects.
@@ -77,12 +94,14 @@ class Pointers:
         most: the greatest of these powers; each use is cut down to that of the code that makes the access.
         divisor: that of the accesses of the instruction at an address.
         within: the addresses that the accesses of such an instruction have, first and end, if they are told.
+        objects: what counts the lines of such an access, if it is told, and nothing else tells its line.
         where: places of the facts.
     """
 
     most: int = 1
     divisor: Callable[[int], int] = _nothing
     within: Callable[[int], tuple[int, int] | None] = _unlimited
+    objects: Callable[[int], Objects | None] = _uncounted
     where: tuple[str, ...] = ()
 
 
@@ -169,6 +188,8 @@ class Tracer:
         self._terms: dict[str, int] = {}
         self.parts: dict[str, frozenset[str]] = {}
         """By the name of a term, the symbols that it is made of, if nothing else is in it."""
+        self.linear: dict[str, Mapping[str, int]] = {}
+        """By the name of a term that is a sum, how often it has what it is made of, modulo 2**32."""
 
     def check_entry(self) -> None:
         """Check what is claimed where the call begins: each symbol gets its value there, from one place.
@@ -202,7 +223,7 @@ class Tracer:
         numbers, named, alignments = self._begin(node)
         machine = Machine(self._code.image, self._coverage.escapes)
         executed, outcomes = [], list[Outcome]()
-        block = self._coverage.instructions[node]
+        block, before, known = self._coverage.instructions[node], named, list[Outcome]()
         for instruction in block:
             executed.append(self._executed(machine, instruction, numbers, named, alignments))
             before = State(dict(named.values))
@@ -212,9 +233,9 @@ class Tracer:
                 numbers, named = known[0].state, outcomes[0].state
                 self._rename(instruction, before, named, numbers, alignments, _written_back(executed[-1]))
         leaving: dict[str, tuple[State, ...]] = {}
-        before = State(dict(named.values))
+        numbers = reduce(joined, (one.state for one in known)) if known else numbers
         for outcome in outcomes:
-            self._rename(block[-1], before, outcome.state, State({}), alignments, _written_back(executed[-1]))
+            self._rename(block[-1], before, outcome.state, numbers, alignments, _written_back(executed[-1]))
             for edge in self._graph.leading[node] if outcome.is_assumed else self._edges(node, outcome):
                 leaving[edge.name] = (*leaving.get(edge.name, ()), outcome.state)
         return Traced(tuple(executed), leaving, alignments)
@@ -256,18 +277,14 @@ class Tracer:
                 number, name = machine.address_of(access, numbers, each), machine.address_of(access, named, each)
                 if name.is_number and not name.is_constant and access.index is not None and access.base is not None:
                     base, index = named.read(access.base), named.read(access.index)
-                    text = f"{access.shift} {access.shift_bits} {access.subtract_index}"
-                    name = self._sum(base, index, "" if text == f"{Shift.LSL} 0 False" else text)
+                    shift, is_less = access.shift.value, access.subtract_index
+                    name = self._sum(base, index, shift, access.shift_bits, is_less=is_less)
                     offset = access.displacement + each * access.bytes_each
                     name = Value(name.base, name.low + offset, name.low + offset, 0) if name.is_constant else name
                     if name.base.startswith("@"):
                         one, other = (_class(alignments, named, str(part)) for part in (access.base, access.index))
-                        if access.shift is Shift.LSL:
-                            other = Congruence(_MOST, 0) if access.shift_bits > 31 else Congruence(
-                                min(_MOST, other.modulus << access.shift_bits), other.residue << access.shift_bits
-                            ).moved(0)  # fmt: skip
-                        else:
-                            other = UNALIGNED
+                        is_left = access.shift is Shift.LSL
+                        other = _shifted(other, access.shift_bits, numbers.read(access.index)) if is_left else UNALIGNED
                         zero = Congruence(_MOST, 0)
                         sum_of = _difference(one, other if access.subtract_index else _difference(zero, other))
                         alignments[name.base] = max(residue_of(number), sum_of.moved(offset)).moved(-name.low)
@@ -305,18 +322,20 @@ class Tracer:
             computed = self._computed(instruction, place, before, alignments, number)
             alignments[base] = max(found, computed).moved(-low)
 
-    def _sum(self, one: Value, other: Value, how: str = "") -> Value:
-        """The name of a sum of two named values, or of one that is shifted as ``how`` says; TOP if one has no name."""
+    def _sum(self, one: Value, other: Value, shift: str, bits: int, *, is_less: bool = False) -> Value:
+        """The name of ``one`` and ``other``, which is shifted and may be subtracted; TOP if one has no name."""
         if not all(value.is_constant and (value.base.startswith("@") or value.is_number) for value in (one, other)):
             return TOP
-        if how:
-            return self._term(f"{_text(one)} + {_text(other)} {how}", (one, other))
-        parts = sorted((one, other), key=lambda value: value.base)
-        found = self._term(f"{parts[0].base} + {parts[1].base}", (one, other))
-        return Value(found.base, one.low + other.low, one.low + other.low, 0)
+        if shift != Shift.LSL.value:
+            return self._term(f"{_text(one)} + {_text(other)} {shift} {bits} {is_less}", (one, other))
+        factor = (-1 if is_less else 1) << min(bits, 32)
+        parts = sorted(((one.base, 1), (other.base, factor)))
+        found = self._term(f"{parts[0]} + {parts[1]}", (one, other), (1, factor))
+        low = one.low + factor * other.low
+        return Value(found.base, low, low, 0)
 
-    def _term(self, text: str, values: Sequence[Value]) -> Value:
-        """The name of what is computed from ``values`` as ``text`` says."""
+    def _term(self, text: str, values: Sequence[Value], factors: Sequence[int] = ()) -> Value:
+        """The name of what is computed from ``values`` as ``text`` says: the sum of them times ``factors``, if any."""
         name = f"t{self._terms.setdefault(text, len(self._terms))}"
         symbols: set[str] = set()
         is_lasting = True
@@ -330,6 +349,14 @@ class Tracer:
                 is_lasting = is_lasting and value.is_number
         if is_lasting:
             self.parts[name] = frozenset(symbols)
+        forms = [self.linear.get(value.base.removeprefix("@")) for value in values]
+        found = Counter[str]()
+        for value, form, factor in zip(values, forms, factors, strict=False):
+            own = {} if value.is_number else form or {value.base.removeprefix("@"): 1}
+            for base, times in own.items():
+                found[base] += factor * times
+        if factors:
+            self.linear[name] = dict(found)
         return Value(f"@{name}", 0, 0, 0)
 
     def _pure(self, instruction: Instruction, place: Place, before: State) -> Value | None:
@@ -341,17 +368,20 @@ class Tracer:
         operands = [_ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
         if operands[0] != place:
             return None
-        if operands[0] not in instruction.reads:
+        if operands[0] not in instruction.reads or len(operands) > 2:
             del operands[0]
         values = {register: before.read(register) for register in instruction.reads}
         if not values.keys() <= set(operands):
             return None
         if not all(v.is_constant and (v.base.startswith("@") or v.is_number) for v in values.values()):
             return None
+        shift, bits = found[3] or Shift.LSL.value, int(found[4] or "0", 0)
         if found[1] == "add" and len(operands) == len([one for one in operands if one in values]) == 2:
-            return self._sum(values[operands[0]], values[operands[1]])
+            return self._sum(values[operands[0]], values[operands[1]], shift, bits)
         text = ", ".join(_text(values[one]) if one in values else one for one in operands)
-        return self._term(f"{found[1]} {text}", list(values.values()))
+        is_left = found[1] in {"lsl", "slwi"} and len(values) == 1 and operands[-1] not in values
+        factors = (1 << min(int(operands[-1], 0), 32),) if is_left else ()
+        return self._term(f"{found[1]} {text} {shift} {bits}", list(values.values()), factors)
 
     def _computed(
         self, instruction: Instruction, place: Place, before: State, alignments: Mapping[str, Congruence], number: Value
@@ -362,15 +392,15 @@ class Tracer:
         operands = _operands(instruction, place)
         if operands is None:
             return self._asserted(number)
-        name, words = operands
-        known = UNALIGNED
+        name, words, bits = operands
         values = [_class(alignments, before, word) for word in words]
-        if name == "neg" and len(values) == 1:
-            known = _difference(Congruence(_MOST, 0), values[0])
-        elif len(values) == 2:
+        values[-1:] = [_shifted(one, bits, number) for one in values[-1:]]
+        if len(values) == 1:
+            return values[0] if name != "neg" else _difference(Congruence(_MOST, 0), values[0])
+        if len(values) == 2:
             one, other = values if name not in {"rsb", "subf"} else values[::-1]
-            known = _difference(one, other if name != "add" else _difference(Congruence(_MOST, 0), other))
-        return known
+            return _difference(one, other if name != "add" else _difference(Congruence(_MOST, 0), other))
+        return UNALIGNED
 
     def passage(self, edge: Edge, traced: Traced) -> Passage | None:
         """What ``edge`` does to names; None where it is never taken.
@@ -421,21 +451,42 @@ def _text(value: Value) -> str:
     return f"{value.base}+{value.low}"
 
 
-def _operands(instruction: Instruction, place: Place) -> tuple[str, list[str]] | None:
-    """The name of a sum or difference that is left in ``place``, and its operands; None of anything else."""
+def _operands(instruction: Instruction, place: Place) -> tuple[str, list[str], int | None] | None:
+    """What a sum, difference or product in ``place`` is of: its name, operands, and how far the last is shifted left.
+
+    None of anything else. Facts about pointers speak of what is added once to an address, and not of a multiple of it.
+    """
     found = _COMPUTES.fullmatch(instruction.text)
     is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block and not instruction.accesses
-    if found is None or not is_plain or found[1] not in {"add", "sub", "rsb", "subf", "neg"}:
+    if _MULTIPLIES.match(instruction.text):
+        return "mul", [], None
+    if found is None or not is_plain or found[1] not in {"add", "sub", "rsb", "subf", "neg", "lsl", "slwi"}:
         return None
     words = [_ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
     if words[0] != place:
         return None
-    return found[1], words if len(words) == 1 + (found[1] != "neg") else words[1:]
+    if found[1] in {"lsl", "slwi"}:
+        last = words.pop()
+        return ("lsl", words[-1:], int(last, 0)) if re.fullmatch(_NUMBER, last) else None
+    bits = int(found[4] or "0", 0) if found[3] in {None, Shift.LSL.value} else None
+    return found[1], words if len(words) == 1 + (found[1] != "neg") else words[1:], bits
+
+
+def _shifted(known: Congruence, bits: int | None, number: Value) -> Congruence:
+    """The class of a number that is shifted left so far; None: otherwise.
+
+    If ``number``, which it was or became, may be any, it has its class from facts, which do not speak of multiples.
+    """
+    if bits is None or bits >= _WORD_BITS:
+        return UNALIGNED if bits is None else Congruence(_MOST, 0)
+    if bits and not (number.is_number and number.high - number.low < _UNKNOWN):
+        known = UNALIGNED
+    return Congruence(min(_MOST, known.modulus << bits), known.residue << bits).moved(0)
 
 
 def _class(alignments: Mapping[str, Congruence], before: State, word: str) -> Congruence:
     """What is known of an operand modulo a power of two."""
-    if re.fullmatch("-?(0x)?[0-9a-f]+", word) and not re.fullmatch("[a-f][0-9]*", word):
+    if re.fullmatch(_NUMBER, word):
         return Congruence(_MOST, int(word, 0) % _MOST)
     value = before.read(word)
     if value.base.startswith("@"):

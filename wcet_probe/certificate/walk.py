@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from wcet_probe.certificate.coverage import Code, edges_of, run_block
 from wcet_probe.certificate.machine import Machine, Place, State, joined
@@ -36,7 +37,7 @@ def follow(
     code: Code,
     machine: Machine,
     graph: Graph,
-    start: Mapping[str, dict[Place, Value]],
+    start: Mapping[str, State],
     inside: Collection[str],
     known: Mapping[str, Mapping[Place, Value]],
     *,
@@ -53,17 +54,17 @@ def follow(
         known: what holds at nodes besides, whatever way control took; numbers of it replace what is wider.
         stop: a header whose edges end the way.
     """
-    states = {node: dict(values) for node, values in start.items()}
+    states = {node: between_blocks(state) for node, state in start.items()}
     waiting, visits = list(states), dict.fromkeys(states, 0)
     found: dict[str, State] = {}
     while waiting:
         node = waiting.pop(0)
-        values = dict(states[node])
+        values = dict(states[node].values)
         for place, value in known.get(node, {}).items():
             own = values.get(place, TOP if isinstance(place, str) else ANY)
             if not own.base.startswith("@") and not within(own, value):
                 values[place] = value
-        block = run_block(code, machine, graph, node, State(values))
+        block = run_block(code, machine, graph, node, State(values, {}, dict(states[node].flags)))
         for outcome in block.outcomes:
             edges = graph.leading[node] if outcome.is_assumed else edges_of(graph, node, outcome)
             for edge in edges if outcome.address is not None or outcome.is_assumed else ():
@@ -71,17 +72,36 @@ def follow(
                 found[edge.name] = outcome.state if earlier is None else joined(earlier, outcome.state)
                 if edge.target == stop or edge.target not in inside:
                     continue
-                old = states.get(edge.target)
-                new = dict(outcome.state.values) if old is None else joined(State(old), outcome.state).values
+                new, old = between_blocks(outcome.state), states.get(edge.target)
+                new = new if old is None else replace(joined(old, new), names={})
                 if new == old:
                     continue
                 visits[edge.target] = visits.get(edge.target, 0) + 1
                 if old is not None and visits[edge.target] > _MOST_VISITS:
-                    new = {place: _dropped(old.get(place), value) for place, value in new.items()}
+                    kept = {place: _dropped(old.values.get(place), value) for place, value in new.values.items()}
+                    new = State(kept)
                 states[edge.target] = new
                 if edge.target not in waiting:
                     waiting.append(edge.target)
     return found
+
+
+def between_blocks(state: State) -> State:
+    """``state`` with values named by their places, and flags that speak of these."""
+    places = {state.name(place): place for place in state.values}
+
+    def renamed(name: object) -> object:
+        if name is None or (isinstance(name, str | int) and state.name(name) == name):
+            return name
+        return places.get(name, object())
+
+    flags = {
+        key: replace(
+            one, left=renamed(one.left), right=renamed(one.right), difference=renamed(one.difference)
+        )
+        for key, one in state.flags.items()
+    }  # fmt: skip
+    return State(dict(state.values), {}, flags)
 
 
 def _dropped(old: Value | None, new: Value) -> Value:

@@ -29,7 +29,8 @@ from wcet_probe.analyzer.icache import persistence
 from wcet_probe.analyzer.invariants.contents import ContentsLattice, contents_of, in_arena
 from wcet_probe.analyzer.invariants.contents import number as number_of
 from wcet_probe.analyzer.values.joins import HeaderStates
-from wcet_probe.analyzer.values.state import Base, Location, State
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Terms
 
 PLACE = (7,)

@@ -12,7 +12,8 @@ import pytest
 from tests.analyzer.values.test_terms import CORNERS, evaluated
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.values.joins import _predicate, covers, join, live_symbols, resumed, settled, widened
-from wcet_probe.analyzer.values.state import Base, Location, State
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Terms
 
 REGISTERS = tuple(Location("register", 4 * number, 4) for number in range(6))
@@ -58,6 +59,20 @@ class Walk:
             for location in state.locations:
                 term = state.read(location)
                 assert evaluated(self.terms, term, one.symbols) in state.value(term)
+        self.check_remembered(state)
+
+    def check_remembered(self, state):
+        """What a state has evaluated before is what one finds that says the same and has evaluated nothing."""
+        fresh = State(self.terms, big_endian=False)
+        for location, term in state.locations.items():
+            fresh.set_location(location, term)
+        for term, value in state.known.items():
+            fresh.set_known(term, value)
+        for symbol, base in state.bases.items():
+            fresh.set_base(symbol, base)
+        assert fresh == state
+        for term in {*state.locations.values(), *state.known}:
+            assert (state.value(term), state.base(term)) == (fresh.value(term), fresh.base(term)), self.terms[term]
 
     def operand(self, state):
         if self.draw.random() < 0.3:

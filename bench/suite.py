@@ -1,0 +1,212 @@
+"""TACLeBench in one command: compile the suite's programs, bound and observe each, write the table into a page.
+
+Run it from the project's folder with ``python -m bench.suite FOLDER --target NAME --cc COMPILER --level LEVEL``, where
+FOLDER is a checkout of the suite (Falk et al., "TACLeBench: A benchmark collection to support worst-case execution
+time research", WCET 2016; it is not part of this project). A program is a folder with C sources below ``app``,
+``kernel``, ``sequential`` or ``test``; its analysed function is ``NAME_main``, its input what ``NAME_init`` leaves.
+
+Soft-float and division routines are compiler-rt of the packaged compiler for a Clang, libgcc for a GCC. With
+``--page`` the table replaces what stands in that file between ``<!-- table: TARGET COMPILER LEVEL -->`` and
+``<!-- end -->``. ELF files are made below ``build/suite``; no path of the machine is in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench.programs import Question, Row, ask, table
+from wcet_probe.build.toolchain import Toolchain, find_toolchain, packaged_program
+from wcet_probe.catalog.lookup import load_target, target_names
+from wcet_probe.errors import UsageError, WcetProbeError
+from wcet_probe.model.target import Isa, Target
+from wcet_probe.output_files import write_whole
+
+_PARTS = ("app", "kernel", "sequential", "test")
+_MIB = 1 << 20
+_FLAGS = (
+    "-w",
+    "-g",
+    "-ffreestanding",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fno-pic",
+    "-fno-unwind-tables",
+    "-fno-asynchronous-unwind-tables",
+)
+_FAMILY_FLAGS = {"clang": ("-fdebug-compilation-dir=.",), "gcc": ("-ffile-prefix-map={folder}=.",)}
+_SCRIPT = f"""\
+MEMORY
+{{{{
+  code (rx) : ORIGIN = {{code:#x}}, LENGTH = {4 * _MIB}
+  data (rw) : ORIGIN = {{data:#x}}, LENGTH = {_MIB // 4}
+}}}}
+PHDRS
+{{{{
+  text PT_LOAD FLAGS(5);
+  data PT_LOAD FLAGS(6);
+}}}}
+SECTIONS
+{{{{
+  .text : {{{{ *(.text .text.*) }}}} > code :text
+  .rodata : ALIGN(64) {{{{ *(.rodata .rodata.*) }}}} > code :text
+  .data : {{{{ *(.data .data.* .sdata .sdata.*) }}}} > data :data
+  .bss : {{{{ *(.bss .bss.* .sbss .sbss.*) *(COMMON) }}}} > data :data
+  /DISCARD/ : {{{{ *(.ARM.exidx*) *(.ARM.extab*) *(.eh_frame*) *(.note*) }}}}
+}}}}
+"""
+_ZIG_MACHINES = {Isa.ARM: "arm", Isa.THUMB: "thumb", Isa.POWERPC: "powerpc"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """How programs are made: where, by what, for which core, with which routines, at which level."""
+
+    place: Path
+    toolchain: Toolchain
+    target: Target
+    runtime: Path | None
+    level: str
+
+
+class _CompileError(Exception):
+    """A program that the compiler or the linker refuses."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 1 where a run was above its bound, else 0."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="a checkout of TACLeBench")
+    parser.add_argument("--target", default="cortex-m4", choices=target_names())
+    parser.add_argument("--cc", default="zig", help="zig, the packaged Clang, or a command")
+    parser.add_argument("--level", default="2", choices=("0", "1", "2", "3", "s"), help="of optimisation")
+    parser.add_argument("--seconds", type=int, default=60, help="CPU seconds for each program")
+    parser.add_argument("--memory", type=int, default=2048, help="MiB for each program")
+    parser.add_argument("--build", type=Path, default=Path("build/suite"), help="where ELF files are made")
+    parser.add_argument("--page", type=Path, help="a page with a place for the table")
+    parser.add_argument("--json", type=Path, help="rows that are there already are not computed again")
+    parser.add_argument("programs", nargs="*", help="names of programs; all if none is given")
+    options = parser.parse_intermixed_args(arguments)
+    target, toolchain = load_target(options.target), find_toolchain(options.cc, load_target(options.target))
+    folders = [one for part in _PARTS for one in sorted((options.folder / "bench" / part).glob("*/"))]
+    folders = [one for one in folders if not options.programs or one.name in options.programs]
+    if not folders:
+        raise UsageError(f"{options.folder} has no such program below bench; name a checkout of TACLeBench.")
+    name = f"{target.name} {Path(options.cc).name} O{options.level}"
+    place = options.build / name.replace(" ", "-")
+    place.mkdir(parents=True, exist_ok=True)
+    runtime = _runtime(options.build, target) if toolchain.family == "clang" else None
+    build = _Build(place, toolchain, target, runtime, options.level)
+    known = _known(options.json)
+    rows = []
+    for folder in folders:
+        if folder.name not in known:
+            known[folder.name] = _row(folder, build, options.seconds, options.memory)
+            if options.json:
+                write_whole(options.json, "".join(json.dumps(asdict(row)) + "\n" for row in known.values()).encode())
+        rows.append(known[folder.name])
+        print(f"{rows[-1].name}: {rows[-1].verdict} {rows[-1].why}", file=sys.stderr, flush=True)
+    text = "\n".join(table(rows))
+    print(text)
+    if options.page:
+        _put(options.page, name, text)
+    return int(any(row.verdict == "UNSOUND" for row in rows))
+
+
+def _known(file: Path | None) -> dict[str, Row]:
+    if file is None or not file.is_file():
+        return {}
+    rows = [Row(**json.loads(line)) for line in file.read_text("utf-8").splitlines()]
+    return {row.name: row for row in rows}
+
+
+def _row(folder: Path, build: _Build, seconds: int, memory_mib: int) -> Row:
+    name = folder.name
+    try:
+        elf = _compile(folder, build)
+    except _CompileError as error:
+        return Row(name, "NOT COMPILED", why=str(error))
+    return ask(Question(elf, f"{name}_main", f"{name}_init", build.target.name, (folder,), seconds, memory_mib))
+
+
+def _compile(folder: Path, build: _Build) -> Path:
+    """The linked program of ``folder``.
+
+    Raises:
+        _CompileError: with what the compiler says.
+    """
+    name, objects = folder.name, []
+    family = build.toolchain.family
+    own_flags = tuple(flag.format(folder=folder.resolve()) for flag in _FAMILY_FLAGS[family])
+    for source in sorted(folder.glob("*.c")):
+        made = (build.place / f"{name}-{source.stem}.o").resolve()
+        flags = (*build.target.compiler_flags[family], f"-O{build.level}", *_FLAGS, *own_flags)
+        _call([*build.toolchain.compile, *flags, "-c", source.name, "-o", str(made)], folder)
+        objects.append(made)
+    script, elf = (build.place / "program.ld").resolve(), (build.place / f"{name}.elf").resolve()
+    memory = build.target.memory_map
+    script.write_text(_SCRIPT.format(code=memory.code.base_address, data=memory.data.base_address), "utf-8")
+    roots = ("--gc-sections", f"--entry={name}_main", *(f"--undefined={name}_{one}" for one in ("main", "init")))
+    if build.runtime:
+        options, last = roots, (str(build.runtime.resolve()),)
+    else:
+        # They choose the libgcc of the core.
+        options = (*build.target.compiler_flags[family], *(f"-Wl,{option}" for option in roots))
+        last = build.toolchain.libraries
+    _call([*build.toolchain.link, *options, "-T", str(script), *map(str, objects), *last, "-o", str(elf)], folder)
+    return elf
+
+
+def _runtime(place: Path, target: Target) -> Path:
+    """compiler-rt of the packaged compiler for ``target``, a section for each function.
+
+    Raises:
+        UsageError: it cannot be made for this core.
+    """
+    made = place / f"compiler-rt-{target.name}.a"
+    if made.is_file():
+        return made
+    program = packaged_program()
+    cpu = next(flag for flag in target.compiler_flags["clang"] if flag.startswith("-mcpu=")).replace("-", "_")[5:]
+    soft = "+soft_float" if target.isa is not Isa.POWERPC else "-hard_float"
+    place.mkdir(parents=True, exist_ok=True)
+    command = [str(program), "build-lib", str(program.with_name("lib") / "compiler_rt.zig")]
+    command += ["-target", f"{_ZIG_MACHINES[target.isa]}-freestanding-eabi", f"-mcpu{cpu}{soft}"]
+    command += ["-OReleaseFast", "-fstrip", "-ffunction-sections", "-fdata-sections", f"-femit-bin={made.resolve()}"]
+    try:
+        _call(command, place)
+    except _CompileError as error:
+        raise UsageError(f"compiler-rt cannot be made for {target.name} ({error}); choose another --cc.") from error
+    return made
+
+
+def _call(command: list[str], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        problems = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
+        raise _CompileError((problems or [f"exit status {done.returncode}"])[0].strip())
+
+
+def _put(page: Path, name: str, text: str) -> None:
+    """Write ``text`` into ``page`` where the table ``name`` stands.
+
+    Raises:
+        UsageError: the page has no such place.
+    """
+    start, end, content = f"<!-- table: {name} -->\n", "<!-- end -->", page.read_text("utf-8")
+    before, found, rest = content.partition(start)
+    if not found or end not in rest:
+        raise UsageError(f"{page} has no place for it; add the lines {start.strip()} and {end}.")
+    write_whole(page, f"{before}{start}\n{text}\n\n{end}{rest.partition(end)[2]}".encode())
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except WcetProbeError as error:
+        sys.exit(f"error: {error}")

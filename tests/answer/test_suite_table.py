@@ -1,0 +1,49 @@
+"""The command that makes the table of a suite: what it is given, and where the table goes."""
+
+import json
+
+import pytest
+
+from bench import suite
+from bench.programs import Row
+from wcet_probe.errors import UsageError
+
+
+def test_a_folder_without_programs_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="name a checkout of TACLeBench"):
+        suite.main([str(tmp_path)])
+
+
+def test_the_table_goes_where_the_page_has_a_place_for_it(tmp_path, monkeypatch, capsys):
+    (tmp_path / "bench" / "kernel" / "fac").mkdir(parents=True)
+    page, rows = tmp_path / "page.md", tmp_path / "rows.json"
+    page.write_text("before\n<!-- table: cortex-m4 zig O2 -->\nold\n<!-- end -->\nbehind\n")
+    rows.write_text(json.dumps({"name": "fac", "verdict": "BOUNDED", "bound": 30, "observed": 20}) + "\n")
+    monkeypatch.setattr(suite, "_runtime", lambda place, _: place)
+    asked = [str(tmp_path), "--build", str(tmp_path / "build"), "--json", str(rows), "--page", str(page)]
+    assert suite.main(asked) == 0
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("<!-- end -->\nbehind\n")
+    assert "old" not in text
+    assert "| fac | BOUNDED | 30 | 20 | 1.500 |" in text
+    assert text.count(capsys.readouterr().out.strip()) == 1
+    with pytest.raises(UsageError, match="cortex-m4 zig Os"):
+        suite.main([*asked, "--level", "s"])
+
+
+def test_a_program_that_the_compiler_refuses_is_told(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "bench" / "test" / "broken"
+    folder.mkdir(parents=True)
+    (folder / "broken.c").write_text("int broken_main(void) { return }\n")
+    monkeypatch.setattr(suite, "_runtime", lambda place, _: place)
+    assert suite.main([str(tmp_path), "--build", str(tmp_path / "build")]) == 0
+    assert "NOT COMPILED" in capsys.readouterr().out
+
+
+def test_a_run_above_its_bound_decides_the_exit_code(tmp_path, monkeypatch):
+    (tmp_path / "bench" / "app" / "lift").mkdir(parents=True)
+    monkeypatch.setattr(suite, "_runtime", lambda place, _: place)
+    monkeypatch.setattr(suite, "_compile", lambda folder, _: folder / "lift.elf")
+    monkeypatch.setattr(suite, "ask", lambda question: Row(question.elf.stem, "UNSOUND", 1, 2))
+    assert suite.main([str(tmp_path), "--build", str(tmp_path / "build")]) == 1

@@ -1,0 +1,176 @@
+"""Limits of misses by counting, and what facts about pointers speak of: true ones hold, forged ones do not."""
+
+import re
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from tests.certificate.forgeries import solved_again
+from tests.certificate.mutants import specimen
+from tests.support import guest_of, images_dir
+from wcet_probe.build.program import load_program
+from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.coverage import Code, Coverage, cover
+from wcet_probe.certificate.numbers import TOP, number
+from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.symbols import Congruence, Names, Pointers, Tracer, _shifted
+from wcet_probe.evidence.checking import allocator_binary
+
+COUNTED = ("first-fit", "mpc603e", "malloc")
+STRIDED = ("buddy-binary", "cortex-m7", "malloc")
+HEAP_BYTES = 5000
+
+
+@pytest.mark.parametrize(
+    "one", [COUNTED, STRIDED, ("djgpp-sbrk", "mpc603e", "malloc"), ("first-fit", "arm926ej-s", "free")], ids=" ".join
+)
+def test_the_bound_is_checked_in_full(one):
+    document, binary = specimen(*one)
+    assert [found for found in check_bound(document, binary).findings if found.verdict != "ok"] == []
+
+
+def limits(document, binary):
+    found = {one.check: one for one in check_bound(document, binary).findings}
+    return found["limits of misses in cycles"]
+
+
+def constraint_changed(name, change):
+    """What changes one constraint of a flow problem."""
+
+    def changed(problem, derivations, followed):
+        constraints = tuple(change(one) if one.name == name else one for one in problem.constraints)
+        return replace(problem, constraints=constraints), derivations, followed
+
+    return changed
+
+
+def factors(change):
+    return lambda one: replace(
+        one, coefficients={edge: change(edge, factor) for edge, factor in one.coefficients.items()}
+    )
+
+
+FORGERIES = {
+    "a line fewer than the fact counts": (
+        COUNTED,
+        "miss:objects:0:most",
+        lambda one: replace(one, constant=one.constant - 1),
+    ),
+    "two misses for a line that is counted": (
+        COUNTED,
+        "miss:objects:0:most",
+        factors(lambda _, factor: 2 * factor),
+    ),
+    "a byte less for the entry of a traversal": (
+        STRIDED,
+        "miss:traversal0",
+        factors(lambda _, factor: factor + 1 if factor < -32 else factor),
+    ),
+    "a byte less for a round": (
+        STRIDED,
+        "miss:traversal0",
+        factors(lambda _, factor: factor + 1 if factor == -4 else factor),
+    ),
+    "a byte more of a line": (
+        STRIDED,
+        "miss:traversal1",
+        factors(lambda _, factor: factor + 1 if factor > 0 else factor),
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "name", "change"), FORGERIES.values(), ids=FORGERIES)
+def test_a_limit_that_is_too_low_is_not_shown(one, name, change):
+    document, binary = specimen(*one)
+    forged = solved_again(document, constraint_changed(name, change))
+    assert forged["bound"]["cycles"] < document["bound"]["cycles"]
+    found = limits(forged, binary)
+    assert found.verdict == "not checked"
+    assert name in found.found
+
+
+def test_misses_of_another_access_are_no_lines_of_the_traversal():
+    """The second loop stores to the block that it cuts off: its misses are counted by the traversal's event."""
+    document, binary = specimen(*STRIDED)
+    victim = next(
+        line for line in document["bound"]["certificates"][1].split("\n") if re.match("miss .* miss:5.0$", line)
+    )
+    own = next(
+        word for word in document["bound"]["certificates"][1].split() if re.fullmatch(r"miss:\d+\S*:traversal1", word)
+    )
+
+    def change(problem, derivations, followed):
+        moved = victim.replace("miss:5.0", own)
+        return problem, derivations, [moved if line == victim else line for line in followed]
+
+    assert "miss:traversal1" in limits(solved_again(document, change), binary).found
+
+
+@cache
+def told(lines, lines_per_set):
+    """The binary of `COUNTED` with other numbers in the fact about the lines of the arena."""
+    found = load_allocator("first-fit", {})
+    facts = []
+    for name, text in found.facts:
+        own = re.sub(r"(?m)^lines = .*$", f'lines = "{lines}"', text)
+        facts.append((name, re.sub(r"(?m)^lines_per_set = .*$", f'lines_per_set = "{lines_per_set}"', own)))
+    program = load_program(replace(found, facts=tuple(facts)), load_target("mpc603e"), "zig", images_dir())
+    return allocator_binary(program, HEAP_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("lines", "lines_per_set", "verdict"),
+    [("heap_lines + 1", "3", "ok"), ("heap_lines + 2", "3", "not checked"), ("heap_lines + 1", "4", "not checked")],
+)
+def test_lines_are_those_of_the_fact_and_fit_in_their_sets(lines, lines_per_set, verdict):
+    """Of four ways one is taken by the list's head."""
+    document, _ = specimen(*COUNTED)
+    assert limits(document, told(lines, lines_per_set)).verdict == verdict
+
+
+# ------------------------------------------------------------------------------------------------- facts about pointers
+
+
+def test_facts_do_not_speak_of_what_is_shifted():
+    by_fact = Congruence(8, 0)
+    assert _shifted(by_fact, 2, TOP) == Congruence(4, 0)
+    assert _shifted(by_fact, 0, TOP) == by_fact
+    assert _shifted(by_fact, 2, number(0, 64, 8)) == Congruence(32, 0)
+    assert _shifted(by_fact, None, TOP) == Congruence(1, 0)
+
+
+FALLS_OUT_OF_A_BLOCK = """
+    .syntax unified
+    .thumb
+    .globl f
+    .type f, %function
+f:  and r1, r0, #7
+1:  ldr r2, [r1]
+    subs r3, r3, #1
+    bne 1b
+    bx lr
+    .size f, . - f
+"""
+
+
+def test_facts_do_not_speak_of_a_number_that_the_last_instruction_made_small():
+    on = guest_of(FALLS_OUT_OF_A_BLOCK, load_target("cortex-m7"))
+    code = Code(on.image, {one.address: one for one in on.instructions})
+    start = on.address("f") & ~1
+    nodes = {name: (start + offset, 0) for name, offset in (("f", 0), ("loop", 4), ("end", 10))}
+    edges = tuple(
+        Edge(f"{source}>{target}", source, target, 0)
+        for source, target in (("f", "loop"), ("loop", "loop"), ("loop", "end"))
+    )
+    leading = {name: [edge for edge in edges if edge.source == name] for name in nodes}
+    graph = Graph("f", nodes, "f", edges, {"end": 0}, leading, {})
+    invariants = {
+        name: dict(code.isa.entry_state().values) | ({"r1": number(0, 7)} if name != "f" else {}) for name in nodes
+    }
+    coverage = cover(code, graph, invariants, {})
+    assert isinstance(coverage, Coverage)
+    traced = Tracer(code, graph, invariants, coverage, Names({}, {}, Pointers(most=8))).trace("f")
+    (state,) = traced.leaving["f>loop"]
+    assert traced.alignments[state.read("r1").base] == Congruence(1, 0)
