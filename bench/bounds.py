@@ -59,17 +59,11 @@ def goal_of(row: Row, unit: str) -> float:
 
 
 def cells(names: Sequence[str], targets: Sequence[str], heaps_bytes: Sequence[int]) -> Iterator[Cell]:
-    """What is computed, in this order: small heaps, 4 MiB on the first cores with caches, loop facts, the rest."""
+    """What is computed, in this order: with all facts, then with loop facts only; small heaps first."""
     ordered = sorted(names, key=lambda name: (DEAR.index(name) + 1 if name in DEAR else 0, name))
-    small, great = [heap for heap in heaps_bytes if heap <= 64 << 10], [4 << 20, 1 << 20]
-    first = ("arm926ej-s", "mpc603e")
     stages = [
-        *((heap, targets, False) for heap in small),
-        (4 << 20, [target for target in first if target in targets], False),
-        *((heap, targets, True) for heap in small),
-        (4 << 20, [target for target in targets if target not in first], False),
-        (1 << 20, targets, False),
-        *((heap, targets, True) for heap in great),
+        *((heap, targets, False) for heap in HEAPS_BYTES),
+        *((heap, targets, True) for heap in HEAPS_BYTES),
     ]
     for heap, of, loop_facts_only in stages:
         if heap in heaps_bytes:

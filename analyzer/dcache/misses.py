@@ -3,7 +3,8 @@
 An access that always hits costs nothing more. One that is persistent shares its misses with the others to the same
 line, or to the few lines that a group lies in: they are auxiliary variables of the flow problem, limited by how often
 the scope begins. Accesses to objects that facts count miss once for each line (`object_lines`); where a fact counts how
-often accesses go to another line than the access before, these are their misses. Everything else misses each time.
+often accesses go to another line than the access before, these are their misses. Code that data evicts from a unified
+cache misses as often as data is filled (`refetches`). Everything else misses each time.
 
 Where a store that misses is a single write, and first-in first-out, the store misses only if no access in the scope
 filled the line (`RelationalCache.is_kept`): such writes are auxiliary variables that share the limit of the line's
@@ -46,6 +47,7 @@ from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lin
 from wcet_probe.analyzer.dcache.analysis import analyze
 from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, shared_misses, variable_names, visit_variable
 from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
+from wcet_probe.analyzer.dcache.refetches import EVICTIONS, Refetched, Refetches
 from wcet_probe.analyzer.dcache.resident_at_entry import resident_lines
 from wcet_probe.analyzer.dcache.scopes import Scopes
 from wcet_probe.analyzer.dcache.strided_traversals import MOST_COUNTED_LINES, StridedTraversals
@@ -111,15 +113,18 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     scopes = Scopes(values, sure, resident_lines(values, named, analysis))
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
     objects = counted_objects(accesses, lines, config, scopes.is_one_address)
-    costs = _Costs(
-        values, target, config, scopes, traversals, objects, pointers, allocated_lines(values, named, analysis)
-    )
+    allocated, refetches = allocated_lines(values, named, analysis), Refetches(config.sets, config.line_bytes)
+    costs = _Costs(values, target, config, scopes, traversals, objects, pointers, allocated, refetches)
     left = _left(values, steps)
     sharing: dict[int, list[tuple[_Step, _Counted | None]]] = {}
     for point, own in steps.items():
         is_resident = left[point]
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
-            sharing.setdefault(point, []).append((step, costs.add(point, step, verdict, is_resident=is_resident)))
+            if step.access is None:
+                found = costs.add_fetch(point, step, verdict)
+            else:
+                found = costs.add(point, step.line, step.access, verdict, is_resident=is_resident)
+            sharing.setdefault(point, []).append((step, found))
             is_resident = _stays_resident(step)
     for place in (costs.inside, costs.leaving):
         for (point, group), granules in place.local.items():
@@ -127,7 +132,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     names = costs.variable_names()
     counted = {
         point: tuple(
-            (step.access.instruction_address if step.access else None, names[own] if own is not None else None)
+            (step.access.instruction_address if step.access else None, names.get(own) if own is not None else None)
             for step, own in each
         )
         for point, each in sharing.items()
@@ -135,15 +140,16 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     return replace(costs.result(lines), counted=counted)
 
 
-_Counted = Shared | Objects | LineChanges
-"""What misses are counted with: those of a line, or what a fact counts."""
+_Counted = Shared | Objects | LineChanges | Refetched
+"""What misses are counted with: those of a line, what a fact counts, or fills that evict."""
 
 
 class _Step(NamedTuple):
-    """An access to the cache; a fetch has no ``access``."""
+    """An access to the cache; a fetch has no ``access``, but the number of its line."""
 
     line: LineAccess
     access: Access | None
+    number: int = 0
 
 
 def _is_sure(step: _Step) -> bool:
@@ -179,7 +185,7 @@ def _steps(
     for instruction in values.graph.points[point].block.instructions:
         if target.unified_cache:
             for number in fetched_lines((instruction,), config.line_bytes):
-                yield _Step(LineAccess(lines.of_number(number), fills=True, is_certain=True), None)
+                yield _Step(LineAccess(lines.of_number(number), fills=True, is_certain=True), None, number)
         own = [pieces for pieces in lines.pieces[point] if pieces[0].instruction_address == instruction.address]
         # A load or store of several words goes upwards, whatever order the p-code has.
         own.sort(key=lambda pieces: signed(32, pieces[0].constant))
@@ -234,6 +240,7 @@ class _Costs:
         objects: whose lines miss once each, by the accesses to them.
         pointers: what flow facts say.
         allocated: as `allocated_before` has it.
+        refetches: fetches that may miss each time.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
         visits: first visits in each execution of a point.
@@ -254,6 +261,7 @@ class _Costs:
     objects: Mapping[Access, Objects]
     pointers: PointerFacts
     allocated: Mapping[SymbolicBlock, Mapping[Edge, Allocated]]
+    refetches: Refetches
     inside: _Charge = field(default_factory=_Charge)
     leaving: _Charge = field(default_factory=_Charge)
     visits: Counter[int] = field(default_factory=Counter)
@@ -265,21 +273,22 @@ class _Costs:
     stores: Counter[int] = field(default_factory=Counter)
     single_stores: Counter[int] = field(default_factory=Counter)
 
-    def add(self, point: int, step: _Step, verdict: Verdict, *, is_resident: bool) -> _Counted | None:
+    def add(
+        self, point: int, accessed: LineAccess, access: Access, verdict: Verdict, *, is_resident: bool
+    ) -> _Counted | None:
         """Count an access; ``is_resident`` tells whether the last data access before has left its line in the cache.
 
         Returns what its misses are counted with, if they are.
 
         *Soundness:* as said of the module; a store that is written through costs a single write in any case.
         """
-        access, (line, fills, _, candidates, traversed, _) = step.access, step.line
-        charge = self.leaving if access is not None and access.is_leaving else self.inside
-        if access is not None:
-            self._add_single_write(point, step.line, access, verdict)
-            charge.cycles[point] += 0 if access.skipped_bytes else _region_cycles(access, self.target.memory)
-        visit = None if access is None else self.pointers.of_access(access).visit
+        line, fills, _, candidates, traversed, _ = accessed
+        charge = self.leaving if access.is_leaving else self.inside
+        self._add_single_write(point, accessed, access, verdict)
+        charge.cycles[point] += 0 if access.skipped_bytes else _region_cycles(access, self.target.memory)
+        visit = self.pointers.of_access(access).visit
         self.visits[point] += visit == "first"
-        if access is None or access.is_leaving or access.is_store:
+        if access.is_leaving or access.is_store:
             visit = None
         if verdict.is_hit or not fills:
             return None
@@ -306,6 +315,14 @@ class _Costs:
             self.asserted[point] += visit is not None
         return None
 
+    def add_fetch(self, point: int, step: _Step, verdict: Verdict) -> _Counted | None:
+        """Count a fetch from a unified cache, as `add` does."""
+        if verdict.is_hit:
+            return None
+        if verdict.is_persistent_in_call or verdict.is_persistent:
+            return self._share(point, Shared(step.line.line if verdict.is_persistent else None))
+        return self.refetches.add(point, step.number, is_local=verdict.is_persistent_in_block)
+
     def _add_single_write(self, point: int, accessed: LineAccess, access: Access, verdict: Verdict) -> None:
         """Count the single write of an access, or else that it modifies a line, if it may be one."""
         is_through = access.is_store and not self.config.write_back
@@ -327,14 +344,12 @@ class _Costs:
             self.single_stores[point] += stores
         return shared
 
-    def _counted_by(self, point: int, access: Access | None, *, is_resident: bool) -> Objects | LineChanges | None:
+    def _counted_by(self, point: int, access: Access, *, is_resident: bool) -> Objects | LineChanges | None:
         """The fact that counts the misses of ``access``: those to another line than before, or those to objects.
 
         *Soundness:* if the access before left its line in the cache, this one misses at most as often as it is to
         another one. What else goes to the line may miss besides.
         """
-        if access is None:
-            return None
         changes = self.pointers.of_access(access).line_changes
         if changes is not None and is_resident and not access.is_leaving:
             self.changing.setdefault(changes, Counter())[point] += 1
@@ -359,7 +374,7 @@ class _Costs:
 
     def variable_names(self) -> Mapping[_Counted, str]:
         """The names of the auxiliary variables that misses are counted by."""
-        names: dict[_Counted, str] = dict(variable_names(self.shared).items())
+        names: dict[_Counted, str] = {**variable_names(self.shared), **self.refetches.names()}
         objects = sorted(self.counted, key=lambda one: one.where)
         names |= {one: f"miss:objects:{number}" for number, one in enumerate(objects)}
         return names | {one: f"miss:changes:{number}" for number, one in enumerate(self.changing)}
@@ -377,6 +392,8 @@ class _Costs:
             allocated=self.allocated,
         )
         self.inside.misses.update(shared.misses)
+        for left in self.refetches.left():
+            self.inside.misses.update(left)
         single_cycles = self.target.memory.single_cycles
         for point, count in shared.writes.items():
             self.inside.cycles[point] += count * single_cycles
@@ -387,6 +404,12 @@ class _Costs:
         others = shared.written.keys() | set(shared.modified)
         names = sorted({name for constraint in constraints for name, _ in constraint.auxiliaries} - others)
         constraints += (self._refill_constraint(one, shared.accesses, names) for one in shared.refills)
+        refetched = list(self.refetches.names().values())
+        if refetched:
+            constraints += self.refetches.constraints()
+            constraints.append(self._fills(EVICTIONS, self.inside.misses, names, self.refetches.limited()))
+        first = list(self.refetches.first_names().values())
+        names += refetched
         auxiliaries = [AuxiliaryVariable(name, fill) for name in names]
         auxiliaries += (
             AuxiliaryVariable(name, count * single_cycles) for name, count in sorted(shared.written.items())
@@ -397,7 +420,7 @@ class _Costs:
                 AuxiliaryVariable("write-backs:singles", max(0, fill - single_cycles)),
             )
             constraints += self._write_back_constraints(names, shared.modified)
-        auxiliaries += (AuxiliaryVariable(name, 0) for name in shared.modified)
+        auxiliaries += (AuxiliaryVariable(name, 0) for name in (*shared.modified, *first))
         return DataMisses(
             self.inside.total(fill), self.leaving.total(fill), tuple(auxiliaries), tuple(constraints), lines
         )
@@ -445,9 +468,10 @@ class _Costs:
         others = Counter(self.inside.misses)
         others.subtract(self.asserted)
         others.update(self.visits)
-        yield self._fills("write-backs:misses", self.inside.misses, names)
+        limited = (("write-backs", 1), ("write-backs:singles", 1))
+        yield self._fills("write-backs:misses", self.inside.misses, names, limited)
         if visits or +self.asserted:
-            yield self._fills("write-backs:visits", others, [name for name in names if name not in visits])
+            yield self._fills("write-backs:visits", others, [name for name in names if name not in visits], limited)
         yield LinearConstraint(
             "write-backs:modified",
             tuple((point, -count) for point, count in sorted(self.stores.items())),
@@ -460,15 +484,13 @@ class _Costs:
             auxiliaries=(("write-backs:singles", 1),),
         )
 
-    def _fills(self, name: str, misses: Mapping[int, int], auxiliaries: Iterable[str]) -> LinearConstraint:
-        """There are no more write-backs than ``misses`` at points, those where points are left, and ``auxiliaries``."""
+    def _fills(
+        self, name: str, misses: Mapping[int, int], auxiliaries: Iterable[str], limited: Iterable[tuple[str, int]]
+    ) -> LinearConstraint:
+        """What is ``limited`` is no more than ``misses`` at points, where points are left, and ``auxiliaries``."""
         return LinearConstraint(
             name,
             tuple((point, -count) for point, count in sorted(misses.items())),
             tuple((edge, -self.leaving.misses[edge.source]) for edge in self.values.edges if edge.way != "fall"),
-            auxiliaries=(
-                ("write-backs", 1),
-                ("write-backs:singles", 1),
-                *((auxiliary, -1) for auxiliary in auxiliaries),
-            ),
+            auxiliaries=(*limited, *((auxiliary, -1) for auxiliary in auxiliaries)),
         )

@@ -154,9 +154,12 @@ def _worst_failing(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan
 def _worst_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     plans: dict[str, ScenarioPlan] = {}
     for (drop, chained), other_leaf, apart, swapped in product(_CHOICES, (False, True), (None, *_Apart), (False, True)):
-        turns = range(1, _TURNS) if buddies.step == 1 and request.data_line_bytes and not apart and not swapped else ()
-        for turn in (None, *turns) if chained and not drop else (None,):
-            way = _Way(drop, other_leaf=other_leaf, turn=turn)
+        ways = [_Way(drop, other_leaf=other_leaf)]
+        if chained and drop < 2 and buddies.step == 1 and request.data_line_bytes and not apart and not swapped:
+            turns = () if drop else range(1, _TURNS)
+            heads = product((None, *turns), (False, True))
+            ways = [_Way(drop, other_leaf=other_leaf, turn=turn, at_head=at_head) for turn, at_head in heads]
+        for way in ways:
             plan = _merge_plan(buddies, request, way, chained=chained, apart=apart, swapped=swapped)
             plans.setdefault(plan.variant, plan)
     return tuple(plans.values())
@@ -182,11 +185,14 @@ class _Way:
         other_leaf: whether it is the last leaf of its region, or the deepest one's buddy.
         turn: the class of the one buddy that lies on the other side of the way than all others; None for no such one.
             The lines of the leaf and of its first buddies are then neither the region's first nor its last.
+        at_head: whether the least buddy is the first of its list, with both others behind it: its removal writes to
+            the list's head. Where one counter serves the whole cache, that is in a line that was evicted.
     """
 
     drop: int
     other_leaf: bool
     turn: int | None = None
+    at_head: bool = False
 
 
 def _merge_plan(
@@ -216,7 +222,9 @@ def _merge_plan(
     roots = [(root.class_, root.slot) for root in carving.roots[1:] if root.class_ == own[0][0] == own[1][0]]
     between = roots[:1] if apart in (_Apart.BETWEEN, _Apart.LEAF) else []
     with_leaf = bool(between) and apart is _Apart.LEAF
-    freed = [*_parts(behind), own[0], *between, *own[1:], *_parts(before, with_leaf=with_leaf)]
+    first = _parts(before, with_leaf=with_leaf)
+    passed = int(way.at_head and bool(first))
+    freed = [*_parts(behind), *first[:passed], own[0], *between, *own[1:], *first[passed:]]
     carving.free(*(slot for _, slot in freed))
     neighbours = _neighbours(freed, own)
     count, middle = len(neighbours), neighbours.count(2)
@@ -227,6 +235,7 @@ def _merge_plan(
         *([apart.value] if apart and (moved or between) else []),
         *(["the longer chain before"] if swapped and chains else []),
         *([f"the buddy of class {way.turn} across"] if way.turn is not None else []),
+        *(["the least at its list's head"] if passed else []),
     ]
     return ScenarioPlan(
         scenario="worst-free",

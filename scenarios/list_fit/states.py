@@ -9,11 +9,12 @@ Sources: P02 §2.2 and §3.1.1, C06 §2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.scenarios.cache_sets import gapped_walks
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
@@ -32,6 +33,7 @@ _WHY_LINES = (
     "A node's header is the last word of a cache line and its links are in the next one: a visit reads two.",
     "Every second node comes first, then the others: a line that two neighbours share is evicted between their visits.",
 )
+_WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
 _WHY_FREE = (
     "Both neighbours are free: both leave the list, both merges are made, and the merged block joins the list.",
     "The list is circular: leaving it takes the same instructions at its head, in its middle and at its tail.",
@@ -80,13 +82,25 @@ class ListFit:
         yield self._alloc_plan(request, "as many free blocks as possible")
         if request.data_line_bytes:
             yield self._alloc_plan(request, "two cache lines a visit", aligned=True)
+            for left_out in _left_out(request):
+                how = f"two cache lines a visit, {len(left_out)} nodes left out from {min(left_out)} on"
+                yield self._alloc_plan(request, how, aligned=True, left_out=left_out)
         elif self.takes_best:  # It costs one visit, which is dearer wherever a visit waits for a cache line.
             yield self._alloc_plan(request, "one more that fits, less well", given_up=True)
 
     def _alloc_plan(
-        self, request: HeapRequest, variant: str, *, aligned: bool = False, given_up: bool = False
+        self,
+        request: HeapRequest,
+        variant: str,
+        *,
+        aligned: bool = False,
+        left_out: Collection[int] = (),
+        given_up: bool = False,
     ) -> ScenarioPlan:
-        """``given_up``: whether a block is found, and given up for a better one, before the one that is taken."""
+        """``left_out``: numbers of blocks that stay in use.
+
+        ``given_up``: whether a block is found, and given up for a better one, before the one that is taken.
+        """
         layout = Layout(request)
         least, size = layout.sizes.minimum, layout.sizes.minimum + layout.sizes.alignment
         if aligned:
@@ -106,12 +120,15 @@ class ListFit:
         else:
             taken_bytes = layout.room_bytes
             large = [*layout.cut([taken_bytes])]
-        self._free(layout, [*_in_order(small, aligned=aligned), *large])
+        passed = {small[number] for number in left_out}
+        visits = [slot for slot in _in_order(small, aligned=aligned) if slot not in passed]
+        self._free(layout, [*visits, *large])
         request_bytes = least - OVERHEAD_BYTES + 1
         line = request.data_line_bytes or 0
         if aligned and size < line <= taken_bytes - layout.sizes.split:
             request_bytes = line - OVERHEAD_BYTES  # The header of the rest then lies in its line as the block's does.
-        visited = count + len(large)
+        visited = len(visits) + len(large)
+        others = len(large) - len(left_out)
         return ScenarioPlan(
             scenario="worst-alloc",
             variant=variant,
@@ -119,10 +136,15 @@ class ListFit:
             measured=Operation(OperationKind.MALLOC, 0, request_bytes),
             initial_cache=InitialCache.DIRTY,
             state=(
-                f"{count} free blocks of {least} bytes between used ones, and one of {taken_bytes} at the list's end; "
+                f"{len(visits)} free blocks of {least} bytes between used ones, one of {taken_bytes} at the end; "
                 f"malloc({request_bytes}) visits them all and splits the last"
             ),
-            why=(*_WHY_ALLOC, *(_WHY_LINES if aligned else ()), *([_WHY_GIVEN_UP] if given_up else [])),
+            why=(
+                *_WHY_ALLOC,
+                *(_WHY_LINES if aligned else ()),
+                *([_WHY_LEFT_OUT] if left_out else []),
+                *([_WHY_GIVEN_UP] if given_up else []),
+            ),
             prediction={
                 "nodes visited": visited,
                 "free blocks": visited,
@@ -131,7 +153,7 @@ class ListFit:
                 "address of block taken": taken_at,
                 "bytes of block taken": taken_bytes,
             },
-            driver=f"nodes visited = floor((H - {spent}) / {2 * least}) + {len(large)}",
+            driver=f"nodes visited = floor((H - {spent}) / {2 * least}) {'-' if others < 0 else '+'} {abs(others)}",
             driver_value=visited,
         )
 
@@ -321,6 +343,15 @@ class ListFit:
             "address of block taken": visits[taken] - heap.base_address,
             "bytes of block taken": sizes[taken],
         }
+
+
+def _left_out(request: HeapRequest) -> Sequence[Collection[int]]:
+    """Blocks that a walk leaves out so that it evicts what others modified, as `gapped_walks` has them."""
+    layout = Layout(request)
+    layout.align()
+    most = layout.room_bytes // (2 * layout.sizes.minimum) - 2
+    walks = gapped_walks(most, request)
+    return [sorted(set(range(max(walk))).difference(walk)) for walk in walks]
 
 
 def _in_order(slots: Sequence[int], *, aligned: bool) -> Sequence[int]:

@@ -33,6 +33,7 @@ _LEMMAS = (
     (re.compile(r"miss:.*:(first|again).*"), "visits that facts tell of"),
     (re.compile(r"(write|modified):.*"), "stores that fill nothing"),
     (re.compile(r"write-backs.*"), "write-backs"),
+    (re.compile(r"refetch:.*"), "code that data evicts"),
     (re.compile(r"fetch:.*"), "fetches"),
     (re.compile(r".*"), "a line in its scope"),
 )
