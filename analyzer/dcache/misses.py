@@ -403,8 +403,9 @@ class _Costs:
             constraints += counted_constraints(f"miss:changes:{number}", points, changes.most)
         others = shared.written.keys() | set(shared.modified)
         names = sorted({name for constraint in constraints for name, _ in constraint.auxiliaries} - others)
-        constraints += (self._refill_constraint(one, shared.accesses, names) for one in shared.refills)
         refetched = list(self.refetches.names().values())
+        evicting = [*names, *refetched]
+        constraints += (self._refill_constraint(one, shared.accesses, evicting) for one in shared.refills)
         if refetched:
             constraints += self.refetches.constraints()
             constraints.append(self._fills(EVICTIONS, self.inside.misses, names, self.refetches.limited()))
@@ -432,6 +433,7 @@ class _Costs:
 
         *Soundness:* first-in first-out: between two fills of a line as many other lines of its set are filled as there
         are ways, by other groups, as the lines of the traversal's group that are accessed meanwhile are in other sets.
+        In a unified cache they may be lines of code, of which those that are refetched are auxiliary variables, too.
         A traversal is done with a line before it comes to the next: what is filled between fills of the one is not
         filled between those of another.
         """

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.analyzer.concrete_caches import config_of
-from tests.analyzer.test_cache_soundness import POLICIES, SLOW_CYCLES, any_cache, provable
+from tests.analyzer.test_cache_soundness import POLICIES, SLOW_CYCLES, analysed, any_cache, provable
 from tests.random_programs import arguments
 from tests.support import guest_of
 from wcet_probe.analyzer.bound import BoundRequest, prove
@@ -104,12 +104,20 @@ def test_a_round_that_loads_one_line_misses_one_line_of_its_code_again_at_most(m
     assert proved(guest) - found > 40 * 2 * fill
 
 
-def with_unified(target, draw: random.Random):
-    """``target`` with slow memory and a tiny cache of data and code."""
+def with_unified(target, spec: str):
+    """``target`` with slow memory and this cache of data and code."""
     memory = replace(
         target.memory, first_beat_cycles=replace(target.memory.first_beat_cycles, value=SLOW_CYCLES), regions=()
     )
-    return apply_cache_option(replace(target, memory=memory), "u" + any_cache(draw)[1:])
+    return apply_cache_option(replace(target, memory=memory), spec)
+
+
+def bound_of(one, target) -> int:
+    """Cycles on ``target`` of a function whose values are known."""
+    data = data_misses(one.prepared.values, target, PointerFacts(Pointers(), {}))
+    request = replace(one.prepared.request, target=target)
+    stage = replace(one.prepared, request=request, data=data, fetches=FetchMisses({}, {}, {})).bounded({})
+    return stage.solved("cycles").solution.certified
 
 
 def campaign(seed: int, caches: int, runs: int) -> int:
@@ -117,11 +125,8 @@ def campaign(seed: int, caches: int, runs: int) -> int:
     draw, done = random.Random(f"unified {seed}"), 0
     for one in provable(seed, "e200z6"):
         for _ in range(caches):
-            target = with_unified(one.guest.target, draw)
-            data = data_misses(one.prepared.values, target, PointerFacts(Pointers(), {}))
-            request = replace(one.prepared.request, target=target)
-            stage = replace(one.prepared, request=request, data=data, fetches=FetchMisses({}, {}, {})).bounded({})
-            bound = stage.solved("cycles").solution.certified
+            target = with_unified(one.guest.target, "u" + any_cache(draw)[1:])
+            bound = bound_of(one, target)
             with one.machine(target) as machine:
                 for words in (arguments(draw) for _ in range(runs)):
                     for start in InitialCache:
@@ -134,6 +139,37 @@ def campaign(seed: int, caches: int, runs: int) -> int:
 def test_random_programs_with_a_unified_cache_stay_within_their_bounds():
     assert set(POLICIES) >= {"random", "round-robin"}
     assert campaign(2, 8, 2) > 40
+
+
+WALK = """
+unsigned f(const unsigned *words)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < 128; i++) sum ^= words[i];
+    return sum;
+}
+unsigned g(const unsigned *words, const unsigned *others)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < 128; i++) sum ^= words[i] + others[i];
+    return sum;
+}
+"""
+
+
+@pytest.mark.parametrize("ways", [1, 2])
+@pytest.mark.parametrize("name", ["e200z6", "arm926ej-s"])
+def test_code_that_is_fetched_again_evicts_the_lines_of_a_traversal_too(name, ways):
+    """First-in first-out: each round misses code and arrays, which are as many as there are ways, in one set."""
+    entry, draw = "fg"[ways - 1], random.Random("traversals")
+    one = analysed(guest_of(WALK, load_target(name), ".c"), entry)
+    target = with_unified(one.guest.target, f"u:sets=4,ways={ways},line=32,policy=fifo")
+    bound, worst = bound_of(one, target), 0
+    with one.machine(target) as machine:
+        for _ in range(16):
+            words = tuple(machine.heap.base_address + 32 * draw.randrange(32) for _ in range(2))
+            worst = max(worst, machine.measure(entry, words, InitialCache.COLD).cycles)
+    assert 64 * SLOW_CYCLES < worst <= bound
 
 
 @pytest.mark.slow
