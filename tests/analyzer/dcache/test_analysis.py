@@ -68,8 +68,8 @@ def test_no_run_refutes_what_facts_about_visits_make_of_write_backs():
 def test_runs_refute_that_first_visits_make_no_write_backs(monkeypatch):
     right = data_misses._Costs._fills
 
-    def wrong(costs, name, misses, auxiliaries):
-        return right(costs, name, {} if name == "write-backs:visits" else misses, auxiliaries)
+    def wrong(costs, name, misses, *limits):
+        return right(costs, name, {} if name == "write-backs:visits" else misses, *limits)
 
     monkeypatch.setattr(data_misses._Costs, "_fills", wrong)
     with pytest.raises(AssertionError):
