@@ -51,6 +51,7 @@ void cama_free(void *block)
 CHECK = '#include "cama.h"\nint cama_check(void)\n{\n    return 0;\n}\n'
 TAKE = "    pool.first = pool.next[i];\n"
 ODD = "    if (bytes == 13)\n        "
+RETURN = "    return (void *)(pool.base + 64 * i);\n"
 BROKEN = {
     "an index too large by one": ("= i + 1;", "= i + 2;"),
     "an index that nobody looks at": ("block == NULL || i >= BLOCKS", "block == NULL"),
@@ -65,6 +66,8 @@ BROKEN = {
     ),
     "a store to the arena": (TAKE, TAKE + "    *(volatile uint32_t *)(pool.base + 64 * i) = 0;\n"),
     "an index that wraps around": ("pool.next[i] = pool.first;", "pool.next[i] = pool.first - 1;"),
+    "a block in static data": (RETURN, "    if (bytes == 13)\n        return &pool;\n" + RETURN),
+    "a block that only the image tells of": ("    pool.base = (uintptr_t)arena;\n", ""),
     "another width": ("uint32_t i = pool.first;", "uint32_t i = *(volatile uint16_t *)&pool.first;"),
 }
 

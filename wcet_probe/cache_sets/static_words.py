@@ -10,12 +10,12 @@ manifest names are analysed, but for the check of the heap, which is there for t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.invariants.contents import WORD_BITS, Contents, in_arena, is_anything, number
-from wcet_probe.analyzer.invariants.induction import Module, invariants
+from wcet_probe.analyzer.invariants.contents import WORD_BITS, Contents, Region, in_arena, is_anything, number
+from wcet_probe.analyzer.invariants.induction import RESULT, Invariants, Module, invariants
 from wcet_probe.analyzer.invariants.operations import Operation, operation
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values.own_block import Roles
@@ -58,7 +58,7 @@ def static_addresses(program: Program, heap_bytes: int) -> Mapping[str, Mapping[
         return {}
     arguments = [_arguments(program, one, way_bits) for one in operations]
     found = invariants(Module(program.image, operations, arguments, way_bits, first=0))
-    if found.lost or found.excused or found.unstored:
+    if found.lost or found.excused or found.unstored or not all(map(_is_block, _returned(found, operations))):
         return {}
     result: dict[str, dict[int, Contents]] = {one.role: {} for one in operations}
     for (index, place), address in found.addresses.items():
@@ -66,6 +66,21 @@ def static_addresses(program: Program, heap_bytes: int) -> Mapping[str, Mapping[
         if not is_anything(address):
             result[one.role][one.moved[place].number] = address
     return result
+
+
+def _returned(found: Invariants, operations: Sequence[Operation]) -> Iterator[Contents]:
+    """What operations return as blocks."""
+    for index, one in enumerate(operations):
+        if one.roles.returned is not None:
+            yield found.found.get((index, RESULT), ())
+
+
+def _is_block(returned: Contents) -> bool:
+    """Whether it is null or computed from the arena's start: of anything else the lemma would be no more than a guess.
+
+    A block in static data would let the caller write the words that the induction is about.
+    """
+    return all(part.region is Region.ARENA or part.is_null for part in returned)
 
 
 def _registers(program: Program) -> tuple[str, str]:
