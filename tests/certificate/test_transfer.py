@@ -12,8 +12,9 @@ from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import arm, powerpc
-from wcet_probe.certificate.machine import Machine, State
-from wcet_probe.certificate.numbers import WORD, Value, number
+from wcet_probe.certificate.machine import Machine, State, assume
+from wcet_probe.certificate.numbers import ANY, WORD, Value, number
+from wcet_probe.certificate.walk import between_blocks
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import EmulationError
 from wcet_probe.model.target import Isa
@@ -121,3 +122,67 @@ def test_steps_of_random_programs_lie_in_the_abstract_steps(seed, target):
             steps = steps_of(on, f"f{function}", memory, registers)
             followed += check_chains(on, steps, draw)
     assert followed > 500
+
+
+RELOADED = """
+ .syntax unified
+ .arm
+ .globl f
+ .type f, %function
+f: ldr r3, [sp, #4]
+   str r0, [sp, r1, lsl #2]
+   ldr r4, [sp, #4]
+   cmp r3, #5
+   bx lr
+ .size f, . - f
+"""
+COMPARED = """
+ .syntax unified
+ .arm
+ .globl f
+ .type f, %function
+f: ldr r3, [sp, #4]
+   cmp r3, #5
+   mov r3, #0
+   str r0, [sp, r1, lsl #2]
+   bx lr
+ .size f, . - f
+"""
+
+
+def after(source, steps, known):
+    """The state behind some instructions of ``source``, where ``known`` is known of the stack."""
+    on = guest_of(source, load_target("arm926ej-s"), ".s")
+    code = {one.address: one for one in on.instructions}
+    running, state = Machine(on.image), State({**arm.entry_state().values, **known})
+    for number_ in range(steps):
+        (outcome,) = arm.execute(running, code[on.address("f") + 4 * number_], state)
+        state = outcome.state
+    return state
+
+
+@pytest.mark.parametrize("known", [{}, {4: number(0, 100)}], ids=["any", "known"])
+def test_a_word_that_was_written_meanwhile_is_not_what_was_loaded_before(known):
+    """The store may be to the word: what the first load gave tells nothing of the second."""
+    state = after(RELOADED, 4, known)
+    assert state.name("r3") == 4 != state.name("r4")
+    assert assume(state, "nzcv", "==", is_signed=False).read("r4") == ANY
+
+
+@pytest.mark.parametrize("known", [{}, {4: number(0, 100)}], ids=["any", "known"])
+def test_flags_do_not_speak_of_a_word_that_was_written_since(known):
+    """Behind the block something else tells of the word: what the flags tell is of its old value."""
+    state = between_blocks(after(COMPARED, 4, known))
+    state.values[4] = number(0, 100)
+    found = assume(state, "nzcv", "==", is_signed=False)
+    assert found is None or found.read(4) == number(0, 100)
+
+
+def test_what_nobody_knows_of_leaves_no_condition_field():
+    """Mcrxr 0 is no instruction that the decoder knows."""
+    source = ".globl f\n.type f, @function\nf: cmpwi 3, 5\n .long 0x7c000400\n blr\n.size f, . - f\n"
+    on = guest_of(source, load_target("mpc603e"), ".s")
+    state = powerpc.entry_state()
+    for instruction in (one for one in on.instructions if 0 <= one.address - on.address("f") < 8):
+        powerpc.execute(Machine(on.image), instruction, state)
+    assert not state.flags

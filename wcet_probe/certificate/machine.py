@@ -65,7 +65,8 @@ class State:
 
     Attributes:
         values: of places; see the module for those that are missing.
-        names: places with one name hold one value; a place without a name in it has its own.
+        names: places with one name hold one value; a place without a name in it has its own. A word of the stack of
+            which nothing is known has one, too, once it was written.
         flags: what the flags tell, by their name (``nzcv`` on ARM, ``cr0`` to ``cr7`` on PowerPC).
     """
 
@@ -91,9 +92,9 @@ class State:
         self.names[place] = name
 
     def drop(self, place: Place) -> None:
-        """Nothing is known of a word of the stack any more."""
+        """Nothing is known of a word of the stack any more; what was loaded from it keeps the name of its old value."""
         self.values.pop(place, None)
-        self.names.pop(place, None)
+        self.names[place] = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ class Machine:
         """A store. One that is not derived from the stack pointer misses the stack: *stack-separation*."""
         if address.base == "stack":
             low, high = address.low, address.high + size_bytes
-            for place in [p for p in state.values if isinstance(p, int) and low < p + 4 and p < high]:
+            for place in [p for p in _words(state) if low < p + 4 and p < high]:
                 state.drop(place)
             exact = address.is_constant and size_bytes == 4 and low % 4 == 0
             if exact:
@@ -205,7 +206,7 @@ class Machine:
             self.found_escape |= not exact and value.may_be_stack
             return
         if address.may_be_stack:
-            for place in [p for p in state.values if isinstance(p, int)]:
+            for place in _words(state):
                 state.drop(place)
         elif not (address.is_constant and self._is_static(address.low)):
             self.used.add("stack-separation")
@@ -243,6 +244,13 @@ class Machine:
         if not value.is_number or value.count > MOST_TARGETS:
             return None
         return tuple(dict.fromkeys(word & mask for word in value.words()))
+
+
+def _words(state: State) -> set[int]:
+    """The words of the stack that are known, or by whose first value something is named."""
+    flags = state.flags.values()
+    names = {*state.names.values(), *(name for one in flags for name in (one.left, one.right, one.difference))}
+    return {place for place in {*state.values, *state.names, *names} if isinstance(place, int)}
 
 
 def _scaled(value: Value, access: Access) -> Value:
@@ -304,7 +312,7 @@ def joined(a: State, b: State) -> State:
         if isinstance(place, str) or (place in a.values and place in b.values)
     }
     names = {place: a.name(place) for place in values if a.name(place) == b.name(place)}
-    for place in values:
+    for place in {*values, *(one for one in {*a.names, *b.names} if a.name(one) != b.name(one))}:
         names.setdefault(place, object())
     flags = {key: asserted for key, asserted in a.flags.items() if b.flags.get(key) == asserted}
     return State(values, names, flags)

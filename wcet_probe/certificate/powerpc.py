@@ -126,7 +126,7 @@ def _compute(machine: Machine, instruction: Instruction, word: int, state: State
     if value is None or len(registers) != 1:
         kept = dict(state.flags)
         machine.havoc(instruction, state)
-        if primary == 31 and not word & 1:
+        if primary == 31 and not word & 1 and instruction.writes:  # one that seems to do nothing may set a field
             state.flags = kept
         return
     (written,) = registers
