@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.certificate.forgeries import solved_again
 from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer import bound as bound_module
 from wcet_probe.analyzer.bound import BoundRequest, prove
@@ -52,13 +53,17 @@ def test_instructions_are_checked_in_full(name, target):
     )
 
 
-def not_checked(on):
-    """What the checker leaves open of a proof of ``f``."""
+def document_of(on):
+    """A proof of ``f``, and what it is checked against."""
     bound = prove(BoundRequest(on.image, on.target, on.instructions, on.costs, "f", Facts(), {}, {}))
     section = json.loads(json.dumps(bound_section(bound)))
     document = {"image": {"sha256": on.image.sha256}, "target": on.target.name, "bound": section}
-    found = check_bound(document, Binary(on.image, on.instructions, on.costs, on.target, Asserted(), {})).findings
-    return {one.check for one in found if one.verdict != "ok"}
+    return document, Binary(on.image, on.instructions, on.costs, on.target, Asserted(), {})
+
+
+def not_checked(on):
+    """What the checker leaves open of a proof of ``f``."""
+    return {one.check for one in check_bound(*document_of(on)).findings if one.verdict != "ok"}
 
 
 JUMPS = {
@@ -79,3 +84,42 @@ def test_an_indirect_jump_to_the_next_instruction_is_charged_as_executed_where_i
     with patch.object(bound_module, "taken_cycles", return_value=0), pytest.raises(VerificationError, match="at least"):
         not_checked(guest)
     assert "graph" not in not_checked(guest)
+
+
+RELOADED = """
+ sub sp, sp, #16
+ str r2, [sp, #4]
+ cmp r0, #0
+ beq 1f
+ nop
+1: and r1, r1, #3
+ ldr r3, [sp, #4]
+ str r0, [sp, r1, lsl #2]
+ ldr r12, [sp, #4]
+ cmp r3, #5
+ bne 2f
+.globl behind
+.thumb_func
+behind: cmp r12, #5
+ beq 2f
+ mul r0, r0, r0
+2: add sp, sp, #16
+ bx lr
+"""
+
+
+def test_a_word_that_may_have_been_written_between_two_loads_is_not_the_same():
+    """That the first load gave 5 does not make 5 of the second: a run with 7, 1 and 5 multiplies."""
+    target = load_target("cortex-m4")
+    on = guest_of(assembler({"f": RELOADED}, target), target)
+    node = f"f+{(on.address('behind') & ~1) - (on.address('f') & ~1):#x}"
+
+    def change(problem, derivations, followed):
+        others = [line for line in followed if not line.startswith(f"invariant {node} r12 ")]
+        assert len(others) < len(followed) or not followed
+        return problem, derivations, [*others, f"invariant {node} r12 number 5 0 0"] if followed else []
+
+    document, binary = document_of(on)
+    check_bound(document, binary)
+    with pytest.raises(VerificationError, match="what is said of r12"):
+        check_bound(solved_again(document, change), binary)
