@@ -374,7 +374,9 @@ class _Costs:
 
     def variable_names(self) -> Mapping[_Counted, str]:
         """The names of the auxiliary variables that misses are counted by."""
-        names: dict[_Counted, str] = {**variable_names(self.shared), **self.refetches.names()}
+        names: dict[_Counted, str] = {}
+        names.update(variable_names(self.shared).items())
+        names.update(self.refetches.names().items())
         objects = sorted(self.counted, key=lambda one: one.where)
         names |= {one: f"miss:objects:{number}" for number, one in enumerate(objects)}
         return names | {one: f"miss:changes:{number}" for number, one in enumerate(self.changing)}
