@@ -357,14 +357,9 @@ class _Analysis:
 
     def is_caller(self, index: int, state: State, address: Term) -> bool:
         """Whether a return to ``address`` surely leads behind the call."""
-        target = state.value(address)
-        expected = {
-            self._graph.points[edge.target].block.address
-            for edge in self._order.outgoing[index]
-            if edge.way == "return" and edge.target != EXIT
-        }
-        if expected:
-            return target.is_constant and target.value & ~1 in expected
+        target, expected = state.value(address), self._graph.points[index].return_address
+        if expected is not None:
+            return state.base(address) is Base.NUMBER and target.is_constant and target.value & ~1 == expected
         return self.is_link(address)
 
     def _with_another_stack(self, pointers: Mapping[int, set[int | None]], states: Mapping[int, State]) -> set[int]:
@@ -395,13 +390,15 @@ class _Analysis:
         return point.unwinds or (point.return_address is not None and link in self._terms.symbols(address))
 
     def makes_return_address(self, index: int, address: Term) -> bool:
-        """Whether a callee that is analysed by itself returns to what it made of its return address.
+        """Whether a callee that is analysed by itself returns to what it made of its return address, or of a register.
 
-        The caller's blocks are not in its graph, where `strays` would find which of them is returned to.
+        The caller's blocks are not in its graph, where `strays` would find which of them is returned to; and what a
+        register holds at entry may be the return address of a caller, which values tell where the call is expanded.
         """
         link = self._terms.symbol(("in", self._register("lr")), 32)
         is_own = self._graph.points[index].return_address is None
-        return self._is_called and is_own and link in self._terms.symbols(address)
+        given = {one for one in self._terms.symbols(address) if self._terms[one].arguments[0] == "in"}
+        return self._is_called and (bool(given - {link}) or (is_own and link in given))
 
     def strays(self, index: int, state: State, address: Term) -> tuple[int, ...]:
         """Where a return to ``address`` leads if that surely is not behind the call; empty where it may be."""
