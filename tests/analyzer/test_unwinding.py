@@ -122,3 +122,16 @@ def test_longjmp_in_a_function_that_does_not_return_is_refused():
     """It was left out with what never comes back, and so was the way behind setjmp's second return."""
     source = assembler(LONGJMP, load_target("cortex-m4"))
     assert "the return at jump+" in refused("cortex-m4", source)
+
+
+@pytest.mark.parametrize("decides", ["it hi\n movhi lr, r6", "bls 1f\n mov lr, r6\n nop\n1:"], ids=["choice", "paths"])
+def test_a_return_of_two_ways_is_refused(decides):
+    """To go behind the call is one of them; the registers and the stack pointer are the same on both."""
+    bodies = {
+        "f": "push {r4, lr}\n bl e\n1: subs r0, #1\n bne 1b\n pop {r4, pc}",
+        "e": "mov r6, lr\n bl g\n movs r0, #3\n bx r6",
+        "g": f"cmp r0, #5\n {decides}\n movs r0, #200\n bx lr",
+    }
+    for entry in ("f", "e"):
+        source = assembler(bodies, load_target("cortex-m4"))
+        assert "is not known to be one of its function" in refused("cortex-m4", source, entry)
