@@ -110,11 +110,13 @@ class Returns:
         sites: addresses of indirect jumps that may go to the return address of their function.
         branching: entry addresses of the functions that may come to an indirect branch or call, as long as their
             targets are looked for; empty where all are known.
+        popping: entry addresses of the functions that may return in a caller's stead.
     """
 
     functions: Collection[int] | None = None
     sites: Collection[int] = frozenset()
     branching: Collection[int] = frozenset()
+    popping: Collection[int] = frozenset()
 
     def may_return(self, targets: Iterable[int]) -> bool:
         """Whether one of the functions may return."""
@@ -122,7 +124,11 @@ class Returns:
 
     def may_matter(self, target: int) -> bool:
         """Whether what the function at ``target`` comes to is to be followed."""
-        return self.may_return((target,)) or target in self.branching
+        return self.may_return((target,)) or self.goes_elsewhere(target)
+
+    def goes_elsewhere(self, target: int) -> bool:
+        """Whether a call of ``target`` is to be followed where nothing behind it returns."""
+        return target in self.branching or target in self.popping
 
 
 _NOTHING_KNOWN = Returns()
@@ -246,7 +252,7 @@ def _returning_part(graph: FunctionGraph, known: Returns, open_ends: Collection[
         for target in _successors(block):
             before[target].append(address)
         symbols = block.returns or (block.tail_calls and known.may_return(block.tail_calls))
-        enters = any(callee in known.branching for callee in (*block.calls, *block.tail_calls))
+        enters = any(known.goes_elsewhere(callee) for callee in (*block.calls, *block.tail_calls))
         if symbols or enters or block.last_address in open_ends:
             todo.append(address)
     kept = set(todo)

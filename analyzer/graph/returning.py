@@ -5,7 +5,8 @@ to a return, to an indirect jump whose targets are not known, to code that canno
 function that may. As long as targets are still being looked for, that is true of the known ones only, so what leads to
 an indirect branch or call is told besides: it must stay, for other ways that lead there may bring other targets. What
 cannot return whatever the targets are, such as ``abort`` with its handlers, need not: an indirect call comes back
-behind itself at most, and an indirect jump is taken to return.
+behind itself at most, and an indirect jump is taken to return. Who calls a function that may return in a caller's stead
+(`frames`) is taken to return, too, for it may be that caller.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from wcet_probe.analyzer.graph.cfg import IndirectTargets, inside, outflow, starts_another
+from wcet_probe.analyzer.graph.cfg import IndirectTargets, Returns, inside, outflow, starts_another
+from wcet_probe.analyzer.graph.frames import returning_for_callers
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.image import Image, Symbol
@@ -34,10 +36,8 @@ def function_from(image: Image, address: int) -> Symbol:
 
 def returning_functions(
     image: Image, lifter: Lifter, entry: int, indirect: IndirectTargets, sites: Collection[int]
-) -> tuple[frozenset[int], frozenset[int]]:
-    """The entry addresses of the functions that may return, among ``entry`` and all that it may come to.
-
-    Beside them, of those that may come to an indirect branch or call.
+) -> Returns:
+    """What is known of the returns of ``entry`` and all that it may come to.
 
     Args:
         image: the binary.
@@ -48,9 +48,15 @@ def returning_functions(
 
     *Soundness:* as said of the module.
     """
-    whatever = _searched(_Search(image, lifter, indirect, sites, None), entry)
-    search = _searched(_Search(image, lifter, indirect, sites, frozenset(whatever.returning)), entry)
-    return frozenset(search.returning), frozenset(search.branching)
+    popping: frozenset[int] = frozenset()
+    while True:
+        whatever = _searched(_Search(image, lifter, indirect, sites, None, popping), entry)
+        found = popping.union(returning_for_callers(lifter, entry, indirect, whatever.returning))
+        if found == popping:
+            break
+        popping = found
+    search = _searched(_Search(image, lifter, indirect, sites, frozenset(whatever.returning), popping), entry)
+    return Returns(frozenset(search.returning), frozenset(sites), frozenset(search.branching), popping)
 
 
 def _searched(search: _Search, entry: int) -> _Search:
@@ -65,7 +71,8 @@ class _Search:
     """A search over the code of all functions at once: what lies behind a call waits until the callee returns.
 
     ``able`` are the functions that may return for some targets of indirect branches and calls; None where these are
-    looked for, and each indirect call is taken to come back, each indirect jump to return.
+    looked for, and each indirect call is taken to come back, each indirect jump to return. ``popping`` are those that
+    may return in a caller's stead.
     """
 
     image: Image
@@ -73,6 +80,7 @@ class _Search:
     indirect: IndirectTargets
     sites: Collection[int]
     able: frozenset[int] | None
+    popping: frozenset[int]
     returning: set[int] = field(default_factory=set)
     branching: set[int] = field(default_factory=set)
     entered_by: dict[int, set[int]] = field(default_factory=dict)
@@ -127,6 +135,8 @@ class _Search:
     def _call(self, callee: int, function: int, following: int) -> None:
         self._enter(callee, function)
         self.behind.setdefault(callee, []).append((function, following))
+        if callee in self.popping:
+            self._returns(function)
         if callee in self.returning:
             self._go(function, following)
 

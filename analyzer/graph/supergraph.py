@@ -173,10 +173,11 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     *Soundness:* where all targets are known, an execution that returns comes to no dead end; whoever uses the
     graph shows that none comes to a cut.
     """
-    functions, branching = returning_functions(image, lifter, entry.address, indirect, return_sites)
-    if entry.address not in functions and (all_known or entry.address not in branching):
+    known = returning_functions(image, lifter, entry.address, indirect, return_sites)
+    if all_known:
+        known = replace(known, branching=frozenset())
+    if not known.may_matter(entry.address):
         raise never_returns(entry.name)
-    known = Returns(functions, return_sites, frozenset() if all_known else branching)
     builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding)
     if whole is not None:
         builder.summarise(entry, whole, most, unbounded)
@@ -219,7 +220,8 @@ class _Builder:
         def graph(address: int) -> FunctionGraph:
             return self._graph(function_from(self._image, address))
 
-        self._summarised = to_summarise(graph, entry.address, {*whole, *self._returns.branching}, most, unbounded)
+        whole = {*whole, *self._returns.branching, *self._returns.popping}
+        self._summarised = to_summarise(graph, entry.address, whole, most, unbounded)
 
     def build(self, entry: Symbol) -> Supergraph:
         self._point(_Frame((), entry, None, (entry.address,)), entry.address)
@@ -277,7 +279,7 @@ class _Builder:
             else:
                 self._leave_out(source, "fall", behind)
         for target in block.calls:
-            if behind in blocks or target in self._returns.branching:
+            if behind in blocks or self._returns.goes_elsewhere(target):
                 self._call(frame, source, target, (frame, block.end_address), "call")
             else:
                 self._leave_out(source, "call", target)
@@ -303,7 +305,8 @@ class _Builder:
             self._connect(source, EXIT, "return", None)
         else:
             caller, address = frame.return_to
-            if address in self._graph(caller.symbol).blocks or not self._returns.branching:
+            may_stay_away = self._returns.branching or self._returns.popping
+            if address in self._graph(caller.symbol).blocks or not may_stay_away:
                 self._connect(source, self._point(caller, address), "return", None)
             else:
                 self._leave_out(source, "return", None)

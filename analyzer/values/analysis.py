@@ -77,8 +77,8 @@ class Values:
         unchecked_returns: points whose return address could not be proved to be the caller's.
         strays: where the returns lead that surely do not go to the caller, by point.
         unwinding: points whose return is not known to be one of their function: its address could not be proved, and
-            the stack pointer is not known to be the one that the function was entered with, or the address is that
-            of the analysed function's caller.
+            the stack pointer is not known to be the one that the function was entered with, or the address is known
+            to be another one or may be (`_Analysis.may_go_elsewhere`).
         forest: reachable points and their loops.
         registers: the registers' locations by name.
         stack_escapes: whether a stack address may have been stored outside the stack.
@@ -209,7 +209,7 @@ class _Analysis:
     def _unwound(self, notes: _Notes) -> Unwinding:
         """The returns that surely lead to one address that is not behind the call."""
         found = {index: targets[0] for index, targets in notes.strays.items() if len(targets) == 1}
-        found |= {index: EXIT for index in notes.leaving if index in notes.exits}
+        found |= dict.fromkeys(notes.exits, EXIT)
         points = self._graph.points
         return {(points[index].context, points[index].block.address): found[index] for index in sorted(found)}
 
@@ -357,14 +357,9 @@ class _Analysis:
 
     def is_caller(self, index: int, state: State, address: Term) -> bool:
         """Whether a return to ``address`` surely leads behind the call."""
-        target = state.value(address)
-        expected = {
-            self._graph.points[edge.target].block.address
-            for edge in self._order.outgoing[index]
-            if edge.way == "return" and edge.target != EXIT
-        }
-        if expected:
-            return target.is_constant and target.value & ~1 in expected
+        target, expected = state.value(address), self._graph.points[index].return_address
+        if expected is not None:
+            return state.base(address) is Base.NUMBER and target.is_constant and target.value & ~1 == expected
         return self.is_link(address)
 
     def _with_another_stack(self, pointers: Mapping[int, set[int | None]], states: Mapping[int, State]) -> set[int]:
@@ -386,22 +381,27 @@ class _Analysis:
         """See `call_effects.stack_offset`."""
         return stack_offset(state, self._stack_pointer)
 
-    def leaves_the_analysed_function(self, index: int, address: Term) -> bool:
-        """Whether a return that is not proved may go back to the caller of the first function from one that it called.
+    def may_go_elsewhere(self, index: int, state: State, address: Term) -> bool:
+        """Whether a return that is not proved is known to have another way to go than behind the call.
 
-        A return that pops the frame of a caller is proved or else refused.
+        That is the caller of the first function, from one that it called, or one of a few addresses. A return that
+        pops the frame of a caller is proved or else refused.
         """
         point, link = self._graph.points[index], self._terms.symbol(("in", self._register("lr")), 32)
-        return point.unwinds or (point.return_address is not None and link in self._terms.symbols(address))
+        is_one_of_few = state.base(address) is Base.NUMBER and state.value(address).size <= MOST_READ
+        is_made_of_link = point.return_address is not None and link in self._terms.symbols(address)
+        return point.unwinds or is_one_of_few or is_made_of_link
 
     def makes_return_address(self, index: int, address: Term) -> bool:
-        """Whether a callee that is analysed by itself returns to what it made of its return address.
+        """Whether a callee that is analysed by itself returns to what it made of its return address, or of a register.
 
-        The caller's blocks are not in its graph, where `strays` would find which of them is returned to.
+        The caller's blocks are not in its graph, where `strays` would find which of them is returned to; and what a
+        register holds at entry may be the return address of a caller, which values tell where the call is expanded.
         """
         link = self._terms.symbol(("in", self._register("lr")), 32)
         is_own = self._graph.points[index].return_address is None
-        return self._is_called and is_own and link in self._terms.symbols(address)
+        given = {one for one in self._terms.symbols(address) if self._terms[one].arguments[0] == "in"}
+        return self._is_called and (bool(given - {link}) or (is_own and link in given))
 
     def strays(self, index: int, state: State, address: Term) -> tuple[int, ...]:
         """Where a return to ``address`` leads if that surely is not behind the call; empty where it may be."""
@@ -468,9 +468,9 @@ class _Notes:
             raise AnalysisError("it returns to an address that it makes of its return address.")
         self.unchecked.add(node)
         self.pointers.setdefault(node, set()).add(self._analysis.stack_offset(state))
-        if self._analysis.leaves_the_analysed_function(node, target):
+        if self._analysis.may_go_elsewhere(node, state, target):
             self.leaving.add(node)
-            if self._analysis.is_link(target):
+            if self._analysis.is_link(target):  # it is not that of the first function, which would be proved
                 self.exits.add(node)
         strays = self._analysis.strays(node, state, target)
         if strays:

@@ -110,7 +110,10 @@ def key_of(state: State, target: int, stack_pointer: Location, saved: Iterable[L
     others = {
         location
         for location, term in state.locations.items()
-        if location.space == "register" and location != stack_pointer and state.base(term) is not Base.NUMBER
+        if location.space == "register"
+        and location != stack_pointer
+        # Low bits of an address: the callee may put one together of what several registers hold.
+        and (state.base(term) is not Base.NUMBER or state.has_low_part(term))
     }
     return CallKey(target, frozenset({*others, *saved}), escapes, _is_aligned(state, stack_pointer))
 

@@ -1,0 +1,269 @@
+"""Which functions may return in a caller's stead, as far as their code alone tells it.
+
+Behind a call of a function that never comes back there need be no code, or none that returns. A routine that pops the
+frame of its caller comes back all the same, further out; ``longjmp`` is one. What leads to such a call is not left out
+with what cannot return.
+
+*Soundness:* the address and the stack pointer of each return are followed through registers and the function's own
+frame. Where they are not known to be those that the function was entered with, it may return for a caller. Callees are
+taken to give back the registers that the convention keeps; what lies behind an indirect jump whose targets are not
+known, and what an indirect call may go to, is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from wcet_probe.analyzer.graph.cfg import IndirectTargets, is_return
+from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.errors import DecodeError
+from wcet_probe.model.target import Isa
+
+_AWAY = frozenset({"CALL", "CALLIND", "BRANCHIND", "RETURN"})
+_ENDS = frozenset({"BRANCH", "TRAP", *_AWAY})
+_WITHOUT_LOW_BITS = frozenset({0xFFFF_FFFE, 0xFFFF_FFFC})
+_MOST_WAYS = 8
+_KEPT: Mapping[Isa, Sequence[str]] = {
+    Isa.ARM: ("r13", *(f"r{number}" for number in range(4, 12))),
+    Isa.THUMB: ("r13", *(f"r{number}" for number in range(4, 12))),
+    Isa.POWERPC: ("r1", *(f"r{number}" for number in range(14, 32))),
+}
+
+
+class Held(NamedTuple):
+    """What a register or a word of the stack holds, by ``kind``.
+
+    ``stack``: the stack pointer at entry plus ``offset``; ``number``: ``offset``; ``word``: what the word there held
+    at entry; ``link``: the return address; ``unknown``: in a word above the stack pointer at entry, something else
+    than it held then.
+    """
+
+    kind: str
+    offset: int = 0
+
+
+_LINK = Held("link")
+_Place = tuple[str, int]
+_State = dict[_Place, Held]
+
+
+class Left(NamedTuple):
+    """How a function returns in a caller's stead: both are measured from its stack pointer at entry.
+
+    ``stack_pointer`` is what the stack pointer then is, ``link`` where the return address was; None where that is not
+    known.
+    """
+
+    stack_pointer: int | None
+    link: int | None
+
+
+UNKNOWN = Left(None, None)
+
+
+def returning_for_callers(
+    lifter: Lifter, entry: int, indirect: IndirectTargets, returning: Collection[int]
+) -> Mapping[int, frozenset[Left]]:
+    """Of the function that starts at ``entry`` and all that it calls, those that may return for a caller, and how.
+
+    Args:
+        lifter: of the image.
+        entry: address of a function.
+        indirect: known targets of indirect branches and calls.
+        returning: entries of the functions that may come back behind their calls.
+
+    *Soundness:* as said of the module.
+    """
+    found: dict[int, frozenset[Left]] = {}
+    callers: dict[int, set[int]] = {}
+    todo = [entry]
+    while todo:
+        function = todo.pop()
+        ways, called = _Walk(lifter, indirect, returning, found).ways(function)
+        before = found.get(function)
+        ways |= before or frozenset()
+        found[function] = frozenset({UNKNOWN}) if UNKNOWN in ways or len(ways) > _MOST_WAYS else ways
+        if found[function] != (before or frozenset()):
+            todo += sorted(callers.get(function, ()))
+        for callee in sorted(called):
+            callers.setdefault(callee, set()).add(function)
+            if callee not in found:
+                todo.append(callee)
+    return {function: ways for function, ways in found.items() if ways}
+
+
+class _Walk:
+    """The states at each instruction of one function, and of what it jumps to at its end."""
+
+    def __init__(
+        self,
+        lifter: Lifter,
+        indirect: IndirectTargets,
+        returning: Collection[int],
+        found: Mapping[int, frozenset[Left]],
+    ) -> None:
+        self._lifter, self._indirect, self._returning, self._found = lifter, indirect, returning, found
+        self._stack_pointer = self._register("r1" if lifter.isa is Isa.POWERPC else "r13")
+        self._link = self._register("lr")
+        self._kept = {self._register(name) for name in _KEPT[lifter.isa]}
+        self._states: dict[int, _State] = {}
+        self._todo: list[int] = []
+        self._ways: set[Left] = set()
+        self._called: set[int] = set()
+
+    def _register(self, name: str) -> _Place:
+        return "register", self._lifter.registers[name].offset
+
+    def ways(self, entry: int) -> tuple[frozenset[Left], frozenset[int]]:
+        """How the function may return in a caller's stead, and what it calls."""
+        self._arrive(entry, {self._stack_pointer: Held("stack"), self._link: _LINK})
+        while self._todo:
+            address = self._todo.pop()
+            try:
+                instruction = self._lifter.lift(address)
+            except DecodeError:
+                continue  # executed, it would be a trap
+            self._step(instruction, dict(self._states[address]))
+        return frozenset(self._ways), frozenset(self._called)
+
+    def _arrive(self, address: int, state: _State) -> None:
+        before = self._states.get(address)
+        merged = state if before is None else _met(before, state)
+        if merged != before:
+            self._states[address] = merged
+            self._todo.append(address)
+
+    def _step(self, instruction: LiftedInstruction, first: _State) -> None:
+        pending: dict[int, _State] = {0: first}
+        behind = len(instruction.ops)
+        for index, op in enumerate(instruction.ops):
+            state = pending.pop(index, None)
+            if state is None:
+                continue
+            if op.opcode in ("BRANCH", "CBRANCH"):
+                to = self._jump(op, index, state)
+                if to is not None and to > index:
+                    _add(pending, min(to, behind), dict(state))
+            elif op.opcode in _AWAY:
+                self._leave(instruction, op, state)
+            elif op.opcode != "TRAP":
+                self._compute(op, state)
+            if op.opcode not in _ENDS:
+                _add(pending, index + 1, state)
+        if behind in pending:
+            self._arrive(instruction.address + instruction.size_bytes, _lasting(pending[behind]))
+
+    def _jump(self, op: PcodeOp, index: int, state: _State) -> int | None:
+        """The operation of the same instruction that a branch goes to; None where it leaves the instruction."""
+        target = op.inputs[0]
+        if target.space == "const":
+            return index + signed(8 * target.size_bytes, target.offset)
+        self._arrive(target.offset, _lasting(state))
+        return None
+
+    def _leave(self, instruction: LiftedInstruction, op: PcodeOp, state: _State) -> None:
+        """A call, a return, or an indirect jump."""
+        targets = self._indirect.get(instruction.address, ())
+        if op.opcode in ("CALL", "CALLIND"):
+            callees = (op.inputs[0].offset,) if op.opcode == "CALL" else targets
+            for callee in callees:
+                self._call(callee, state)
+            if any(callee in self._returning for callee in callees) or not callees:
+                self._arrive(instruction.address + instruction.size_bytes, self._behind_call(state))
+            return
+        held = self._read(op.inputs[0], state)
+        if is_return(op, self._lifter.registers["lr"]) or held is not None:
+            self._return(held, state.get(self._stack_pointer))
+        for target in targets:
+            self._arrive(target, _lasting(state))
+
+    def _behind_call(self, state: _State) -> _State:
+        """What a callee does not change: what lies below the stack pointer is its own."""
+        pointer = state.get(self._stack_pointer)
+        low = pointer.offset if pointer is not None and pointer.kind == "stack" else 0
+        return {at: one for at, one in state.items() if at in self._kept or (at[0] == "stack" and at[1] >= low)}
+
+    def _call(self, callee: int, state: _State) -> None:
+        self._called.add(callee)
+        pointer = state.get(self._stack_pointer)
+        for left in self._found.get(callee, ()):
+            if pointer is None or pointer.kind != "stack" or left.stack_pointer is None or left.link is None:
+                self._ways.add(UNKNOWN)
+                continue
+            link = self._word(pointer.offset + left.link, state)
+            self._return(link, Held("stack", pointer.offset + left.stack_pointer))
+
+    def _return(self, address: Held | None, pointer: Held | None) -> None:
+        """A return to ``address`` with the stack pointer ``pointer``."""
+        if address == _LINK and pointer == Held("stack"):
+            return
+        known = pointer is not None and pointer.kind == "stack" and address is not None and address.kind == "word"
+        self._ways.add(Left(pointer.offset, address.offset) if known and pointer and address else UNKNOWN)
+
+    def _word(self, offset: int, state: _State) -> Held | None:
+        """What the word of the stack at ``offset`` holds: above the stack pointer at entry, what it held then."""
+        return state.get(("stack", offset), Held("word", offset) if offset >= 0 else None)
+
+    def _read(self, varnode: Varnode, state: _State) -> Held | None:
+        if varnode.space == "const":
+            return Held("number", varnode.offset)
+        return state.get((varnode.space, varnode.offset)) if varnode.space in ("register", "unique") else None
+
+    def _compute(self, op: PcodeOp, state: _State) -> None:
+        """What ``op`` makes of ``state``, which it changes."""
+        if op.opcode == "STORE":
+            place = self._read(op.inputs[0], state)
+            if place is not None and place.kind == "stack":
+                _put(state, ("stack", place.offset), self._read(op.inputs[1], state))
+            return
+        if op.output is None:
+            return
+        _put(state, (op.output.space, op.output.offset), self._computed(op, state))
+
+    def _computed(self, op: PcodeOp, state: _State) -> Held | None:
+        held = [self._read(one, state) for one in op.inputs]
+        match op.opcode, held:
+            case "COPY", [one]:
+                return one
+            case "LOAD", [Held("stack", offset)] if op.output is not None and op.output.size_bytes == 4:
+                return self._word(offset, state)
+            case "INT_ADD", [Held("stack", offset), Held("number", number)] | [
+                Held("number", number),
+                Held("stack", offset),
+            ]:
+                return Held("stack", signed(32, (offset + number) & 0xFFFF_FFFF))
+            case "INT_SUB", [Held("stack", offset), Held("number", number)]:
+                return Held("stack", signed(32, (offset - number) & 0xFFFF_FFFF))
+            case "INT_AND", [Held("link" | "word") as one, Held("number", mask)] if mask in _WITHOUT_LOW_BITS:
+                return one
+        return None
+
+
+def _add(pending: dict[int, _State], index: int, state: _State) -> None:
+    pending[index] = _met(pending[index], state) if index in pending else state
+
+
+def _put(state: _State, place: _Place, held: Held | None) -> None:
+    if held is None:
+        if place[0] == "stack" and place[1] >= 0:
+            state[place] = Held("unknown")  # not what it held at entry
+        else:
+            state.pop(place, None)
+    else:
+        state[place] = held
+
+
+def _met(one: _State, other: _State) -> _State:
+    """What both hold."""
+    found = {at: held for at, held in one.items() if other.get(at) == held}
+    for at in one.keys() | other.keys():
+        if at[0] == "stack" and at[1] >= 0 and at not in found:
+            found[at] = Held("unknown")
+    return found
+
+
+def _lasting(state: _State) -> _State:
+    """``state`` without temporaries of one instruction."""
+    return {at: held for at, held in state.items() if at[0] != "unique"}
