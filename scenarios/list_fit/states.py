@@ -34,6 +34,10 @@ _WHY_LINES = (
     "Every second node comes first, then the others: a line that two neighbours share is evicted between their visits.",
 )
 _WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
+_WHY_TURNED = (
+    "In the second half the others come first: where it begins two neighbours that share a line are visited in a row, "
+    "so that one counter of a whole cache is a line behind from there on."
+)
 _WHY_FREE = (
     "Both neighbours are free: both leave the list, both merges are made, and the merged block joins the list.",
     "The list is circular: leaving it takes the same instructions at its head, in its middle and at its tail.",
@@ -85,6 +89,9 @@ class ListFit:
             for left_out in _left_out(request):
                 how = f"two cache lines a visit, {len(left_out)} nodes left out from {min(left_out)} on"
                 yield self._alloc_plan(request, how, aligned=True, left_out=left_out)
+                yield self._alloc_plan(
+                    request, f"{how}, the order turned", aligned=True, left_out=left_out, turned=True
+                )
         elif self.takes_best:  # It costs one visit, which is dearer wherever a visit waits for a cache line.
             yield self._alloc_plan(request, "one more that fits, less well", given_up=True)
 
@@ -95,9 +102,10 @@ class ListFit:
         *,
         aligned: bool = False,
         left_out: Collection[int] = (),
+        turned: bool = False,
         given_up: bool = False,
     ) -> ScenarioPlan:
-        """``left_out``: numbers of blocks that stay in use.
+        """``left_out``: numbers of blocks that stay in use; ``turned``: as of `_in_order`.
 
         ``given_up``: whether a block is found, and given up for a better one, before the one that is taken.
         """
@@ -121,7 +129,7 @@ class ListFit:
             taken_bytes = layout.room_bytes
             large = [*layout.cut([taken_bytes])]
         passed = {small[number] for number in left_out}
-        visits = [slot for slot in _in_order(small, aligned=aligned) if slot not in passed]
+        visits = [slot for slot in _in_order(small, aligned=aligned, turned=turned) if slot not in passed]
         self._free(layout, [*visits, *large])
         request_bytes = least - OVERHEAD_BYTES + 1
         line = request.data_line_bytes or 0
@@ -143,6 +151,7 @@ class ListFit:
                 *_WHY_ALLOC,
                 *(_WHY_LINES if aligned else ()),
                 *([_WHY_LEFT_OUT] if left_out else []),
+                *([_WHY_TURNED] if turned else []),
                 *([_WHY_GIVEN_UP] if given_up else []),
             ),
             prediction={
@@ -354,6 +363,14 @@ def _left_out(request: HeapRequest) -> Sequence[Collection[int]]:
     return [sorted(set(range(max(walk))).difference(walk)) for walk in walks]
 
 
-def _in_order(slots: Sequence[int], *, aligned: bool) -> Sequence[int]:
-    """Where two neighbours share a line: every second one first and then the others."""
-    return [*slots[::2], *slots[1::2]] if aligned else slots
+def _in_order(slots: Sequence[int], *, aligned: bool, turned: bool = False) -> Sequence[int]:
+    """Where two neighbours share a line: every second one first and then the others.
+
+    ``turned``: the others first in the second half, which begins with the other of two neighbours.
+    """
+    if not aligned:
+        return slots
+    middle = len(slots) // 2 | 1 if turned else len(slots)
+    numbers = range(len(slots))
+    first = [number for number in numbers if (number % 2 == 0) == (number < middle)]
+    return [slots[number] for number in (*first, *sorted(set(numbers).difference(first)))]
