@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wcet_probe.analyzer.bound import Bounded, BoundRequest, prepare
+from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
 from wcet_probe.analyzer.ipet.flow_system import flow_system, solve
+from wcet_probe.analyzer.prepared import Bounded, BoundRequest
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.errors import UsageError
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from wcet_probe.analyzer.bound import Bounded, BoundRequest, prepare
+from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.expressions import evaluate, parse
+from wcet_probe.analyzer.prepared import Bounded, BoundRequest
 from wcet_probe.model.proof import Formula, Origin
 
 _LEAST_CHECKS = 2

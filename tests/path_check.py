@@ -15,7 +15,7 @@ import pytest
 
 from tests.support import Guest
 from wcet_probe.analyzer import bound as bound_module
-from wcet_probe.analyzer.bound import Bounded, BoundRequest, prepare, prove
+from wcet_probe.analyzer.bound import prepare, prove
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.ipet.exact_lp import FlowSystem
@@ -23,6 +23,7 @@ from wcet_probe.analyzer.ipet.flow_problem import edge_name, point_name
 from wcet_probe.analyzer.ipet.flow_system import ENTER, flow_system
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.prepared import Bounded, BoundRequest
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.answer.contradiction import check_accesses, check_counts, check_loops, register_check
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine

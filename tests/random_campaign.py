@@ -21,8 +21,9 @@ from typing import Any
 
 from tests.random_programs import arguments, packed_source, source
 from tests.support import Guest, guest_of
-from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.answer.contradiction import check_counts, check_loops
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.emu.machine import Machine

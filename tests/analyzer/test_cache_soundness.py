@@ -17,11 +17,12 @@ from tests.kernel_suite import KERNELS, SOURCES, Kernel
 from tests.kernel_suite import guest as kernel_guest
 from tests.random_programs import arguments, packed_source, source
 from tests.support import Guest, assembler, guest_of
-from wcet_probe.analyzer.bound import BoundRequest, Prepared, prepare, prove
+from wcet_probe.analyzer.bound import prepare, prove
 from wcet_probe.analyzer.dcache.misses import data_misses
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
+from wcet_probe.analyzer.prepared import BoundRequest, Prepared
 from wcet_probe.analyzer.values.state import Base
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.build.image import require_symbol

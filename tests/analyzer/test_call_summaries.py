@@ -9,12 +9,13 @@ import pytest
 from tests.random_programs import arguments, source
 from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer import bound
-from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.call_summaries import CallSummaries, merged_loops
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph import expansion, supergraph
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.build.image import require_symbol

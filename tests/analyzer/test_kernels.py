@@ -11,12 +11,13 @@ import pytest
 
 from tests.kernel_suite import FOLDER, KERNELS, SOURCES, bound, guest, machine, prepare, worst_instructions
 from tests.support import TARGETS, guest_of, guest_on
-from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.answer.contradiction import check_accesses, check_counts, check_flows, check_loops, register_check
 from wcet_probe.build.image import read_image
 from wcet_probe.catalog.lookup import load_target

@@ -11,10 +11,11 @@ import pytest
 from tests.analyzer.test_cache_soundness import NOTHING_TOLD, analysed, with_cache
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.access_bound import most_accesses
-from wcet_probe.analyzer.bound import Prepared, prove
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.pcode.interpreter import DataAccess
+from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.answer.contradiction import check_accesses
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.cli import main

@@ -20,13 +20,14 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.support import images_dir
-from wcet_probe.analyzer.bound import BoundRequest, Prepared, prepare, prove
+from wcet_probe.analyzer.bound import prepare, prove
 from wcet_probe.analyzer.dcache.invariants import access_ranges
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.expressions import Expression, parse
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims
+from wcet_probe.analyzer.prepared import BoundRequest, Prepared
 from wcet_probe.answer import probe
 from wcet_probe.answer.proving import allocator_facts, operation_request
 from wcet_probe.build.program import Program, load_program

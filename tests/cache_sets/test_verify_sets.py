@@ -17,8 +17,8 @@ from rich.console import Console
 
 from tests.support import assembler, guest_of, images_dir
 from wcet_probe.analyzer.access_bound import most_accesses
-from wcet_probe.analyzer.bound import BoundRequest
 from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets.lines import Mate, line_mates
 from wcet_probe.cache_sets.run import WORKLOADS, run_operations, traces

@@ -8,9 +8,10 @@ import pytest
 
 from tests.certificate.forgeries import solved_again
 from tests.support import TARGETS, assembler, guest_of
-from wcet_probe.analyzer import bound as bound_module
-from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer import prepared
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.asserted import Asserted
 from wcet_probe.certificate.charge import edge_cost
@@ -81,7 +82,7 @@ def test_an_indirect_jump_to_the_next_instruction_is_charged_as_executed_where_i
     assert edge_cost(last, following.address, costs, "cycles") == 0
     least = edge_cost(last, following.address, costs, "cycles", is_gone=True)
     assert least == costs[last.address].executed_cycles - costs[last.address].skipped_cycles > 0
-    with patch.object(bound_module, "taken_cycles", return_value=0), pytest.raises(VerificationError, match="at least"):
+    with patch.object(prepared, "taken_cycles", return_value=0), pytest.raises(VerificationError, match="at least"):
         not_checked(guest)
     assert "graph" not in not_checked(guest)
 

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from wcet_probe.analyzer.bound import Bounded, BoundRequest, Prepared, prepare, prove
+from wcet_probe.analyzer.bound import prepare, prove
 from wcet_probe.analyzer.call_summaries import has_summaries
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.expressions import parse
@@ -27,6 +27,7 @@ from wcet_probe.analyzer.facts.language import (
 )
 from wcet_probe.analyzer.facts.source_loops import SourceLoop
 from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
+from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.proof import FactCandidate
 

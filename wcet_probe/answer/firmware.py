@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
-from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.build.core_fit import check_fit
 from wcet_probe.build.image import build_attributes, read_image
 from wcet_probe.build.sources import find_sources

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.analyzer.parametric import parametric_bound
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.build.program import Program
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.proof import Assumption, Bound, Formula

@@ -19,7 +19,7 @@ from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.analyzer.bound import BoundRequest
+    from wcet_probe.analyzer.prepared import BoundRequest
     from wcet_probe.model.allocator import Allocator
     from wcet_probe.model.target import Target
     from wcet_probe.progress import Progress

@@ -11,12 +11,13 @@ from tests.analyzer.concrete_caches import config_of
 from tests.analyzer.test_cache_soundness import POLICIES, SLOW_CYCLES, analysed, any_cache, provable
 from tests.random_programs import arguments
 from tests.support import guest_of
-from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.dcache.misses import data_misses
 from wcet_probe.analyzer.dcache.refetches import Refetches
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.icache.fetches import FetchMisses
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.model.scenario import InitialCache

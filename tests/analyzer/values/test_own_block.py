@@ -3,8 +3,9 @@
 import pytest
 
 from tests.support import assembler, guest_of
-from wcet_probe.analyzer.bound import BoundRequest, prepare
+from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.analyzer.values.own_block import Roles, distances
 from wcet_probe.analyzer.values.reach import link_origins, reaches
 from wcet_probe.catalog.lookup import load_target

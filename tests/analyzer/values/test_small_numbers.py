@@ -4,10 +4,11 @@ import pytest
 
 from tests.path_check import attack, proved
 from tests.support import TARGETS, assembler, guest_of
-from wcet_probe.analyzer.bound import BoundRequest, prove
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph import supergraph
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.build.image import require_symbol
