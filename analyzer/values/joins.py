@@ -72,7 +72,7 @@ def join(states: Sequence[State], place: SymbolName, former: State | None = None
             _join_values(merged, symbol, states, parts)
         merged.set_location(location, symbol)
     _keep_common(merged, states, place, predicate)
-    return merged.evaluated_as(states[0])
+    return merged
 
 
 def _predicate(states: Sequence[State], place: SymbolName) -> Term | None:

@@ -119,22 +119,6 @@ class State:
         self._is_own = other._is_own = False
         return other
 
-    def evaluated_as(self, other: State) -> State:
-        """The same state, with what ``other`` has evaluated, as far as it is as true of this one."""
-        result = State(self.terms, big_endian=self.big_endian)
-        result._known, result._bases, result._cache = other._known.copy(), other._bases.copy(), other._cache.copy()
-        result._base_cache, result._part_bases = other._base_cache.copy(), other._part_bases.copy()
-        for term, value in other._known.items():
-            if self._known.get(term) != value:
-                result.set_known(term, self._known.get(term))
-        for term, value in self._known.items():
-            if term not in other._known:
-                result.set_known(term, value)
-        for symbol in other._bases.keys() | self._bases.keys():
-            result.set_base(symbol, self._bases.get(symbol, Base.NUMBER))
-        result._locations, result._known, result._bases = self._locations, self._known, self._bases
-        return result
-
     def _make_own(self) -> None:
         if not self._is_own:
             self._locations, self._known, self._bases = self._locations.copy(), self._known.copy(), self._bases.copy()
