@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from wcet_probe.analyzer.assumptions import assumptions
@@ -294,26 +294,24 @@ def _values_with(
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
     costs = work.costs
     sites, depth, unwinding = frozenset[int](), 1, dict[tuple[Context, int], int]()
-    most = FEW if called else MOST_EXPANDED
+    graph_of = partial(
+        build_supergraph,
+        image,
+        lifter,
+        entry,
+        indirect,
+        depths,
+        whole=expanded.whole,
+        most=FEW if called else MOST_EXPANDED,
+        unbounded=expanded.unbounded,
+        unwinding=unwinding,
+    )
 
     def analysed(graph: Supergraph) -> Values:
         return analyze_with_counters(image, lifter, graph, arguments, words, work.calls.effect, called)
 
     while True:
-        whole = build_supergraph(
-            image,
-            lifter,
-            entry,
-            indirect,
-            depths,
-            sites,
-            depth,
-            all_known=False,
-            whole=expanded.whole,
-            most=most,
-            unbounded=expanded.unbounded,
-            unwinding=unwinding,
-        )
+        whole = graph_of(sites, depth, all_known=False)
         for target in sorted(whole.summarised):  # who is refused, before the caller is analysed in vain
             work.calls.effect(plain_call(target, lifter))
         graph = reducible(whole, image)
@@ -336,19 +334,7 @@ def _values_with(
                 depth = more
                 continue
             check_resolved(image, graph, values, asserted)
-            known = build_supergraph(
-                image,
-                lifter,
-                entry,
-                indirect,
-                depths,
-                sites,
-                depth,
-                whole=expanded.whole,
-                most=most,
-                unbounded=expanded.unbounded,
-                unwinding=unwinding,
-            )
+            known = graph_of(sites, depth)
             smaller = reducible(known, image)
             if smaller.dead_ends != graph.dead_ends or len(smaller.edges) < len(graph.edges):
                 values = analysed(smaller)

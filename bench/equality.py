@@ -250,6 +250,8 @@ def main() -> None:
     optimisation = library.OPTIMISATION
     work: list[tuple[Cell, Path | None]] = [(cell, None) for cell in cells()]
     if options.elf:
+        if not any(options.elf.glob("*.elf")):
+            parser.error(f"there is no ELF file in {options.elf}; name a folder of linked ones.")
         files = zip(sorted(options.elf.glob("*.elf")), cycle(CHANGES), strict=False)
         work = [(Cell(f.stem, options.target, caches, optimised=False, least=0), f) for f, caches in files]
     for cell, elf in () if options.table else work:

@@ -131,6 +131,8 @@ def main() -> int:
     parser.add_argument("--functions", type=int, default=10_000, help="stop when so many are in the tally")
     parser.add_argument("--slices", type=int, default=None, help="stop after so many more slices")
     asked = parser.parse_args()
+    if not asked.tally.parent.is_dir():
+        parser.error(f"there is no folder {asked.tally.parent} for the tally; make it first.")
     tally: dict[str, Any] = {}
     with suppress(FileNotFoundError):
         tally = json.loads(asked.tally.read_text("utf-8"))
