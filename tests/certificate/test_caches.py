@@ -14,9 +14,10 @@ from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.residents import FULL, NOTHING, Bound, Residents, lasting_ways, must_holds
 from wcet_probe.certificate.steps import Spot, Step
-from wcet_probe.certificate.symbols import Congruence, Passage
+from wcet_probe.certificate.symbols import Passage
 from wcet_probe.certificate.verify import bound_digest
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import VerificationError

@@ -12,10 +12,11 @@ from tests.support import guest_of, images_dir
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.congruences import Congruence, shifted
 from wcet_probe.certificate.coverage import Code, Coverage, cover
 from wcet_probe.certificate.numbers import TOP, number
 from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.symbols import Congruence, Names, Pointers, Tracer, _shifted
+from wcet_probe.certificate.symbols import Names, Pointers, Tracer
 from wcet_probe.evidence.checking import allocator_binary
 
 COUNTED = ("first-fit", "mpc603e", "malloc")
@@ -133,12 +134,12 @@ def test_lines_are_those_of_the_fact_and_fit_in_their_sets(lines, lines_per_set,
 # ------------------------------------------------------------------------------------------------- facts about pointers
 
 
-def test_facts_do_not_speak_of_what_is_shifted():
+def test_facts_do_not_speak_of_what_isshifted():
     by_fact = Congruence(8, 0)
-    assert _shifted(by_fact, 2, TOP) == Congruence(4, 0)
-    assert _shifted(by_fact, 0, TOP) == by_fact
-    assert _shifted(by_fact, 2, number(0, 64, 8)) == Congruence(32, 0)
-    assert _shifted(by_fact, None, TOP) == Congruence(1, 0)
+    assert shifted(by_fact, 2, TOP) == Congruence(4, 0)
+    assert shifted(by_fact, 0, TOP) == by_fact
+    assert shifted(by_fact, 2, number(0, 64, 8)) == Congruence(32, 0)
+    assert shifted(by_fact, None, TOP) == Congruence(1, 0)
 
 
 FALLS_OUT_OF_A_BLOCK = """

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.records import Records, demand
 from wcet_probe.certificate.residents import FULL, Balance, Bound, Must, YoungerSet
 from wcet_probe.certificate.steps import Spot
-from wcet_probe.certificate.symbols import Claim, Congruence, Names, Pointers
+from wcet_probe.certificate.symbols import Claim, Names, Pointers
 
 _MOST_CLASS = 1 << 12
 

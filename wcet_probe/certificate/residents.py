@@ -18,8 +18,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.steps import NUMBER, Spot, Step, most_lines, spot_of
-from wcet_probe.certificate.symbols import Congruence, Passage
+from wcet_probe.certificate.symbols import Passage
 from wcet_probe.model.target import CacheConfig, Replacement
 
 

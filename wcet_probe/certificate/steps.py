@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wcet_probe.certificate.symbols import Address, Congruence, Objects, Pointers, Traced
+from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.symbols import Address, Objects, Pointers, Traced
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 from wcet_probe.model.target import CacheConfig, Target
 

@@ -19,6 +19,15 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple
 
+from wcet_probe.certificate.congruences import (
+    MOST_MODULUS,
+    UNALIGNED,
+    UNKNOWN_SPAN,
+    Congruence,
+    difference,
+    residue_of,
+    shifted,
+)
 from wcet_probe.certificate.coverage import Code, Coverage, edges_of
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import TOP, Value, constant
@@ -32,31 +41,8 @@ _COMPUTES = re.compile(
 )
 _NUMBER = re.compile("-?(?:[0-9]|0x)[0-9a-f]*")
 _MULTIPLIES = re.compile(r"(mul|mla|mls|umul|smul|umla|smla|rlwinm\S* \S+ \S+ (?!0,))")
-_WORD_BITS = 32
 _ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14", "pc": "r15"}
 _ALWAYS = 14
-_MOST = 1 << 12
-_UNKNOWN = 1 << 31
-"""A number of so many values is one of which nothing is known but its lowest bits."""
-
-
-class Congruence(NamedTuple):
-    """A number is ``residue`` modulo ``modulus``, a power of two."""
-
-    modulus: int
-    residue: int
-
-    def moved(self, offset: int) -> Congruence:
-        """The class of the number plus ``offset``."""
-        return Congruence(self.modulus, (self.residue + offset) % self.modulus)
-
-    def coarser(self, modulus: int) -> Congruence:
-        """The same number by a smaller modulus."""
-        modulus = min(modulus, self.modulus)
-        return Congruence(modulus, self.residue % modulus)
-
-
-UNALIGNED = Congruence(1, 0)
 
 
 class Claim(NamedTuple):
@@ -215,7 +201,7 @@ class Tracer:
 
     def _asserted(self, value: Value) -> Congruence:
         """What facts tell of a number of which nothing is known."""
-        is_unknown = value.is_number and value.high - value.low >= _UNKNOWN
+        is_unknown = value.is_number and value.high - value.low >= UNKNOWN_SPAN
         return Congruence(self.names.asserted.most, 0) if is_unknown else UNALIGNED
 
     def trace(self, node: str) -> Traced:
@@ -284,9 +270,9 @@ class Tracer:
                     if name.base.startswith("@"):
                         one, other = (_class(alignments, named, str(part)) for part in (access.base, access.index))
                         is_left = access.shift is Shift.LSL
-                        other = _shifted(other, access.shift_bits, numbers.read(access.index)) if is_left else UNALIGNED
-                        zero = Congruence(_MOST, 0)
-                        sum_of = _difference(one, other if access.subtract_index else _difference(zero, other))
+                        other = shifted(other, access.shift_bits, numbers.read(access.index)) if is_left else UNALIGNED
+                        zero = Congruence(MOST_MODULUS, 0)
+                        sum_of = difference(one, other if access.subtract_index else difference(zero, other))
                         alignments[name.base] = max(residue_of(number), sum_of.moved(offset)).moved(-name.low)
                 of_base = alignments.get(name.base, UNALIGNED)
                 of_base = of_base.coarser(self.names.asserted.divisor(instruction.address))
@@ -394,12 +380,12 @@ class Tracer:
             return self._asserted(number)
         name, words, bits = operands
         values = [_class(alignments, before, word) for word in words]
-        values[-1:] = [_shifted(one, bits, number) for one in values[-1:]]
+        values[-1:] = [shifted(one, bits, number) for one in values[-1:]]
         if len(values) == 1:
-            return values[0] if name != "neg" else _difference(Congruence(_MOST, 0), values[0])
+            return values[0] if name != "neg" else difference(Congruence(MOST_MODULUS, 0), values[0])
         if len(values) == 2:
             one, other = values if name not in {"rsb", "subf"} else values[::-1]
-            return _difference(one, other if name != "add" else _difference(Congruence(_MOST, 0), other))
+            return difference(one, other if name != "add" else difference(Congruence(MOST_MODULUS, 0), other))
         return UNALIGNED
 
     def passage(self, edge: Edge, traced: Traced) -> Passage | None:
@@ -438,7 +424,7 @@ class Tracer:
     def _check_class(self, symbol: str, value: Value, traced: Traced, edge: Edge) -> None:
         wanted = self.names.homes[symbol][2]
         if value.is_number:
-            known = Congruence(_MOST, value.low % _MOST)
+            known = Congruence(MOST_MODULUS, value.low % MOST_MODULUS)
         else:
             known = traced.alignments.get(value.base, UNALIGNED).moved(value.low)
         demand(
@@ -472,31 +458,14 @@ def _operands(instruction: Instruction, place: Place) -> tuple[str, list[str], i
     return found[1], words if len(words) == 1 + (found[1] != "neg") else words[1:], bits
 
 
-def _shifted(known: Congruence, bits: int | None, number: Value) -> Congruence:
-    """The class of a number that is shifted left so far; None: otherwise.
-
-    If ``number``, which it was or became, may be any, it has its class from facts, which do not speak of multiples.
-    """
-    if bits is None or bits >= _WORD_BITS:
-        return UNALIGNED if bits is None else Congruence(_MOST, 0)
-    if bits and not (number.is_number and number.high - number.low < _UNKNOWN):
-        known = UNALIGNED
-    return Congruence(min(_MOST, known.modulus << bits), known.residue << bits).moved(0)
-
-
 def _class(alignments: Mapping[str, Congruence], before: State, word: str) -> Congruence:
     """What is known of an operand modulo a power of two."""
     if re.fullmatch(_NUMBER, word):
-        return Congruence(_MOST, int(word, 0) % _MOST)
+        return Congruence(MOST_MODULUS, int(word, 0) % MOST_MODULUS)
     value = before.read(word)
     if value.base.startswith("@"):
         return alignments.get(value.base, UNALIGNED).moved(value.low) if value.is_constant else UNALIGNED
     return residue_of(value) if value.is_number else UNALIGNED
-
-
-def _difference(one: Congruence, other: Congruence) -> Congruence:
-    modulus = min(one.modulus, other.modulus)
-    return Congruence(modulus, (one.residue - other.residue) % modulus)
 
 
 def _written_back(executed: Executed) -> Value | None:
@@ -508,16 +477,6 @@ def _written_back(executed: Executed) -> Value | None:
     name = addresses[0][0].name
     is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block
     return name if is_plain and name.base.startswith("@t") and instruction.accesses[0].index is not None else None
-
-
-def residue_of(value: Value) -> Congruence:
-    """The class of a number by its steps; of a distance from the stack pointer at entry, modulo 8: stack-alignment."""
-    if value.base not in {"number", "stack"}:
-        return UNALIGNED
-    modulus = min(value.stride & -value.stride, _MOST) if value.stride else _MOST
-    if value.base == "stack":
-        modulus = min(modulus, 8)
-    return Congruence(modulus, value.low % modulus)
 
 
 def _less(value: Value, offset: int) -> Value:
