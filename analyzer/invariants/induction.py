@@ -42,9 +42,9 @@ from wcet_probe.analyzer.invariants.contents import (
 )
 from wcet_probe.analyzer.invariants.evaluation import Evaluation
 from wcet_probe.analyzer.invariants.operations import Meeting, Moved, Operation
+from wcet_probe.analyzer.values.memory import MOST_READ
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Node, Term
-from wcet_probe.analyzer.values.transfer import MOST_READ
 from wcet_probe.model.image import Image
 
 _ROUNDS_BEFORE_WIDENING = 16

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem, Solution
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.charge import node_cost
+from wcet_probe.certificate.congruences import UNALIGNED, Congruence
 from wcet_probe.certificate.coverage import Code, Coverage, cover
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Side, caches_of, paying
@@ -23,7 +24,7 @@ from wcet_probe.certificate.numbers import TOP, Value
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.residents import Balance, Must, balance_holds, joined_balance, joined_must, must_holds
 from wcet_probe.certificate.steps import Step
-from wcet_probe.certificate.symbols import UNALIGNED, Claim, Congruence, Names, Pointers, Traced, Tracer
+from wcet_probe.certificate.symbols import Claim, Names, Pointers, Traced, Tracer
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import InstructionCost
 from wcet_probe.model.target import Target

@@ -28,9 +28,10 @@ from wcet_probe.analyzer.values.call_effects import (
 from wcet_probe.analyzer.values.enumeration import enumerated
 from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed, settled, widened
 from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.state import Base, State, SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.terms import Term, Terms
-from wcet_probe.analyzer.values.transfer import MOST_READ, Access, Flow, LostFlowError, Memory, Transfer
+from wcet_probe.analyzer.values.transfer import Access, Flow, LostFlowError, Transfer
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa

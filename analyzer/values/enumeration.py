@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Term, Terms
-from wcet_probe.analyzer.values.transfer import MOST_READ, Memory
 
 
 def enumerated(state: State, target: Term, memory: Memory, *, thumb: bool) -> tuple[int, ...]:

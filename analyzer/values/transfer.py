@@ -8,26 +8,24 @@ hold a stack address only after one was stored outside the stack, which then hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import FLOAT_OPERATION, LiftedInstruction, Lifter, PcodeOp, Varnode
-from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, operation, signed
+from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.memory import MOST_READ, Memory
+from wcet_probe.analyzer.values.prepared_instruction import PreparedInstruction
 from wcet_probe.analyzer.values.state import Base, State, is_defined_before, is_unknown
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model.image import Image
 
 _BRANCHES = ("BRANCH", "CBRANCH")
 _AWAY = ("RETURN", "BRANCHIND")
-_CONTROL = frozenset({"CALL", "CALLIND", "TRAP", *_BRANCHES, *_AWAY})
-MOST_READ = 1024
-"""Most addresses of read-only memory that one load is followed to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,54 +91,6 @@ class Flow:
     target: Term | None = None
 
 
-@dataclass(slots=True)
-class Memory:
-    """What is known of the image's memory for the whole analysis, and what was learnt of it.
-
-    Attributes:
-        image: whose segments that are not writable keep their content.
-        words: what flow facts say of words, by address.
-        stack_escapes: whether a stack address may have been stored outside the stack.
-    """
-
-    image: Image
-    words: Mapping[int, StridedInterval] = field(default_factory=dict)
-    stack_escapes: bool = False
-    _parts: list[tuple[int, bytes]] = field(default_factory=list)
-    _tables: dict[tuple[StridedInterval, int], StridedInterval | None] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._parts = [(s.address, s.data) for s in self.image.segments if not s.writable]
-
-    def is_static(self, address: int) -> bool:
-        """Whether the image owns the memory there; what else is there may be a device."""
-        return any(s.address <= address < s.address + s.size_bytes for s in self.image.segments)
-
-    def constant(self, address: int, size_bytes: int) -> int | None:
-        """The content of read-only memory."""
-        for base, data in self._parts:
-            if base <= address and address + size_bytes <= base + len(data):
-                raw = data[address - base : address - base + size_bytes]
-                return int.from_bytes(raw, "big" if self.image.big_endian else "little")
-        return None
-
-    def table(self, addresses: StridedInterval, size_bytes: int) -> StridedInterval | None:
-        """What read-only memory holds at any of ``addresses``; None where one of them is not read-only memory."""
-        key = addresses, size_bytes
-        if key not in self._tables:
-            self._tables[key] = self._table(addresses, size_bytes)
-        return self._tables[key]
-
-    def _table(self, addresses: StridedInterval, size_bytes: int) -> StridedInterval | None:
-        result = strided.bottom(8 * size_bytes)
-        for address in addresses.values():
-            content = self.constant(address, size_bytes)
-            if content is None:
-                return None
-            result = strided.join(result, strided.constant(8 * size_bytes, content))
-        return result
-
-
 class LostFlowError(AssertionError):
     """Control goes a way for which the graph has no edge: a bug, for some executions would be left out."""
 
@@ -154,7 +104,7 @@ class Transfer:
 
     def __init__(self, lifter: Lifter, terms: Terms, memory: Memory) -> None:
         self._lifter, self._terms, self._memory = lifter, terms, memory
-        self._prepared: dict[int, _Prepared] = {}
+        self._prepared: dict[int, PreparedInstruction] = {}
 
     def block(
         self,
@@ -201,7 +151,7 @@ class Transfer:
         following = instruction.address + instruction.size_bytes
         prepared = self._prepared.get(instruction.address)
         if prepared is None or prepared.instruction is not instruction:
-            prepared = self._prepared[instruction.address] = _Prepared.of(instruction, self._lifter)
+            prepared = self._prepared[instruction.address] = PreparedInstruction.of(instruction, self._lifter)
         run = _Run(self, place, instruction, prepared, accesses=accesses, transfers=transfers)
         if prepared.is_straight:
             for index in range(len(instruction.ops)):
@@ -245,55 +195,6 @@ def _merged(flows: list[Flow], place: tuple[int, ...]) -> Flow:
     return Flow("fall", flows[0].address, join([flow.state for flow in flows], place, gated=True), shared)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """What is told of an instruction without a state, once.
-
-    Attributes:
-        instruction: that it is told of.
-        inputs: of each operation the locations of its operands; None for a constant, memory, or a floating-point
-            register.
-        outputs: so of its results.
-        temporaries: the locations that the instruction writes or reads for itself alone.
-        is_computed: of each operation, whether it is a pure integer function of its operands.
-        is_straight: whether control falls through it, and goes no other way.
-    """
-
-    instruction: LiftedInstruction
-    inputs: tuple[tuple[Location | None, ...], ...]
-    outputs: tuple[Location | None, ...]
-    temporaries: tuple[Location, ...]
-    is_computed: tuple[bool, ...]
-    is_straight: bool
-
-    @classmethod
-    def of(cls, instruction: LiftedInstruction, lifter: Lifter) -> _Prepared:
-        """What is told of ``instruction``."""
-        inputs = tuple(tuple(_location(one, lifter) for one in op.inputs) for op in instruction.ops)
-        outputs = tuple(None if op.output is None else _location(op.output, lifter) for op in instruction.ops)
-        places = dict.fromkeys(place for places in (*inputs, outputs) for place in places if place is not None)
-        return cls(
-            instruction,
-            inputs,
-            outputs,
-            tuple(place for place in places if place.space == "unique"),
-            tuple(
-                op.output is not None
-                and operation(op.user_op or op.opcode, tuple(v.size_bytes for v in op.inputs), op.output.size_bytes)
-                is not None
-                for op in instruction.ops
-            ),
-            not any(op.opcode in _CONTROL for op in instruction.ops),
-        )
-
-
-def _location(varnode: Varnode, lifter: Lifter) -> Location | None:
-    """The location that ``varnode`` is; of floating-point registers and their status nothing is ever known."""
-    if varnode.space in {"const", "ram"} or (varnode.space == "register" and varnode.offset in lifter.float_bytes):
-        return None
-    return Location(varnode.space, varnode.offset, varnode.size_bytes)
-
-
 class _Run:
     """One instruction under abstract execution."""
 
@@ -302,7 +203,7 @@ class _Run:
         transfer: Transfer,
         place: int,
         instruction: LiftedInstruction,
-        prepared: _Prepared,
+        prepared: PreparedInstruction,
         *,
         accesses: Callable[[Access], None] | None,
         transfers: Callable[[WordTransfer], None] | None,

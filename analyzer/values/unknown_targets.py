@@ -9,8 +9,9 @@ from collections.abc import Collection
 
 from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph, never_returns
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.memory import MOST_READ
 from wcet_probe.analyzer.values.state import Base
-from wcet_probe.analyzer.values.transfer import MOST_READ, Access
+from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 
