@@ -33,6 +33,7 @@ from wcet_probe.emu.operations import OperationColumns
 from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table
 from wcet_probe.errors import EmulationError, ImageError, UsageError
+from wcet_probe.identity import Same
 from wcet_probe.isa.effective_address import evaluate
 from wcet_probe.model.held_calls import BrokenClaim, HeldCalls
 from wcet_probe.model.image import Image
@@ -91,7 +92,7 @@ class Machine:
         for segment in image.segments:
             self.memory.write(segment.address, segment.data)
         stack_pointer = "r1" if target.isa is Isa.POWERPC else "r13"
-        self._table = code_table(instructions, costs, lambda name: register_id(target.isa, name), stack_pointer)
+        self._table = code_table(Same(tuple(instructions)), Same(tuple(costs)), target.isa, stack_pointer)
         harness = next((s for s in image.functions if s.name == "wp_replay"), None)
         self._harness = MemoryRange(harness.address, harness.size_bytes) if harness else MemoryRange(0, 0)
         self._loops = loop_table(watched, self._table)
