@@ -25,7 +25,7 @@ from wcet_probe.emu.layout import (
     parts,
 )
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
-from wcet_probe.emu.measurement import executions, measurement
+from wcet_probe.emu.measurement import executions, measurement, stall_cycles
 from wcet_probe.emu.memory import GuestMemory, Region
 from wcet_probe.emu.native import RUNNING
 from wcet_probe.emu.observer import Observation, Observer
@@ -38,7 +38,7 @@ from wcet_probe.isa.effective_address import evaluate
 from wcet_probe.model.held_calls import BrokenClaim, HeldCalls
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind, Instruction, InstructionCost
-from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.measurement import CallCost, Measurement
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache, Trace
 from wcet_probe.model.target import OWN_VICTIMS, Isa, MemoryRange, Target, Victims
@@ -271,7 +271,16 @@ class Machine:
         self._observer.restart(InitialCache.COLD)
         self._hook(instructions=False)
         self._run(function, arguments)
-        return self._observer.observation().instructions
+        return self._observer.costs().instructions
+
+    def cost(self, function: str, arguments: Sequence[int], initial: InitialCache, victims: Victims) -> CallCost:
+        """What one call of ``function`` costs: as `measure`, but nothing is told of sets, words and path."""
+        self._observer.seed(victims)
+        self._observer.restart(initial)
+        self._hook(instructions=True)
+        self._run(function, arguments)
+        found = self._observer.costs()
+        return CallCost(found.instructions, found.cycles + stall_cycles(found, self._target), found.icache)
 
     def count_from_here(
         self, function: str, arguments: Sequence[Sequence[int]], most_instructions: int = 1 << 20

@@ -14,7 +14,7 @@ from wcet_probe.errors import ContradictionError
 from wcet_probe.model.access_claims import AccessClaim, AddressRange, access_claims
 from wcet_probe.model.held_calls import BrokenClaim, ClaimKind
 from wcet_probe.model.image import Image
-from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.measurement import CallCost, Measurement
 from wcet_probe.model.proof import Bound, LoopClaim, RegisterRange
 from wcet_probe.model.target import CacheConfig, MemoryRange, Target
 from wcet_probe.model.watched_loop import LoopCount
@@ -23,7 +23,7 @@ Executions = Callable[[Sequence[int]], Sequence[int]]
 """Executions of the instructions at some addresses, in the run that is held against the proof."""
 
 
-def check_counts(bound: Bound, measurement: Measurement, subject: str) -> None:
+def check_counts(bound: Bound, measurement: CallCost | Measurement, subject: str) -> None:
     """``measurement`` must not exceed ``bound``; ``subject`` says in words what was run.
 
     Raises:
