@@ -23,9 +23,9 @@ run_folder("images")
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc):
     """Of tests marked ``covering`` leave the cases to the campaigns that the ordinary run does not need."""
-    if metafunc.definition.get_closest_marker("covering"):
+    if mark := metafunc.definition.get_closest_marker("covering"):
         cases = metafunc._calls
-        kept = covering(numbered(case.params for case in cases))
+        kept = covering(numbered(case.params for case in cases), *mark.args)
         for number, case in enumerate(cases):
             if number not in kept:
                 case.marks.append(pytest.mark.slow.mark)

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tests.covering import covering, numbered
 
 
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
-def test_all_pairs_are_kept_and_no_case_that_adds_none(sizes):
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(1, 2))
+def test_all_pairs_or_values_are_kept_and_no_case_that_adds_none(sizes, most):
     cases = list(product(*(range(size) for size in sizes)))
-    kept = [cases[number] for number in sorted(covering(cases))]
-    places = 2 if len(sizes) > 2 else 1
+    kept = [cases[number] for number in sorted(covering(cases, most))]
+    places = most if len(sizes) > 2 else 1
     of_all, of_kept = (
         {(where, tuple(case[at] for at in where)) for case in some for where in combinations(range(len(sizes)), places)}
         for some in (cases, kept)

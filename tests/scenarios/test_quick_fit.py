@@ -37,7 +37,7 @@ def searching(found: Report) -> list[int]:
     return [c.instructions for c in found.candidates if c.variant == "search all runs, the last has 2 pages"]
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("build", "heap_bytes"), HEAPS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -53,6 +53,7 @@ def test_another_build_reaches_every_state(scenario: str) -> None:
     assert report("cortex-m4", scenario, 20_000, "other").checks
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("pages", range(1, 9))
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "random"])
 def test_any_number_of_pages_reaches_every_state(scenario: str, pages: int) -> None:
