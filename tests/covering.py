@@ -2,13 +2,15 @@
 
 A test marked ``covering`` keeps, of all combinations of its parameters, so many that every combination of values of any
 two parameters occurs where there are three or more, and every value of each where there are two, or where the mark says
-``covering(1)``. The others are marked ``slow``: `make soundness` runs the full matrix.
+``covering(1)``; ``covering(0)`` keeps one case, and the name of the test decides which, so that all cores have their
+tests. The others are marked ``slow``: `make soundness` runs the full matrix.
 
 Source: D. M. Cohen, S. R. Dalal, M. L. Fredman, G. C. Patton, The AETG system, IEEE Trans. Softw. Eng. 23, 1997.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -37,6 +39,11 @@ def covering(cases: Sequence[Case], most: int = 2) -> frozenset[int]:
         missing -= own[best]
         used.update(enumerate(cases[best]))
     return frozenset(kept)
+
+
+def one_of(cases: Sequence[object], name: str) -> frozenset[int]:
+    """The number of one of the ``cases`` of the test called ``name``."""
+    return frozenset({zlib.crc32(name.encode()) % len(cases)}) if cases else frozenset()
 
 
 def numbered(parameters: Iterable[dict[str, object]]) -> list[list[int]]:

@@ -122,6 +122,7 @@ def test_no_search_has_found_worse(scenario: str) -> None:
     assert instructions(report("cortex-m4", scenario, 4 * KIB)) >= CLIMBED[scenario]
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target_name", TARGETS)
 def test_no_random_workload_meets_worse(target_name: str) -> None:
     allocator, target = load_allocator("avl-best-fit"), load_target(target_name)
@@ -143,6 +144,7 @@ def test_no_random_workload_meets_worse(target_name: str) -> None:
     assert most[OperationKind.FREE] <= instructions(report(target_name, "worst-free", 4 * KIB))
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_best_is_below_worst(target: str) -> None:
     for operation in ("alloc", "free"):

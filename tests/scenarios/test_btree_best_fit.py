@@ -52,6 +52,7 @@ def test_the_driver_is_the_closed_form(heap_bytes: int) -> None:
         assert report("cortex-m4", "worst-failing-alloc", heap_bytes).plan.driver_value == n
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_instructions_are_linear_in_the_nodes_visited(target: str) -> None:
     """Hence they grow with the square root of the heap."""
@@ -64,6 +65,7 @@ def test_instructions_are_linear_in_the_nodes_visited(target: str) -> None:
         assert abs(second / first - (roots[2] - roots[1]) / (roots[1] - roots[0])) < 0.15
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_worst_is_worst(target: str) -> None:
     for operation in ("alloc", "free"):
@@ -73,6 +75,7 @@ def test_worst_is_worst(target: str) -> None:
     assert report(target, "worst-alloc", 4 * KIB).measurement.cycles > paper.cycles
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_random_operation_costs_more(target: str) -> None:
     reports.no_random_operation_costs_more(NAME, target, report)

@@ -55,6 +55,7 @@ def test_the_heap_does_not_matter(name):
         assert max(counts) - min(counts) <= 5
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_time_is_that_of_the_carved_blocks(target):
     found = [report("djgpp-carve", target, "worst-alloc", 64 * KIB, (("chunk", chunk),)) for chunk in (1024, 4096)]

@@ -45,6 +45,7 @@ def test_the_heap_does_not_matter(target, heaps):
         assert len(counts) == 1
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_time_is_that_of_the_nodes(target):
     """Pages of 128 and 512 nodes of the same size."""
@@ -54,6 +55,7 @@ def test_time_is_that_of_the_nodes(target):
     assert 3.5 < many / few < 4.1
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_random_workload_meets_a_worse_state(target):
     allocator, machine_target = load_allocator("kingsley", dict(L11)), load_target(target)

@@ -61,6 +61,7 @@ def test_any_number_of_pages_reaches_every_state(scenario: str, pages: int) -> N
     assert found.plan.prediction.get("pages", pages) == pages
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_cutting_and_emptying_a_page_cost_the_same_in_any_heap(target: str) -> None:
     for scenario in ("paper-alloc", "paper-free", "worst-free"):
@@ -70,6 +71,7 @@ def test_cutting_and_emptying_a_page_cost_the_same_in_any_heap(target: str) -> N
     assert report(target, "worst-free", 64 * KIB).plan.driver_value == 511
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_searching_is_exactly_linear_with_the_runs(target: str) -> None:
     counts = []
@@ -101,6 +103,7 @@ def test_the_costs_of_cutting_and_emptying_are_as_far_apart_as_p02_measured() ->
     assert 2 < cut / empty < 3
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target_name", TARGETS)
 def test_no_random_workload_meets_worse(target_name: str) -> None:
     allocator, target = load_allocator("quick-fit", BUILDS["small pages"]), load_target(target_name)
@@ -122,6 +125,7 @@ def test_no_random_workload_meets_worse(target_name: str) -> None:
     assert most[OperationKind.FREE] <= instructions(report(target_name, "worst-free", 4 * KIB, "small pages"))
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_best_is_below_worst(target: str) -> None:
     for operation in ("alloc", "free"):
