@@ -123,9 +123,9 @@ def placement(settings: Settings) -> Lines:
     for name, line, how in readings:
         values = (("line-bytes", line),) if line else ()
         found = measure(Point("run", name, "h11", values, 16 * _MIB, "patricia-small", (0, 0), how), own)
-        used = found["peak_reached_bytes"] + found["static_bytes"]
         what = f"cama, lines of {line} bytes, {how}" if line else name
-        yield f"patricia-small, {what}: {found['peak_live_bytes']:,} bytes needed, {used:,} taken"
+        needed, taken = found["peak_live_bytes"], found["peak_reached_bytes"]
+        yield f"patricia-small, {what}: {needed:,} bytes needed, {taken:,} taken"
     for line in (32, 64):
         for size in (16, 20, 32):
             request = WorkloadRequest(
