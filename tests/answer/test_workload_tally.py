@@ -45,6 +45,7 @@ def test_a_tally_is_what_one_operation_after_the_other_adds_up_to(count, part, d
 
     live = most = refused = 0
     reached = dedicated
+    at_most = ({}, dedicated)
     sizes_held, memory, calls = {}, [], {"malloc": Counter(), "free": Counter()}
     for is_free, slot, size, instructions, place in rows:
         calls["free" if is_free else "malloc"][instructions] += 1
@@ -56,10 +57,14 @@ def test_a_tally_is_what_one_operation_after_the_other_adds_up_to(count, part, d
             live += sizes_held[slot]
             if place and place - BASE < HEAP - dedicated:
                 reached = max(reached, place - BASE + size + dedicated)
+        if live > most:
+            at_most = (Counter(each for each in sizes_held.values() if each), reached)
         most = max(most, live)
         memory.append((live, reached))
     assert (tally.operations, tally.refused, tally.peak_live_bytes) == (count, refused, most)
     assert tally.peak_reached_bytes == reached
+    assert sum(size * blocks for size, blocks in tally.most_live.items()) == most
+    assert (tally.most_live, tally.reached_at_most_live_bytes) == at_most or not most
     for role, found in calls.items():
         assert dict(tally.distributions[role, "instructions"].calls) == dict(found)
 
