@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 
+from wcet_probe.answer.budgeting import greedy, profile
 from wcet_probe.answer.papers.exhibit import rounded
 from wcet_probe.answer.papers.laboratory import Laboratory
 from wcet_probe.answer.papers.points import Point, Settings, allocator_of, measure
@@ -26,7 +27,8 @@ from wcet_probe.emu.machine import Machine
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import InitialCache, Trace
 from wcet_probe.model.target import without_caches
-from wcet_probe.scenarios.workloads.named import papers_batches
+from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, MOST_OBJECTS
+from wcet_probe.scenarios.workloads.named import papers_batches, papers_rows
 from wcet_probe.scenarios.workloads.periodic_batches import Length, PeriodicTask, periodic_batches
 from wcet_probe.traces.operations import HeapOperation
 
@@ -137,8 +139,32 @@ def placement(settings: Settings) -> Lines:
             yield f"3,000 blocks of {size} bytes, lines of {line}: {rounded(Fraction(reached, 3000))} bytes a block"
 
 
+def headers(settings: Settings) -> Lines:
+    """L11: what buckets save under td_s, and if two DJGPP allocators had headers apart: requests a word smaller."""
+    word_bytes = 4
+    for sizes in ("oc2l", "oc2s"):
+        for name in ("djgpp-sbrk", "djgpp-quarters"):
+            for less in (0, word_bytes):
+                arguments = (0, 0, MOST_OBJECTS, *(size - less for size in CONFIGURATIONS[sizes]))
+                chosen = greedy(profile(lambda: papers_rows("l11-objects", arguments)))  # noqa: B023  (called at once)
+                values = tuple(sorted(chosen.parameters.items()))
+                plain, budgeted = (
+                    measure(Point("run", who, "l11", own, 128 * _MIB, "l11-objects", arguments), settings)
+                    for who, own in ((name, ()), (f"budgeted:{name}", values))
+                )
+                ratio = Fraction(budgeted["peak_reached_bytes"], plain["peak_reached_bytes"])
+                yield f"{sizes}, {name}, requests {less} bytes smaller: {rounded(100 * (1 - ratio), 2)} %"
+
+
 CAUSES: MappingProxyType[str, Callable[[Settings], Lines]] = MappingProxyType(
-    {"states": states, "base": base, "small-blocks": small_blocks, "bands": bands, "placement": placement}
+    {
+        "states": states,
+        "base": base,
+        "small-blocks": small_blocks,
+        "bands": bands,
+        "placement": placement,
+        "headers": headers,
+    }
 )
 
 
