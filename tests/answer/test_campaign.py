@@ -136,6 +136,33 @@ def test_a_campaign_that_is_killed_goes_on_with_no_row_lost_or_doubled(tmp_path)
     assert not any(row["error"] for row in after)
 
 
+WORKER = """
+import os, time
+from wcet_probe.answer.papers.campaign import local_executors
+if __name__ == "__main__":
+    with local_executors(1)() as executor:
+        print(executor.submit(os.getpid).result(), flush=True)
+        time.sleep(60)
+"""
+
+
+def test_the_workers_of_a_campaign_that_is_killed_end(tmp_path):
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
+        worker = int(process.stdout.readline())
+        process.kill()
+    wait_for(lambda: not runs(worker))
+
+
+def runs(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
 def test_a_cluster_that_is_not_there(monkeypatch):
     import distributed
 
