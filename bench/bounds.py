@@ -172,7 +172,8 @@ def main() -> int:
     chosen = (options.allocators, options.target or TARGETS, options.heap or HEAPS_BYTES)
     code = 0
     if not options.is_print_only:
-        wanted = [cell for cell in cells(*chosen) if options.facts in {None, "loops" if cell.loop_facts_only else "all"}]
+        asked = {"all": (False,), "loops": (True,), None: (False, True)}[options.facts]
+        wanted = [cell for cell in cells(*chosen) if cell.loop_facts_only in asked]
         code = compute_missing(wanted, leave_older=options.missing)
     print_tables(*chosen)
     return code
