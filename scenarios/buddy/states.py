@@ -160,8 +160,9 @@ def _worst_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, .
         line = request.data_line_bytes
         if chained and drop < 2 and line and not apart and not swapped:
             turns = () if drop or buddies.step > 1 else range(1, _TURNS)
-            heads = ((), (0,)) if buddies.step == 1 else ((), *_heads(buddies.roots(request.heap_bytes)[0] - drop, line))
-            each = product((None, *turns), heads)
+            top = buddies.roots(request.heap_bytes)[0] - drop
+            heads = [(0,)] if buddies.step == 1 else _heads(top, line)
+            each = product((None, *turns), ((), *heads))
             ways = [_Way(drop, other_leaf=other_leaf, turn=turn, at_head=classes) for turn, classes in each]
         for way in ways:
             plan = _merge_plan(buddies, request, way, chained=chained, apart=apart, swapped=swapped)

@@ -3,8 +3,8 @@
 Each candidate state of a scenario is a sequence of operations and the one that is measured. The adversary changes a few
 of them and measures again, in the unit that is asked for: instructions, or cycles with the caches as the scenario has
 them at entry. What is dearer is changed further. Each measured call is held against the proved bound and all that the
-bound and its facts claim of it, so that a false fact does not outlive a state that shows it. A state that is dearer than all
-constructed ones shows that the scenario is not the worst; finding none is evidence, never a proof.
+bound and its facts claim of it, so that a false fact does not outlive a state that shows it. A state that is dearer
+than all constructed ones shows that the scenario is not the worst; finding none is evidence, never a proof.
 """
 
 from __future__ import annotations
