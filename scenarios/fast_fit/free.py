@@ -25,7 +25,7 @@ _WHY_TURN = (
 def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """Chains of all free blocks: on one side of the block, so that they are merged too, and on both in turn."""
     gapped = left_out_of_walks(Sizes.of(request).equal_blocks - 3, request)
-    return (_merge_plan(request), *(_merge_plan(request, left_out) for left_out in gapped), _turn_plan(request))
+    return (_merge_plan(request), _turn_plan(request), *(_merge_plan(request, left_out) for left_out in gapped))
 
 
 def _merge_plan(request: HeapRequest, left_out: Collection[int] = ()) -> ScenarioPlan:
