@@ -17,6 +17,7 @@ import random
 import resource
 import statistics
 import time
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -63,7 +64,8 @@ def workload(operations: int, largest_bytes: int = LARGEST_BYTES) -> Trace:
             kinds.append(1)
             sizes.append(0)
         slots.append(slot)
-    return Trace(tuple(kinds), tuple(slots), tuple(sizes), (0,) * operations, LIVE_BLOCKS)
+    columns = (array("I", column) for column in (kinds, slots, sizes, bytes(4 * operations)))
+    return Trace(*columns, LIVE_BLOCKS)
 
 
 def with_caches(target: Target) -> Target:

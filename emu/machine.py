@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from types import TracebackType
@@ -17,12 +15,12 @@ from wcet_probe.emu.faults import outside, stopped, stray
 from wcet_probe.emu.guest_registers import ARM_FLAGS
 from wcet_probe.emu.layout import (
     HARNESS_ADDRESS,
-    OPERATION_BYTES,
     OPERATIONS_AT_ONCE,
     RETURN_ADDRESS,
     SLOTS_ADDRESS,
     guest_regions,
     parts,
+    write_operations,
 )
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
 from wcet_probe.emu.measurement import executions, measurement
@@ -367,13 +365,7 @@ class Machine:
         return sum(self._replay_part(part) for part in parts(trace))
 
     def _replay_part(self, part: Trace) -> int:
-        table = array("I", bytes(OPERATION_BYTES * len(part)))
-        for column, values in enumerate((part.kinds, part.slots, part.sizes_bytes, part.cache_sets)):
-            if values.count(0) < len(values):  # the table is of zeros
-                table[column::4] = array("I", values)
-        if self._target.big_endian != (sys.byteorder == "big"):
-            table.byteswap()
-        self.memory.write(HARNESS_ADDRESS, table.tobytes())
+        write_operations(part, self.memory)
         return self._run("wp_replay", (HARNESS_ADDRESS, len(part), SLOTS_ADDRESS), operations=len(part))
 
     def _translation(self, operations: int) -> TranslatedCode | None:
