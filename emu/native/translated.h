@@ -174,6 +174,14 @@ WP_OUT_OF_LINE uint8_t *wp_slow_access(struct wp_frame *frame, uint32_t pc, uint
                                                    : wp_core_access(frame, pc, address, bytes_and_kind);
 }
 
+/* Bytes that the guest has: whoever asks whether there are any is not to look. */
+WP_INLINE uint8_t *wp_there(uint8_t *found)
+{
+    if (!found)
+        __builtin_unreachable();
+    return found;
+}
+
 /* Where the bytes of an access are; NULL: the guest may not. */
 WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc, uint32_t address,
                              uint32_t bytes, int is_store, int likely, int is_noted, uint32_t watches, int64_t *count)
@@ -187,7 +195,7 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
         if (WP_UNLIKELY(bytes > 4 || key != (is_store ? slot->store_key : slot->load_key)))
             return wp_far_access(frame, pc, address, kind);
         *(uint8_t *)(uintptr_t)(slot->marks + address / 4) = 1;
-        return (uint8_t *)(uintptr_t)(slot->memory + address);
+        return wp_there((uint8_t *)(uintptr_t)(slot->memory + address));
     }
 #endif
     uint32_t offset, range;
@@ -209,13 +217,13 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
     }
 #if WP_DATA
     if (!is_noted)
-        return fixed->memory[range] + offset;
+        return wp_there(fixed->memory[range] + offset);
     ++*count;
     if (WP_UNLIKELY(watches) || (bytes > 1 && (address & 3) + bytes > 4) || WP_IS_UNCACHED(address, address))
         return wp_slow_access(frame, pc, address, kind);
     fixed->marks[range][offset / 4] = 1;
 #endif
-    return fixed->memory[range] + offset;
+    return wp_there(fixed->memory[range] + offset);
 }
 
 #if WP_DATA
