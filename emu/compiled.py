@@ -19,7 +19,7 @@ from wcet_probe.emu.guest_registers import register_names
 from wcet_probe.emu.memory import Region
 from wcet_probe.model.target import Isa
 
-_RANGES = ("heap", "stack", "static", "operations")
+_RANGES = ("heap", "stack", "static", "operations", "code")
 _REGISTERS = 64
 _WORD_BYTES = 4
 _MARKS_AT_ONCE = 8
@@ -138,14 +138,13 @@ class TranslatedCode:
         rows = [(blocks[_BLOCK_WORDS * n], blocks[_BLOCK_WORDS * n + 1]) for n in range(count)]
         events = bytes(any(t[first] != t[behind] for t in tables) for first, behind in rows)
         self._events = (c_uint8 * max(1, count))(*events)
-        self._runs = (c_uint64 * max(1, count))()
         self._memory = (c_void_p * len(regions))(*map(_address, regions))
         self._marks: list[mmap.mmap] = []
         frame = self._frame = _FrameLayout()
         frame.block_count = count
         frame.blocks = ctypes.addressof(blocks)
         self._every_event = (c_uint8 * max(1, count))(*bytes([1]) * count)
-        frame.runs = ctypes.addressof(self._runs)
+        frame.runs = c_void_p.in_dll(self._library, "wp_translated_runs").value
         frame.events_of_core, frame.every_event = map(ctypes.addressof, (self._events, self._every_event))
         lines, fetches = (
             c_uint32.in_dll(self._library, f"wp_translated_known_{name}").value for name in ("lines", "fetches")

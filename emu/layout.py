@@ -83,7 +83,9 @@ def parts(trace: Trace) -> Iterable[Trace]:
         raise UsageError(message)
     for start in range(0, len(trace), OPERATIONS_AT_ONCE):
         piece = slice(start, start + OPERATIONS_AT_ONCE)
-        yield Trace(trace.kinds[piece], slots[piece], trace.sizes_bytes[piece], trace.cache_sets[piece], trace.slot_count)
+        yield Trace(
+            trace.kinds[piece], slots[piece], trace.sizes_bytes[piece], trace.cache_sets[piece], trace.slot_count
+        )
 
 
 def write_operations(part: Trace, memory: GuestMemory) -> None:

@@ -48,9 +48,16 @@ WP_INLINE struct wp_fixed wp_fixed_of(const struct wp_frame *frame)
     return fixed;
 }
 
-WP_OUT_OF_LINE void wp_slow_event(struct wp_frame *frame, uint32_t block, uint32_t before)
+/* What changes with each block lies at fixed places, so that it takes no register: how often each block has run, negative
+ * where the core is to be told of it, and the block under way. The core fills the former in when code is entered, and
+ * takes it away when it is left; a process runs one machine at a time. */
+static int64_t wp_runs[WP_BLOCKS];
+static uint32_t wp_current;
+WP_EXPORT int64_t *const wp_translated_runs = wp_runs;
+
+WP_OUT_OF_LINE void wp_slow_event(struct wp_frame *frame, uint32_t block)
 {
-    frame->event(frame, block, before);
+    frame->event(frame, block, wp_current);
 }
 
 #define WP_HAS_LINES (WP_DATA && WP_DATA_WAYS)
@@ -131,6 +138,7 @@ static inline uint32_t wp_range_of(const struct wp_frame *frame, uint32_t addres
     WP_LIES_IN(WP_STACK, WP_STACK_BASE, WP_STACK_BYTES);
     WP_LIES_IN(WP_STATIC, WP_STATIC_BASE, (uint32_t)WP_STATIC_BYTES);
     WP_LIES_IN(WP_OPERATIONS, WP_OPERATIONS_BASE, WP_OPERATIONS_BYTES);
+    WP_LIES_IN(WP_CODE, WP_CODE_BASE, (uint32_t)WP_CODE_BYTES);
     return WP_FAST_RANGES;
 }
 
@@ -141,7 +149,7 @@ WP_OUT_OF_LINE uint8_t *wp_far_access(struct wp_frame *frame, uint32_t pc, uint3
     const bool is_store = bytes_and_kind & WP_MAY_STORE;
     uint32_t base;
     const uint32_t range = wp_range_of(frame, address, bytes, &base);
-    if (frame->watches || range == WP_FAST_RANGES || (bytes > 1 && (address & 3) + bytes > 4) ||
+    if (frame->watches || range == WP_FAST_RANGES || (range == WP_CODE && is_store) || (bytes > 1 && (address & 3) + bytes > 4) ||
         WP_IS_UNCACHED(address, address))
         return wp_core_access(frame, pc, address, bytes_and_kind);
     struct wp_cache *const cache = frame->data_cache;
@@ -157,7 +165,7 @@ WP_OUT_OF_LINE uint8_t *wp_far_access(struct wp_frame *frame, uint32_t pc, uint3
             wp_forget_line(frame, line);
         uint32_t same;
         if (wp_range_of(frame, first, WP_DATA_LINE, &same) == range && !WP_IS_UNCACHED(first, first + WP_DATA_LINE - 1)) {
-            const bool stores_hit = !WP_DATA_WRITE_BACK || done.stored & WP_LINE_DIRTY;
+            const bool stores_hit = range != WP_CODE && (!WP_DATA_WRITE_BACK || done.stored & WP_LINE_DIRTY);
             *wp_slot(frame->lines_kept, line) =
                 (struct wp_known_line){first, stores_hit ? first : WP_NO_LINE, (uintptr_t)frame->memory[range] - base,
                                        (uintptr_t)frame->marks[range] - base / 4, 0};
@@ -203,6 +211,10 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
         range = WP_STACK;
     else if (likely == WP_OPERATIONS && (offset = address - WP_OPERATIONS_BASE) <= WP_OPERATIONS_BYTES - bytes)
         range = WP_OPERATIONS;
+#if WP_CODE_BYTES >= 8
+    else if (likely == WP_CODE && !is_store && (offset = address - WP_CODE_BASE) <= WP_CODE_BYTES - bytes)
+        range = WP_CODE;
+#endif
     else if (likely == WP_HEAP && WP_LIKELY((offset = address - WP_HEAP_BASE) <= fixed->heap_bytes - bytes))
         range = WP_HEAP;
 #if WP_STATIC_BYTES >= 8
@@ -322,19 +334,19 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
         }                                                                                                              \
     } while (0)
 #if WP_OBSERVED
-#define WP_COUNT(number, cost) (runs[number]++, cycles += (cost))
+#define WP_RUNS(number) ++wp_runs[number]
+#define WP_COUNT(cost) cycles += (cost)
 #else
-#define WP_COUNT(number, cost) (void)0
+#define WP_RUNS(number) wp_runs[number]
+#define WP_COUNT(cost) (void)0
 #endif
 #define WP_BLOCK(number, count, cost)                                                                                  \
     do {                                                                                                               \
-        if (WP_UNLIKELY(events[number])) {                                                                             \
-            wp_slow_event(frame, number, current);                                                                     \
-            events = frame->events;                                                                                    \
-        }                                                                                                              \
-        current = number;                                                                                              \
+        if (WP_UNLIKELY(WP_RUNS(number) < 0))                                                                          \
+            wp_slow_event(frame, number);                                                                              \
+        wp_current = number;                                                                                           \
         instructions += count;                                                                                         \
-        WP_COUNT(number, cost);                                                                                        \
+        WP_COUNT(cost);                                                                                                \
     } while (0)
 #define WP_CROSS(address, stack_pointer_, first_)                                                                      \
     do {                                                                                                               \
@@ -357,11 +369,10 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
     struct wp_fixed fixed = wp_fixed_of(frame); \
     int64_t limit = frame->limit, instructions = frame->instructions, cycles = frame->cycles; \
     int64_t loads = frame->loads, stores = frame->stores; \
-    uint64_t *const runs = frame->runs; \
-    const uint8_t *events = frame->events; \
     const uint32_t follows = frame->follows; \
-    uint32_t pc = frame->pc, why, current = frame->block, lowest = frame->lowest_stack_pointer; \
-    uint32_t watches = frame->watches;
+    uint32_t pc = frame->pc, why, lowest = frame->lowest_stack_pointer; \
+    uint32_t watches = frame->watches; \
+    wp_current = frame->block;
 #define WP_END \
     paused: \
     why = WP_LEFT_PAUSED; \
@@ -377,10 +388,10 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
     left: \
     frame->why = why; \
     frame->pc = pc; \
-    frame->block = current; \
+    frame->block = wp_current; \
     frame->lowest_stack_pointer = lowest; \
     frame->instructions = instructions; \
     frame->cycles = cycles; \
     frame->loads = loads; \
     frame->stores = stores; \
-    (void)runs, (void)events, (void)follows, (void)watches, (void)limit;
+    (void)follows, (void)watches, (void)limit;

@@ -59,6 +59,7 @@ class Setting:
     Attributes:
         lifter, target, detail: as of the translation.
         harness: addresses of the replay loop.
+        code: addresses of the segment with the first instruction.
         registers: the variables of the guest's registers.
         slots: place in the frame of each container of registers that the engine knows.
         flow: the blocks; None while it is not known yet which instructions have a statement.
@@ -68,6 +69,7 @@ class Setting:
     target: Target
     detail: Detail
     harness: MemoryRange
+    code: MemoryRange
     registers: Storage
     slots: Mapping[int, int]
     flow: Flow | None
@@ -225,7 +227,7 @@ class Statement:
         if self._one.address in harness:
             return "WP_OPERATIONS"
         if self._access is not None and self._access.base is None and self._access.index is None:
-            return "WP_STATIC"
+            return "WP_CODE" if self._access.displacement & 0xFFFFFFFF in self._of.code else "WP_STATIC"
         return "WP_HEAP"
 
     def _read(self, varnode: Varnode) -> str:

@@ -71,7 +71,8 @@ class _Translator:
         self._kept_bytes = {(v.offset + i): v.offset for v in kept.values() for i in range(v.size_bytes)}
         self._harness = self._harness_of_image()
         unknown = Storage("g", (), big_endian=self._lifter.big_endian)
-        self._setting = Setting(self._lifter, target, detail, self._harness, unknown, {}, None)
+        code = self._code_of_image()
+        self._setting = Setting(self._lifter, target, detail, self._harness, code, unknown, {}, None)
         lifted = [one for i in instructions if (one := self._lifted(i)) is not None]
         used = [v for one in lifted for v in varnodes(one.ops, "register")]
         self._registers = Storage("g", [*kept.values(), *used], big_endian=self._lifter.big_endian)
@@ -132,6 +133,11 @@ class _Translator:
         harness = next((s for s in self._image.functions if s.name == "wp_replay"), None)
         return MemoryRange(harness.address, harness.size_bytes) if harness else MemoryRange(0, 0)
 
+    def _code_of_image(self) -> MemoryRange:
+        """The region of the guest's memory that is named code."""
+        segment = next((s for s in self._image.segments if s.executable), None)
+        return MemoryRange(segment.address, segment.size_bytes) if segment else MemoryRange(0, 0)
+
     def _check_varnode(self, varnode: Varnode) -> None:
         if varnode.size_bytes not in TYPES:
             raise Untranslatable(f"a value of {varnode.size_bytes} bytes")
@@ -153,17 +159,22 @@ class _Translator:
         target, layout = self._target, self._target.memory_map
         static = next((s for s in self._image.segments if not s.executable), None)
         use_static = static is not None and static.address % _WORD_BYTES == 0
+        code = self._code_of_image()
+        use_code = code.base_address % _WORD_BYTES == 0
         defined: dict[str, object] = {
             "WP_EXPORT": '__attribute__((visibility("default")))',
             "WP_BIG_ENDIAN": int(self._lifter.big_endian),
             "WP_DATA": int(self._detail is Detail.DATA),
             "WP_FETCH": int(self._detail is not Detail.NOTHING and self._fetch_cache is not None),
             "WP_OBSERVED": int(self._detail is not Detail.NOTHING),
+            "WP_BLOCKS": max(1, len(self._flow.blocks)),
             "WP_HEAP_BASE": f"{layout.heap_address:#x}u",
             "WP_STACK_BASE": f"{layout.stack.base_address:#x}u",
             "WP_STACK_BYTES": f"{layout.stack.size_bytes:#x}u",
             "WP_STATIC_BASE": f"{static.address if static and use_static else 0:#x}u",
             "WP_STATIC_BYTES": static.size_bytes if static and use_static else 0,
+            "WP_CODE_BASE": f"{code.base_address if use_code else 0:#x}u",
+            "WP_CODE_BYTES": code.size_bytes if use_code else 0,
             "WP_OPERATIONS_BASE": f"{HARNESS_ADDRESS:#x}u",
             "WP_OPERATIONS_BYTES": f"{HARNESS_BYTES:#x}u",
         }
