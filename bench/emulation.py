@@ -19,9 +19,10 @@ import statistics
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -154,25 +155,49 @@ def machine_of(
     return machine
 
 
-def search_loop(target: Target, calls: int) -> tuple[float, float]:
-    """Calls in a second of one malloc on a heap of 4 KiB that is put back before: in a native loop, and from Python."""
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """Calls in a second of one malloc on a heap of 4 KiB that is put back before each.
+
+    Attributes:
+        native: all in one native loop.
+        one_by_one: each asked for from Python, in translated code.
+        engine: each asked for from Python, on Unicorn, which runs in a thread of its own to hear interrupts.
+    """
+
+    native: float
+    one_by_one: float
+    engine: float
+
+
+def search_loop(target: Target, calls: int) -> Searched:
+    """The loop of a search, in the three ways that there are."""
     folder = cache_dir(load_config(Path.cwd()))
     program = load_program(load_allocator("tlsf"), without_caches(target), "zig", folder)
     malloc = program.allocator.entry_points["malloc"]
     with machine_of(program, SMALL_HEAP_BYTES, folder) as machine:
         machine.replay(workload(60, largest_bytes=100))
-        rows = [(1 + size % 600,) for size in range(calls)]
-        machine.count_from_here(malloc, rows[:1])
-        start = time.process_time()
-        machine.count_from_here(malloc, rows)
-        native = calls / (time.process_time() - start)
-        few = max(1, calls // 1000)
+        sizes = 1 + np.arange(calls, dtype=np.uint32).reshape(-1, 1) % 600
+        with machine.calls_from_here(malloc) as from_here:
+            native = rate_of(calls, lambda: from_here.count(sizes))
+            several = sizes[: max(1, calls // 20), 0].tolist()
+            one_by_one = rate_of(len(several), lambda: [from_here.count_one(size) for size in several])
         before = machine.memory.snapshot()
-        start = time.process_time()
-        for row in rows[:few]:
-            machine.memory.restore(before)
-            machine.count(malloc, row)
-        return native, few / (time.process_time() - start)
+        few = sizes[: max(1, calls // 1000), 0].tolist()
+
+        def on_engine() -> None:
+            for size in few:
+                machine.memory.restore(before)
+                machine.count(malloc, (size,))
+
+        return Searched(native, one_by_one, rate_of(len(few), on_engine))
+
+
+def rate_of(calls: int, run: Callable[[], object]) -> float:
+    """Calls in a second of CPU time."""
+    start = time.process_time()
+    run()
+    return calls / (time.process_time() - start)
 
 
 def main() -> None:
@@ -204,11 +229,14 @@ def main() -> None:
         console.print(table)
         made = ", ".join(f"{what}: {took:.1f} s" for what, took in compiler.items() if took)
         console.print(f"compiled: {made or 'nothing, all of it was there'}")
-        native, engine = search_loop(target, options.calls)
+        searched = search_loop(target, options.calls)
         program = load_program(load_allocator("tlsf"), target, "zig", cache_dir(load_config(Path.cwd())))
         for peer in peers(on(program, with_caches(target)), trace, executed, options.qemu_plugin):
             console.print(f"{peer.name}: {peer.rate}{'' if peer.why_not else ' 10⁶ instructions/s'}")
-        console.print(f"malloc on a heap put back: {native:,.0f} calls/s in a native loop, {engine:,.0f} from Python")
+        console.print(
+            f"malloc on a heap put back, calls/s: {searched.native:,.0f} in a native loop, {searched.one_by_one:,.0f} "
+            f"one by one from Python, {searched.engine:,.0f} so on Unicorn"
+        )
 
 
 if __name__ == "__main__":

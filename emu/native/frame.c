@@ -273,17 +273,15 @@ struct wp_restored {
     uint64_t bytes;
 };
 
-/* Call `count` times from the same state; of each call, from its first to its last instruction, the number of instructions
- * and the result are kept. Returns how many calls returned: all, or those before the first that translated code could not
- * finish. */
-WP_EXPORT uint64_t wp_frame_calls(struct wp_observer *observer, struct wp_frame *frame, wp_translated run,
-                                  const struct wp_restored *restored, uint32_t restored_count,
-                                  const uint32_t *arguments, uint32_t argument_count, const uint32_t *argument_registers,
-                                  uint32_t result_register, uint64_t count, uint64_t most_instructions,
-                                  uint32_t *instructions, uint32_t *results)
+/* Call `count` times from the same state, at `entry` with the frame's registers but for arguments; of each call, from its
+ * first to its last instruction, the number of instructions and the result are kept. Returns how many calls returned: all,
+ * or those before the first that translated code could not finish. */
+WP_EXPORT uint64_t wp_frame_calls(struct wp_observer *observer, struct wp_frame *frame, wp_translated run, uint32_t entry,
+                                  const struct wp_restored *restored, uint32_t restored_count, uint32_t argument_count,
+                                  const uint32_t *argument_registers, uint32_t result_register, const uint32_t *arguments,
+                                  uint64_t count, uint64_t most_instructions, uint32_t *instructions, uint32_t *results)
 {
     uint32_t registers[WP_FRAME_REGISTERS];
-    const uint32_t entry = frame->pc;
     memcpy(registers, frame->registers, sizeof registers);
     if (!wp_frame_enter(observer, frame, most_instructions, true))
         return 0;
@@ -298,7 +296,7 @@ WP_EXPORT uint64_t wp_frame_calls(struct wp_observer *observer, struct wp_frame 
         frame->block = WP_NO_BLOCK;
         frame->instructions = 0;
         run(frame);
-        if (frame->why != WP_LEFT_RETURNED)
+        if (frame->why != WP_LEFT_RETURNED || (uint64_t)frame->instructions > most_instructions)
             break;
         instructions[done] = (uint32_t)frame->instructions;
         results[done] = frame->registers[result_register];

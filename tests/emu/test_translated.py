@@ -205,6 +205,16 @@ def test_the_same_call_again_and_again():
             engine.memory.restore(before)
             assert engine.call("tlsf_malloc", size) == result
         assert translated.memory.snapshot() == before
+        with translated.calls_from_here("tlsf_malloc") as calls:
+            assert [calls.count_one(*row) for row in rows] == list(zip(*asked_of(found), strict=True))
+        assert translated.memory.snapshot() == before
+        with translated.calls_from_here("tlsf_malloc", most_instructions=10) as calls:
+            assert calls.count_one(8) is None
+            assert len(calls.count(rows).results) == 0
+
+
+def asked_of(found):
+    return found.instructions.tolist(), found.results.tolist()
 
 
 def test_without_a_compiler_the_engine_does_it(monkeypatch, tmp_path):
