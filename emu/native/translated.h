@@ -129,11 +129,11 @@ static __attribute__((noinline)) uint8_t *wp_core_access(struct wp_frame *frame,
 
 #if WP_HAS_LINES
 /* The range that holds all of some bytes; WP_FAST_RANGES: none of those with marks. */
-static inline uint32_t wp_range_of(const struct wp_frame *frame, uint32_t address, uint32_t bytes, uint32_t *base)
+WP_INLINE uint32_t wp_range_of(const struct wp_frame *frame, uint32_t address, uint32_t bytes, uint32_t *base, uint32_t *size)
 {
-#define WP_LIES_IN(range, first, size)                                                                                 \
-    if (WP_LIKELY(address - (first) <= (size) - bytes) && bytes <= (size))                                             \
-    return *base = (first), range
+#define WP_LIES_IN(range, first, bytes_)                                                                               \
+    if (WP_LIKELY(address - (first) <= (bytes_) - bytes) && bytes <= (bytes_))                                         \
+    return *base = (first), *size = (bytes_), range
     WP_LIES_IN(WP_HEAP, WP_HEAP_BASE, frame->heap_bytes);
     WP_LIES_IN(WP_STACK, WP_STACK_BASE, WP_STACK_BYTES);
     WP_LIES_IN(WP_STATIC, WP_STATIC_BASE, (uint32_t)WP_STATIC_BYTES);
@@ -143,36 +143,52 @@ static inline uint32_t wp_range_of(const struct wp_frame *frame, uint32_t addres
 }
 
 /* An access to a line that is not known, or not alone to one: counted here where it is an ordinary one. */
-WP_OUT_OF_LINE uint8_t *wp_far_access(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes_and_kind)
+WP_INLINE uint8_t *wp_far_access(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes, bool is_store)
 {
-    const uint32_t bytes = bytes_and_kind & 0xFF;
-    const bool is_store = bytes_and_kind & WP_MAY_STORE;
-    uint32_t base;
-    const uint32_t range = wp_range_of(frame, address, bytes, &base);
-    if (frame->watches || range == WP_FAST_RANGES || (range == WP_CODE && is_store) || (bytes > 1 && (address & 3) + bytes > 4) ||
-        WP_IS_UNCACHED(address, address))
-        return wp_core_access(frame, pc, address, bytes_and_kind);
+    uint32_t base, size;
+    const uint32_t range = wp_range_of(frame, address, bytes, &base, &size);
+    if (WP_UNLIKELY(frame->watches || range == WP_FAST_RANGES || (range == WP_CODE && is_store) ||
+                    (bytes > 1 && (address & 3) + bytes > 4) || WP_IS_UNCACHED(address, address)))
+        return wp_core_access(frame, pc, address, bytes | (is_store ? WP_MAY_STORE : WP_MAY_LOAD));
     struct wp_cache *const cache = frame->data_cache;
     const uint32_t line = address / WP_DATA_LINE, first = line * WP_DATA_LINE;
-    const struct wp_cache_done done = wp_cache_access_as(cache, &wp_data_config, &cache->counts, line, is_store);
-    cache->counts.read_hits -= !is_store; /* all that take the short way are counted as hits; now this one is, too */
-    cache->counts.write_hits -= is_store;
-    cache->counts.memory_writes -= is_store && !WP_DATA_WRITE_BACK;
-    if (done.evicted != WP_LINE_INVALID)
-        wp_forget_line(frame, done.evicted & ~WP_LINE_DIRTY);
+    struct wp_cache_counts now = {0};
+    const struct wp_cache_done done = wp_cache_access_as(cache, &wp_data_config, &now, line, is_store);
+    if (is_store ? !now.write_hits : !now.read_hits) { /* who takes the short way is counted as a hit, and so was this */
+        struct wp_cache_counts *const counts = &cache->counts;
+        *(is_store ? &counts->write_hits : &counts->read_hits) -= 1;
+        *(is_store ? &counts->write_misses : &counts->read_misses) += 1;
+        counts->writebacks += now.writebacks;
+        if (is_store)
+            counts->memory_writes += now.memory_writes - !WP_DATA_WRITE_BACK;
+        if (done.evicted != WP_LINE_INVALID)
+            wp_forget_line(frame, done.evicted & ~WP_LINE_DIRTY);
+    }
     if (done.stored != WP_LINE_INVALID) {
         if (!WP_DATA_REPLACEMENT_IS_STABLE)
             wp_forget_line(frame, line);
-        uint32_t same;
-        if (wp_range_of(frame, first, WP_DATA_LINE, &same) == range && !WP_IS_UNCACHED(first, first + WP_DATA_LINE - 1)) {
+        if (size >= WP_DATA_LINE && first - base <= size - WP_DATA_LINE &&
+            !WP_IS_UNCACHED(first, first + WP_DATA_LINE - 1)) {
             const bool stores_hit = range != WP_CODE && (!WP_DATA_WRITE_BACK || done.stored & WP_LINE_DIRTY);
-            *wp_slot(frame->lines_kept, line) =
-                (struct wp_known_line){first, stores_hit ? first : WP_NO_LINE, (uintptr_t)frame->memory[range] - base,
-                                       (uintptr_t)frame->marks[range] - base / 4, 0};
+            struct wp_known_line *const slot = wp_slot(frame->lines_kept, line);
+            slot->load_key = first;
+            slot->store_key = stores_hit ? first : WP_NO_LINE;
+            slot->memory = (uintptr_t)frame->memory[range] - base;
+            slot->marks = (uintptr_t)frame->marks[range] - base / 4;
         }
     }
     frame->marks[range][(address - base) / 4] = 1;
     return frame->memory[range] + (address - base);
+}
+
+WP_OUT_OF_LINE uint8_t *wp_far_load(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes)
+{
+    return wp_far_access(frame, pc, address, bytes, false);
+}
+
+WP_OUT_OF_LINE uint8_t *wp_far_store(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes)
+{
+    return wp_far_access(frame, pc, address, bytes, true);
 }
 #endif
 
@@ -201,7 +217,7 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
         const uint32_t key = address & (~(uint32_t)(WP_DATA_LINE - 1) | (bytes - 1));
         ++*count;
         if (WP_UNLIKELY(bytes > 4 || key != (is_store ? slot->store_key : slot->load_key)))
-            return wp_far_access(frame, pc, address, kind);
+            return is_store ? wp_far_store(frame, pc, address, bytes) : wp_far_load(frame, pc, address, bytes);
         *(uint8_t *)(uintptr_t)(slot->marks + address / 4) = 1;
         return wp_there((uint8_t *)(uintptr_t)(slot->memory + address));
     }

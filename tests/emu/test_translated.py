@@ -210,7 +210,7 @@ def test_the_same_call_again_and_again():
         assert translated.memory.snapshot() == before
         with translated.calls_from_here("tlsf_malloc", most_instructions=10) as calls:
             assert calls.count_one(8) is None
-            assert len(calls.count(rows).results) == 0
+            assert len(calls.count(rows[1:]).results) == 0
 
 
 def asked_of(found):
