@@ -51,9 +51,15 @@ WP_INLINE struct wp_fixed wp_fixed_of(const struct wp_frame *frame)
 /* What changes with each block lies at fixed places, so that it takes no register: how often each block has run, negative
  * where the core is to be told of it, and the block under way. The core fills the former in when code is entered, and
  * takes it away when it is left; a process runs one machine at a time. */
-static int64_t wp_runs[WP_BLOCKS];
-static uint32_t wp_current;
+#define WP_SHARED __attribute__((visibility("hidden")))
+#if WP_UNIT == 0
+WP_SHARED int64_t wp_runs[WP_BLOCKS];
+WP_SHARED uint32_t wp_current;
 WP_EXPORT int64_t *const wp_translated_runs = wp_runs;
+#else
+extern WP_SHARED int64_t wp_runs[WP_BLOCKS];
+extern WP_SHARED uint32_t wp_current;
+#endif
 
 WP_OUT_OF_LINE void wp_slow_event(struct wp_frame *frame, uint32_t block)
 {
@@ -65,8 +71,10 @@ WP_OUT_OF_LINE void wp_slow_event(struct wp_frame *frame, uint32_t block)
 #define WP_DATA_KNOWN (WP_DATA_REPLACEMENT_IS_STABLE ? WP_KNOWN_LINES(WP_DATA_SETS * WP_DATA_WAYS) : WP_DATA_SETS)
 #define WP_FETCH_KNOWN (WP_FETCH_REPLACEMENT_IS_STABLE ? WP_KNOWN_LINES(WP_FETCH_SETS * WP_FETCH_WAYS) : WP_FETCH_SETS)
 #define WP_KNOWN_LINES(lines) (1u << (32 - __builtin_clz((lines) | 1)))
+#if WP_UNIT == 0
 WP_EXPORT const uint32_t wp_translated_known_lines = WP_HAS_LINES ? WP_DATA_KNOWN : 0;
 WP_EXPORT const uint32_t wp_translated_known_fetches = WP_FETCH && WP_FETCH_WAYS ? WP_FETCH_KNOWN : 0;
+#endif
 
 #if WP_HAS_LINES
 static const struct wp_cache_config wp_data_config = {WP_DATA_SETS, WP_DATA_WAYS, WP_DATA_LINE, WP_DATA_REPLACEMENT,
@@ -399,6 +407,9 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
     inside: \
     why = WP_LEFT_INSIDE; \
     goto left; \
+    elsewhere: \
+    why = WP_LEFT_ELSEWHERE; \
+    goto left; \
     at_block: \
     why = WP_LEFT_AT_BLOCK; \
     left: \
@@ -411,3 +422,33 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
     frame->loads = loads; \
     frame->stores = stores; \
     (void)follows, (void)watches, (void)limit;
+
+/* Control goes from part to part of the code: to the engine, where the part that the address belongs to does not know it. */
+#define WP_DRIVER \
+    static uint32_t wp_unit_at(uint32_t pc) \
+    { \
+        uint32_t found = 0; \
+        for (uint32_t i = 0; i < sizeof wp_starts / sizeof *wp_starts && wp_starts[i] <= pc; i++) \
+            found = wp_owners[i]; \
+        return found; \
+    } \
+    WP_EXPORT void wp_translated_run(struct wp_frame *const frame) \
+    { \
+        for (uint32_t unit = wp_unit_at(frame->pc);;) { \
+            wp_units[unit](frame); \
+            if (frame->why != WP_LEFT_ELSEWHERE) \
+                return; \
+            const uint32_t next = wp_unit_at(frame->pc); \
+            if (next == unit) { \
+                frame->why = WP_LEFT_AT_BLOCK; \
+                return; \
+            } \
+            unit = next; \
+        } \
+    }
+#if WP_UNITS > 0
+WP_SHARED void wp_unit_0(struct wp_frame *frame);
+#endif
+#if WP_UNITS > 1
+WP_SHARED void wp_unit_1(struct wp_frame *frame);
+#endif

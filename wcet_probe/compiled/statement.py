@@ -63,6 +63,7 @@ class Setting:
         registers: the variables of the guest's registers.
         slots: place in the frame of each container of registers that the engine knows.
         flow: the blocks; None while it is not known yet which instructions have a statement.
+        here: addresses of the blocks that are compiled together with the statement's.
     """
 
     lifter: Lifter
@@ -73,6 +74,7 @@ class Setting:
     registers: Storage
     slots: Mapping[int, int]
     flow: Flow | None
+    here: frozenset[int] = frozenset()
 
     @property
     def stack_pointer(self) -> Varnode:
@@ -291,7 +293,8 @@ class Statement:
             lines.append(f"if (pc != {self._next:#x}u) cycles += {self._each.taken_cycles};")
         lines.append(self._lowest(f"if (pc != {RETURN_ADDRESS:#x}u) "))
         of_function = self._of.flow.returns_of(self._one.address) if self._of.flow else ()
-        sites = of_function[:_MOST_COMPARED] if op.opcode == "RETURN" else ()
+        near = [site for site in of_function if site in self._of.here]
+        sites = near[:_MOST_COMPARED] if op.opcode == "RETURN" else ()
         lines += [f"if (pc == {site:#x}u) goto B{site:x};" for site in sites]
         return " ".join(line for line in [*lines, "goto dispatch;"] if line)
 
@@ -355,9 +358,10 @@ class Statement:
         if flow is None or self._block is None or target not in flow.by_address:
             return f"{{ pc = {target:#x}u; goto at_block; }}"
         leaves = self._block.address in of.harness and target not in of.harness
+        jump = f"goto B{target:x};" if target in of.here else f"{{ pc = {target:#x}u; goto elsewhere; }}"
         if leaves and of.detail is not Detail.NOTHING:
-            return f"{{ if (follows) {{ {crossing(of, target)} }} goto B{target:x}; }}"
-        return f"goto B{target:x};"
+            return f"{{ if (follows) {{ {crossing(of, target)} }} {jump} }}"
+        return jump
 
 
 def crossing(setting: Setting, address: int) -> str:
