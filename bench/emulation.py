@@ -1,6 +1,6 @@
 """Speed of the observing machine: guest instructions per second, as ratios to the bare engine in the same run.
 
-One fixed workload per target: a seeded replay of malloc and free on TLSF, at least 10^8 guest instructions. All modes
+One fixed workload per target: a seeded replay of malloc and free on TLSF, some 5·10^7 guest instructions. All modes
 of a target run in turn, round after round, on the same machine object or its twin; the median of the rounds counts.
 Beside each mode stands the same one in translated code; what the compiler took is told where it had to be asked. Last
 comes the loop of a search: a small heap put back, one malloc, its instructions kept. Below stand other simulators on
@@ -206,7 +206,7 @@ def main() -> None:
     parser.add_argument("--target", action="append", choices=target_names())
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--mode", action="append", help="measure this row only")
-    parser.add_argument("--operations", type=int, default=1_300_000)
+    parser.add_argument("--operations", type=int, default=650_000)
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--qemu-plugin", type=Path, help="qemu's libcache.so, where it is not in its usual folder")
     options = parser.parse_args()

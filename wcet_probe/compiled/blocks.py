@@ -126,8 +126,8 @@ def flow(image: Image, instructions: Sequence[LiftedInstruction]) -> Flow:
 def units(flow: Flow, harness: int | None) -> tuple[tuple[Block, ...], ...]:
     """The blocks in parts that are compiled apart: what the replay loop at ``harness`` calls, and all else.
 
-    A compiler takes more than twice as long for twice the code, and control that goes from part to part costs as much as
-    ten instructions: set-ups and workloads never do.
+    A compiler takes more than twice as long for twice the code. Control that goes from part to part costs as much as
+    ten instructions: in set-ups and workloads it never does.
     """
     if harness is None:
         return (flow.blocks,)

@@ -1,8 +1,9 @@
-"""An image as C: its p-code block by block in one function, or two that are compiled apart, with what the observer counts in line.
+"""An image as C: its p-code block by block in one function, with what the observer counts in line.
 
-Registers of the guest are local variables. A block adds its instructions and cycles as constants; an access and a fetch
-do what `emu/native/translated.h` says. The engine's callbacks count by effective addresses that the decoder gives, and
-so do instructions with several accesses here; one with a single access takes the address that its p-code computes.
+What a replay never calls is a second function, compiled apart. Registers of the guest are local variables. A block adds
+its instructions and cycles as constants; an access and a fetch do what `emu/native/translated.h` says. The engine's
+callbacks count by effective addresses that the decoder gives, and so do instructions with several accesses here; one
+with a single access takes the address that its p-code computes.
 
 What is not translated is left to the engine: instructions that cannot be lifted or charged, floating point, system
 registers. Control that comes to one leaves the translated code there.
