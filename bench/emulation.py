@@ -99,27 +99,38 @@ def measure(
     program = load_program(load_allocator("tlsf"), target, "zig", folder)
     cached, bare = (on(program, core) for core in (with_caches(target), without_caches(target)))
     loops = backward_branches(program.instructions)
-    modes: dict[str, tuple[Program, Sequence[WatchedLoop], Callable[[Machine], object]]] = {
-        "bare engine": (bare, (), lambda machine: machine.replay(trace)),
-        "loops": (bare, loops, lambda machine: machine.replay(trace)),
-        "instructions": (bare, (), lambda machine: machine.replay_observed(trace, data=False)),
-        "instructions, loops": (bare, loops, lambda machine: machine.replay_observed(trace, data=False)),
-        "instructions of each operation": (bare, (), lambda machine: machine.replay_counted(trace)),
-        "instructions, I-cache": (cached, (), lambda machine: machine.replay_observed(trace, data=False)),
-        "instructions, I- and D-cache": (cached, (), lambda machine: machine.replay_observed(trace)),
-        "instructions, I- and D-cache, loops": (cached, loops, lambda machine: machine.replay_observed(trace)),
+
+    def bare_replay(machine: Machine) -> object:
+        return machine.replay(trace)
+
+    def counting(machine: Machine) -> object:
+        return machine.replay_observed(trace, data=False)
+
+    def all_of_it(machine: Machine) -> object:
+        return machine.replay_observed(trace)
+
+    nothing, fetches, data = Detail.NOTHING, Detail.FETCHES, Detail.DATA
+    modes: dict[str, tuple[Program, Sequence[WatchedLoop], Detail, Callable[[Machine], object]]] = {
+        "bare engine": (bare, (), nothing, bare_replay),
+        "loops": (bare, loops, nothing, bare_replay),
+        "instructions": (bare, (), fetches, counting),
+        "instructions, loops": (bare, loops, fetches, counting),
+        "instructions of each operation": (bare, (), fetches, lambda machine: machine.replay_counted(trace)),
+        "instructions, I-cache": (cached, (), fetches, counting),
+        "instructions, I- and D-cache": (cached, (), data, all_of_it),
+        "instructions, I- and D-cache, loops": (cached, loops, data, all_of_it),
     }
     modes = {mode: row for mode, row in modes.items() if not chosen or mode in chosen}
     compiler: dict[str, float] = {}
-    for ready, title in ((bare, "without caches"), (cached, "with caches")):
-        for detail in Detail:
-            start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            compiled_library(ready, detail, folder)
-            compiler[f"{title}, {detail}"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start
+    for ready, _, detail, _ in modes.values():
+        title = f"{'without' if ready is bare else 'with'} caches, {detail}"
+        start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        compiled_library(ready, detail, folder)
+        compiler[title] = compiler.get(title, 0.0) + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start
     seconds: dict[str, list[float]] = {mode + engine: [] for mode in modes for engine in ("", TRANSLATED)}
     executed = 0
     for _ in range(rounds):
-        for mode, (ready, watched, run) in modes.items():
+        for mode, (ready, watched, _, run) in modes.items():
             for engine in ("", TRANSLATED):
                 with machine_of(ready, HEAP_BYTES, folder if engine else None, watched) as machine:
                     start = time.process_time()
