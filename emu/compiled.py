@@ -239,8 +239,8 @@ class RepeatedCalls:
 
     def count(self, arguments: NDArray[np.uint32] | Sequence[Sequence[int]]) -> CallCounts:
         """What each call takes, a row of arguments each; up to the first that translated code does not finish."""
-        rows = np.ascontiguousarray(np.asarray(arguments, np.int64) if len(arguments) else np.zeros((0, self._width)))
-        words = (rows & 0xFFFFFFFF).astype(np.uint32) if rows.dtype != np.uint32 else rows
+        rows: NDArray[np.int64] = np.asarray(arguments, np.int64)
+        words = np.ascontiguousarray(np.bitwise_and(rows, 0xFFFFFFFF), np.uint32)
         instructions, results = (np.zeros(len(rows), np.uint32) for _ in range(2))
         places = (words.ctypes.data, len(rows), self._most, instructions.ctypes.data, results.ctypes.data)
         done = self._loop(*places)

@@ -104,5 +104,6 @@ def write_operations(part: Trace, memory: GuestMemory) -> None:
 
 
 def _words(column: Sequence[int]) -> array[int]:
-    is_words = isinstance(column, array) and column.typecode == "I"
-    return column if is_words else array("I", column)
+    if isinstance(column, array) and column.typecode == "I":
+        return column
+    return array("I", column)

@@ -40,7 +40,7 @@ class OperationColumns:
 def operation_instructions(operations: ctypes.Array[OperationCountsLayout]) -> tuple[int, ...]:
     """Instructions of each of ``operations``."""
     names = [name for name, *_ in OperationCountsLayout._fields_]
-    rows = np.frombuffer(operations, dtype=np.uint64).reshape(-1, len(names))
+    rows = np.frombuffer(bytes(operations), dtype=np.uint64).reshape(-1, len(names))
     return tuple(rows[:, names.index("instructions")].tolist())
 
 
