@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from wcet_probe.emu import native
 from wcet_probe.emu.guest_registers import register_names
 from wcet_probe.emu.memory import Region
+from wcet_probe.errors import UsageError
 from wcet_probe.model.target import Isa
 
 _RANGES = ("heap", "stack", "static", "operations", "code")
@@ -238,8 +239,14 @@ class RepeatedCalls:
         self._one = partial(loop, row, c_uint64(1), c_uint64(most_instructions), found, result)
 
     def count(self, arguments: NDArray[np.uint32] | Sequence[Sequence[int]]) -> CallCounts:
-        """What each call takes, a row of arguments each; up to the first that translated code does not finish."""
+        """What each call takes, a row of arguments each; up to the first that translated code does not finish.
+
+        Raises:
+            UsageError: a row has another number of words than was said.
+        """
         rows: NDArray[np.int64] = np.asarray(arguments, np.int64)
+        if len(rows) and (rows.ndim != 2 or rows.shape[1] != self._width):
+            raise self._wrong_width()
         words = np.ascontiguousarray(np.bitwise_and(rows, 0xFFFFFFFF), np.uint32)
         instructions, results = (np.zeros(len(rows), np.uint32) for _ in range(2))
         places = (words.ctypes.data, len(rows), self._most, instructions.ctypes.data, results.ctypes.data)
@@ -247,12 +254,21 @@ class RepeatedCalls:
         return CallCounts(instructions[:done], results[:done])
 
     def count_one(self, *arguments: int) -> tuple[int, int] | None:
-        """Instructions and result of one call; None where translated code does not finish it."""
+        """Instructions and result of one call; None where translated code does not finish it.
+
+        Raises:
+            UsageError: these are more or fewer words than was said.
+        """
+        if len(arguments) != self._width:
+            raise self._wrong_width()
         for place, argument in enumerate(arguments):
             self._row[place] = argument & 0xFFFFFFFF
         if not self._one():
             return None
         return int(self._counts[0]), int(self._counts[1])
+
+    def _wrong_width(self) -> UsageError:
+        return UsageError(f"each call takes {self._width} words; give as many, or say another argument_count.")
 
 
 def _address(region: Region) -> int:

@@ -210,6 +210,10 @@ def test_the_same_call_again_and_again():
         assert translated.memory.snapshot() == before
         with translated.calls_from_here("tlsf_malloc", most_instructions=10) as calls:
             assert calls.count_one(8) is None
+            with pytest.raises(UsageError, match="takes 1 words"):
+                calls.count_one(8, 9)
+            with pytest.raises(UsageError, match="takes 1 words"):
+                calls.count([(8, 9)])
             assert len(calls.count(rows[1:]).results) == 0
 
 
