@@ -328,17 +328,13 @@ class Machine:
         if code is None:
             message = "there is no translated code of the image; count its calls one by one."
             raise UsageError(message)
-        symbol = require_symbol(self._image, function)
         names = {"r13": "sp", "r14": "lr"} if self._target.isa is not Isa.POWERPC else {}
         entry = {names.get(name, name): value for name, value in self.entry_registers((0,) * argument_count).items()}
         first = 3 if self._target.isa is Isa.POWERPC else 0
-        kept = {
-            each: self.memory.read(each.extent.base_address, each.extent.size_bytes)
-            for each in self._regions
-            if each.writable and not each.harness
-        }
+        ours = [each for each in self._regions if each.writable and not each.harness]
+        kept = {each: self.memory.read(each.extent.base_address, each.extent.size_bytes) for each in ours}
         asked = RepeatedCall(
-            entry_address=symbol.address,
+            entry_address=require_symbol(self._image, function).address,
             registers=self._engine.guest_registers() | entry,
             argument_names=tuple(f"r{first + number}" for number in range(argument_count)),
             result_name=f"r{first}",
