@@ -98,6 +98,31 @@ POLICIES = [
 ]  # fmt: skip
 
 
+_TWO_PARTS = {
+    "wp_replay": "push {r4, lr}\nbl shared\npop {r4, pc}",
+    "shared": "adds r0, r0, #3\nbx lr",
+    "apart": "push {r4, lr}\nmovs r4, #5\n1: bl shared\nsubs r4, r4, #1\nbne 1b\nb tail",
+    "tail": "adds r0, r0, #100\npop {r4, pc}",
+    "far": "push {r4, lr}\nbl apart\nldr r1, [r0]\npop {r4, pc}",
+}
+
+
+@pytest.mark.parametrize("name", ["arm926ej-s", "cortex-m4"])
+def test_control_goes_from_part_to_part(name):
+    """What the replay loop does not call is compiled apart: calls, returns, budgets and failures cross the border."""
+    target = load_target(name)
+    used = guest_of(assembler(_TWO_PARTS, target), target)
+    program = Program(load_allocator("tlsf"), used.target, used.image, used.instructions, used.costs)
+    assert len(translate(program, Detail.DATA).texts) == 2
+    with twins(used) as (engine, translated):
+        assert engine.call("apart", 1) == 116
+        for function in ("apart", "shared", "wp_replay"):
+            assert assert_equal(engine, translated, lambda m, f=function: m.measure(f, (7,), COLD).result)
+            assert_equal(engine, translated, lambda m, f=function: m.call(f, 7), observed=False)
+        assert "stray access" in str(outcome(translated, lambda m: m.call("far", 7)))
+        assert_equal(engine, translated, lambda m: m.call("far", 7), observed=False)
+
+
 @pytest.mark.parametrize("initial", [COLD, DIRTY])
 @pytest.mark.parametrize(("name", "change"), POLICIES, ids=[name for name, _ in POLICIES])
 def test_each_policy(name, change, initial):
