@@ -20,7 +20,7 @@ MOST_NODES = 50_000
 MOST_RECORDS = 2_000_000
 MOST_DIGITS = 400
 
-_NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|]+)"
+_NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|\x00-\x1f\x7f-\x9f]{1,4096})"
 _RECORDS = {
     kind: re.compile(f"{kind} {pattern}")
     for kind, pattern in {
