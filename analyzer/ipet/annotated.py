@@ -307,7 +307,7 @@ def left_of(caches: Caches, constraint: LinearConstraint, annotations: Annotatio
     if side is None:
         return {}
     wanted = caches.bases(side, constraint, annotations)
-    by_lines = caches.is_by_lines(side, constraint, annotations.misses)
+    by_lines = caches.is_by_lines(side, constraint, annotations)
     states: dict[str, Balance] = {caches.graph.entry: caches.at_entry(constraint)}
     place = {node: number for number, node in enumerate(_order(caches.graph))}
     waiting = [caches.graph.entry]

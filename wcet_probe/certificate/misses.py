@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.coverage import Coverage
-from wcet_probe.certificate.records import Graph, Records, demand
+from wcet_probe.certificate.records import Edge, Graph, Records, demand
 from wcet_probe.certificate.residents import (
     FULL,
     Balance,
@@ -23,6 +23,7 @@ from wcet_probe.certificate.residents import (
 )
 from wcet_probe.certificate.steps import Spot, Step, data_steps, fetch_steps, most_lines
 from wcet_probe.certificate.symbols import Passage, Traced, Tracer
+from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.model.target import Target
 
 FETCH, DATA = "fetch", "data"
@@ -107,6 +108,7 @@ class Caches:
     graph: Graph
     sides: tuple[Side, ...]
     passages: Mapping[str, Passage]
+    arriving: Mapping[str, Sequence[Edge]]
     traced: Mapping[str, Traced]
     tracer: Tracer = field(repr=False)
 
@@ -156,15 +158,13 @@ class Caches:
         return balance, is_enough
 
     @staticmethod
-    def is_by_lines(side: Side, limit: LinearConstraint, misses: Misses) -> bool:
+    def is_by_lines(side: Side, limit: LinearConstraint, annotations: Annotations) -> bool:
         """Whether all misses that are limited are of lines that are known by number, and there are credits for all."""
         lines: set[int] = set()
-        for node, own in misses.items():
-            for step in side.steps[node]:
-                if own.get(step.key) in limit.events:
-                    if step.lines is None:
-                        return False
-                    lines |= step.lines
+        for step in _limited_steps(side, limit, annotations):
+            if step.lines is None:
+                return False
+            lines |= step.lines
         return len(lines) <= limit.least
 
     def along(
@@ -196,8 +196,10 @@ class Caches:
             return True  # no access has such misses
         said, wanted = annotations.held.get(limit.name, {}), self.bases(side, limit, annotations)
         self._check_held(side, limit, self.at_entry(limit), said.get(self.graph.entry), self.graph.entry)
-        is_limited, by_lines = True, self.is_by_lines(side, limit, annotations.misses)
-        for node in self.graph.nodes:
+        is_limited, by_lines = True, self.is_by_lines(side, limit, annotations)
+        # Elsewhere nothing is said to be left, nothing is taken, and nothing is claimed behind.
+        before = (edge.source for node in said for edge in self.arriving.get(node, ()))
+        for node in dict.fromkeys((*said, *places_of(limit, annotations), *before)):
             balance, is_enough = self.left_behind(
                 side, limit, node, said.get(node), annotations.misses, by_lines=by_lines
             )
@@ -217,24 +219,14 @@ class Caches:
         Raises:
             VerificationError: of two caches.
         """
-        found = [
-            side for side in self.sides
-            if any(
-                annotations.misses.get(node, {}).get(step.key) in limit.events
-                for node, steps in side.steps.items() if node in annotations.misses for step in steps
-            )
-        ]  # fmt: skip
+        found = [side for side in self.sides if any(_limited_steps(side, limit, annotations))]
         demand(len(found) <= 1, f"{limit.name} limits misses of two caches")
         return found[0] if found else None
 
     def bases(self, side: Side, limit: LinearConstraint, annotations: Annotations) -> frozenset[str]:
         """The bases of the accesses whose misses are limited."""
-        return frozenset(
-            step.spot.base
-            for node, misses in annotations.misses.items()
-            for step in side.steps[node]
-            if misses.get(step.key) in limit.events and step.spot is not None
-        )
+        steps = _limited_steps(side, limit, annotations)
+        return frozenset(step.spot.base for step in steps if step.spot is not None)
 
     # ------------------------------------------------------------------------------------------------------ costs
 
@@ -325,6 +317,17 @@ class Caches:
         )  # fmt: skip
 
 
+def places_of(limit: LinearConstraint, annotations: Annotations) -> Iterator[str]:
+    """The nodes with misses that ``limit`` counts."""
+    return iter(dict.fromkeys(node for name in limit.events for node in annotations.places.get(name, ())))
+
+
+def _limited_steps(side: Side, limit: LinearConstraint, annotations: Annotations) -> Iterator[Step]:
+    for node in places_of(limit, annotations):
+        own = annotations.misses[node]
+        yield from (step for step in side.steps[node] if own.get(step.key) in limit.events)
+
+
 def caches_of(
     target: Target, graph: Graph, coverage: Coverage, tracer: Tracer, crosses_no_line: Callable[[int], bool]
 ) -> Caches:
@@ -356,4 +359,4 @@ def caches_of(
         data = {node: data_steps(traced[node], target, crosses_no_line, tracer.names.asserted) for node in graph.nodes}
         fill = target.memory.line_cycles(target.dcache.line_bytes)
         sides.append(Side(DATA, Residents(target.dcache, classes, tracer.parts), data, fill))
-    return Caches(target, graph, tuple(sides), passages, traced, tracer)
+    return Caches(target, graph, tuple(sides), passages, arriving_edges(graph), traced, tracer)

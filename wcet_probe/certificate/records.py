@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import TOP, WORD, Value
@@ -64,6 +65,7 @@ def demand(condition: object, reason: str) -> None:
         raise VerificationError(f"not verified: {reason}.")
 
 
+@lru_cache(maxsize=4)
 def read_records(text: str) -> Records:
     """The fields of each line by the kind of record.
 
