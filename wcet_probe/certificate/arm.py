@@ -60,6 +60,8 @@ _UNARY: Mapping[str, Callable[[Value], Value]] = {
 _OTHERS = {"movt", "adr", "ubfx", "bfi", "bfc", "cmp", "cmn", "tst", "it", "nop", "b", "bl", "bx", "blx", "cbz", "cbnz"}
 _FLAGLESS = {"str", "strb", "strh", "strd", "push", "stm", "stmdb", "stmib", "stmda", "ldr", "ldrb", "ldrh", "ldrsb",
              "ldrsh", "ldrd", "pop", "ldm", "ldmdb", "ldmib", "ldmda", "tbb", "tbh"}  # fmt: skip
+_KEEPS_FLAGS = {"mla", "mls", "umull", "smull", "umlal", "smlal", "sdiv", "rev", "rev16", "rbit"}
+"""Without a suffix: of their results nothing is known."""
 _KNOWN = {*_BINARY, *_UNARY, *_OTHERS, *_FLAGLESS}
 _WITH_FLAGS = {*_BINARY, *_UNARY} - {"addw", "subw", "movw", "clz", "udiv", "uxtb", "uxth", "sxtb", "sxth"}
 _SPLIT = re.compile(r",\s*(?![^\[{]*[\]}])")
@@ -227,7 +229,9 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
         state.flags["nzcv"] = known[2]
         return
     if known is None or len(instruction.writes - {PC}) != 1:
+        flags_before = dict(state.flags) if name in _KEEPS_FLAGS else {}
         machine.havoc(instruction, state)
+        state.flags |= flags_before
         return
     value, old_name, flags = known
     (destination,) = instruction.writes - {PC}

@@ -48,7 +48,7 @@ def most_executions(
     going_back = [coverage.taken[edge.name] for edge in back if edge.name in coverage.taken]
     limits = {
         place: reduce(join, (state.read(place) for state in going_back))
-        for place in ({*known, *code.isa.REGISTERS} if going_back else ())
+        for place in (dict.fromkeys((*known, *code.isa.REGISTERS)) if going_back else ())
         if known.get(place, TOP if isinstance(place, str) else ANY).is_number
     }
     counters = {place: known.get(place, TOP) for place, value in limits.items() if value.is_number and value != TOP}

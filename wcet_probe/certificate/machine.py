@@ -313,11 +313,11 @@ def joined(a: State, b: State) -> State:
     """What is known on both ways."""
     values = {
         place: join(a.read(place), b.read(place))
-        for place in {*a.values, *b.values}
+        for place in dict.fromkeys((*a.values, *b.values))
         if isinstance(place, str) or (place in a.values and place in b.values)
     }
     names = {place: a.name(place) for place in values if a.name(place) == b.name(place)}
-    for place in {*values, *(one for one in {*a.names, *b.names} if a.name(one) != b.name(one))}:
+    for place in (*values, *(one for one in (*a.names, *b.names) if a.name(one) != b.name(one))):
         names.setdefault(place, object())
     found = {key: _both(asserted, b.flags[key]) for key, asserted in a.flags.items() if key in b.flags}
     return State(values, names, {key: asserted for key, asserted in found.items() if asserted is not None})
