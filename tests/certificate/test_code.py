@@ -56,6 +56,7 @@ CODE = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CODE)
 def test_instructions_are_checked_in_full(name, target):
