@@ -71,7 +71,22 @@ class AnalysisError(WcetProbeError):
 
 
 class VerificationError(WcetProbeError):
-    """A certificate does not prove what the result says."""
+    """A certificate does not prove what the result says.
+
+    What is verified comes from anybody: the message is one line, and no longer than people read.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(readable(message))
+
+
+_MOST_SHOWN = 600
+
+
+def readable(message: str) -> str:
+    """``message`` without control characters, and cut where it is longer than people read."""
+    line = "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in message[: _MOST_SHOWN + 1])
+    return line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]}…"
 
 
 class ContradictionError(WcetProbeError):

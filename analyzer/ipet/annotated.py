@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem, Solution
+from wcet_probe.analyzer.ipet.wanted import taking, wanted_lines
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.charge import node_cost
 from wcet_probe.certificate.congruences import UNALIGNED, Congruence
@@ -279,7 +280,7 @@ def resident(caches: Caches, side: Side) -> dict[str, Must]:
     *Soundness:* none is claimed.
     """
     states: dict[str, Must] = {caches.graph.entry: {}}
-    order = _order(caches.graph)
+    order, kept = _order(caches.graph), wanted_lines(caches, side)
     waiting = [caches.graph.entry]
     place = {node: number for number, node in enumerate(order)}
     while waiting:
@@ -288,7 +289,7 @@ def resident(caches: Caches, side: Side) -> dict[str, Must]:
         after = caches.behind(side, node, states[node])
         for edge in caches.graph.leading[node]:
             if edge.name in caches.passages:
-                new = side.residents.along(after, caches.passages[edge.name])
+                new = kept(edge.target, side.residents.along(after, caches.passages[edge.name]))
                 old = states.get(edge.target)
                 if old is not None and must_holds(new, old):
                     continue
@@ -307,8 +308,9 @@ def left_of(caches: Caches, constraint: LinearConstraint, annotations: Annotatio
     if side is None:
         return {}
     wanted = caches.bases(side, constraint, annotations)
-    by_lines = caches.is_by_lines(side, constraint, annotations.misses)
+    by_lines = caches.is_by_lines(side, constraint, annotations)
     states: dict[str, Balance] = {caches.graph.entry: caches.at_entry(constraint)}
+    wanting = taking(caches, constraint, annotations)
     place = {node: number for number, node in enumerate(_order(caches.graph))}
     waiting = [caches.graph.entry]
     while waiting:
@@ -317,7 +319,8 @@ def left_of(caches: Caches, constraint: LinearConstraint, annotations: Annotatio
         after, _ = caches.left_behind(side, constraint, node, states[node], annotations.misses, by_lines=by_lines)
         for edge in caches.graph.leading[node]:
             if edge.name in caches.passages:
-                new = caches.along(side, constraint, edge.name, after, wanted)
+                is_wanted = edge.target in wanting
+                new = caches.along(side, constraint, edge.name, after, wanted) if is_wanted else None
                 if edge.target in states:
                     old = states[edge.target]
                     if balance_holds(side.residents, new, old):
@@ -326,7 +329,9 @@ def left_of(caches: Caches, constraint: LinearConstraint, annotations: Annotatio
                 states[edge.target] = new
                 if edge.target not in waiting:
                     waiting.append(edge.target)
-    return {node: balance for node, balance in states.items() if balance is not None}
+    first = caches.touched_from(constraint, annotations)
+    said = (node for node in states if node in wanting and caches.stages.get(node, first) >= first)
+    return {node: states[node] for node in said if states[node] is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,15 +75,24 @@ def render_scenario(name: str, description: str, allocators: Iterable[str], cons
     print_lines(console, paragraph("Offered by", ", ".join(allocators), page_width(console)))
 
 
+_IN_CELLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "?")
+_IN_LINES = {code: mark for code, mark in _IN_CELLS.items() if code != ord("\n")}
+"""A mark for each control character; as long as it, so that styles keep their places."""
+
+
 def render_table(header: Sequence[str], rows: Iterable[Sequence[object]], console: Console) -> None:
-    """Print ``rows`` in aligned columns under the titles of ``header``."""
-    print_lines(console, table(rows, header))
+    """Print ``rows`` in aligned columns under the titles of ``header``; no cell can begin a line of its own."""
+    shown = ([one.translate(_IN_CELLS) if isinstance(one, str) else one for one in row] for row in rows)
+    print_lines(console, table(shown, header))
 
 
 def print_lines(console: Console, lines: Iterable[Line]) -> None:
-    """Print ``lines`` as they are."""
+    """Print ``lines`` as they are, but for what would command the terminal: documents come from anybody."""
     for line in lines:
-        console.print(Text(line) if isinstance(line, str) else line, soft_wrap=True)
+        text = Text(line) if isinstance(line, str) else line
+        if text.plain != (shown := text.plain.translate(_IN_LINES)):
+            text.plain = shown
+        console.print(text, soft_wrap=True)
 
 
 def page_width(console: Console) -> int:

@@ -33,3 +33,4 @@ int entered_late(int n) { int i, s = 0; if (n > 0) { port = 1; i = 25; } else { 
 int wrapping(unsigned n) { unsigned m = 0xFFFFFFF8u | (n & 7); int s = 0; for (unsigned i = 0xFFFFFFF0u, j = 0; i < m && j < 100; i += 7, j++) s += port; return s; }
 int passing(unsigned n) { int s = 0; for (unsigned i = 3 * (n & 1), j = 0; i != 10 && j < 50; i += 3, j++) s += port; return s; }
 int predicated(int n) { int s = n; if (n > 10) s = port; return s; }
+int divided(int n, int m) { int s = n; if (n > 10) s = n / m; return s; }

@@ -11,10 +11,12 @@ from tests.support import guest_of, images_dir
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.records import MOST_DIGITS, MOST_NODES
 from wcet_probe.certificate.verify import check_certificate
+from wcet_probe.cli import main, streams
 from wcet_probe.errors import EmulationError, ImageError, VerificationError
 from wcet_probe.evidence.audit import audit
 from wcet_probe.evidence.container import pack_bytes
 from wcet_probe.evidence.packing import evidence_members
+from wcet_probe.reports.screens.terminal import render_table
 
 HEAD = "wcet-probe certificate 1\nimage {}\nentry-function f\ntarget t\nunit instructions\n".format("0" * 64)
 MOST_SECONDS = 20
@@ -117,3 +119,36 @@ def test_a_segment_larger_than_any_memory_is_refused():
     segments = tuple(replace(one, size_bytes=0xFFF00000) for one in on.image.segments)
     with pytest.raises(ImageError, match="has 4293918720 bytes"):
         replace(on, image=replace(on.image, segments=segments)).machine()
+
+
+@pytest.mark.parametrize("name", ["x" * 10_000, "enter\x1b[2J", "enter\x85ok"])
+def test_a_name_that_nobody_could_read_is_none(name):
+    with pytest.raises(VerificationError, match="is no record") as refused:
+        check_certificate(chain(10).replace("dual enter", f"dual {name}"))
+    assert len(str(refused.value)) < 300
+    assert str(refused.value).isprintable()
+
+
+def test_what_a_reader_quotes_is_cut(members):
+    """The error of a decoder holds all of what it could not decode."""
+    changed = {**members, "targets/cortex-m4.toml": b"\xff\x1b[2J" + members["targets/cortex-m4.toml"]}
+    errors = [str(check.error) for check in audit(pack_bytes(changed), replayed=False) if check.error]
+    assert errors
+    assert all(len(error) < 700 and error.isprintable() for error in errors)
+
+
+def test_a_document_commands_no_terminal(tmp_path, capsys):
+    document = result_of("tlsf", "cortex-m4", heap_bytes=8192)
+    changed = json.loads(json.dumps(document))
+    changed["tool"]["packages"]["ziglang"] = "0\x1b[2J\x9b2J"
+    for name, one in (("a.json", document), ("b.json", changed)):
+        (tmp_path / name).write_text(json.dumps(one))
+    assert main(["diff", str(tmp_path / "a.json"), str(tmp_path / "b.json")]) == 0
+    shown = capsys.readouterr().out
+    assert "0?[2J?2J" in shown
+    assert all(line.isprintable() for line in shown.split("\n"))
+
+
+def test_no_cell_begins_a_line_of_a_table(capsys):
+    render_table(("check", "verdict"), [("a\nbound", "FAILED"), ("b", "ok\x1b[1A")], streams.result_console())
+    assert capsys.readouterr().out.split("\n")[1:] == ["  a?bound  FAILED", "  b        ok?[1A", ""]

@@ -27,6 +27,7 @@ class Annotations:
         must: by cache (``fetch``, ``data``) and node, lines that are in it.
         held: by constraint or name of edges that pay, and node, what is left of it.
         unchecked: nodes whose costs the checker cannot follow, as the prover says.
+        places: by event or edges that pay, the nodes of the misses that they count.
     """
 
     names: Names
@@ -35,6 +36,12 @@ class Annotations:
     must: Mapping[str, Mapping[str, Must]] = field(default_factory=dict)
     held: Mapping[str, Mapping[str, Balance]] = field(default_factory=dict)
     unchecked: frozenset[str] = frozenset()
+    places: dict[str, list[str]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        for node, misses in self.misses.items():
+            for name in dict.fromkeys(misses.values()):
+                self.places.setdefault(name, []).append(node)
 
     def lines(self) -> Iterator[str]:
         """The records of a certificate."""

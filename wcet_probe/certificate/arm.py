@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import reduce
 
 from wcet_probe.certificate import numbers
 from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume, joined
@@ -59,6 +60,8 @@ _UNARY: Mapping[str, Callable[[Value], Value]] = {
 _OTHERS = {"movt", "adr", "ubfx", "bfi", "bfc", "cmp", "cmn", "tst", "it", "nop", "b", "bl", "bx", "blx", "cbz", "cbnz"}
 _FLAGLESS = {"str", "strb", "strh", "strd", "push", "stm", "stmdb", "stmib", "stmda", "ldr", "ldrb", "ldrh", "ldrsb",
              "ldrsh", "ldrd", "pop", "ldm", "ldmdb", "ldmib", "ldmda", "tbb", "tbh"}  # fmt: skip
+_KEEPS_FLAGS = {"mla", "mls", "umull", "smull", "umlal", "smlal", "sdiv", "rev", "rev16", "rbit"}
+"""Without a suffix: of their results nothing is known."""
 _KNOWN = {*_BINARY, *_UNARY, *_OTHERS, *_FLAGLESS}
 _WITH_FLAGS = {*_BINARY, *_UNARY} - {"addw", "subw", "movw", "clz", "udiv", "uxtb", "uxth", "sxtb", "sxth"}
 _SPLIT = re.compile(r",\s*(?![^\[{]*[\]}])")
@@ -89,6 +92,15 @@ def mnemonic(instruction: Instruction) -> tuple[str, bool, str | None]:
 
 def execute(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
     """Execute ``instruction``, which changes ``state``: the ways on, of which the last may fall through."""
+    found = ways(machine, instruction, state)
+    falling = [way.state for way in found if way.way == "fall"]
+    leaving = [way for way in found if way.way != "fall"]
+    following = instruction.address + instruction.size_bytes
+    return [*leaving, Outcome("fall", following, reduce(joined, falling))] if falling else leaving
+
+
+def ways(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
+    """As `execute`, but for each way in which a conditional instruction is executed, or is not."""
     name, sets_flags, condition = mnemonic(instruction)
     following = instruction.address + instruction.size_bytes
     if name in {"cbz", "cbnz"}:
@@ -96,15 +108,10 @@ def execute(machine: Machine, instruction: Instruction, state: State) -> list[Ou
     if condition is None:
         return _executed(machine, instruction, name, state, following, sets_flags=sets_flags)
     taken, skipped = _assumed(state, condition, holds=True), _assumed(state, condition, holds=False)
-    ways = []
+    found = []
     if taken is not None:
-        ways = _executed(machine, instruction, name, taken, following, sets_flags=sets_flags)
-    falling = [way.state for way in ways if way.way == "fall"] + ([skipped] if skipped is not None else [])
-    leaving = [way for way in ways if way.way != "fall"]
-    if falling:
-        both = falling[0] if len(falling) == 1 else joined(*falling)
-        leaving.append(Outcome("fall", following, both))
-    return leaving
+        found = _executed(machine, instruction, name, taken, following, sets_flags=sets_flags)
+    return found if skipped is None else [*found, Outcome("fall", following, skipped)]
 
 
 def _assumed(state: State, condition: str, *, holds: bool) -> State | None:
@@ -222,7 +229,9 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
         state.flags["nzcv"] = known[2]
         return
     if known is None or len(instruction.writes - {PC}) != 1:
+        flags_before = dict(state.flags) if name in _KEEPS_FLAGS else {}
         machine.havoc(instruction, state)
+        state.flags |= flags_before
         return
     value, old_name, flags = known
     (destination,) = instruction.writes - {PC}
@@ -255,6 +264,9 @@ def _result(
         b, right_name = _second_operand(state, operands[2:], instruction, thumb=thumb)
         if name == "sub":
             return numbers.subtract(a, b), None, Comparison(state.name(left), a, right_name, b)
+        if name == "add" and b.is_number and b.is_constant and 0 < b.low < WORD // 2:
+            # The flags are those of the comparison with -b: a carry where the sum is 2**32 or more.
+            return numbers.add(a, b), None, Comparison(state.name(left), a, None, constant(WORD - b.low))
         return _BINARY[name](a, b), None, _NO_FLAGS
     numeric = [_immediate(one) for one in operands if one.startswith("#")]
     old = state.read(_register(operands[0]))

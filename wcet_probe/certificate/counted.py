@@ -8,12 +8,12 @@ as judgements.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from wcet_probe.certificate.annotations import Annotations
-from wcet_probe.certificate.misses import ENTER, Caches, LinearConstraint, Side
+from wcet_probe.certificate.misses import ENTER, Caches, LinearConstraint, Side, places_of
 from wcet_probe.certificate.records import Edge
 from wcet_probe.certificate.residents import NOTHING, YoungerSet, lasting_ways, union
 from wcet_probe.certificate.steps import Spot, Step
@@ -29,6 +29,7 @@ class Counting:
 
     def __init__(self, caches: Caches, loops: Loops) -> None:
         self.caches, self._loops = caches, loops
+        self._fullest: dict[str, int | None] = {}
 
     def holds(self, limit: LinearConstraint, annotations: Annotations) -> bool:
         """Whether ``limit`` holds by one of the rules of this module."""
@@ -45,12 +46,30 @@ class Counting:
     @cached_property
     def loops(self) -> Sequence[_Loop]:
         """The loops with all of their nodes."""
-        arriving = _arriving(self.caches)
+        taken = {
+            node: [edge for edge in edges if edge.name in self.caches.passages]
+            for node, edges in self.caches.arriving.items()
+        }
         found = []
         for header, entering, back in self._loops:
-            ends = [edge for edge in arriving.get(header, ()) if edge.name in set(back)]
-            found.append(_Loop(header, entering, ends, frozenset(natural_loop(header, ends, arriving))))
+            ends = [edge for edge in taken.get(header, ()) if edge.name in set(back)]
+            found.append(_Loop(header, entering, ends, frozenset(natural_loop(header, ends, taken))))
         return found
+
+    @cached_property
+    def around(self) -> Mapping[str, Sequence[_Loop]]:
+        """The loops by each of their nodes."""
+        found: dict[str, list[_Loop]] = {}
+        for loop in self.loops:
+            for node in loop.inside:
+                found.setdefault(node, []).append(loop)
+        return found
+
+    def fullest_set(self, side: Side) -> int | None:
+        """See `_fullest_set`."""
+        if side.name not in self._fullest:
+            self._fullest[side.name] = _fullest_set(self, side)
+        return self._fullest[side.name]
 
 
 Attributed = Sequence[tuple[Side, str, Step, int]]
@@ -61,10 +80,10 @@ def attributed(caches: Caches, limit: LinearConstraint, annotations: Annotations
     """The steps whose misses ``limit`` counts; what it counts less than none is left out."""
     return [
         (side, node, step, factor)
-        for node, names in annotations.misses.items()
+        for node in places_of(limit, annotations)
         for side in caches.sides
         for step in side.steps[node]
-        for factor in (limit.events.get(names.get(step.key, ""), 0),)
+        for factor in (limit.events.get(annotations.misses[node].get(step.key, ""), 0),)
         if factor > 0
     ]
 
@@ -78,8 +97,8 @@ def _is_executed(counting: Counting, limit: LinearConstraint, own: Attributed) -
     for _, node, _, factor in own:
         times[node] += factor
     paid = dict.fromkeys(times, True)
-    for edge in caches.graph.edges:
-        if edge.target in times and edge.name in caches.passages:
+    for edge in (edge for node in times for edge in caches.arriving.get(node, ())):
+        if edge.name in caches.passages:
             paid[edge.target] &= limit.credited.get(edge.name, 0) >= times[edge.target]
     entry = caches.graph.entry
     if entry in times:
@@ -102,7 +121,7 @@ def _are_objects(counting: Counting, limit: LinearConstraint, own: Attributed) -
     side, _, first, _ = own[0]
     config = side.residents.config
     most = first.objects.lines * max(factor for *_, factor in own) if first.objects is not None else 0
-    fullest = _fullest_set(counting, side)
+    fullest = counting.fullest_set(side)
     return limit.constant >= most and fullest is not None and fullest <= _kept_ways(config)
 
 
@@ -164,7 +183,7 @@ def _is_strided(counting: Counting, limit: LinearConstraint, own: Attributed) ->
     if len(spots) != 1 or spot is None or not all(step.is_certain and step.fills for _, _, step, _ in own):
         return False
     nodes, caches = {node for _, node, _, _ in own}, counting.caches
-    for loop in counting.loops:
+    for loop in counting.around.get(own[0][1], ()):
         if nodes <= loop.inside:
             step_bytes = _step_bytes(caches, spot, loop)
             if step_bytes is not None and _pays(caches, limit, own, step_bytes, loop):
@@ -179,14 +198,6 @@ class _Loop(NamedTuple):
     entering: Sequence[str]
     back: Sequence[Edge]
     inside: frozenset[str]
-
-
-def _arriving(caches: Caches) -> dict[str, list[Edge]]:
-    found: dict[str, list[Edge]] = {}
-    for edge in caches.graph.edges:
-        if edge.name in caches.passages:
-            found.setdefault(edge.target, []).append(edge)
-    return found
 
 
 def _step_bytes(caches: Caches, spot: Spot, loop: _Loop) -> int | None:
@@ -230,8 +241,8 @@ def _pays(caches: Caches, limit: LinearConstraint, own: Attributed, step_bytes: 
         counted.append(node)
     for place in counted:
         needed = Counter(dict.fromkeys(loop.entering, 2 * line_bytes - 1 - step_bytes))
-        for edge in caches.graph.edges:
-            if edge.target == place and edge.name in caches.passages:
+        for edge in caches.arriving.get(place, ()):
+            if edge.name in caches.passages:
                 needed[edge.name] += step_bytes
         if place == caches.graph.entry:
             needed[ENTER] += step_bytes

@@ -5,7 +5,8 @@ A round is followed from the header to the back edges with the counter as a symb
 and ``b`` to it, both positive, and the header's invariant holds it between ``low`` and ``high`` so that it cannot wrap
 around into that range, then the header is executed at most ``(high - first) // a + 1`` times for each entry, ``first``
 being the least that is brought in. Likewise downwards; and where each way round shifts a counter that is not 0 to the
-right by ``k`` bits, at most ``floor(log2(first)) // k + 1`` times.
+right by ``k`` bits, at most ``floor(log2(first)) // k + 1`` times. If it is on the back edges that the counter is held
+in such a range, these are taken at most ``(high - low) // a + 1`` times, and the header is executed once more.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import reduce
 
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.machine import Machine, Place, State
-from wcet_probe.certificate.numbers import TOP, WORD, Value, join
+from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, join
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.walk import follow, natural_loop
 
@@ -44,8 +45,15 @@ def most_executions(
     """
     header = back[0].target
     known = invariants[header]
-    counters = {place: value for place, value in known.items() if value.is_number and value != TOP}
-    if not counters:
+    going_back = [coverage.taken[edge.name] for edge in back if edge.name in coverage.taken]
+    limits = {
+        place: reduce(join, (state.read(place) for state in going_back))
+        for place in (dict.fromkeys((*known, *code.isa.REGISTERS)) if going_back else ())
+        if known.get(place, TOP if isinstance(place, str) else ANY).is_number
+    }
+    counters = {place: known.get(place, TOP) for place, value in limits.items() if value.is_number and value != TOP}
+    counters |= {place: value for place, value in known.items() if value.is_number and value != TOP}
+    if going_back and not counters:
         return None
     start = {**known, **{place: Value(f"@{place}", 0, 0, 0) for place in counters}}
     inside = natural_loop(header, back, arriving)
@@ -64,10 +72,26 @@ def most_executions(
     counts = []
     for place, value in counters.items():
         initial = value if is_first else reduce(join, (state.read(place) for state in first))
-        count = _rounds(place, value, initial if initial.is_number else value, ends)
-        if count is not None:
-            counts.append(count)
+        found_counts = (
+            _rounds(place, value, initial if initial.is_number else value, ends),
+            _times_back(place, limits.get(place, TOP), ends),
+        )
+        counts += [count for count in found_counts if count is not None]
     return min(counts, default=None)
+
+
+def _times_back(place: Place, going_back: Value, ends: Sequence[State]) -> int | None:
+    """Most executions of the header where the counter is held in a range on each back edge."""
+    values = [state.read(place) for state in ends]
+    if not going_back.is_number or not all(value.base == f"@{place}" for value in values):
+        return None
+    least, most = min(value.low for value in values), max(value.high for value in values)
+    low, high = going_back.low, going_back.high
+    if least >= 1 and high + most - WORD < low:
+        return (high - low) // least + 2
+    if most <= -1 and low + least + WORD > high:
+        return (high - low) // -most + 2
+    return None
 
 
 def _rounds(place: Place, at_header: Value, initial: Value, ends: Sequence[State]) -> int | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from types import ModuleType
 
 from wcet_probe.certificate import arm, powerpc
@@ -23,6 +24,8 @@ from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa
 
 _LONGEST_BLOCK = 100_000
+_MOST_STATES = 4
+"""Ways through the conditional instructions of a block that are followed apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class Coverage:
 
 
 def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: State) -> Block:
-    """Execute ``node`` on ``state``, which is used up.
+    """Execute ``node`` on ``state``, which is used up; what conditional instructions do is followed apart for a while.
 
     Raises:
         VerificationError: there is no code.
@@ -91,16 +94,19 @@ def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: Stat
     ends = {graph.nodes[edge.target][0] for edge in graph.leading[node]}
     address, _ = graph.nodes[node]
     instructions: list[Instruction] = []
+    states = [state]
     while True:
         instruction = code.at(address)
         instructions.append(instruction)
         demand(len(instructions) <= _LONGEST_BLOCK, f"{node} does not end")
-        outcomes: list[Outcome] = code.isa.execute(machine, instruction, state)
+        outcomes: list[Outcome] = [way for one in states for way in code.isa.ways(machine, instruction, one)]
         following = address + instruction.size_bytes
         goes_on = instruction.control is Control.NEXT and following not in ends
-        if not goes_on or [outcome.address for outcome in outcomes] != [following]:
+        if not goes_on or {outcome.address for outcome in outcomes} != {following}:
             return Block(tuple(instructions), tuple(outcomes))
-        state, address = outcomes[0].state, following
+        states, address = [outcome.state for outcome in outcomes], following
+        if len(states) > _MOST_STATES:
+            states = [reduce(joined, states)]
 
 
 def cover(

@@ -48,6 +48,7 @@ class Comparison:
 
     ``is_signed`` is None where the instruction that reads the flags decides. ``is_result`` says that only equality with
     zero and the sign are known. ``difference`` is the name of what the subtraction left, if it left something.
+    ``holding`` are the relations, with whether they are signed, that were found to hold on the way.
     """
 
     left: object
@@ -57,6 +58,7 @@ class Comparison:
     is_signed: bool | None = None
     is_result: bool = False
     difference: object = None
+    holding: frozenset[tuple[str, bool]] = frozenset()
 
 
 @dataclass(slots=True)
@@ -278,6 +280,8 @@ def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: b
         if relation not in {"<", ">="}:
             return state
         is_signed = True
+    if (opposite(relation), is_signed) in asserted.holding:
+        return None
     left = refined(asserted.left_value, relation, asserted.right_value, is_signed=is_signed)
     right = refined(asserted.right_value, mirrored(relation), asserted.left_value, is_signed=is_signed)
     if left is None or right is None:
@@ -292,7 +296,8 @@ def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: b
         if left_over is None:
             return None
         _tighten(result, asserted.difference, left_over)
-    result.flags[flags] = replace(asserted, left_value=left, right_value=right)
+    holding = asserted.holding | {(relation, is_signed)}
+    result.flags[flags] = replace(asserted, left_value=left, right_value=right, holding=holding)
     return result
 
 
@@ -308,11 +313,25 @@ def joined(a: State, b: State) -> State:
     """What is known on both ways."""
     values = {
         place: join(a.read(place), b.read(place))
-        for place in {*a.values, *b.values}
+        for place in dict.fromkeys((*a.values, *b.values))
         if isinstance(place, str) or (place in a.values and place in b.values)
     }
     names = {place: a.name(place) for place in values if a.name(place) == b.name(place)}
-    for place in {*values, *(one for one in {*a.names, *b.names} if a.name(one) != b.name(one))}:
+    for place in (*values, *(one for one in (*a.names, *b.names) if a.name(one) != b.name(one))):
         names.setdefault(place, object())
-    flags = {key: asserted for key, asserted in a.flags.items() if b.flags.get(key) == asserted}
-    return State(values, names, flags)
+    found = {key: _both(asserted, b.flags[key]) for key, asserted in a.flags.items() if key in b.flags}
+    return State(values, names, {key: asserted for key, asserted in found.items() if asserted is not None})
+
+
+def _both(a: Comparison, b: Comparison) -> Comparison | None:
+    """What two comparisons of the same operands tell together; None of others."""
+    common = replace(
+        a,
+        left_value=join(a.left_value, b.left_value),
+        right_value=join(a.right_value, b.right_value),
+        holding=a.holding & b.holding,
+    )
+    is_same = common == replace(
+        b, left_value=common.left_value, right_value=common.right_value, holding=common.holding
+    )  # fmt: skip
+    return common if is_same and (a == b or (a.left is not None or a.right is not None)) else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.coverage import Coverage
-from wcet_probe.certificate.records import Graph, Records, demand
+from wcet_probe.certificate.records import Edge, Graph, Records, demand
 from wcet_probe.certificate.residents import (
     FULL,
     Balance,
@@ -21,8 +21,10 @@ from wcet_probe.certificate.residents import (
     balance_holds,
     must_holds,
 )
+from wcet_probe.certificate.shapes import postorder
 from wcet_probe.certificate.steps import Spot, Step, data_steps, fetch_steps, most_lines
 from wcet_probe.certificate.symbols import Passage, Traced, Tracer
+from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.model.target import Target
 
 FETCH, DATA = "fetch", "data"
@@ -101,12 +103,14 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """The accesses of a graph to the caches of a target."""
+    """The accesses of a graph to the caches of a target; control comes back to no earlier one of its ``stages``."""
 
     target: Target
     graph: Graph
     sides: tuple[Side, ...]
     passages: Mapping[str, Passage]
+    arriving: Mapping[str, Sequence[Edge]]
+    stages: Mapping[str, int]
     traced: Mapping[str, Traced]
     tracer: Tracer = field(repr=False)
 
@@ -156,15 +160,13 @@ class Caches:
         return balance, is_enough
 
     @staticmethod
-    def is_by_lines(side: Side, limit: LinearConstraint, misses: Misses) -> bool:
+    def is_by_lines(side: Side, limit: LinearConstraint, annotations: Annotations) -> bool:
         """Whether all misses that are limited are of lines that are known by number, and there are credits for all."""
         lines: set[int] = set()
-        for node, own in misses.items():
-            for step in side.steps[node]:
-                if own.get(step.key) in limit.events:
-                    if step.lines is None:
-                        return False
-                    lines |= step.lines
+        for step in _limited_steps(side, limit, annotations):
+            if step.lines is None:
+                return False
+            lines |= step.lines
         return len(lines) <= limit.least
 
     def along(
@@ -178,6 +180,11 @@ class Caches:
     def at_entry(self, limit: LinearConstraint) -> Balance:
         """What there is of ``limit`` where the call begins."""
         return FULL if limit.constant > 0 or limit.credited.get(ENTER, 0) > 0 else None
+
+    def touched_from(self, limit: LinearConstraint, annotations: Annotations) -> int:
+        """The first stage in which anything of ``limit`` may be taken; 0 if it gives nothing where the call begins."""
+        places = [self.stages.get(node, 0) for node in places_of(limit, annotations)]
+        return min(places, default=0) if self.at_entry(limit) == FULL else 0
 
     def is_limited(self, limit: LinearConstraint, annotations: Annotations) -> bool:
         """Whether the misses that are counted by ``limit`` are no more than it says.
@@ -195,12 +202,14 @@ class Caches:
         if side is None:
             return True  # no access has such misses
         said, wanted = annotations.held.get(limit.name, {}), self.bases(side, limit, annotations)
+        touched = self.touched_from(limit, annotations)
         self._check_held(side, limit, self.at_entry(limit), said.get(self.graph.entry), self.graph.entry)
-        is_limited, by_lines = True, self.is_by_lines(side, limit, annotations.misses)
-        for node in self.graph.nodes:
-            balance, is_enough = self.left_behind(
-                side, limit, node, said.get(node), annotations.misses, by_lines=by_lines
-            )
+        is_limited, by_lines = True, self.is_by_lines(side, limit, annotations)
+        # Elsewhere nothing is said to be left, nothing is taken, and nothing is claimed behind.
+        before = (edge.source for node in said for edge in self.arriving.get(node, ()))
+        for node in dict.fromkeys((*said, *places_of(limit, annotations), *before)):
+            left = FULL if self.stages.get(node, touched) < touched else said.get(node)
+            balance, is_enough = self.left_behind(side, limit, node, left, annotations.misses, by_lines=by_lines)
             is_limited = is_limited and is_enough
             for edge in self.graph.leading[node]:
                 if edge.name in self.passages and said.get(edge.target) is not None:
@@ -217,24 +226,14 @@ class Caches:
         Raises:
             VerificationError: of two caches.
         """
-        found = [
-            side for side in self.sides
-            if any(
-                annotations.misses.get(node, {}).get(step.key) in limit.events
-                for node, steps in side.steps.items() if node in annotations.misses for step in steps
-            )
-        ]  # fmt: skip
+        found = [side for side in self.sides if any(_limited_steps(side, limit, annotations))]
         demand(len(found) <= 1, f"{limit.name} limits misses of two caches")
         return found[0] if found else None
 
     def bases(self, side: Side, limit: LinearConstraint, annotations: Annotations) -> frozenset[str]:
         """The bases of the accesses whose misses are limited."""
-        return frozenset(
-            step.spot.base
-            for node, misses in annotations.misses.items()
-            for step in side.steps[node]
-            if misses.get(step.key) in limit.events and step.spot is not None
-        )
+        steps = _limited_steps(side, limit, annotations)
+        return frozenset(step.spot.base for step in steps if step.spot is not None)
 
     # ------------------------------------------------------------------------------------------------------ costs
 
@@ -325,6 +324,36 @@ class Caches:
         )  # fmt: skip
 
 
+def stages_of(graph: Graph, passages: Mapping[str, Passage]) -> Mapping[str, int]:
+    """The nodes that control comes to, in as many stages as can be told apart in one order of them."""
+    taken = {node: [edge.target for edge in graph.leading[node] if edge.name in passages] for node in graph.nodes}
+    order = postorder(taken, graph.entry)[::-1]
+    place = {node: number for number, node in enumerate(order)}
+    going_back = [0] * (len(order) + 1)
+    for node in order:
+        for target in taken[node]:
+            if place[target] < place[node]:
+                going_back[place[target] + 1] += 1
+                going_back[place[node] + 1] -= 1
+    stages, stage, around = dict[str, int](), 0, 0
+    for number, node in enumerate(order):
+        around += going_back[number]
+        stage += around == 0
+        stages[node] = stage
+    return stages
+
+
+def places_of(limit: LinearConstraint, annotations: Annotations) -> Iterator[str]:
+    """The nodes with misses that ``limit`` counts."""
+    return iter(dict.fromkeys(node for name in limit.events for node in annotations.places.get(name, ())))
+
+
+def _limited_steps(side: Side, limit: LinearConstraint, annotations: Annotations) -> Iterator[Step]:
+    for node in places_of(limit, annotations):
+        own = annotations.misses[node]
+        yield from (step for step in side.steps[node] if own.get(step.key) in limit.events)
+
+
 def caches_of(
     target: Target, graph: Graph, coverage: Coverage, tracer: Tracer, crosses_no_line: Callable[[int], bool]
 ) -> Caches:
@@ -356,4 +385,6 @@ def caches_of(
         data = {node: data_steps(traced[node], target, crosses_no_line, tracer.names.asserted) for node in graph.nodes}
         fill = target.memory.line_cycles(target.dcache.line_bytes)
         sides.append(Side(DATA, Residents(target.dcache, classes, tracer.parts), data, fill))
-    return Caches(target, graph, tuple(sides), passages, traced, tracer)
+    return Caches(
+        target, graph, tuple(sides), passages, arriving_edges(graph), stages_of(graph, passages), traced, tracer
+    )

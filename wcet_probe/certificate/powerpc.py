@@ -55,6 +55,10 @@ def execute(machine: Machine, instruction: Instruction, state: State) -> list[Ou
     return [Outcome("fall", following, state)]
 
 
+ways = execute
+"""No instruction but a branch is conditional."""
+
+
 def _branch(machine: Machine, instruction: Instruction, word: int, state: State, following: int) -> list[Outcome]:
     options, condition = (word >> 21 & 31, word >> 16 & 31) if word >> 26 != 18 else (20, 0)
     falling: State | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import TOP, WORD, Value
@@ -20,7 +21,7 @@ MOST_NODES = 50_000
 MOST_RECORDS = 2_000_000
 MOST_DIGITS = 400
 
-_NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|]+)"
+_NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|\x00-\x1f\x7f-\x9f]{1,4096})"
 _RECORDS = {
     kind: re.compile(f"{kind} {pattern}")
     for kind, pattern in {
@@ -64,6 +65,7 @@ def demand(condition: object, reason: str) -> None:
         raise VerificationError(f"not verified: {reason}.")
 
 
+@lru_cache(maxsize=4)
 def read_records(text: str) -> Records:
     """The fields of each line by the kind of record.
 

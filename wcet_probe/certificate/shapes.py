@@ -50,7 +50,7 @@ class LoopShapes:
 
 def _dominator_tree(leading: Mapping[str, list[str]], entry: str) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
     """The immediate dominators, and each node's place in a walk of their tree with that of its last descendant."""
-    order = _postorder(leading, entry)
+    order = postorder(leading, entry)
     number = {node: place for place, node in enumerate(order)}
     before: dict[str, list[str]] = {node: [] for node in order}
     for node in order:
@@ -75,7 +75,7 @@ def _dominator_tree(leading: Mapping[str, list[str]], entry: str) -> tuple[dict[
     for node in order:
         if node != entry:
             children[dominator[node]].append(node)
-    walked = _postorder(children, entry)[::-1]
+    walked = postorder(children, entry)[::-1]
     place = {node: index for index, node in enumerate(walked)}
     last: dict[str, int] = {}
     for node in reversed(walked):
@@ -83,7 +83,7 @@ def _dominator_tree(leading: Mapping[str, list[str]], entry: str) -> tuple[dict[
     return dominator, {node: (place[node], last[node]) for node in walked}
 
 
-def _postorder(leading: Mapping[str, list[str]], entry: str) -> list[str]:
+def postorder(leading: Mapping[str, list[str]], entry: str) -> list[str]:
     """The nodes that are reached, each behind those that it leads to, but for the ends of loops."""
     seen, order = {entry}, []
     stack = [(entry, iter(leading[entry]))]

@@ -15,7 +15,8 @@ from typing import Any
 from wcet_probe.certificate.asserted import Asserted
 from wcet_probe.certificate.check import OPEN, Checked, Finding
 from wcet_probe.certificate.loops import demand, value_of
-from wcet_probe.certificate.records import Edge, read_records
+from wcet_probe.certificate.records import Records, read_records
+from wcet_probe.evidence.frames import Frames
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import Target
@@ -92,9 +93,10 @@ def check_said(
     records = read_records(bound["certificates"][0])
     edges = {edge.name: edge for edge in checked.graph.edges}
     headers = {name: edges[back.split()[0]].target for name, _, _, back in records["loop"]}
-    _check_loops(bound, image, checked, asserted, headers)
-    _check_paths(bound, image, checked)
-    _check_graph(bound, image, checked)
+    frames = Frames(checked.graph, image)
+    _check_loops(bound, image, checked, asserted, headers, frames=frames)
+    _check_paths(bound, image, checked, frames)
+    _check_graph(bound, checked, frames, records)
     _check_assumptions(bound, asserted, target, is_run=is_run)
     _check_claims(bound, asserted)
     _check_types(bound)
@@ -109,18 +111,9 @@ def _place(image: Image, address: int) -> tuple[str | None, int | None]:
     return line or (None, None)
 
 
-def _owner(image: Image, name: str, address: int) -> bool:
-    """Whether code at ``address`` is of the function ``name``, of which one address may have several."""
-    symbol = image.symbols.get(name)
-    if symbol is None:
-        return name == f"{address:#010x}"
-    own = image.function_at(address)
-    return (own is not None and own.name == name) or symbol.address <= address < symbol.address + max(
-        1, symbol.size_bytes
-    )
-
-
-def _check_loops(bound: Json, image: Image, checked: Checked, asserted: Asserted, headers: Mapping[str, str]) -> None:
+def _check_loops(
+    bound: Json, image: Image, checked: Checked, asserted: Asserted, headers: Mapping[str, str], *, frames: Frames
+) -> None:
     derived = {(one["loop"], one["max_header"], one["origin"]): one for one in checked.bounds[0].loops}
     for loop in bound["loops"]:
         name = loop["name"]
@@ -140,7 +133,7 @@ def _check_loops(bound: Json, image: Image, checked: Checked, asserted: Asserted
         }
         for key, value in found.items():
             demand(loop[key] == value, f"the {key} of the loop {name} is {value}")
-        demand(_owner(image, loop["function"], address), f"the loop {name} is not in {loop['function']}")
+        demand(loop["function"] == frames.functions[header], f"the loop {name} is not in {loop['function']}")
         own = derived[name, loop["max"], loop["origin"]]
         fact = None if loop["where"] is None else asserted.at(str(loop["where"]))
         demand(
@@ -155,47 +148,41 @@ def _check_loops(bound: Json, image: Image, checked: Checked, asserted: Asserted
         demand(seen is None or 0 <= seen <= loop["max"], f"the loop {name} was seen to run more often than its bound")
 
 
-def _check_paths(bound: Json, image: Image, checked: Checked) -> None:
-    ends: dict[tuple[str, int], set[int]] = {}
+def _check_paths(bound: Json, image: Image, checked: Checked, frames: Frames) -> None:
+    ends: dict[tuple[str, int], set[tuple[int, str]]] = {}
     for node, code in checked.code.items():
         context = node[: node.rfind("/") + 1]
-        ends.setdefault((context, code[0].address), set()).add(code[-1].address + code[-1].size_bytes)
+        end_address = code[-1].address + code[-1].size_bytes
+        ends.setdefault((context, code[0].address), set()).add((end_address, frames.functions[node]))
     for row in (*bound["worst_path"], *bound["worst_path_cycles"]):
         address = int(row["address"], 16)
         context = "".join(f"{int(site, 16):#x}/" for site in row["context"])
-        right = int(row["end_address"], 16) in ends.get((context, address), ())
-        demand(
-            right and row["location"] == image.location(address),
-            f"the block at {row['address']} is said to be elsewhere",
-        )
-        demand(_owner(image, row["function"], address), f"the block at {row['address']} is not in {row['function']}")
+        found = ends.get((context, address), set())
+        end_address = int(row["end_address"], 16)
+        right = any(end_address == end for end, _ in found) and row["location"] == image.location(address)
+        demand(right, f"the block at {row['address']} is said to be elsewhere")
+        right = (end_address, row["function"]) in found
+        demand(right, f"the block at {row['address']} is not in {row['function']}")
 
 
-def _way(edge: Edge) -> str:
-    """``fall``, ``jump``, ``call`` or ``return``, as the name of the edge has it."""
-    found = re.search(r":(fall|jump|call|return)(?:[:#]|$)", edge.name)
-    return found[1] if found else ""
-
-
-def _check_graph(bound: Json, image: Image, checked: Checked) -> None:
+def _check_graph(bound: Json, checked: Checked, frames: Frames, records: Records) -> None:
     """Functions, ways and calls; addresses and counts are the checker's."""
-    shown = bound["graph"]
+    shown, nodes = bound["graph"], checked.graph.nodes
+    blocks = {(frames.functions[node], address) for node, (address, _) in nodes.items()}
     for block in shown["blocks"]:
-        demand(
-            _owner(image, block["function"], int(block["address"], 16)),
-            f"the block at {block['address']} is not in {block['function']}",
-        )
-    nodes = checked.graph.nodes
-    ways = {(nodes[one.source][0], nodes[one.target][0], _way(one)) for one in checked.graph.edges}
+        right = (block["function"], int(block["address"], 16)) in blocks
+        demand(right, f"the block at {block['address']} is not in {block['function']}")
+    counts = {name: int(count) for name, count in records["count"]}
+    is_counted = records["optimum"][0][0] != "none"
+    ways, calls = set[tuple[int, int, str]](), dict[tuple[str, str], int | None]()
+    for edge in checked.graph.edges:
+        kind = frames.kind(edge)
+        ways.add((nodes[edge.source][0], nodes[edge.target][0], kind))
+        pair = frames.functions[edge.source], frames.functions[edge.target]
+        if kind == "call" or (kind not in {"return", "unwind"} and pair[0] != pair[1]):
+            calls[pair] = (calls.get(pair) or 0) + counts.get(edge.name, 0) if is_counted else None
     said = {(int(one["source"], 16), int(one["target"], 16), one["kind"]) for one in shown["edges"]}
     demand(said == ways, "the edges that are shown go other ways")
-    functions = {int(block["address"], 16): block["function"] for block in shown["blocks"]}
-    calls: dict[tuple[str, str], int | None] = {}
-    for one in shown["edges"]:
-        pair = functions[int(one["source"], 16)], functions[int(one["target"], 16)]
-        if one["kind"] == "call" or (one["kind"] != "return" and pair[0] != pair[1]):
-            count = one["worst_executions"]
-            calls[pair] = None if count is None else (calls.get(pair) or 0) + count
     listed = {(one["caller"], one["callee"]): one["worst_executions"] for one in shown["calls"]}
     demand(listed == calls and len(listed) == len(shown["calls"]), "the calls that are shown are other ones")
 

@@ -1,0 +1,66 @@
+"""Functions and returns of a certificate's graph, by its contexts: what documents say of them is held against these.
+
+The name of a node begins with the calls that lead to it, each with the address of its instruction; a jump that enters
+another function in the caller's stead is one of them. So the frames that wait can be told from the edges alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from wcet_probe.certificate.loops import demand
+from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.model.image import Image
+
+Context = tuple[str, ...]
+_OFFSET = re.compile(r"\+-?0x[0-9a-f]+'*$")
+
+
+def way_of(edge: Edge) -> str:
+    """``fall``, ``jump``, ``call`` or ``return``, as the name of the edge has it."""
+    found = re.search(r":(fall|jump|call|return)(?:[:#]|$)", edge.name)
+    return found[1] if found else ""
+
+
+class Frames:
+    """The frames of a graph.
+
+    Attributes:
+        functions: by node, the name of the function that its code is executed for.
+    """
+
+    def __init__(self, graph: Graph, image: Image) -> None:
+        """Find them.
+
+        Raises:
+            VerificationError: a node is named after a function that was not entered in its context.
+        """
+        self._entered: dict[Context, dict[int, bool]] = {_context(graph.entry): {graph.nodes[graph.entry][0]: True}}
+        for edge in graph.edges:
+            own, into = _context(edge.source), _context(edge.target)
+            if into[:-1] == own and len(into) > len(own):
+                is_call = way_of(edge) == "call"
+                self._entered.setdefault(into, {})[graph.nodes[edge.target][0]] = is_call
+        names = {address: _names(image, address) for entered in self._entered.values() for address in entered}
+        self.functions: Mapping[str, str] = {node: _OFFSET.sub("", node[node.rfind("/") + 1 :]) for node in graph.nodes}
+        for node, name in self.functions.items():
+            known = {each for address in self._entered.get(_context(node), ()) for each in names[address]}
+            demand(name in known, f"the code of {node} is not executed for {name}")
+
+    def kind(self, edge: Edge) -> str:
+        """The way of ``edge``; ``unwind`` is that of a return that pops the frame of a caller as well."""
+        way, context = way_of(edge), _context(edge.source)
+        while way == "return" and context and not all(self._entered.get(context, {0: True}).values()):
+            context = context[:-1]
+        return "unwind" if way == "return" and _context(edge.target) != context[:-1] else way
+
+
+def _context(node: str) -> Context:
+    return tuple(node.split("/")[:-1])
+
+
+def _names(image: Image, address: int) -> set[str]:
+    """What the function that is entered at ``address`` may be called: a label there, or where it lies."""
+    labels = {name for name, symbol in image.symbols.items() if symbol.address == address}
+    return labels or {image.place(address) if image.function_at(address) else f"function_at_{address:#x}"}
