@@ -47,6 +47,7 @@ from wcet_probe.analyzer.ipet.flow_system import (
 )
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
+from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.certificate.coverage import Code
 from wcet_probe.certificate.machine import Place
@@ -117,7 +118,8 @@ class Prepared:
         facts, values = self.request.facts, self.values
         parameters = parameter_values(facts, given)
         asserted_loops = bound_facts(facts, self.index, self.analysed, parameters)
-        loops = self._loops(asserted_loops, parameters)
+        rounds = source_rounds(self.request.image, values, asserted_loops, self.index)
+        loops = with_rounds(self._loops(rounds.facts, parameters), rounds)
         asserted = flow_facts(facts, self.request.entry, parameters, values, index=self.index, analysed=self.analysed)
         return Bounded(self, parameters, loops, asserted)
 

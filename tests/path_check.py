@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from unittest.mock import patch
 
 import pytest
@@ -49,9 +50,12 @@ class Proved:
         return self.stage.prepared.values
 
 
-def proved(guest: Guest, entry: str, facts: Facts | None = None) -> Proved:
+def proved(
+    guest: Guest, entry: str, facts: Facts | None = None, sources: Mapping[str, str] = MappingProxyType({})
+) -> Proved:
     """Prove ``entry``; AnalysisError where that cannot be done."""
-    request = BoundRequest(guest.image, guest.target, guest.instructions, guest.costs, entry, facts or Facts(), {}, {})
+    told = facts or Facts()
+    request = BoundRequest(guest.image, guest.target, guest.instructions, guest.costs, entry, told, sources, {})
     prepared = prepare(request)
     with patch.object(bound_module, "prepare", return_value=prepared):
         bound = prove(request)

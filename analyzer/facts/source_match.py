@@ -19,6 +19,7 @@ from wcet_probe.analyzer.facts.source_loops import (
     SourceLoop,
     SourcePoint,
     loop_macros,
+    macro_words,
     parse_source,
 )
 from wcet_probe.errors import UsageError, unknown_name
@@ -108,7 +109,8 @@ def index_sources(sources: Mapping[str, str]) -> SourceIndex:
 def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     """Both operations of an allocator ask for the same sources."""
     macros = loop_macros([text for _, text in texts])
-    return SourceIndex({file: parse_source(file, text, macros) for file, text in texts})
+    words = macro_words([text for _, text in texts])
+    return SourceIndex({file: parse_source(file, text, macros, words) for file, text in texts})
 
 
 def ancestors(address: int, outers: Mapping[int, int | None]) -> list[int]:
