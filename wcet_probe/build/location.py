@@ -16,8 +16,8 @@ _NUMBERED = re.compile(r"DW_OP_(reg|breg|lit)([0-9]+)")
 def linear_location(operations: Sequence[tuple[str, tuple[object, ...]]]) -> Sum | None:
     """The value of a variable whose location ``operations`` describe, by name and arguments; None if it is no such sum.
 
-    What a division leaves is not taken off, and ``or`` with a constant is a sum: compilers divide where nothing is left,
-    and set bits so that are not set.
+    What a division leaves is not taken off, and ``or`` with a constant is a sum: compilers divide where nothing is
+    left, and set bits so that are not set.
     """
     if len(operations) == 1 and (found := _NUMBERED.fullmatch(operations[0][0])) and found[1] == "reg":
         return ((int(found[2]), Fraction(1)),), Fraction(0)

@@ -329,6 +329,9 @@ class _Check:
         found = _DIVIDED.fullmatch(expression)
         if expression in said or found is None:
             return expression
+        words = [one["statement"] for one in self._section["assumptions"] if one["id"] == f"rounds {where}"]
+        said_so = any(f" is {found[3]} iterations of " in one for one in words)
+        demand(said_so, f"no assumption says that a round of the loop {loop['loop']} is {found[3]} iterations")
         self._used[f"rounds {where}"] = None
         return found[1]
 
