@@ -9,6 +9,8 @@ and its statement is then white space. The marks are
 
 * ``/* loop: NAME */`` before a loop, or at the end of the line on which its head ends: the loop's label;
 * ``/* point: NAME */`` before a statement: the statement's name;
+* ``_Pragma("marker NAME")`` before a statement: the statement's name too; ``_Pragma("flowrestriction A <= B")``
+  anywhere in a function: what sums of executions are to each other;
 * ``_Pragma("loopbound min N max M")`` or ``#pragma loopbound min N max M`` directly before a loop: the least and most
   executions of its body for each entry (the convention of TACLeBench: Falk et al., WCET 2016, section 2).
 """
@@ -24,6 +26,15 @@ from types import MappingProxyType
 import tree_sitter_c
 from tree_sitter import Language, Node, Parser
 
+from wcet_probe.analyzer.facts.source_parts import (
+    SourceCounter,
+    SourceFile,
+    SourceFunction,
+    SourceLoop,
+    SourcePoint,
+    SourceRestriction,
+)
+
 _NO_MACROS: Mapping[str, int] = MappingProxyType({})
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
 _LEXEMES = re.compile(
@@ -34,97 +45,16 @@ _LEXEMES = re.compile(
 )
 _MARK = re.compile(rb"(?:/\*|//)\s*(loop|point):\s*([\w.-]+)\s*(?:\*/)?$")
 _LOOPBOUND = re.compile(rb"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
+_MARKER = re.compile(rb"\bmarker\s+([\w.-]+)")
+_RESTRICTION = re.compile(rb"\bflowrestriction\s+([^\"\n]+)")
 _DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _MACRO_LOOP = re.compile(rb"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))")
 
 
 @dataclass(frozen=True, slots=True)
-class SourceCounter:
-    """A variable that an iteration of a loop changes once at most, by ``step``; nothing else in the loop changes it.
-
-    Attributes:
-        name, line: the variable, and where it is declared, which tells it from others of that name.
-        step: what is added; of a pointer, in what it points to.
-        in_test: whether the test changes it, which may be executed once more than the body.
-    """
-
-    name: str
-    line: int
-    step: int
-    in_test: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SourceLoop:
-    """A loop of a source; lines count from 1.
-
-    Attributes:
-        file: the file's name.
-        function: the function it stands in.
-        first_line, last_line: its extent.
-        header_lines: lines of the statement's head and, of ``do``, of its ``while``; of a backward ``goto``, of the
-            label and the jumps.
-        label: from a comment ``/* loop: NAME */``, or None.
-        pragma: least and most executions of the body for each entry, from a pragma, or None.
-        pragma_line: where that pragma stands, or 0.
-        test_first: whether its test may be executed once more than its body: not so where there is no test in front.
-        number: its place among the loops of the file, from 0, which tells loops on one line apart.
-        counters: variables that count its iterations.
-    """
-
-    file: str
-    function: str
-    first_line: int
-    last_line: int
-    header_lines: tuple[int, ...]
-    label: str | None = None
-    pragma: tuple[int, int] | None = None
-    pragma_line: int = 0
-    test_first: bool = True
-    number: int = 0
-    counters: tuple[SourceCounter, ...] = ()
-
-    def __contains__(self, line: int) -> bool:
-        return self.first_line <= line <= self.last_line
-
-    def __str__(self) -> str:
-        return f"the loop of {self.function} at {self.file}:{self.first_line}"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFunction:
-    """A function's definition; ``sha256`` is over its tokens, without comments, white space and pragmas."""
-
-    file: str
-    name: str
-    first_line: int
-    last_line: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePoint:
-    """A statement with a name; ``line`` is its first one."""
-
-    file: str
-    function: str
-    name: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """What a source text holds, each in the order of the text."""
-
-    functions: tuple[SourceFunction, ...]
-    loops: tuple[SourceLoop, ...]
-    points: tuple[SourcePoint, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Mark:
-    """A comment or pragma that means something: a loop's label, a point's name, or a loop bound."""
+    """A comment or pragma that means something: a label, a name, a loop bound, or a restriction."""
 
     kind: str
     start: int
@@ -170,7 +100,13 @@ def parse_source(
     found += _macro_uses(file, code, functions, macros)
     found.sort(key=lambda each: each.start)
     loops = tuple(replace(_marked(each, code, marks, found), number=number) for number, each in enumerate(found))
-    return SourceFile(functions, loops, tuple(_points(file, code, marks, functions)))
+    points, markers = (tuple(_points(file, code, marks, functions, kind)) for kind in ("point", "marker"))
+    restrictions = tuple(
+        SourceRestriction(file, _function_of(functions, mark.line), mark.line, mark.text)
+        for mark in marks
+        if mark.kind == "flowrestriction"
+    )
+    return SourceFile(functions, loops, points, markers, restrictions)
 
 
 def macro_words(texts: Iterable[str]) -> frozenset[str]:
@@ -225,6 +161,10 @@ def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
             marks.append(_Mark(mark[1].decode(), start, end, line, mark[2].decode("utf-8", "replace")))
         elif match.lastgroup == "pragma" and (bounds := _LOOPBOUND.search(text)):
             marks.append(_Mark("pragma", start, end, line, bounds=(int(bounds[1]), int(bounds[2]))))
+        elif match.lastgroup == "pragma":
+            for kind, pattern in (("marker", _MARKER), ("flowrestriction", _RESTRICTION)):
+                if said := pattern.search(text):
+                    marks.append(_Mark(kind, start, end, line, said[1].decode("utf-8", "replace").strip()))
     return _with_one_header(code), marks
 
 
@@ -384,11 +324,13 @@ def _is_behind_head(mark: _Mark, found: _Found, code: bytes) -> bool:
     return not between.strip(b"{; \t") and not rest.strip()
 
 
-def _points(file: str, code: bytes, marks: list[_Mark], functions: tuple[SourceFunction, ...]) -> Iterator[SourcePoint]:
+def _points(
+    file: str, code: bytes, marks: list[_Mark], functions: tuple[SourceFunction, ...], kind: str
+) -> Iterator[SourcePoint]:
     for mark in marks:
         rest = code[mark.end :].lstrip()
         line = 1 + code.count(b"\n", 0, len(code) - len(rest))
-        if mark.kind == "point" and rest and not rest.startswith(b"}"):
+        if mark.kind == kind and rest and not rest.startswith(b"}"):
             yield SourcePoint(file, _function_of(functions, line), mark.text, line)
 
 

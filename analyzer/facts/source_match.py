@@ -13,15 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from wcet_probe.analyzer.facts.source_loops import (
-    SourceFile,
-    SourceFunction,
-    SourceLoop,
-    SourcePoint,
-    loop_macros,
-    macro_words,
-    parse_source,
-)
+from wcet_probe.analyzer.facts.source_loops import loop_macros, macro_words, parse_source
+from wcet_probe.analyzer.facts.source_parts import SourceFile, SourceFunction, SourceLoop, SourcePoint
 from wcet_probe.errors import UsageError, unknown_name
 
 _NO_C = (".s", ".S", ".asm")

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from wcet_probe.analyzer.facts.binding import BoundFact
-from wcet_probe.analyzer.facts.source_loops import SourceCounter, SourceLoop
 from wcet_probe.analyzer.facts.source_match import SourceIndex
+from wcet_probe.analyzer.facts.source_parts import SourceCounter, SourceLoop
 from wcet_probe.analyzer.graph.cfg import Block
 from wcet_probe.analyzer.graph.supergraph import Context, Edge, Point
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint

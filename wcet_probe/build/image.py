@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -111,17 +112,44 @@ def variable_locations(image: Image, functions: Collection[str]) -> tuple[Variab
             return ()
         dwarf = file.get_dwarf_info()
         found = _Variables(dwarf)
-        for unit in dwarf.iter_CUs():
-            for entry in unit.get_top_DIE().iter_children():
-                # What the linker has dropped keeps its entries, with an address of something else.
-                start = entry.attributes.get("DW_AT_low_pc") if entry.tag == "DW_TAG_subprogram" else None
-                symbol = image.function_at(int(start.value) & ~1) if start is not None else None
-                if symbol is not None and symbol.name in functions and symbol.name == _name_of(entry):
-                    found.add(entry, symbol.name, entry.offset)
+        for entry in _live_functions(dwarf, image, functions):
+            found.add(entry, _name_of(entry), entry.offset)
         return tuple(found.locations)
     except _DAMAGED as error:
         message = f"the file's variables cannot be read ({str(error) or type(error).__name__}); link it again with -g."
         raise ImageError(message) from error
+
+
+def source_copies(image: Image, functions: Collection[str]) -> Mapping[str, int]:
+    """How many copies of each source function are in ``functions`` of the binary: itself, clones, and inlined ones.
+
+    Raises:
+        ImageError: damaged debug information.
+    """
+    try:
+        file = ELFFile(io.BytesIO(image.elf))
+        counts: Counter[str] = Counter()
+        todo = list(_live_functions(file.get_dwarf_info(), image, functions)) if file.has_dwarf_info() else []
+        while todo:
+            entry = todo.pop()
+            if entry.tag in {"DW_TAG_subprogram", "DW_TAG_inlined_subroutine"}:
+                counts[_name_of(entry)] += 1
+            kinds = {"DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"}
+            todo += [child for child in entry.iter_children() if child.tag in kinds]
+    except _DAMAGED as error:
+        message = f"the file's functions cannot be read ({str(error) or type(error).__name__}); link it again with -g."
+        raise ImageError(message) from error
+    return counts
+
+
+def _live_functions(dwarf: DWARFInfo, image: Image, functions: Collection[str]) -> Iterator[DIE]:
+    """The entries of ``functions``; what the linker has dropped keeps its own, with an address of something else."""
+    for unit in dwarf.iter_CUs():
+        for entry in unit.get_top_DIE().iter_children():
+            start = entry.attributes.get("DW_AT_low_pc") if entry.tag == "DW_TAG_subprogram" else None
+            symbol = image.function_at(int(start.value) & ~1) if start is not None else None
+            if symbol is not None and symbol.name in functions and symbol.name.partition(".")[0] == _name_of(entry):
+                yield entry
 
 
 def build_attributes(elf: bytes) -> BuildAttributes:

@@ -222,7 +222,8 @@ def _check_assumptions(bound: Json, asserted: Asserted, target: Target, *, is_ru
 
 
 def _check_claims(bound: Json, asserted: Asserted) -> None:
-    shared = {one["id"].partition(" ")[2] for one in bound["assumptions"] if one["id"].startswith("rounds ")}
+    kinds = ("rounds ", "pragma ")
+    shared = {one["id"].partition(" ")[2] for one in bound["assumptions"] if one["id"].startswith(kinds)}
     for claim in bound["flow_claims"]:
         fact = asserted.at(claim["where"])
         texts = [] if fact is None else [fact.expression(key) for key in ("max", "total")]
@@ -233,7 +234,8 @@ def _check_claims(bound: Json, asserted: Asserted) -> None:
         seen = claim["observed"]
         demand(seen is None or seen <= claim["constant"], f"the sum at {claim['where']} was seen to be larger")
     for idle in bound["idle_facts"]:
-        demand(asserted.at(idle["where"]) is not None, f"no fact stands at {idle['where']}")
+        is_pragma = idle["where"].rpartition(":")[0] in (asserted.sources or {})
+        demand(is_pragma or asserted.at(idle["where"]) is not None, f"no fact stands at {idle['where']}")
 
 
 def _check_types(bound: Json) -> None:
