@@ -7,7 +7,7 @@ solution of it is a bound. What is prepared is told by `bound`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.call_summaries import (
     CallSummaries,
@@ -56,6 +56,7 @@ from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (
+    Assumption,
     FlowGraph,
     GraphBlock,
     GraphEdge,
@@ -63,6 +64,23 @@ from wcet_probe.model.proof import (
     TypeBound,
 )
 from wcet_probe.model.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBound:
+    """The bound of a function that a certificate gives.
+
+    Attributes:
+        where: the fact that names the certificate.
+        function: the binary function.
+        most: instructions and cycles of one call.
+        assumptions: what that rests on, the certificate first.
+    """
+
+    where: str
+    function: str
+    most: Mapping[Unit, int]
+    assumptions: tuple[Assumption, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +97,7 @@ class BoundRequest:
         parameters: values of the parameters that flow facts speak of.
         summaries: whether calls need not be expanded where the graph would be too large. What is said of points,
             accesses and registers is then only said of what is expanded, and no run can be held against it.
+        given: bounds of callees, by their address, which are checked before.
     """
 
     image: Image
@@ -90,6 +109,7 @@ class BoundRequest:
     sources: Mapping[str, str]
     parameters: Mapping[str, int]
     summaries: bool = False
+    given: Mapping[int, GivenBound] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.answer.given_bounds import read_given
 from wcet_probe.build.core_fit import check_fit
 from wcet_probe.build.image import build_attributes, read_image
 from wcet_probe.build.sources import find_sources
@@ -36,6 +37,8 @@ class FirmwareRequest:
         source_dirs: folders with the sources that the debug information names.
         parameters: values of what the facts' expressions speak of.
         caches: the changes of the target's caches that ``target`` has, as ``--cache`` takes them, for the record.
+        described: the document of the target with its caches, as certificates of callees' bounds have it; empty where
+            none can be given.
         is_run: whether runs are held against the bound afterwards; else its assumptions are told to be unchecked.
     """
 
@@ -46,6 +49,7 @@ class FirmwareRequest:
     source_dirs: Sequence[Path]
     parameters: Mapping[str, int]
     caches: Sequence[str] = ()
+    described: Mapping[str, object] = field(default_factory=dict)
     is_run: bool = False
 
 
@@ -121,6 +125,7 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
         parameters=request.parameters,
         # Of what is not expanded, nothing is said that a run could be held against.
         summaries=not request.is_run,
+        given=read_given(facts, image, request.described) if request.described else {},
     )
     return ReadFirmware(asked, tuple((shown_name(file), text) for file, text in told), other_core)
 

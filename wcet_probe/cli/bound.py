@@ -141,6 +141,7 @@ def _bound_firmware(
 ) -> int:
     from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
     from wcet_probe.answer.gap import block_gaps
+    from wcet_probe.reports.formats.records import target_document
 
     if entry is None:
         raise UsageError("missing option '--entry'; name the function, or ask for --per-size of an allocator.")
@@ -150,7 +151,8 @@ def _bound_firmware(
     script = _script(others["run"], others["run_file"])
     search = _search(others["search"], others["seed"], others["vary"], has_script=bool(script))
     roots = source or (elf.parent, Path.cwd())
-    request = FirmwareRequest(elf, entry, core, facts, roots, values, caches, is_run=bool(script))
+    described = target_document(core)
+    request = FirmwareRequest(elf, entry, core, facts, roots, values, caches, described, is_run=bool(script))
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         try:
             found = bound_firmware(request, tell)

@@ -66,6 +66,7 @@ _FACT_CHECKS = (
     "not checked: no run counts open calls",
     "every call that the second engine repeats",
     "no run can check it; the loops' own counts are checked",
+    "no run can check it: the call is charged by its certificate",
 )
 
 
@@ -201,7 +202,7 @@ def _check_assumptions(bound: Json, asserted: Asserted, target: Target, *, is_ru
     lemmas = {str(fact.content.get("id")): str(fact.content.get("check")) for fact in asserted.of("lemma")}
     for one in bound["assumptions"]:
         name, kind = one["id"], one["id"].partition(" ")[0]
-        if kind in {"fact", "lemma", "pragma", "rounds"}:
+        if kind in {"fact", "given", "lemma", "pragma", "rounds"}:
             allowed: Sequence[str] = (lemmas.get(name.partition(" ")[2], ""),) if kind == "lemma" else _FACT_CHECKS
         else:
             demand(name in _WORDS, f"nobody knows the assumption {name}")
