@@ -36,6 +36,7 @@ from wcet_probe.analyzer.graph.expansion import FEW, MOST_EXPANDED
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
+from wcet_probe.analyzer.initial_data import assumed_data, with_initial_data
 from wcet_probe.analyzer.ipet.costs import Costs, check_chargeable, cost_table
 from wcet_probe.analyzer.ipet.flow_problem import (
     UNITS,
@@ -95,6 +96,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     *Soundness:* as said of the module.
     """
     request = prepared.request
+    initial = request.initial.content if request.initial else ()
     progress("solving the flow problem")
     stage = prepared.bounded(request.parameters)
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
@@ -129,6 +131,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
             *_unused(prepared, summaries),
         ),
         by_type=_by_type(stage, (instructions, cycles)),
+        initial_data=initial,
         summarised=tuple(sorted({function_from(request.image, key.target).name for key in summaries})),
     )
 
@@ -155,6 +158,7 @@ def _all_assumptions(stage: Bounded, callees: Iterable[CallSummary]) -> tuple[As
             stage.prepared.values,
             stage.prepared.data.lines,
         ),
+        *assumed_data(stage.request),
         *stage.loops.assumptions,
         *stage.asserted.assumptions,
     )
@@ -170,6 +174,10 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
 
     *Soundness:* as said of `values` and `infeasible_pairs`.
     """
+    return with_initial_data(request, lambda one: _prepared(one, progress))
+
+
+def _prepared(request: BoundRequest, progress: Callable[[str], None]) -> Prepared:
     image = request.image
     lifter = Lifter(request.target.pcode_language, request.target.isa, code_reader(image.segments))
     entry = require_symbol(image, request.entry)

@@ -84,6 +84,14 @@ class GivenBound:
 
 
 @dataclass(frozen=True, slots=True)
+class InitialData:
+    """What memory holds at entry, by address in order, without overlaps; and in words where that is from."""
+
+    content: tuple[tuple[int, bytes], ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class BoundRequest:
     """What is to be proved.
 
@@ -98,6 +106,7 @@ class BoundRequest:
         summaries: whether calls need not be expanded where the graph would be too large. What is said of points,
             accesses and registers is then only said of what is expanded, and no run can be held against it.
         given: bounds of callees, by their address, which are checked before.
+        initial: what memory holds at entry, where that is assumed; then all calls are expanded.
     """
 
     image: Image
@@ -110,6 +119,7 @@ class BoundRequest:
     parameters: Mapping[str, int]
     summaries: bool = False
     given: Mapping[int, GivenBound] = field(default_factory=dict)
+    initial: InitialData | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,9 +347,10 @@ def _place(point: Point) -> tuple[int, str, int]:
 def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cycles: Solved) -> tuple[str, str]:
     """The certificates, with the records that let the checker follow the code and the caches.
 
-    The checker knows no calls that lead behind themselves: where some are summarised there are no such records.
+    The checker knows no calls that lead behind themselves: where some are summarised there are no such records. Nor are
+    there where memory is known at entry.
     """
-    if stage.prepared.calls.of(stage.prepared.values):
+    if stage.prepared.calls.of(stage.prepared.values) or request.initial is not None:
         return stage.certificate(instructions, ()), stage.certificate(cycles)
     ranges = argument_ranges(request.facts, request.entry, request.target.isa, stage.parameters)
     arguments: dict[Place, Value] = {

@@ -96,6 +96,8 @@ def check_bound(document: Json, binary: Binary) -> Checked:
     section = document.get("bound")
     names = ", ".join(map(str, section.get("summarised", ()))) if isinstance(section, dict) else ""
     demand(not names, f"the checker does not follow calls that are not expanded: {names}")
+    told = {one["id"] for one in section.get("assumptions", ())} if isinstance(section, dict) else set()
+    demand("initial-data" not in told, "the checker does not follow what memory is assumed to hold at entry")
     bounds = tuple(verify_result(document))
     demand(
         all(one.image_sha256 == binary.image.sha256 for one in bounds), "it is about another image than the given one"

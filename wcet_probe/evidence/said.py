@@ -52,6 +52,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "the call returns: control does not come to what never does, or is trapped, at {places}",
         "every emulated run returned",
     ),
+    "initial-data": (
+        "memory holds at entry what {any}, which the call is proved not to write",
+        "every call of the function that is run compares them",
+    ),
     "built-for-another-core": ("{any}", "not checked: the integrator's"),
 }
 """What an assumption says, and how it is checked, by its id. Places are those that the prover found."""
