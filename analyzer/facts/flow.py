@@ -58,14 +58,15 @@ def flow_facts(
     is_whole = not any(one.calls for one in values.edges.values())
     pragmas = list(restrictions(values, index, analysed, is_whole=is_whole))
     restricted = [each for each in pragmas if isinstance(each, Restricted)]
+    everything: list[_Asserted | Restricted] = [*sums, *restricted]
     return AssertedFlow(
-        constraints=tuple(constraint for each in (*sums, *restricted) for constraint in each.constraints),
+        constraints=tuple(constraint for each in everything for constraint in each.constraints),
         claims=(
             *(each.claim for each in sums if each.claim is not None),
             *(claim for each in restricted for claim in each.claims),
         ),
         expressions=tuple(dict.fromkeys(str(fact.maximum) for fact in facts.flows)),
-        assumptions=(*(each.assumption for each in (*sums, *restricted)), *_others(facts, entry, analysed)),
+        assumptions=(*(each.assumption for each in everything), *_others(facts, entry, analysed)),
         idle=tuple(each for each in (*asserted, *pragmas) if isinstance(each, IdleFact)),
     )
 

@@ -62,12 +62,11 @@ def restrictions(
 
     *Soundness:* as said of the module.
     """
-    found = [
-        one
-        for source in index.files.values()
-        for one in source.restrictions
-        if any(file == one.file and _is_in(index, one, line) for file, line in _lines(values, analysed))
-    ]
+    told = [one for source in index.files.values() for one in source.restrictions]
+    lines = _lines(values, analysed) if told else set()
+    found = [one for one in told if any(file == one.file and _is_in(index, one, line) for file, line in lines)]
+    if not found:
+        return
     places = _Places(values, index, analysed)
     for number, one in enumerate(found):
         where = f"{one.file}:{one.line}"

@@ -76,9 +76,7 @@ def source_rounds(image: Image, values: Values, facts: Sequence[BoundFact], inde
     counted = [fact for fact in facts if fact.source is not None and fact.max_header is not None]
     if not counted:
         return SourceRounds(tuple(facts))
-    functions = {values.graph.points[index].function.name for index in values.states}
-    held = {function.name for index in values.states if (function := image.function_at(_start(values, index)))}
-    variables = _Variables(values, variable_locations(image, functions | held), image.lines)
+    variables = _Variables(values, _locations(image, values, counted), image.lines)
     shapes = loop_shapes(values)
     found: list[BoundFact] = []
     assumed: dict[str, Assumption] = {}
@@ -107,6 +105,15 @@ def source_rounds(image: Image, values: Values, facts: Sequence[BoundFact], inde
         assumptions=(*assumed.values(), *(one.assumption for one in together)),
         loose=loose,
     )
+
+
+def _locations(image: Image, values: Values, facts: Sequence[BoundFact]) -> Sequence[VariableLocation]:
+    """Where the variables of the analysed functions are, if one of ``facts`` is about a loop with a counter."""
+    if not any(fact.source.counters for fact in facts if fact.source):
+        return ()
+    functions = {values.graph.points[index].function.name for index in values.states}
+    held = {function.name for index in values.states if (function := image.function_at(_start(values, index)))}
+    return variable_locations(image, functions | held)
 
 
 def _start(values: Values, index: int) -> int:

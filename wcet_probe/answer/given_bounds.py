@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wcet_probe.analyzer.facts.language import Facts, GivenBoundFact
+from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
 from wcet_probe.analyzer.prepared import GivenBound
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.verify import verify_result
@@ -68,7 +69,7 @@ def _given(fact: GivenBoundFact, content: bytes, image: Image, described: Mappin
         raise UsageError(
             f"{fact.where}: {fact.document} is a bound by the width of a type only; bound its loops first."
         )
-    most = {unit: one.bound for unit, one in checked.items()}
+    most: dict[Unit, int] = {unit: checked[unit].bound for unit in UNITS}
     text = (
         f"a call of {fact.function} takes at most {most['instructions']} instructions and {most['cycles']} cycles, as "
         f"the document {sha256(content).hexdigest()} proves, whose bound has the digest {digest}: {fact.because}"

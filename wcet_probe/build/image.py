@@ -97,6 +97,10 @@ def source_paths(elf: bytes) -> tuple[PurePosixPath, ...]:
         raise ImageError(message) from error
 
 
+_LOCATIONS: dict[tuple[str, frozenset[str]], tuple[VariableLocation, ...]] = {}
+"""What was asked last: bounds of one image for many parameters ask for the same."""
+
+
 def variable_locations(image: Image, functions: Collection[str]) -> tuple[VariableLocation, ...]:
     """Where variables are in the binary functions ``functions``, inlined ones' too, as the debug information says.
 
@@ -106,6 +110,10 @@ def variable_locations(image: Image, functions: Collection[str]) -> tuple[Variab
     Raises:
         ImageError: damaged debug information.
     """
+    key = image.sha256, frozenset(functions)
+    if key in _LOCATIONS:
+        return _LOCATIONS[key]
+    _LOCATIONS.clear()
     try:
         file = ELFFile(io.BytesIO(image.elf))
         if not file.has_dwarf_info():
@@ -114,7 +122,7 @@ def variable_locations(image: Image, functions: Collection[str]) -> tuple[Variab
         found = _Variables(dwarf)
         for entry in _live_functions(dwarf, image, functions):
             found.add(entry, _name_of(entry), entry.offset)
-        return tuple(found.locations)
+        return _LOCATIONS.setdefault(key, tuple(found.locations))
     except _DAMAGED as error:
         message = f"the file's variables cannot be read ({str(error) or type(error).__name__}); link it again with -g."
         raise ImageError(message) from error
@@ -442,7 +450,7 @@ class _Variables:
         line, unit_bytes = declared.attributes.get("DW_AT_decl_line"), _unit_bytes(declared)
         if location is None or line is None or unit_bytes is None:
             return
-        parser, base = DWARFExprParser(entry.cu.structs), _base_address(entry.cu)
+        parser, base = DWARFExprParser(entry.cu.structs), _base_address(entry)
         found = self._lists.parse_from_attribute(location, entry.cu["version"], entry)
         for one in found if isinstance(found, list) else ():
             if isinstance(one, BaseAddressEntry):
@@ -458,8 +466,8 @@ class _Variables:
                     )
 
 
-def _base_address(unit: CompileUnit) -> int:
-    low = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
+def _base_address(entry: DIE) -> int:
+    low = entry.cu.get_top_DIE().attributes.get("DW_AT_low_pc")
     return int(low.value) if low is not None else 0
 
 
