@@ -8,8 +8,9 @@ source loop follows it: to the header of an unrolled loop, and to the rounds of 
 *Soundness:* what the registers do is proved; that they hold the variable is the compiler's word, and an assumption. At
 a loop's header the same sum of registers is compared in each round, so a constant that the compiler has wrong in it
 makes no difference. Compilers do name wrong registers, as one that holds ``4 * i`` for ``i``, or a pointer. So their
-word is taken only where it agrees with itself: within a round the variable must be seen to move by ``k - 1`` steps, and
-the lines of the body must stand in the code more than once.
+word is taken only where it agrees with itself: within a round the variable must be seen to move by ``k - 1`` steps,
+which is no less than what a register shows that moves twice as fast; of two iterations, the lines of the body must stand
+in the code more than once.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from wcet_probe.model.proof import Assumption, FlowClaim
 _WORD_BITS = 32
 _MOST_STEP = 127
 """No variable is narrower than a byte: a change by so much at most is no change by a multiple of its width more."""
+_FEW = 4
+"""Of more iterations one need not be seen: a register that holds twice the variable would be two times too fast."""
 _REPEATED = "every emulated run counts the loop's iterations"
 _UNCHECKED = "no run can check it; the loops' own counts are checked"
 
@@ -181,7 +184,9 @@ class _Variables:
         known = frozenset(step for step in steps if step is not None)
         if not known or len(known) < len(set(steps)):
             return frozenset()
-        is_seen = max(known) == 1 or max(known) <= 1 + self._moves(shape, loop, counter, location, before)
+        most = max(known)
+        moves = self._moves(shape, loop, counter, location, before) if most > 1 else 0
+        is_seen = most <= 1 + moves + (most > _FEW) and (most != 2 or self.copies(shape, loop) > 1)  # noqa: PLR2004
         return known if is_seen else frozenset()
 
     def copies(self, shape: LoopShape, loop: SourceLoop) -> int:
@@ -197,19 +202,30 @@ class _Variables:
     def _moves(
         self, shape: LoopShape, loop: SourceLoop, counter: SourceCounter, location: VariableLocation, before: _Sum
     ) -> int:
-        """By how many steps the variable is seen to move within a round; 0 if a line of the body stands there once."""
-        values, blocks = self.values, self._blocks(shape)
-        if self.copies(shape, loop) < 2:
-            return 0
+        """By how many steps the variable is seen to move within a round, by registers that its block has not written."""
+        values, points = self.values, self.values.graph.points
+        context = points[shape.loop.header].context
+        told = self._by_name[loop.function, counter.name, counter.line]
         seen = [0]
         for node in sorted(shape.loop.nodes & values.states.keys()):
-            place = self.location(loop, counter, node)
-            seen.append(change_of(before, self.value(place, values.states[node])) or 0 if place else 0)
-        for one in self._by_name[loop.function, counter.name, counter.line]:
-            is_here = any(block.address <= one.low < block.end_address for block in blocks)
-            if is_here and one.registers == location.registers and one.scope == location.scope:
-                seen.append(int(one.constant - location.constant))
+            block = points[node].block
+            for one in told if points[node].context == context else ():
+                is_here = one.low < block.end_address and block.address < one.high and one.scope == location.scope
+                if is_here and not self._is_written(one, block):
+                    seen.append(change_of(before, self.value(one, values.states[node])) or 0)
         return (max(seen) - min(seen)) // abs(counter.step * location.unit_bytes)
+
+    def _is_written(self, location: VariableLocation, block: Block) -> bool:
+        """Whether the block writes one of the registers before it comes to ``location``."""
+        own = [register for number, _ in location.registers if (register := self._registers.get(number))]
+        return any(
+            Location("register", op.output.offset, op.output.size_bytes).overlaps(register)
+            for instruction in block.instructions
+            if instruction.address < location.low
+            for op in instruction.ops
+            if op.output and op.output.space == "register"
+            for register in own
+        )
 
     def _copies(self, loop: SourceLoop, addresses: Sequence[int]) -> int:
         """How often the code comes to the line of the body to which it comes least often; the head's if it is alone."""
