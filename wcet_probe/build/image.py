@@ -457,17 +457,14 @@ class _Variables:
         parser, base = DWARFExprParser(entry.cu.structs), _base_address(entry)
         found = self._lists.parse_from_attribute(location, entry.cu["version"], entry)
         for one in found if isinstance(found, list) else ():
-            if isinstance(one, BaseAddressEntry):
-                base = one.base_address
-            elif isinstance(one, LocationEntry) and 0 <= one.begin_offset < one.end_offset:
+            base = one.base_address if isinstance(one, BaseAddressEntry) else base
+            if isinstance(one, LocationEntry) and 0 <= one.begin_offset < one.end_offset:
                 start = 0 if one.is_absolute else base
                 operations = [(each.op_name, tuple(each.args)) for each in parser.parse_expr(one.loc_expr)]
                 value, low, high = linear_location(operations), start + one.begin_offset, start + one.end_offset
                 if value is not None:
-                    name = _name_of(entry)
-                    self.locations.append(
-                        VariableLocation(function, name, int(line.value), scope, low, high, *value, unit_bytes)
-                    )
+                    place = (function, _name_of(entry), int(line.value), scope)
+                    self.locations.append(VariableLocation(*place, low, high, *value, unit_bytes))
 
 
 def _base_address(entry: DIE) -> int:
