@@ -1,6 +1,6 @@
 """Speed of the observing machine: guest instructions per second, as ratios to the bare engine in the same run.
 
-One fixed workload per target: a seeded replay of malloc and free on TLSF, at least 10^8 guest instructions. All modes
+One fixed workload per target: a seeded replay of malloc and free on TLSF, some 5·10^7 guest instructions. All modes
 of a target run in turn, round after round, on the same machine object or its twin; the median of the rounds counts.
 Beside each mode stands the same one in translated code; what the compiler took is told where it had to be asked. Last
 comes the loop of a search: a small heap put back, one malloc, its instructions kept. Below stand other simulators on
@@ -17,10 +17,12 @@ import random
 import resource
 import statistics
 import time
+from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -63,7 +65,8 @@ def workload(operations: int, largest_bytes: int = LARGEST_BYTES) -> Trace:
             kinds.append(1)
             sizes.append(0)
         slots.append(slot)
-    return Trace(tuple(kinds), tuple(slots), tuple(sizes), (0,) * operations, LIVE_BLOCKS)
+    columns = (array("I", column) for column in (kinds, slots, sizes, bytes(4 * operations)))
+    return Trace(*columns, LIVE_BLOCKS)
 
 
 def with_caches(target: Target) -> Target:
@@ -96,27 +99,38 @@ def measure(
     program = load_program(load_allocator("tlsf"), target, "zig", folder)
     cached, bare = (on(program, core) for core in (with_caches(target), without_caches(target)))
     loops = backward_branches(program.instructions)
-    modes: dict[str, tuple[Program, Sequence[WatchedLoop], Callable[[Machine], object]]] = {
-        "bare engine": (bare, (), lambda machine: machine.replay(trace)),
-        "loops": (bare, loops, lambda machine: machine.replay(trace)),
-        "instructions": (bare, (), lambda machine: machine.replay_observed(trace, data=False)),
-        "instructions, loops": (bare, loops, lambda machine: machine.replay_observed(trace, data=False)),
-        "instructions of each operation": (bare, (), lambda machine: machine.replay_counted(trace)),
-        "instructions, I-cache": (cached, (), lambda machine: machine.replay_observed(trace, data=False)),
-        "instructions, I- and D-cache": (cached, (), lambda machine: machine.replay_observed(trace)),
-        "instructions, I- and D-cache, loops": (cached, loops, lambda machine: machine.replay_observed(trace)),
+
+    def bare_replay(machine: Machine) -> object:
+        return machine.replay(trace)
+
+    def counting(machine: Machine) -> object:
+        return machine.replay_observed(trace, data=False)
+
+    def all_of_it(machine: Machine) -> object:
+        return machine.replay_observed(trace)
+
+    nothing, fetches, data = Detail.NOTHING, Detail.FETCHES, Detail.DATA
+    modes: dict[str, tuple[Program, Sequence[WatchedLoop], Detail, Callable[[Machine], object]]] = {
+        "bare engine": (bare, (), nothing, bare_replay),
+        "loops": (bare, loops, nothing, bare_replay),
+        "instructions": (bare, (), fetches, counting),
+        "instructions, loops": (bare, loops, fetches, counting),
+        "instructions of each operation": (bare, (), fetches, lambda machine: machine.replay_counted(trace)),
+        "instructions, I-cache": (cached, (), fetches, counting),
+        "instructions, I- and D-cache": (cached, (), data, all_of_it),
+        "instructions, I- and D-cache, loops": (cached, loops, data, all_of_it),
     }
     modes = {mode: row for mode, row in modes.items() if not chosen or mode in chosen}
     compiler: dict[str, float] = {}
-    for ready, title in ((bare, "without caches"), (cached, "with caches")):
-        for detail in Detail:
-            start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            compiled_library(ready, detail, folder)
-            compiler[f"{title}, {detail}"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start
+    for ready, _, detail, _ in modes.values():
+        title = f"{'without' if ready is bare else 'with'} caches, {detail}"
+        start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        compiled_library(ready, detail, folder)
+        compiler[title] = compiler.get(title, 0.0) + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start
     seconds: dict[str, list[float]] = {mode + engine: [] for mode in modes for engine in ("", TRANSLATED)}
     executed = 0
     for _ in range(rounds):
-        for mode, (ready, watched, run) in modes.items():
+        for mode, (ready, watched, _, run) in modes.items():
             for engine in ("", TRANSLATED):
                 with machine_of(ready, HEAP_BYTES, folder if engine else None, watched) as machine:
                     start = time.process_time()
@@ -152,25 +166,49 @@ def machine_of(
     return machine
 
 
-def search_loop(target: Target, calls: int) -> tuple[float, float]:
-    """Calls in a second of one malloc on a heap of 4 KiB that is put back before: in a native loop, and from Python."""
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """Calls in a second of one malloc on a heap of 4 KiB that is put back before each.
+
+    Attributes:
+        native: all in one native loop.
+        one_by_one: each asked for from Python, in translated code.
+        engine: each asked for from Python, on Unicorn, which runs in a thread of its own to hear interrupts.
+    """
+
+    native: float
+    one_by_one: float
+    engine: float
+
+
+def search_loop(target: Target, calls: int) -> Searched:
+    """The loop of a search, in the three ways that there are."""
     folder = cache_dir(load_config(Path.cwd()))
     program = load_program(load_allocator("tlsf"), without_caches(target), "zig", folder)
     malloc = program.allocator.entry_points["malloc"]
     with machine_of(program, SMALL_HEAP_BYTES, folder) as machine:
         machine.replay(workload(60, largest_bytes=100))
-        rows = [(1 + size % 600,) for size in range(calls)]
-        machine.count_from_here(malloc, rows[:1])
-        start = time.process_time()
-        machine.count_from_here(malloc, rows)
-        native = calls / (time.process_time() - start)
-        few = max(1, calls // 1000)
+        sizes = 1 + np.arange(calls, dtype=np.uint32).reshape(-1, 1) % 600
+        with machine.calls_from_here(malloc) as from_here:
+            native = rate_of(calls, lambda: from_here.count(sizes))
+            several = sizes[: max(1, calls // 20), 0].tolist()
+            one_by_one = rate_of(len(several), lambda: [from_here.count_one(size) for size in several])
         before = machine.memory.snapshot()
-        start = time.process_time()
-        for row in rows[:few]:
-            machine.memory.restore(before)
-            machine.count(malloc, row)
-        return native, few / (time.process_time() - start)
+        few = sizes[: max(1, calls // 1000), 0].tolist()
+
+        def on_engine() -> None:
+            for size in few:
+                machine.memory.restore(before)
+                machine.count(malloc, (size,))
+
+        return Searched(native, one_by_one, rate_of(len(few), on_engine))
+
+
+def rate_of(calls: int, run: Callable[[], object]) -> float:
+    """Calls in a second of CPU time."""
+    start = time.process_time()
+    run()
+    return calls / (time.process_time() - start)
 
 
 def main() -> None:
@@ -179,7 +217,7 @@ def main() -> None:
     parser.add_argument("--target", action="append", choices=target_names())
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--mode", action="append", help="measure this row only")
-    parser.add_argument("--operations", type=int, default=1_300_000)
+    parser.add_argument("--operations", type=int, default=650_000)
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--qemu-plugin", type=Path, help="qemu's libcache.so, where it is not in its usual folder")
     options = parser.parse_args()
@@ -202,11 +240,14 @@ def main() -> None:
         console.print(table)
         made = ", ".join(f"{what}: {took:.1f} s" for what, took in compiler.items() if took)
         console.print(f"compiled: {made or 'nothing, all of it was there'}")
-        native, engine = search_loop(target, options.calls)
+        searched = search_loop(target, options.calls)
         program = load_program(load_allocator("tlsf"), target, "zig", cache_dir(load_config(Path.cwd())))
         for peer in peers(on(program, with_caches(target)), trace, executed, options.qemu_plugin):
             console.print(f"{peer.name}: {peer.rate}{'' if peer.why_not else ' 10⁶ instructions/s'}")
-        console.print(f"malloc on a heap put back: {native:,.0f} calls/s in a native loop, {engine:,.0f} from Python")
+        console.print(
+            f"malloc on a heap put back, calls/s: {searched.native:,.0f} in a native loop, {searched.one_by_one:,.0f} "
+            f"one by one from Python, {searched.engine:,.0f} so on Unicorn"
+        )
 
 
 if __name__ == "__main__":

@@ -12,14 +12,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import POINTER, Structure, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wcet_probe.emu import native
 from wcet_probe.emu.guest_registers import register_names
 from wcet_probe.emu.memory import Region
+from wcet_probe.errors import UsageError
 from wcet_probe.model.target import Isa
 
-_RANGES = ("heap", "stack", "static", "operations")
+_RANGES = ("heap", "stack", "static", "operations", "code")
 _REGISTERS = 64
 _WORD_BYTES = 4
 _MARKS_AT_ONCE = 8
@@ -99,12 +104,12 @@ class RepeatedCall:
     most_instructions: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CallCounts:
     """Of each call in order: its instructions, and its result."""
 
-    instructions: tuple[int, ...]
-    results: tuple[int, ...]
+    instructions: NDArray[np.uint32]
+    results: NDArray[np.uint32]
 
 
 class TranslatedCode:
@@ -138,14 +143,13 @@ class TranslatedCode:
         rows = [(blocks[_BLOCK_WORDS * n], blocks[_BLOCK_WORDS * n + 1]) for n in range(count)]
         events = bytes(any(t[first] != t[behind] for t in tables) for first, behind in rows)
         self._events = (c_uint8 * max(1, count))(*events)
-        self._runs = (c_uint64 * max(1, count))()
         self._memory = (c_void_p * len(regions))(*map(_address, regions))
         self._marks: list[mmap.mmap] = []
         frame = self._frame = _FrameLayout()
         frame.block_count = count
         frame.blocks = ctypes.addressof(blocks)
         self._every_event = (c_uint8 * max(1, count))(*bytes([1]) * count)
-        frame.runs = ctypes.addressof(self._runs)
+        frame.runs = c_void_p.in_dll(self._library, "wp_translated_runs").value
         frame.events_of_core, frame.every_event = map(ctypes.addressof, (self._events, self._every_event))
         lines, fetches = (
             c_uint32.in_dll(self._library, f"wp_translated_known_{name}").value for name in ("lines", "fetches")
@@ -205,41 +209,66 @@ class TranslatedCode:
         """Registers by name as they were left."""
         return dict(zip(self._names, self._frame.registers, strict=False))
 
-    def calls(self, observer: int, asked: RepeatedCall, arguments: Sequence[Sequence[int]]) -> CallCounts:
-        """Call from the same state again and again; the counts of the ``observer`` stay what they are.
-
-        The loop ends before the first call that translated code does not finish.
-        """
+    def repeated(self, observer: int, asked: RepeatedCall) -> RepeatedCalls:
+        """Calls from the same state again and again; the counts of the ``observer`` stay what they are."""
         frame = self._frame
         for slot, name in enumerate(self._names):
             frame.registers[slot] = asked.registers[name]
-        frame.pc = asked.entry_address
         rows = (_RestoredLayout * max(1, len(asked.restored)))()
-        kept = []
+        kept: list[object] = [self, rows]
         for row, (region, content) in zip(rows, asked.restored, strict=False):
             copy = ctypes.create_string_buffer(content, len(content))
             kept.append(copy)
             row.memory, row.content, row.bytes = _address(region), ctypes.addressof(copy), len(content)
-        flat = [word & 0xFFFFFFFF for one in arguments for word in one]
         width = len(asked.argument_names)
         slots = (c_uint32 * max(1, width))(*map(self._names.index, asked.argument_names))
-        instructions, results = ((c_uint32 * max(1, len(arguments)))() for _ in range(2))
-        done = self._core.wp_frame_calls(
-            observer,
-            ctypes.byref(frame),
-            ctypes.cast(self._run, c_void_p),
-            rows,
-            len(asked.restored),
-            (c_uint32 * max(1, len(flat)))(*flat),
-            width,
-            slots,
-            self._names.index(asked.result_name),
-            len(arguments),
-            asked.most_instructions,
-            instructions,
-            results,
-        )
-        return CallCounts(tuple(instructions[:done]), tuple(results[:done]))
+        frame_and_code = (observer, ctypes.byref(frame), ctypes.cast(self._run, c_void_p), asked.entry_address)
+        places = (width, slots, self._names.index(asked.result_name))
+        loop = partial(self._core.wp_frame_calls, *frame_and_code, rows, len(asked.restored), *places)
+        return RepeatedCalls(loop, width, asked.most_instructions, tuple(kept))
+
+
+class RepeatedCalls:
+    """A native loop of calls that all find the same state."""
+
+    def __init__(self, loop: Callable[..., int], width: int, most_instructions: int, kept: tuple[object, ...]) -> None:
+        self._loop, self._width, self._most, self._kept = loop, width, most_instructions, kept
+        self._row = np.zeros(max(1, width), np.uint32)
+        self._counts = np.zeros(2, np.uint32)
+        row, found, result = (c_void_p(each.ctypes.data) for each in (self._row, self._counts, self._counts[1:]))
+        self._one = partial(loop, row, c_uint64(1), c_uint64(most_instructions), found, result)
+
+    def count(self, arguments: NDArray[np.uint32] | Sequence[Sequence[int]]) -> CallCounts:
+        """What each call takes, a row of arguments each; up to the first that translated code does not finish.
+
+        Raises:
+            UsageError: a row has another number of words than was said.
+        """
+        rows: NDArray[np.int64] = np.asarray(arguments, np.int64)
+        if len(rows) and (rows.ndim != 2 or rows.shape[1] != self._width):
+            raise self._wrong_width()
+        words = np.ascontiguousarray(np.bitwise_and(rows, 0xFFFFFFFF), np.uint32)
+        instructions, results = (np.zeros(len(rows), np.uint32) for _ in range(2))
+        places = (words.ctypes.data, len(rows), self._most, instructions.ctypes.data, results.ctypes.data)
+        done = self._loop(*places)
+        return CallCounts(instructions[:done], results[:done])
+
+    def count_one(self, *arguments: int) -> tuple[int, int] | None:
+        """Instructions and result of one call; None where translated code does not finish it.
+
+        Raises:
+            UsageError: these are more or fewer words than was said.
+        """
+        if len(arguments) != self._width:
+            raise self._wrong_width()
+        for place, argument in enumerate(arguments):
+            self._row[place] = argument & 0xFFFFFFFF
+        if not self._one():
+            return None
+        return int(self._counts[0]), int(self._counts[1])
+
+    def _wrong_width(self) -> UsageError:
+        return UsageError(f"each call takes {self._width} words; give as many, or say another argument_count.")
 
 
 def _address(region: Region) -> int:
@@ -259,7 +288,6 @@ def _declare(library: ctypes.CDLL) -> None:
     library.wp_frame_leave.restype = None
     library.wp_frame_calls.restype = c_uint64
     library.wp_frame_calls.argtypes = [
-        *(c_void_p, POINTER(_FrameLayout), c_void_p, POINTER(_RestoredLayout), c_uint32),
-        *(POINTER(c_uint32), c_uint32, POINTER(c_uint32), c_uint32, c_uint64, c_uint64),
-        *(POINTER(c_uint32), POINTER(c_uint32)),
+        *(c_void_p, POINTER(_FrameLayout), c_void_p, c_uint32, POINTER(_RestoredLayout), c_uint32),
+        *(c_uint32, POINTER(c_uint32), c_uint32, c_void_p, c_uint64, c_uint64, c_void_p, c_void_p),
     ]

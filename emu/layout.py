@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Sequence
 
-from wcet_probe.emu.memory import Region, region
+import numpy as np
+
+from wcet_probe.emu.memory import GuestMemory, Region, region
 from wcet_probe.errors import ImageError, UsageError
 from wcet_probe.model.image import Image
 from wcet_probe.model.scenario import Trace
@@ -23,6 +26,7 @@ HARNESS_BYTES = 64 << 20
 OPERATION_BYTES = 16
 OPERATIONS_AT_ONCE = 1 << 20
 SLOTS_ADDRESS = HARNESS_ADDRESS + OPERATION_BYTES * OPERATIONS_AT_ONCE
+_MOST_SLOTS = (HARNESS_BYTES - OPERATION_BYTES * OPERATIONS_AT_ONCE) // 4
 
 
 def guest_regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...]:
@@ -73,11 +77,33 @@ def parts(trace: Trace) -> Iterable[Trace]:
     Raises:
         UsageError: it names more blocks than there are slots.
     """
-    if len(trace) and max(trace.slots, default=0) >= (HARNESS_BYTES - OPERATION_BYTES * OPERATIONS_AT_ONCE) // 4:
+    slots = _words(trace.slots)
+    if len(trace) and np.frombuffer(slots, np.uint32).max() >= _MOST_SLOTS:
         message = "the trace names too many blocks; use at most 12 million slots."
         raise UsageError(message)
     for start in range(0, len(trace), OPERATIONS_AT_ONCE):
         piece = slice(start, start + OPERATIONS_AT_ONCE)
         yield Trace(
-            trace.kinds[piece], trace.slots[piece], trace.sizes_bytes[piece], trace.cache_sets[piece], trace.slot_count
+            trace.kinds[piece], slots[piece], trace.sizes_bytes[piece], trace.cache_sets[piece], trace.slot_count
         )
+
+
+def write_operations(part: Trace, memory: GuestMemory) -> None:
+    """Write the table that the guest's replay loop reads: four words an operation.
+
+    Columns that are arrays of words are copied as they are; of a tuple each number is looked at.
+    """
+    columns = (part.kinds, part.slots, part.sizes_bytes, part.cache_sets)
+    order = ">" if memory.big_endian else "<"
+    with memory.window(HARNESS_ADDRESS, OPERATION_BYTES * len(part)) as window:
+        table = np.frombuffer(window, f"{order}u4").reshape(len(part), len(columns))
+        for place, column in enumerate(columns):
+            is_given = isinstance(column, array) or any(column)
+            table[:, place] = np.frombuffer(_words(column), np.uint32) if is_given else 0
+        del table
+
+
+def _words(column: Sequence[int]) -> array[int]:
+    if isinstance(column, array) and column.typecode == "I":
+        return column
+    return array("I", column)

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-import sys
-from array import array
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wcet_probe.build.image import require_symbol
 from wcet_probe.emu.claim_watch import ClaimWatch
-from wcet_probe.emu.compiled import DISAGREED, RETURNED, CallCounts, Detail, RepeatedCall, TranslatedCode, Translations
+from wcet_probe.emu.compiled import (
+    DISAGREED,
+    RETURNED,
+    CallCounts,
+    Detail,
+    RepeatedCall,
+    RepeatedCalls,
+    TranslatedCode,
+    Translations,
+)
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
 from wcet_probe.emu.faults import outside, stopped, stray
 from wcet_probe.emu.guest_registers import ARM_FLAGS
 from wcet_probe.emu.layout import (
     HARNESS_ADDRESS,
-    OPERATION_BYTES,
     OPERATIONS_AT_ONCE,
     RETURN_ADDRESS,
     SLOTS_ADDRESS,
     guest_regions,
     parts,
+    write_operations,
 )
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
 from wcet_probe.emu.measurement import executions, measurement, stall_cycles
@@ -31,7 +42,7 @@ from wcet_probe.emu.native import RUNNING
 from wcet_probe.emu.observer import Observation, Observer
 from wcet_probe.emu.operations import OperationColumns
 from wcet_probe.emu.set_watch import OperationSets, SetWatch
-from wcet_probe.emu.tables import code_table
+from wcet_probe.emu.tables import code_table, it_state
 from wcet_probe.errors import EmulationError, ImageError, UsageError
 from wcet_probe.identity import Same
 from wcet_probe.isa.effective_address import evaluate
@@ -283,51 +294,58 @@ class Machine:
         return CallCost(found.instructions, found.cycles + stall_cycles(found, self._target), found.icache)
 
     def count_from_here(
-        self, function: str, arguments: Sequence[Sequence[int]], most_instructions: int = 1 << 20
+        self,
+        function: str,
+        arguments: NDArray[np.uint32] | Sequence[Sequence[int]],
+        most_instructions: int = 1 << 20,
     ) -> CallCounts:
-        """Instructions and results of calls that all begin in the guest's present state, which stays as it is.
+        """What calls with ``arguments`` take, a row each, that all begin here: see ``calls_from_here``."""
+        width = len(arguments[0]) if len(arguments) else 0
+        with self.calls_from_here(function, width, most_instructions) as calls:
+            return calls.count(arguments)
 
-        What calls leave below the stack pointer the next one finds there, as after any call.
+    @contextmanager
+    def calls_from_here(
+        self, function: str, argument_count: int = 1, most_instructions: int = 1 << 20
+    ) -> Iterator[RepeatedCalls]:
+        """Calls that all begin in the guest's present state, which is put back when the last is made.
 
-        A native loop of translated code, for searches; nothing is observed or held against bounds. It ends before the
-        first call that fails or takes more than ``most_instructions``.
+        What calls leave below the stack pointer the next one finds there, as after any call. A native loop of
+        translated code, for searches; nothing is observed or held against bounds. It ends before the first call that
+        fails or takes more than ``most_instructions``. Until then the machine does nothing else.
 
         Parameters:
             function: the symbol to call.
-            arguments: words of each call, equally many.
+            argument_count: words that each call takes.
             most_instructions: of one call.
 
         Raises:
             ImageError: the image has no such function.
-            UsageError: there is no translated code.
+            UsageError: there is no translated code, or a call cannot take so many words.
         """
         self._unhook()
-        code = self._translation(len(arguments))
+        code = self._translation(1)
         if code is None:
             message = "there is no translated code of the image; count its calls one by one."
             raise UsageError(message)
-        symbol = require_symbol(self._image, function)
         names = {"r13": "sp", "r14": "lr"} if self._target.isa is not Isa.POWERPC else {}
-        entry = {names.get(name, name): value for name, value in self.entry_registers(()).items()}
+        entry = {names.get(name, name): value for name, value in self.entry_registers((0,) * argument_count).items()}
         first = 3 if self._target.isa is Isa.POWERPC else 0
-        restored = [each for each in self._regions if each.writable and not each.harness and each.name != "stack"]
+        ours = [each for each in self._regions if each.writable and not each.harness]
+        kept = {each: self.memory.read(each.extent.base_address, each.extent.size_bytes) for each in ours}
         asked = RepeatedCall(
-            entry_address=symbol.address,
+            entry_address=require_symbol(self._image, function).address,
             registers=self._engine.guest_registers() | entry,
-            argument_names=tuple(f"r{first + number}" for number in range(len(arguments[0]) if arguments else 0)),
+            argument_names=tuple(f"r{first + number}" for number in range(argument_count)),
             result_name=f"r{first}",
-            restored=tuple(
-                (each, self.memory.read(each.extent.base_address, each.extent.size_bytes)) for each in restored
-            ),
+            restored=tuple((each, content) for each, content in kept.items() if each.name != "stack"),
             most_instructions=most_instructions,
         )
-        stack = self.memory.regions["stack"].extent
-        below = self.memory.read(stack.base_address, stack.size_bytes)
-        found = code.calls(self._observer.handle, asked, arguments)
-        self.memory.write(stack.base_address, below)
-        for each, content in asked.restored:
-            self.memory.write(each.extent.base_address, content)
-        return found
+        try:
+            yield code.repeated(self._observer.handle, asked)
+        finally:
+            for each, content in kept.items():
+                self.memory.write(each.extent.base_address, content)
 
     def observation(self) -> Observation:
         """What has been counted since the last observed run began, up to a fault where there was one."""
@@ -377,13 +395,7 @@ class Machine:
         return sum(self._replay_part(part) for part in parts(trace))
 
     def _replay_part(self, part: Trace) -> int:
-        table = array("I", bytes(OPERATION_BYTES * len(part)))
-        for column, values in enumerate((part.kinds, part.slots, part.sizes_bytes, part.cache_sets)):
-            if values.count(0) < len(values):  # the table is of zeros
-                table[column::4] = array("I", values)
-        if self._target.big_endian != (sys.byteorder == "big"):
-            table.byteswap()
-        self.memory.write(HARNESS_ADDRESS, table.tobytes())
+        write_operations(part, self.memory)
         return self._run("wp_replay", (HARNESS_ADDRESS, len(part), SLOTS_ADDRESS), operations=len(part))
 
     def _translation(self, operations: int) -> TranslatedCode | None:
@@ -419,7 +431,7 @@ class Machine:
             registers |= dict.fromkeys(ARM_FLAGS, 0)
         why = code.run(self._observer.handle, address, registers, self._stack_pointer)
         pc = code.program_counter
-        self._engine.take_over(code.registers(), self._it_state(pc) if why != RETURNED else 0)
+        self._engine.take_over(code.registers(), it_state(self._table, self.memory, pc) if why != RETURNED else 0)
         if why == DISAGREED:
             message = (
                 f"decoder and lifter disagree about the instruction at {pc:#010x} in {self._image.location(pc)}: "
@@ -429,20 +441,6 @@ class Machine:
         if why != RETURNED:
             self._engine.set_hooks(*self._hooks)
             self._engine.run(pc, RETURN_ADDRESS, goes_on=True)
-
-    def _it_state(self, pc: int) -> int:
-        """The state of the IT block that the instruction at ``pc`` is in, 0: it is in none (ARMv7-M ARM, A7.3.3)."""
-        one = self._table.instruction_at(pc)
-        steps = 0
-        while one is not None and one.in_it_block:
-            steps += 1
-            one = self._table.instruction_before(one.address)
-        if one is None or not steps:
-            return 0
-        state = self.memory.read(one.address, 1)[0]
-        for _ in range(steps - 1):
-            state = state & 0xE0 | state << 1 & 0x1F
-        return state
 
     def _run(self, function: str, arguments: Sequence[int], *, operations: int = 0) -> int:
         symbol = require_symbol(self._image, function)

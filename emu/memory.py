@@ -73,6 +73,15 @@ class GuestMemory:
         found, start = self._find(address, len(data))
         found.buffer[start : start + len(data)] = data
 
+    def window(self, address: int, size_bytes: int) -> memoryview:
+        """The ``size_bytes`` bytes at ``address`` themselves, to write many; let go of it before the guest ends.
+
+        Raises:
+            EmulationError: they are not all in one region.
+        """
+        found, start = self._find(address, size_bytes)
+        return memoryview(found.buffer)[start : start + size_bytes]
+
     def read_word(self, address: int) -> int:
         """The 32-bit word at ``address`` in the guest's byte order."""
         return int.from_bytes(self.read(address, 4), "big" if self.big_endian else "little")

@@ -14,7 +14,7 @@ from wcet_probe.emu import native
 from wcet_probe.emu.engine import register_id, register_read_address, stop_address
 from wcet_probe.emu.loops import LoopTable, loop_setup
 from wcet_probe.emu.memory import Region
-from wcet_probe.emu.operations import OperationColumns, operation_columns
+from wcet_probe.emu.operations import OperationColumns, operation_columns, operation_instructions
 from wcet_probe.emu.tables import CodeTable
 from wcet_probe.errors import UsageError, WcetProbeError
 from wcet_probe.model.measurement import CacheCounts
@@ -170,7 +170,7 @@ class Observer:
 
     def operation_instructions(self) -> tuple[int, ...]:
         """Instructions of each operation of the replay that ``restart`` announced."""
-        return tuple(operation.instructions for operation in self._operations)
+        return operation_instructions(self._operations)
 
     def operation_columns(self) -> OperationColumns:
         """What each operation of the replay counted that ``restart`` announced."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from wcet_probe.emu.engine import register_id
+from wcet_probe.emu.memory import GuestMemory
 from wcet_probe.emu.native import (
     CONDITIONAL_BRANCH,
     IN_IT_BLOCK,
@@ -127,6 +128,21 @@ def _table(
         rows[start + instruction.size_bytes // HALFWORD_BYTES].previous_bytes = instruction.size_bytes
     _sum_up(rows)
     return CodeTable(base, size_bytes, by_row, rows, quiet, (AccessLayout * max(1, len(descriptors)))(*descriptors))
+
+
+def it_state(table: CodeTable, memory: GuestMemory, pc: int) -> int:
+    """The state of the IT block that the instruction at ``pc`` is in, 0: it is in none (ARMv7-M ARM, A7.3.3)."""
+    one = table.instruction_at(pc)
+    steps = 0
+    while one is not None and one.in_it_block:
+        steps += 1
+        one = table.instruction_before(one.address)
+    if one is None or not steps:
+        return 0
+    state = memory.read(one.address, 1)[0]
+    for _ in range(steps - 1):
+        state = state & 0xE0 | state << 1 & 0x1F
+    return state
 
 
 def _sum_up(rows: Iterable[InstructionLayout]) -> None:

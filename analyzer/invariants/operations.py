@@ -112,7 +112,7 @@ def operation(  # noqa: PLR0917  the operation and what it is read from
         moved=moved,
         meetings=tuple(_meetings(values, symbols)),
         returned=tuple(returned),
-        surely_stored=frozenset(_surely_stored(values, moved, values.registers[result])),
+        surely_stored=frozenset(surely_stored(values, moved, values.registers[result])),
     )
 
 
@@ -173,8 +173,11 @@ def _arriving(values: Values, symbol: Term, place: int, edges: Sequence[Edge]) -
     return None
 
 
-def _surely_stored(values: Values, moved: Iterable[Moved], result: Location) -> Iterable[int]:
-    """*Soundness:* no way from the entry to an end with result 0 has no such store."""
+def surely_stored(values: Values, moved: Iterable[Moved], result: Location) -> Iterable[int]:
+    """Addresses of words that are stored on every way to an end where the operation may return 0.
+
+    *Soundness:* no way from the entry to an end with result 0 has no such store.
+    """
     places: dict[int, set[int]] = {}
     for one in moved:
         target = one.transfer.state.value(one.transfer.pointer)

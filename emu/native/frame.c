@@ -60,6 +60,14 @@ static void loops_at(struct wp_frame *frame, uint32_t block, uint32_t before)
         loops->before = before == WP_NO_BLOCK ? UINT32_MAX : frame->blocks[before].behind_row - 1;
 }
 
+/* Of which blocks the core is told from now on; how often each has run stays as it is. */
+static void tell_of(struct wp_frame *frame, const uint8_t *events)
+{
+    frame->events = events;
+    for (uint32_t i = 0; i < frame->block_count; i++)
+        frame->runs[i] = (frame->runs[i] & INT64_MAX) | (events[i] ? WP_TOLD : 0);
+}
+
 /* Of the path that is kept: its next block; where there is no more room, blocks are only counted. */
 static void keep_path(struct wp_frame *frame, uint32_t block)
 {
@@ -69,7 +77,7 @@ static void keep_path(struct wp_frame *frame, uint32_t block)
         frame->path_length++;
     }
     if (frame->path_length >= frame->path_capacity)
-        frame->events = frame->events_of_core;
+        tell_of(frame, frame->events_of_core);
 }
 
 static void frame_event(struct wp_frame *frame, uint32_t block, uint32_t before)
@@ -164,7 +172,7 @@ WP_EXPORT bool wp_frame_enter(struct wp_observer *observer, struct wp_frame *fra
     frame->path_capacity = observer->setup.path_capacity;
     frame->path_length = observer->counts.path_length;
     const bool keeps_path = frame->observes == WP_OBSERVES_DATA && frame->path_length < frame->path_capacity;
-    frame->events = keeps_path ? frame->every_event : frame->events_of_core;
+    tell_of(frame, keeps_path ? frame->every_event : frame->events_of_core);
     frame->data_cache = &observer->dcache;
     frame->fetch_cache = observer->setup.unified_cache ? &observer->dcache : &observer->icache;
     frame->fetch_counts = &observer->icache.counts;
@@ -210,12 +218,13 @@ WP_EXPORT void wp_frame_leave(struct wp_frame *frame)
     flush(frame);
     uint64_t fetches = 0, blocks = 0;
     for (uint32_t i = 0; frame->observes && i < frame->block_count; i++) {
-        if (!frame->runs[i])
+        const uint64_t runs = (uint64_t)(frame->runs[i] & INT64_MAX);
+        if (!runs)
             continue;
-        setup->entered[frame->blocks[i].first_row] += (uint32_t)frame->runs[i];
-        setup->left[frame->blocks[i].behind_row] += (uint32_t)frame->runs[i];
-        fetches += frame->runs[i] * frame->blocks[i].fetches;
-        blocks += frame->runs[i];
+        setup->entered[frame->blocks[i].first_row] += (uint32_t)runs;
+        setup->left[frame->blocks[i].behind_row] += (uint32_t)runs;
+        fetches += runs * frame->blocks[i].fetches;
+        blocks += runs;
         frame->runs[i] = 0;
     }
     if (frame->observes && (observer->has_icache || (setup->unified_cache && observer->has_dcache)))
@@ -264,17 +273,15 @@ struct wp_restored {
     uint64_t bytes;
 };
 
-/* Call `count` times from the same state; of each call, from its first to its last instruction, the number of instructions
- * and the result are kept. Returns how many calls returned: all, or those before the first that translated code could not
- * finish. */
-WP_EXPORT uint64_t wp_frame_calls(struct wp_observer *observer, struct wp_frame *frame, wp_translated run,
-                                  const struct wp_restored *restored, uint32_t restored_count,
-                                  const uint32_t *arguments, uint32_t argument_count, const uint32_t *argument_registers,
-                                  uint32_t result_register, uint64_t count, uint64_t most_instructions,
-                                  uint32_t *instructions, uint32_t *results)
+/* Call `count` times from the same state, at `entry` with the frame's registers but for arguments; of each call, from its
+ * first to its last instruction, the number of instructions and the result are kept. Returns how many calls returned: all,
+ * or those before the first that translated code could not finish. */
+WP_EXPORT uint64_t wp_frame_calls(struct wp_observer *observer, struct wp_frame *frame, wp_translated run, uint32_t entry,
+                                  const struct wp_restored *restored, uint32_t restored_count, uint32_t argument_count,
+                                  const uint32_t *argument_registers, uint32_t result_register, const uint32_t *arguments,
+                                  uint64_t count, uint64_t most_instructions, uint32_t *instructions, uint32_t *results)
 {
     uint32_t registers[WP_FRAME_REGISTERS];
-    const uint32_t entry = frame->pc;
     memcpy(registers, frame->registers, sizeof registers);
     if (!wp_frame_enter(observer, frame, most_instructions, true))
         return 0;
@@ -289,7 +296,7 @@ WP_EXPORT uint64_t wp_frame_calls(struct wp_observer *observer, struct wp_frame 
         frame->block = WP_NO_BLOCK;
         frame->instructions = 0;
         run(frame);
-        if (frame->why != WP_LEFT_RETURNED)
+        if (frame->why != WP_LEFT_RETURNED || (uint64_t)frame->instructions > most_instructions)
             break;
         instructions[done] = (uint32_t)frame->instructions;
         results[done] = frame->registers[result_register];

@@ -13,9 +13,10 @@
 
 #include <stdint.h>
 
-enum wp_left { WP_LEFT_RETURNED, WP_LEFT_PAUSED, WP_LEFT_AT_BLOCK, WP_LEFT_INSIDE, WP_LEFT_DISAGREED };
-enum wp_fast { WP_HEAP, WP_STACK, WP_STATIC, WP_OPERATIONS, WP_FAST_RANGES };
+enum wp_left { WP_LEFT_RETURNED, WP_LEFT_PAUSED, WP_LEFT_AT_BLOCK, WP_LEFT_INSIDE, WP_LEFT_DISAGREED, WP_LEFT_ELSEWHERE };
+enum wp_fast { WP_HEAP, WP_STACK, WP_STATIC, WP_OPERATIONS, WP_CODE, WP_FAST_RANGES }; /* code: for loads only */
 #define WP_NO_BLOCK UINT32_MAX
+#define WP_TOLD INT64_MIN
 enum { WP_FRAME_REGISTERS = 64, WP_MAY_STORE = 0x100, WP_MAY_LOAD = 0x200, WP_UNNOTED = 0x400 };
 
 /* A translated block: rows of the table of instructions, and how many fetches it makes of lines. */
@@ -49,7 +50,7 @@ struct wp_frame {
     struct wp_cache *data_cache, *fetch_cache;
     struct wp_cache_counts *fetch_counts;
     uint32_t *path;
-    uint64_t *runs;        /* of each block */
+    int64_t *runs;         /* of each block; WP_TOLD is added where the core is told of it */
     const uint8_t *events; /* of each block: 1 where the core is told of it; all, while a path is kept */
     uint8_t *(*access)(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes_and_kind);
     uint32_t (*accesses)(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t count, uint32_t bytes_and_kind);

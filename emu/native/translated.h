@@ -48,9 +48,22 @@ WP_INLINE struct wp_fixed wp_fixed_of(const struct wp_frame *frame)
     return fixed;
 }
 
-WP_OUT_OF_LINE void wp_slow_event(struct wp_frame *frame, uint32_t block, uint32_t before)
+/* What changes with each block lies at fixed places, so that it takes no register: how often each block has run, negative
+ * where the core is to be told of it, and the block under way. The core fills the former in when code is entered, and
+ * takes it away when it is left; a process runs one machine at a time. */
+#define WP_SHARED __attribute__((visibility("hidden")))
+#if WP_UNIT == 0
+WP_SHARED int64_t wp_runs[WP_BLOCKS];
+WP_SHARED uint32_t wp_current;
+WP_EXPORT int64_t *const wp_translated_runs = wp_runs;
+#else
+extern WP_SHARED int64_t wp_runs[WP_BLOCKS];
+extern WP_SHARED uint32_t wp_current;
+#endif
+
+WP_OUT_OF_LINE void wp_slow_event(struct wp_frame *frame, uint32_t block)
 {
-    frame->event(frame, block, before);
+    frame->event(frame, block, wp_current);
 }
 
 #define WP_HAS_LINES (WP_DATA && WP_DATA_WAYS)
@@ -58,8 +71,10 @@ WP_OUT_OF_LINE void wp_slow_event(struct wp_frame *frame, uint32_t block, uint32
 #define WP_DATA_KNOWN (WP_DATA_REPLACEMENT_IS_STABLE ? WP_KNOWN_LINES(WP_DATA_SETS * WP_DATA_WAYS) : WP_DATA_SETS)
 #define WP_FETCH_KNOWN (WP_FETCH_REPLACEMENT_IS_STABLE ? WP_KNOWN_LINES(WP_FETCH_SETS * WP_FETCH_WAYS) : WP_FETCH_SETS)
 #define WP_KNOWN_LINES(lines) (1u << (32 - __builtin_clz((lines) | 1)))
+#if WP_UNIT == 0
 WP_EXPORT const uint32_t wp_translated_known_lines = WP_HAS_LINES ? WP_DATA_KNOWN : 0;
 WP_EXPORT const uint32_t wp_translated_known_fetches = WP_FETCH && WP_FETCH_WAYS ? WP_FETCH_KNOWN : 0;
+#endif
 
 #if WP_HAS_LINES
 static const struct wp_cache_config wp_data_config = {WP_DATA_SETS, WP_DATA_WAYS, WP_DATA_LINE, WP_DATA_REPLACEMENT,
@@ -122,49 +137,66 @@ static __attribute__((noinline)) uint8_t *wp_core_access(struct wp_frame *frame,
 
 #if WP_HAS_LINES
 /* The range that holds all of some bytes; WP_FAST_RANGES: none of those with marks. */
-static inline uint32_t wp_range_of(const struct wp_frame *frame, uint32_t address, uint32_t bytes, uint32_t *base)
+WP_INLINE uint32_t wp_range_of(const struct wp_frame *frame, uint32_t address, uint32_t bytes, uint32_t *base, uint32_t *size)
 {
-#define WP_LIES_IN(range, first, size)                                                                                 \
-    if (WP_LIKELY(address - (first) <= (size) - bytes) && bytes <= (size))                                             \
-    return *base = (first), range
+#define WP_LIES_IN(range, first, bytes_)                                                                               \
+    if (WP_LIKELY(address - (first) <= (bytes_) - bytes) && bytes <= (bytes_))                                         \
+    return *base = (first), *size = (bytes_), range
     WP_LIES_IN(WP_HEAP, WP_HEAP_BASE, frame->heap_bytes);
     WP_LIES_IN(WP_STACK, WP_STACK_BASE, WP_STACK_BYTES);
     WP_LIES_IN(WP_STATIC, WP_STATIC_BASE, (uint32_t)WP_STATIC_BYTES);
     WP_LIES_IN(WP_OPERATIONS, WP_OPERATIONS_BASE, WP_OPERATIONS_BYTES);
+    WP_LIES_IN(WP_CODE, WP_CODE_BASE, (uint32_t)WP_CODE_BYTES);
     return WP_FAST_RANGES;
 }
 
 /* An access to a line that is not known, or not alone to one: counted here where it is an ordinary one. */
-WP_OUT_OF_LINE uint8_t *wp_far_access(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes_and_kind)
+WP_INLINE uint8_t *wp_far_access(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes, bool is_store)
 {
-    const uint32_t bytes = bytes_and_kind & 0xFF;
-    const bool is_store = bytes_and_kind & WP_MAY_STORE;
-    uint32_t base;
-    const uint32_t range = wp_range_of(frame, address, bytes, &base);
-    if (frame->watches || range == WP_FAST_RANGES || (bytes > 1 && (address & 3) + bytes > 4) ||
-        WP_IS_UNCACHED(address, address))
-        return wp_core_access(frame, pc, address, bytes_and_kind);
+    uint32_t base, size;
+    const uint32_t range = wp_range_of(frame, address, bytes, &base, &size);
+    if (WP_UNLIKELY(frame->watches || range == WP_FAST_RANGES || (range == WP_CODE && is_store) ||
+                    (bytes > 1 && (address & 3) + bytes > 4) || WP_IS_UNCACHED(address, address)))
+        return wp_core_access(frame, pc, address, bytes | (is_store ? WP_MAY_STORE : WP_MAY_LOAD));
     struct wp_cache *const cache = frame->data_cache;
     const uint32_t line = address / WP_DATA_LINE, first = line * WP_DATA_LINE;
-    const struct wp_cache_done done = wp_cache_access_as(cache, &wp_data_config, &cache->counts, line, is_store);
-    cache->counts.read_hits -= !is_store; /* all that take the short way are counted as hits; now this one is, too */
-    cache->counts.write_hits -= is_store;
-    cache->counts.memory_writes -= is_store && !WP_DATA_WRITE_BACK;
-    if (done.evicted != WP_LINE_INVALID)
-        wp_forget_line(frame, done.evicted & ~WP_LINE_DIRTY);
+    struct wp_cache_counts now = {0};
+    const struct wp_cache_done done = wp_cache_access_as(cache, &wp_data_config, &now, line, is_store);
+    if (is_store ? !now.write_hits : !now.read_hits) { /* who takes the short way is counted as a hit, and so was this */
+        struct wp_cache_counts *const counts = &cache->counts;
+        *(is_store ? &counts->write_hits : &counts->read_hits) -= 1;
+        *(is_store ? &counts->write_misses : &counts->read_misses) += 1;
+        counts->writebacks += now.writebacks;
+        if (is_store)
+            counts->memory_writes += now.memory_writes - !WP_DATA_WRITE_BACK;
+        if (done.evicted != WP_LINE_INVALID)
+            wp_forget_line(frame, done.evicted & ~WP_LINE_DIRTY);
+    }
     if (done.stored != WP_LINE_INVALID) {
         if (!WP_DATA_REPLACEMENT_IS_STABLE)
             wp_forget_line(frame, line);
-        uint32_t same;
-        if (wp_range_of(frame, first, WP_DATA_LINE, &same) == range && !WP_IS_UNCACHED(first, first + WP_DATA_LINE - 1)) {
-            const bool stores_hit = !WP_DATA_WRITE_BACK || done.stored & WP_LINE_DIRTY;
-            *wp_slot(frame->lines_kept, line) =
-                (struct wp_known_line){first, stores_hit ? first : WP_NO_LINE, (uintptr_t)frame->memory[range] - base,
-                                       (uintptr_t)frame->marks[range] - base / 4, 0};
+        if (size >= WP_DATA_LINE && first - base <= size - WP_DATA_LINE &&
+            !WP_IS_UNCACHED(first, first + WP_DATA_LINE - 1)) {
+            const bool stores_hit = range != WP_CODE && (!WP_DATA_WRITE_BACK || done.stored & WP_LINE_DIRTY);
+            struct wp_known_line *const slot = wp_slot(frame->lines_kept, line);
+            slot->load_key = first;
+            slot->store_key = stores_hit ? first : WP_NO_LINE;
+            slot->memory = (uintptr_t)frame->memory[range] - base;
+            slot->marks = (uintptr_t)frame->marks[range] - base / 4;
         }
     }
     frame->marks[range][(address - base) / 4] = 1;
     return frame->memory[range] + (address - base);
+}
+
+WP_OUT_OF_LINE uint8_t *wp_far_load(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes)
+{
+    return wp_far_access(frame, pc, address, bytes, false);
+}
+
+WP_OUT_OF_LINE uint8_t *wp_far_store(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes)
+{
+    return wp_far_access(frame, pc, address, bytes, true);
 }
 #endif
 
@@ -172,6 +204,14 @@ WP_OUT_OF_LINE uint8_t *wp_slow_access(struct wp_frame *frame, uint32_t pc, uint
 {
     return bytes_and_kind & WP_UNNOTED || !WP_DATA ? frame->access(frame, pc, address, bytes_and_kind)
                                                    : wp_core_access(frame, pc, address, bytes_and_kind);
+}
+
+/* Bytes that the guest has: whoever asks whether there are any is not to look. */
+WP_INLINE uint8_t *wp_there(uint8_t *found)
+{
+    if (!found)
+        __builtin_unreachable();
+    return found;
 }
 
 /* Where the bytes of an access are; NULL: the guest may not. */
@@ -185,9 +225,9 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
         const uint32_t key = address & (~(uint32_t)(WP_DATA_LINE - 1) | (bytes - 1));
         ++*count;
         if (WP_UNLIKELY(bytes > 4 || key != (is_store ? slot->store_key : slot->load_key)))
-            return wp_far_access(frame, pc, address, kind);
+            return is_store ? wp_far_store(frame, pc, address, bytes) : wp_far_load(frame, pc, address, bytes);
         *(uint8_t *)(uintptr_t)(slot->marks + address / 4) = 1;
-        return (uint8_t *)(uintptr_t)(slot->memory + address);
+        return wp_there((uint8_t *)(uintptr_t)(slot->memory + address));
     }
 #endif
     uint32_t offset, range;
@@ -195,6 +235,10 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
         range = WP_STACK;
     else if (likely == WP_OPERATIONS && (offset = address - WP_OPERATIONS_BASE) <= WP_OPERATIONS_BYTES - bytes)
         range = WP_OPERATIONS;
+#if WP_CODE_BYTES >= 8
+    else if (likely == WP_CODE && !is_store && (offset = address - WP_CODE_BASE) <= WP_CODE_BYTES - bytes)
+        range = WP_CODE;
+#endif
     else if (likely == WP_HEAP && WP_LIKELY((offset = address - WP_HEAP_BASE) <= fixed->heap_bytes - bytes))
         range = WP_HEAP;
 #if WP_STATIC_BYTES >= 8
@@ -209,13 +253,13 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
     }
 #if WP_DATA
     if (!is_noted)
-        return fixed->memory[range] + offset;
+        return wp_there(fixed->memory[range] + offset);
     ++*count;
     if (WP_UNLIKELY(watches) || (bytes > 1 && (address & 3) + bytes > 4) || WP_IS_UNCACHED(address, address))
         return wp_slow_access(frame, pc, address, kind);
     fixed->marks[range][offset / 4] = 1;
 #endif
-    return fixed->memory[range] + offset;
+    return wp_there(fixed->memory[range] + offset);
 }
 
 #if WP_DATA
@@ -314,19 +358,19 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
         }                                                                                                              \
     } while (0)
 #if WP_OBSERVED
-#define WP_COUNT(number, cost) (runs[number]++, cycles += (cost))
+#define WP_RUNS(number) ++wp_runs[number]
+#define WP_COUNT(cost) cycles += (cost)
 #else
-#define WP_COUNT(number, cost) (void)0
+#define WP_RUNS(number) wp_runs[number]
+#define WP_COUNT(cost) (void)0
 #endif
 #define WP_BLOCK(number, count, cost)                                                                                  \
     do {                                                                                                               \
-        if (WP_UNLIKELY(events[number])) {                                                                             \
-            wp_slow_event(frame, number, current);                                                                     \
-            events = frame->events;                                                                                    \
-        }                                                                                                              \
-        current = number;                                                                                              \
+        if (WP_UNLIKELY(WP_RUNS(number) < 0))                                                                          \
+            wp_slow_event(frame, number);                                                                              \
+        wp_current = number;                                                                                           \
         instructions += count;                                                                                         \
-        WP_COUNT(number, cost);                                                                                        \
+        WP_COUNT(cost);                                                                                                \
     } while (0)
 #define WP_CROSS(address, stack_pointer_, first_)                                                                      \
     do {                                                                                                               \
@@ -349,11 +393,10 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
     struct wp_fixed fixed = wp_fixed_of(frame); \
     int64_t limit = frame->limit, instructions = frame->instructions, cycles = frame->cycles; \
     int64_t loads = frame->loads, stores = frame->stores; \
-    uint64_t *const runs = frame->runs; \
-    const uint8_t *events = frame->events; \
     const uint32_t follows = frame->follows; \
-    uint32_t pc = frame->pc, why, current = frame->block, lowest = frame->lowest_stack_pointer; \
-    uint32_t watches = frame->watches;
+    uint32_t pc = frame->pc, why, lowest = frame->lowest_stack_pointer; \
+    uint32_t watches = frame->watches; \
+    wp_current = frame->block;
 #define WP_END \
     paused: \
     why = WP_LEFT_PAUSED; \
@@ -364,15 +407,48 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
     inside: \
     why = WP_LEFT_INSIDE; \
     goto left; \
+    elsewhere: \
+    why = WP_LEFT_ELSEWHERE; \
+    goto left; \
     at_block: \
     why = WP_LEFT_AT_BLOCK; \
     left: \
     frame->why = why; \
     frame->pc = pc; \
-    frame->block = current; \
+    frame->block = wp_current; \
     frame->lowest_stack_pointer = lowest; \
     frame->instructions = instructions; \
     frame->cycles = cycles; \
     frame->loads = loads; \
     frame->stores = stores; \
-    (void)runs, (void)events, (void)follows, (void)watches, (void)limit;
+    (void)follows, (void)watches, (void)limit;
+
+/* Control goes from part to part of the code: to the engine, where the part that the address belongs to does not know it. */
+#define WP_DRIVER \
+    static uint32_t wp_unit_at(uint32_t pc) \
+    { \
+        uint32_t found = 0; \
+        for (uint32_t i = 0; i < sizeof wp_starts / sizeof *wp_starts && wp_starts[i] <= pc; i++) \
+            found = wp_owners[i]; \
+        return found; \
+    } \
+    WP_EXPORT void wp_translated_run(struct wp_frame *const frame) \
+    { \
+        for (uint32_t unit = wp_unit_at(frame->pc);;) { \
+            wp_units[unit](frame); \
+            if (frame->why != WP_LEFT_ELSEWHERE) \
+                return; \
+            const uint32_t next = wp_unit_at(frame->pc); \
+            if (next == unit) { \
+                frame->why = WP_LEFT_AT_BLOCK; \
+                return; \
+            } \
+            unit = next; \
+        } \
+    }
+#if WP_UNITS > 0
+WP_SHARED void wp_unit_0(struct wp_frame *frame);
+#endif
+#if WP_UNITS > 1
+WP_SHARED void wp_unit_1(struct wp_frame *frame);
+#endif

@@ -98,6 +98,31 @@ POLICIES = [
 ]  # fmt: skip
 
 
+_TWO_PARTS = {
+    "wp_replay": "push {r4, lr}\nbl shared\npop {r4, pc}",
+    "shared": "adds r0, r0, #3\nbx lr",
+    "apart": "push {r4, lr}\nmovs r4, #5\n1: bl shared\nsubs r4, r4, #1\nbne 1b\nb tail",
+    "tail": "adds r0, r0, #100\npop {r4, pc}",
+    "far": "push {r4, lr}\nbl apart\nldr r1, [r0]\npop {r4, pc}",
+}
+
+
+@pytest.mark.parametrize("name", ["arm926ej-s", "cortex-m4"])
+def test_control_goes_from_part_to_part(name):
+    """What the replay loop does not call is compiled apart: calls, returns, budgets and failures cross the border."""
+    target = load_target(name)
+    used = guest_of(assembler(_TWO_PARTS, target), target)
+    program = Program(load_allocator("tlsf"), used.target, used.image, used.instructions, used.costs)
+    assert len(translate(program, Detail.DATA).texts) == 2
+    with twins(used) as (engine, translated):
+        assert engine.call("apart", 1) == 116
+        for function in ("apart", "shared", "wp_replay"):
+            assert assert_equal(engine, translated, lambda m, f=function: m.measure(f, (7,), COLD).result)
+            assert_equal(engine, translated, lambda m, f=function: m.call(f, 7), observed=False)
+        assert "stray access" in str(outcome(translated, lambda m: m.call("far", 7)))
+        assert_equal(engine, translated, lambda m: m.call("far", 7), observed=False)
+
+
 @pytest.mark.parametrize("initial", [COLD, DIRTY])
 @pytest.mark.parametrize(("name", "change"), POLICIES, ids=[name for name, _ in POLICIES])
 def test_each_policy(name, change, initial):
@@ -205,6 +230,20 @@ def test_the_same_call_again_and_again():
             engine.memory.restore(before)
             assert engine.call("tlsf_malloc", size) == result
         assert translated.memory.snapshot() == before
+        with translated.calls_from_here("tlsf_malloc") as calls:
+            assert [calls.count_one(*row) for row in rows] == list(zip(*asked_of(found), strict=True))
+        assert translated.memory.snapshot() == before
+        with translated.calls_from_here("tlsf_malloc", most_instructions=10) as calls:
+            assert calls.count_one(8) is None
+            with pytest.raises(UsageError, match="takes 1 words"):
+                calls.count_one(8, 9)
+            with pytest.raises(UsageError, match="takes 1 words"):
+                calls.count([(8, 9)])
+            assert len(calls.count(rows[1:]).results) == 0
+
+
+def asked_of(found):
+    return found.instructions.tolist(), found.results.tolist()
 
 
 def test_without_a_compiler_the_engine_does_it(monkeypatch, tmp_path):
@@ -238,7 +277,7 @@ def test_small_jobs_do_not_wait_and_long_ones_are_compiled_once(monkeypatch, tmp
 def test_a_library_is_taken_from_the_cache_and_never_half_written(monkeypatch):
     used = random_guest("mpc603e", 7, 1)
     first = used.translated(Detail.NOTHING)
-    monkeypatch.setattr(library, "compile_text", None)
+    monkeypatch.setattr(library, "compile_texts", None)
     assert used.translated(Detail.NOTHING) == first
     assert list(first.parent.glob("build-*")) == []
 

@@ -29,6 +29,7 @@ Examples:
   wcet-probe facts firmware.elf --entry control_step >facts.toml
   wcet-probe facts firmware.elf --entry control_step --facts facts.toml --bless
   wcet-probe facts ./my-pool --entry malloc --heap 16KiB
+  wcet-probe facts first-fit --prove --target mpc603e
 
 \b
 Exit codes: 0 told, or brought up to date, 1 failure, 2 bad usage or input
@@ -38,7 +39,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 @click.command(epilog=EPILOG)
 @click.argument("what", metavar="FILE.elf|ALLOCATOR", shell_complete=completion.allocators)
-@click.option("--entry", required=True, metavar="FUNCTION", help="The function; malloc or free of an ALLOCATOR.")
+@click.option("--entry", metavar="FUNCTION", help="The function; malloc or free of an ALLOCATOR.")
 @click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]", shell_complete=completion.targets)
 @click.option("--facts", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help="Known facts.")
 @click.option("--source", multiple=True, type=_FOLDER, metavar="DIR", help="Sources; repeatable.")
@@ -48,12 +49,13 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as of a run; repeatable.")
 @click.option("--heap", "heap_bytes", type=parse_size, metavar="SIZE", help="Of an ALLOCATOR.  [default: 4MiB]")
 @click.option("--bless", is_flag=True, help="Show what changed since FILE was written, and put today's hashes in.")
+@click.option("--prove", is_flag=True, help="Of an ALLOCATOR: which alignments that its facts assert are proved.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
 def facts(
     *,
     what: str,
-    entry: str,
+    entry: str | None,
     target: str | None,
     files: tuple[Path, ...],
     source: tuple[Path, ...],
@@ -61,6 +63,7 @@ def facts(
     caches: tuple[str, ...],
     heap_bytes: int | None,
     bless: bool,
+    prove: bool,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -72,11 +75,19 @@ def facts(
     Then come ranges of arguments and alignments of pointers that would help, found by trial.
 
     With --bless: the one FILE of --facts is brought up to date where functions have changed, after it was shown how.
+
+    With --prove: tell of each alignment that the ALLOCATOR's facts assert whether it follows from what its operations
+    store, under which lemmas, and where it does not.
     """
     from wcet_probe.answer.firmware import FirmwareRequest, read_firmware
 
     config = load_config(Path.cwd())
     core = reduce(apply_cache_option, caches, configured_target(target, config))
+    if prove:
+        _prove(what, (entry, *files, *source, bless), dict(values), core, config, heap_bytes)
+        return
+    if entry is None:
+        raise UsageError("missing option '--entry'; name the function, or ask for --prove of an allocator.")
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         if _is_allocator(what):
             if files or bless or source:
@@ -93,6 +104,21 @@ def facts(
         _bless(asked, files)
     else:
         click.echo(text, nl=False)
+
+
+def _prove(  # noqa: PLR0917  an allocator and what it is asked on
+    what: str, left_out: tuple[object, ...], values: dict[str, int], core: Target, config: Config, heap: int | None
+) -> None:
+    from wcet_probe.answer.proved_facts import proved_facts, proved_facts_text
+    from wcet_probe.build.program import load_program
+    from wcet_probe.catalog.lookup import load_allocator
+
+    if any(left_out) or not _is_allocator(what):
+        raise UsageError("--prove asks of an allocator's own facts; leave --entry, --facts, --source and --bless out.")
+    allocator = load_allocator(f"{what}/" if Path(what).is_dir() else what, values)
+    heap_bytes = heap or config.heap_bytes or DEFAULT_HEAP_BYTES
+    program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap_bytes)
+    click.echo(proved_facts_text(program, proved_facts(program, heap_bytes)), nl=False)
 
 
 def _missing(asked: BoundRequest, tell: Progress) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import platform
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -38,33 +39,37 @@ def compiled_library(program: Program, detail: Detail, cache_dir: Path, *, build
         kept = cache_dir / "translated" / f"{_key(program, detail)}.so"
         if kept.is_file():
             return kept
-        return _build(kept, translate(program, detail).text) if build else None
+        return _build(kept, translate(program, detail).texts) if build else None
     except (BuildError, OSError):
         return None  # not this image, no compiler, or no room: the engine gives the same answer
 
 
-def compile_text(text: str, here: Path) -> Path:
-    """Compile the translation ``text`` in the folder ``here``; the library.
+def compile_texts(texts: Sequence[str], here: Path) -> Path:
+    """Compile the ``texts`` of a translation in the folder ``here``, all at once; the library.
 
     Raises:
         BuildError: the packaged compiler is missing or fails.
     """
     program = packaged_program()
-    (here / "image.c").write_text(text, "utf-8")
     for name in _HEADERS:
         (here / name).write_text(_header(name), "utf-8")
     include = program.with_name("lib") / "include"
     compiler = [str(program), "clang", "-nostdinc", "-isystem", str(include), *_FLAGS, *OPTIMISATION, *_host_flags()]
-    _call([*compiler, "-c", "image.c", "-o", "image.o"], here)
-    _call([str(program), "ld.lld", "-shared", "image.o", "-o", "image.so"], here)
+    commands = []
+    for number, text in enumerate(texts):
+        (here / f"image{number}.c").write_text(text, "utf-8")
+        commands.append([*compiler, "-c", f"image{number}.c", "-o", f"image{number}.o"])
+    _call(commands, here)
+    objects = [command[-1] for command in commands]
+    _call([[str(program), "ld.lld", "-shared", *objects, "-o", "image.so"]], here)
     return here / "image.so"
 
 
-def _build(kept: Path, text: str) -> Path:
+def _build(kept: Path, texts: Sequence[str]) -> Path:
     """Build in a folder beside ``kept`` and rename the result, so that nobody loads half a library."""
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:
-        compile_text(text, Path(name)).replace(kept)
+        compile_texts(texts, Path(name)).replace(kept)
     return kept
 
 
@@ -112,9 +117,15 @@ def _host_flags() -> tuple[str, ...]:
     return ("-march=native",) if platform.machine() == "x86_64" else ("-mcpu=native",)
 
 
-def _call(command: list[str], here: Path) -> None:
-    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
-    if done.returncode:
-        problems = [line for line in done.stderr.splitlines() if "error" in line] or [f"exit status {done.returncode}"]
-        message = f"the host compiler failed on a translation: {problems[0].strip()}."
-        raise BuildError(message)
+def _call(commands: Sequence[list[str]], here: Path) -> None:
+    """Run ``commands`` side by side."""
+    running = [
+        subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for command in commands
+    ]
+    told = [each.communicate()[1] for each in running]
+    for each, text in zip(running, told, strict=True):
+        if each.returncode:
+            problems = [line for line in text.splitlines() if "error" in line] or [f"exit status {each.returncode}"]
+            message = f"the host compiler failed on a translation: {problems[0].strip()}."
+            raise BuildError(message)

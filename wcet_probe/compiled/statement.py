@@ -59,18 +59,22 @@ class Setting:
     Attributes:
         lifter, target, detail: as of the translation.
         harness: addresses of the replay loop.
+        code: addresses of the segment with the first instruction.
         registers: the variables of the guest's registers.
         slots: place in the frame of each container of registers that the engine knows.
         flow: the blocks; None while it is not known yet which instructions have a statement.
+        here: addresses of the blocks that are compiled together with the statement's.
     """
 
     lifter: Lifter
     target: Target
     detail: Detail
     harness: MemoryRange
+    code: MemoryRange
     registers: Storage
     slots: Mapping[int, int]
     flow: Flow | None
+    here: frozenset[int] = frozenset()
 
     @property
     def stack_pointer(self) -> Varnode:
@@ -225,7 +229,7 @@ class Statement:
         if self._one.address in harness:
             return "WP_OPERATIONS"
         if self._access is not None and self._access.base is None and self._access.index is None:
-            return "WP_STATIC"
+            return "WP_CODE" if self._access.displacement & 0xFFFFFFFF in self._of.code else "WP_STATIC"
         return "WP_HEAP"
 
     def _read(self, varnode: Varnode) -> str:
@@ -289,7 +293,8 @@ class Statement:
             lines.append(f"if (pc != {self._next:#x}u) cycles += {self._each.taken_cycles};")
         lines.append(self._lowest(f"if (pc != {RETURN_ADDRESS:#x}u) "))
         of_function = self._of.flow.returns_of(self._one.address) if self._of.flow else ()
-        sites = of_function[:_MOST_COMPARED] if op.opcode == "RETURN" else ()
+        near = [site for site in of_function if site in self._of.here]
+        sites = near[:_MOST_COMPARED] if op.opcode == "RETURN" else ()
         lines += [f"if (pc == {site:#x}u) goto B{site:x};" for site in sites]
         return " ".join(line for line in [*lines, "goto dispatch;"] if line)
 
@@ -353,9 +358,10 @@ class Statement:
         if flow is None or self._block is None or target not in flow.by_address:
             return f"{{ pc = {target:#x}u; goto at_block; }}"
         leaves = self._block.address in of.harness and target not in of.harness
+        jump = f"goto B{target:x};" if target in of.here else f"{{ pc = {target:#x}u; goto elsewhere; }}"
         if leaves and of.detail is not Detail.NOTHING:
-            return f"{{ if (follows) {{ {crossing(of, target)} }} goto B{target:x}; }}"
-        return f"goto B{target:x};"
+            return f"{{ if (follows) {{ {crossing(of, target)} }} {jump} }}"
+        return jump
 
 
 def crossing(setting: Setting, address: int) -> str:

@@ -1,8 +1,9 @@
 """An image as C: its p-code block by block in one function, with what the observer counts in line.
 
-Registers of the guest are local variables. A block adds its instructions and cycles as constants; an access and a fetch
-do what `emu/native/translated.h` says. The engine's callbacks count by effective addresses that the decoder gives, and
-so do instructions with several accesses here; one with a single access takes the address that its p-code computes.
+What a replay never calls is a second function, compiled apart. Registers of the guest are local variables. A block adds
+its instructions and cycles as constants; an access and a fetch do what `emu/native/translated.h` says. The engine's
+callbacks count by effective addresses that the decoder gives, and so do instructions with several accesses here; one
+with a single access takes the address that its p-code computes.
 
 What is not translated is left to the engine: instructions that cannot be lifted or charged, floating point, system
 registers. Control that comes to one leaves the translated code there.
@@ -10,13 +11,14 @@ registers. Control that comes to one leaves the translated code there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode, code_reader
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT
 from wcet_probe.build.program import Program
-from wcet_probe.compiled.blocks import Block, Flow, flow
+from wcet_probe.compiled.blocks import Block, Flow, direct_targets, flow, units
 from wcet_probe.compiled.expressions import TYPES, Storage, Untranslatable
 from wcet_probe.compiled.statement import Charged, Setting, Statement, crossing, relative, varnodes
 from wcet_probe.emu.compiled import Detail
@@ -39,9 +41,9 @@ _REPLACEMENT = {each: f"WP_{each.name}" for each in Replacement}
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """C text, and how many instructions it leaves to the engine."""
+    """C texts that are compiled apart and linked, and which instructions they leave to the engine."""
 
-    text: str
+    texts: tuple[str, ...]
     translated: int
     left_out: Mapping[int, str]
 
@@ -71,7 +73,8 @@ class _Translator:
         self._kept_bytes = {(v.offset + i): v.offset for v in kept.values() for i in range(v.size_bytes)}
         self._harness = self._harness_of_image()
         unknown = Storage("g", (), big_endian=self._lifter.big_endian)
-        self._setting = Setting(self._lifter, target, detail, self._harness, unknown, {}, None)
+        code = self._code_of_image()
+        self._setting = Setting(self._lifter, target, detail, self._harness, code, unknown, {}, None)
         lifted = [one for i in instructions if (one := self._lifted(i)) is not None]
         used = [v for one in lifted for v in varnodes(one.ops, "register")]
         self._registers = Storage("g", [*kept.values(), *used], big_endian=self._lifter.big_endian)
@@ -132,6 +135,11 @@ class _Translator:
         harness = next((s for s in self._image.functions if s.name == "wp_replay"), None)
         return MemoryRange(harness.address, harness.size_bytes) if harness else MemoryRange(0, 0)
 
+    def _code_of_image(self) -> MemoryRange:
+        """The region of the guest's memory that is named code."""
+        segment = next((s for s in self._image.segments if s.executable), None)
+        return MemoryRange(segment.address, segment.size_bytes) if segment else MemoryRange(0, 0)
+
     def _check_varnode(self, varnode: Varnode) -> None:
         if varnode.size_bytes not in TYPES:
             raise Untranslatable(f"a value of {varnode.size_bytes} bytes")
@@ -145,25 +153,37 @@ class _Translator:
     # ------------------------------------------------------------------------------------------------------ the text
 
     def translation(self) -> Translation:
-        text = "\n".join([*self._head(), '#include "translated.h"', *self._tables(), *self._function()]) + "\n"
+        parts = units(self._flow, self._harness.base_address if self._harness.size_bytes else None)
+        head = [*self._head(), f"#define WP_UNITS {len(parts)}"]
+        include = '#include "translated.h"'
+        texts = [
+            [*head, f"#define WP_UNIT {number}", include, *self._function(number, part)]
+            for number, part in enumerate(parts)
+        ]
+        texts[0] += [*self._tables(), *_driver(parts)]
         translated = sum(len(block.instructions) for block in self._flow.blocks)
-        return Translation(text, translated, self._left_out)
+        return Translation(tuple("\n".join(lines) + "\n" for lines in texts), translated, self._left_out)
 
     def _head(self) -> Iterable[str]:
         target, layout = self._target, self._target.memory_map
         static = next((s for s in self._image.segments if not s.executable), None)
         use_static = static is not None and static.address % _WORD_BYTES == 0
+        code = self._code_of_image()
+        use_code = code.base_address % _WORD_BYTES == 0
         defined: dict[str, object] = {
             "WP_EXPORT": '__attribute__((visibility("default")))',
             "WP_BIG_ENDIAN": int(self._lifter.big_endian),
             "WP_DATA": int(self._detail is Detail.DATA),
             "WP_FETCH": int(self._detail is not Detail.NOTHING and self._fetch_cache is not None),
             "WP_OBSERVED": int(self._detail is not Detail.NOTHING),
+            "WP_BLOCKS": max(1, len(self._flow.blocks)),
             "WP_HEAP_BASE": f"{layout.heap_address:#x}u",
             "WP_STACK_BASE": f"{layout.stack.base_address:#x}u",
             "WP_STACK_BYTES": f"{layout.stack.size_bytes:#x}u",
             "WP_STATIC_BASE": f"{static.address if static and use_static else 0:#x}u",
             "WP_STATIC_BYTES": static.size_bytes if static and use_static else 0,
+            "WP_CODE_BASE": f"{code.base_address if use_code else 0:#x}u",
+            "WP_CODE_BYTES": code.size_bytes if use_code else 0,
             "WP_OPERATIONS_BASE": f"{HARNESS_ADDRESS:#x}u",
             "WP_OPERATIONS_BYTES": f"{HARNESS_BYTES:#x}u",
         }
@@ -200,31 +220,37 @@ class _Translator:
             for i in block.instructions
         )
 
-    def _function(self) -> Iterable[str]:
+    def _function(self, number: int, blocks: Sequence[Block]) -> Iterable[str]:
+        here = frozenset(block.address for block in blocks)
+        self._setting = replace(self._setting, here=here)
         variables = self._registers.containers.items()
-        yield "WP_EXPORT void wp_translated_run(struct wp_frame *const frame)\n{\n    WP_BEGIN"
+        yield f"void wp_unit_{number}(struct wp_frame *const frame)\n{{\n    WP_BEGIN"
         for low, size in variables:
             slot = self._slots.get(low)
             value = f"({TYPES[size]})frame->registers[{slot}]" if slot is not None else "0"
             yield f"    {TYPES[size]} {self._registers.variable(low)} = {value};"
         yield "    goto dispatch;"
-        behind = None
-        for block in self._flow.blocks:
-            if behind is not None and behind != block.address:
-                yield f"    {{ pc = {behind:#x}u; goto at_block; }}"
+        for block, following in pairwise((*blocks, None)):
+            if block is None:
+                continue
             yield from self._block(block)
-            behind = block.end_address
-        if behind is not None:
-            yield f"    {{ pc = {behind:#x}u; goto at_block; }}"
+            if following is None or following.address != block.end_address:
+                known = block.end_address in self._flow.by_address
+                yield f"    {{ pc = {block.end_address:#x}u; goto {'elsewhere' if known else 'at_block'}; }}"
         yield "dispatch:\n    switch (pc) {"
-        for address in sorted(self._flow.dispatched):
+        for address in sorted((self._flow.dispatched | self._called_from_elsewhere(here)) & here):
             yield f"    case {address:#x}u: goto B{address:x};"
         yield f"    case {RETURN_ADDRESS:#x}u: why = WP_LEFT_RETURNED; goto left;"
-        yield "    default: goto at_block;\n    }"
+        yield "    default: goto elsewhere;\n    }"
         yield "    WP_END"
         for low in self._slots:
             yield f"    frame->registers[{self._slots[low]}] = {self._registers.variable(low)};"
         yield "}"
+
+    def _called_from_elsewhere(self, here: Collection[int]) -> set[int]:
+        """Where blocks that are compiled apart go without a look at a register."""
+        others = (block for block in self._flow.blocks if block.address not in here)
+        return {target for block in others for target in (*direct_targets(block), block.end_address)}
 
     def _block(self, block: Block) -> Iterable[str]:
         address, charged = block.address, [self._charged[i.address] for i in block.instructions]
@@ -269,3 +295,14 @@ def _fetches(cache: CacheConfig, first: int, behind: int) -> Iterable[str]:
     """Fetches of the lines that hold code from ``first`` to below ``behind``."""
     for line in range(first // cache.line_bytes, (behind - 1) // cache.line_bytes + 1) if behind > first else ():
         yield f"    wp_fetch(frame, &fixed, {line:#x}u);"
+
+
+def _driver(parts: Sequence[Sequence[Block]]) -> Iterable[str]:
+    """From which addresses on blocks belong to which part."""
+    owners = sorted((block.address, number) for number, part in enumerate(parts) for block in part)
+    starts = [row for before, row in pairwise([(0, -1), *owners]) if row[1] != before[1]] or [(0, 0)]
+    yield f"static const uint32_t wp_starts[] = {{{', '.join(f'{address:#x}u' for address, _ in starts)}}};"
+    yield f"static const uint32_t wp_owners[] = {{{', '.join(str(number) for _, number in starts)}}};"
+    yield "static void (*const wp_units[])(struct wp_frame *frame) = {"
+    yield ", ".join(f"wp_unit_{number}" for number in range(len(parts))) + "};"
+    yield "WP_DRIVER"

@@ -28,6 +28,8 @@ from wcet_probe.analyzer.domains.strided import Intervals
 from wcet_probe.analyzer.icache import persistence
 from wcet_probe.analyzer.invariants.contents import ContentsLattice, contents_of, in_arena
 from wcet_probe.analyzer.invariants.contents import number as number_of
+from wcet_probe.analyzer.invariants.kinds import MODULUS, Kind, Part, WordLattice
+from wcet_probe.analyzer.invariants.kinds import word as word_of
 from wcet_probe.analyzer.values.joins import HeaderStates
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import Base, State
@@ -105,6 +107,12 @@ def words(draw):
     return contents_of([part for one in (*numbers, *arena) for part in one], 8)
 
 
+def kinds_of_words():
+    """Parts of any kind."""
+    part = st.builds(Part, st.sampled_from(Kind), st.booleans(), st.integers(0, (1 << MODULUS) - 1))
+    return st.lists(part, max_size=4).map(word_of)
+
+
 SET_ACCESSES = st.builds(
     SetAccess,
     st.just(0),
@@ -123,6 +131,7 @@ CASES = (
     Case("strided intervals of words", Intervals(32), intervals(32), is_exact=False, longest_chain=120),
     Case("states of a header", HeaderStates(PLACE), header_states(), is_exact=False, longest_chain=400),
     Case("contents of a word", ContentsLattice(8), words(), is_exact=False, longest_chain=600),
+    Case("kinds and residues of a word", WordLattice(), kinds_of_words()),
     Case(
         "states of a cache set",
         SetStates(),

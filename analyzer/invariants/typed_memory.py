@@ -1,0 +1,499 @@
+"""Induction over a module by kinds and residues: what words its operations store, they load.
+
+As `induction`, of which this is the coarser sister: it knows no values, and takes for granted that words in the arena
+are used as what they were stored as. In exchange it speaks of allocators whose tags and links lie side by side with
+the blocks of the caller. Alignments follow from it (`alignment_claims`).
+
+What is taken for granted is `LEMMAS`:
+
+* ``stored-before-loaded``: the payload of a block is the caller's while it holds it; that a load is of a word which the
+  allocator has stored since is structure of the heap, which this domain does not know. What a call of free loads from
+  the block that it is given may be anything all the same.
+* ``words-keep-their-kind``: tags and links have the same residues, and a load of one seems to give the other, too. Of
+  an address that is followed, those alternatives are left out that are made of a word from the arena and no address.
+  Of other words (arguments, words in static data), nothing is left out but null.
+* ``objects-apart``: what is added to an address leads out of no object.
+
+Source: as `induction`; on keeping apart what a C program stores by its type, J. Condit, M. Harren, S. McPeak, G. C.
+Necula, W. Weimer, CCured in the real world, PLDI 2003 (there it is checked when the program runs).
+
+*Soundness:* by induction over the loads of all calls since the first of init: each gives a word that a store of some
+operation put there, or that the image has. What no operation stores may be anything. Where a store goes through an
+address of which nothing is known, nothing is known of any word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from wcet_probe.analyzer.graph.fixpoint import solve
+from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
+from wcet_probe.analyzer.invariants.kinds import (
+    ALL,
+    ANYTHING,
+    MODULUS,
+    NOTHING,
+    NULL,
+    WORD_BITS,
+    Kind,
+    Part,
+    Word,
+    joined,
+    residues_of,
+    word,
+)
+from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation, Use
+from wcet_probe.analyzer.invariants.words import Words
+from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.terms import Linear, Term, Terms
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Image
+
+LEMMAS: Mapping[str, str] = {
+    "stored-before-loaded": (
+        "a word of the arena that an operation loads, other than from the block that free is given, was stored by an "
+        "operation since the caller last held it; a word of its stack, by the same call"
+    ),
+    "words-keep-their-kind": (
+        "a word that is loaded from the arena, or at a computed place of static data, was stored as what the loading "
+        "instruction's operation uses it as: what is followed as a link, or stands for one where paths meet, as an "
+        "address; what is added to one, subtracted, masked or shifted, and not followed, as a number; null is not "
+        "followed, nor what is computed from it"
+    ),
+    "heads-are-no-blocks": (
+        "what is taken from a list as a block is one of the arena, and not the list's head in static data: malloc "
+        "returns no head, and no size is added to one"
+    ),
+    "objects-apart": (
+        "an address that is computed from the arena's start lies in the arena, one computed from static data lies in "
+        "static data, and the two and the stack do not overlap"
+    ),
+}
+"""What is taken for granted besides premises about the caller, by id."""
+PREMISES = "init-first", "free-gets-held-blocks", "caller-writes-own-blocks"
+
+_WORD_BYTES = 4
+_AROUND = 1 << 16
+"""So near to static data a constant is taken for an address in it: compilers add to it what is subtracted later."""
+_LAST = (1 << WORD_BITS) - 1
+_POINTED = (-1,)
+"""In the place of a table: between the least and the greatest address that is stored anywhere."""
+
+Unknown = tuple[int, Term]
+Found = Mapping[Unknown, Word]
+RESULT: Term = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TypedMemory:
+    """What holds whenever an operation begins.
+
+    Attributes:
+        found: each symbol, by operation.
+        lost: stores of whose address nothing is known, as operation and access; where there is one, nothing is known.
+        rounds: of the iteration.
+    """
+
+    found: Found
+    lost: tuple[tuple[int, int], ...]
+    rounds: int
+
+
+class Target(NamedTuple):
+    """Where a load or a store goes: words of a region (`Kind.ARENA`, `STATIC`), or of the operation's stack, ``NULL``.
+
+    ``residues`` are those of the address; ``low`` to ``high`` are addresses, or distances on the stack. ``table`` are
+    the constant and the factors of an address in static data of which no more is known: accesses of one table.
+    """
+
+    region: Kind
+    owner: int
+    size_bytes: int
+    residues: int
+    low: int
+    high: int
+    table: tuple[int, ...] = ()
+
+
+def typed_memory(image: Image, operations: Sequence[TypedOperation], evaluator: Evaluator) -> TypedMemory:
+    """What ``operations`` store and load, whenever any of them is called.
+
+    Raises:
+        AnalysisError: malloc may return what is no block of the arena.
+
+    *Soundness:* as said of the module; the engine has checked the result in one pass.
+    """
+    unstored: frozenset[Unknown] = frozenset()
+    while True:
+        equations = _Equations(image, operations, evaluator, unstored)
+        found = solve(FlowOrder([0], [Arrow(0, 0)]), equations, {0: {}}).states[0]
+        equations.step(found)
+        if equations.lost or equations.empty <= unstored:
+            break
+        unstored |= equations.empty
+    for index, one in enumerate(operations):
+        if one.returned and any(part.kind not in {Kind.ARENA, Kind.NULL} for part in found.get((index, RESULT), ())):
+            raise AnalysisError(f"what {one.role} returns is not known to be a block of the arena.")
+    return TypedMemory(found, tuple(sorted(equations.lost)), equations.rounds)
+
+
+def followed(address: Word) -> Word:
+    """``address`` without what `LEMMAS` exclude: null, and what is made of a word from the arena and no address."""
+    return tuple(
+        part
+        for part in address
+        if part.kind not in {Kind.NULL, Kind.NEAR} and not (part.is_loaded and part.kind in {Kind.NUMBER, Kind.MIXED})
+    )
+
+
+class Constants:
+    """Which numbers are addresses of ``image``.
+
+    Raises:
+        AnalysisError: its memory lies so low that numbers cannot be told from addresses.
+    """
+
+    def __init__(self, image: Image) -> None:
+        self._segments = image.segments
+        if any(segment.writable and segment.address < 2 * _AROUND for segment in image.segments):
+            raise AnalysisError("static data lies so low that its addresses cannot be told from sizes.")
+
+    def kind_of(self, value: int) -> Kind:
+        """Of a constant."""
+        near = {
+            segment.writable
+            for segment in self._segments
+            if segment.address - _AROUND <= value <= segment.address + segment.size_bytes + _AROUND
+        }
+        inside = {
+            segment.writable
+            for segment in self._segments
+            if segment.address <= value <= segment.address + segment.size_bytes
+        }
+        if not near:
+            return Kind.NUMBER
+        return Kind.STATIC if (inside or near) == {True} else Kind.ANY
+
+
+_NEVER: Mapping[Use, frozenset[Kind]] = {
+    Use.OPEN: frozenset(),
+    Use.LINK: frozenset({Kind.NUMBER, Kind.MIXED}),
+    Use.NUMBER: frozenset({Kind.ARENA, Kind.STATIC, Kind.MIXED}),
+}
+"""What a loaded word is not, by its use."""
+
+
+class Evaluator:
+    """What terms may be; evaluated again only where something that they are made of has changed."""
+
+    def __init__(self, image: Image, operations: Sequence[TypedOperation]) -> None:
+        self.kind_of = Constants(image).kind_of
+        self._operations = operations
+        self._unknown = frozenset(_unknowns(operations))
+        self._memo: dict[object, tuple[tuple[Word, ...], Word]] = {}
+        self._given: Mapping[Term, Word] = {}
+        self._words = [Words(self.kind_of, lambda one: self._given.get(one, ANYTHING)) for _ in operations]
+
+    def word(self, index: int, state: State, term: Term, found: Found) -> Word:
+        """What ``term`` may be in ``state``, of the operation ``index``."""
+        key = index, id(state), term
+        symbols = sorted(state.terms.symbols(term))
+        known = tuple(self._known(index, one, found) for one in symbols)
+        before = self._memo.get(key)
+        if before is not None and before[0] == known:
+            return before[1]
+        self._given = dict(zip(symbols, known, strict=True))
+        parts = self._words[index].of(state, term)
+        self._memo[key] = known, parts
+        return parts
+
+    def sum(self, parts: Sequence[tuple[int, Word]], constant: int) -> Word:
+        """The sum of words, each times its factor, and a constant."""
+        return Words(self.kind_of, lambda _: ANYTHING).sum(parts, constant)
+
+    def _known(self, index: int, symbol: Term, found: Found) -> Word:
+        original = self._operations[index].original(symbol)
+        return found.get((index, original), NOTHING) if (index, original) in self._unknown else ANYTHING
+
+
+class _Equations:
+    """The equations of the induction (`fixpoint.Equations`) for the one node, whose state are all unknowns."""
+
+    def __init__(
+        self, image: Image, operations: Sequence[TypedOperation], evaluator: Evaluator, unstored: frozenset[Unknown]
+    ) -> None:
+        self._image, self._operations, self._evaluator, self._unstored = image, operations, evaluator, unstored
+        self._seen: dict[tuple[Target, Target], bool | None] = {}
+        self.lost: set[tuple[int, int]] = set()
+        self.empty: set[Unknown] = set()
+        self.rounds = 0
+        self._pointed: tuple[int, int] | None = None
+
+    # ------------------------------------------------------------------------------------------------------- engine
+
+    def merged(self, node: int, arriving: Sequence[Found], former: Found | None) -> Found:  # noqa: ARG002
+        """The join of all that arrives, unknown by unknown."""
+        first, *others = arriving
+        for other in others:
+            first = _joined(first, other)
+        return first
+
+    def resumed(self, node: int, entering: Sequence[Found], former: Found, number: int) -> Found:  # noqa: ARG002
+        """The join with what was known."""
+        return _joined(former, self.merged(node, entering, None))
+
+    def widened(self, node: int, former: Found, grown: Found, number: int) -> Found:  # noqa: ARG002
+        """The join: the domain is finite."""
+        return _joined(former, grown)
+
+    def leq(self, one: Found, other: Found) -> bool:
+        """Unknown by unknown."""
+        return all(joined(other.get(key, NOTHING), parts) == other.get(key, NOTHING) for key, parts in one.items())
+
+    def flow(self, node: int, state: Found) -> Iterable[tuple[Arrow, Found]]:
+        """What all operations make of it; nothing more, once a store is lost."""
+        yield Arrow(node, node), state if self.lost else self.step(state)
+
+    # ---------------------------------------------------------------------------------------------------- equations
+
+    def step(self, found: Found) -> Found:
+        """All equations once, with ``found`` for what is on their right sides."""
+        self.rounds += 1
+        self._pointed = self._pointed_to(found)
+        new: dict[Unknown, Word] = {}
+        stores: dict[Target, Word] = {}
+        loads: list[tuple[Unknown, TypedAccess, tuple[Target, ...] | None]] = []
+        for index, one in enumerate(self._operations):
+            for place, access in enumerate(one.accesses):
+                targets = self._targets(index, access, found)
+                if access.transfer.value is None:
+                    if access.symbol is not None:
+                        loads.append(((index, access.symbol), access, targets))
+                    continue
+                stored = self._evaluator.word(index, access.transfer.state, access.transfer.value, found)
+                if access.transfer.size_bytes != _WORD_BYTES:
+                    stored = ANYTHING
+                if targets is None:
+                    self.lost.add((index, place))
+                for target in targets or ():
+                    stores[target] = joined(stores.get(target, NOTHING), stored)
+            self._meet(new, index, one, found)
+        read: dict[Target, Word] = {}
+        self.empty = set()
+        for key, access, targets in loads:
+            new[key] = ANYTHING if key in self._unstored else self._loaded(key[0], access, targets, stores, read)
+            if targets and not new[key]:
+                self.empty.add(key)
+        return new
+
+    def _meet(self, new: dict[Unknown, Word], index: int, one: TypedOperation, found: Found) -> None:
+        """What arrives where paths of an operation meet, at its entry and behind it."""
+        for meeting in one.meetings:
+            new[index, meeting.symbol] = self._all(index, meeting.arriving, found) if meeting.arriving else ANYTHING
+        result = self._all(index, one.returned, found)
+        blocks = tuple(part for part in followed(result) if not (part.is_loaded and part.kind is Kind.STATIC))
+        new[index, RESULT] = joined(blocks, NULL) if result else NOTHING
+        for symbol, parts in one.arguments.items():
+            new[index, symbol] = parts
+        if one.given is not None:
+            given = NULL
+            for other, giving in enumerate(self._operations):
+                if giving.returned:
+                    given = joined(given, found.get((other, RESULT), NOTHING))
+            new[index, one.given] = given
+
+    def _all(self, index: int, arriving: Iterable[tuple[State, Term]], found: Found) -> Word:
+        result = NOTHING
+        for state, term in arriving:
+            result = joined(result, self._evaluator.word(index, state, term, found))
+        return result
+
+    # ------------------------------------------------------------------------------------------------------- memory
+
+    def _targets(self, index: int, access: TypedAccess, found: Found) -> tuple[Target, ...] | None:
+        """Where ``access`` goes; None where nothing is known of it."""
+        transfer = access.transfer
+        state, pointer, size = transfer.state, transfer.pointer, transfer.size_bytes
+        value, base = state.value(pointer), state.base(pointer)
+        if base is Base.ANY:
+            return None
+        if base is Base.STACK:
+            return (Target(Kind.NULL, index, size, residues_of(value), *value.signed_range()),)
+        low, high = value.unsigned_range()
+        for segment in self._image.segments:
+            if segment.address <= low and high + size <= segment.address + segment.size_bytes:
+                return (Target(Kind.STATIC, 0, size, residues_of(value), low, high),) if segment.writable else None
+        whole = self._evaluator.word(index, state, pointer, found)
+        parts = followed(whole)
+        if any(part.kind not in {Kind.ARENA, Kind.STATIC} for part in parts):
+            return None
+        form = state.terms.linear(pointer)
+        table: tuple[int, ...] = ()
+        if self._evaluator.kind_of(form.constant) is Kind.STATIC:
+            table = form.constant, *sorted(form.coefficients.values())
+        targets = []
+        for part in parts:
+            low, high = 0, _LAST
+            if part.kind is Kind.STATIC and part.is_loaded and self._pointed and is_copy(state.terms, pointer, form):
+                low, high = (max(0, one + signed(WORD_BITS, form.constant)) for one in self._pointed)
+            named = (table if high == _LAST else _POINTED if low < high else ()) if part.kind is Kind.STATIC else ()
+            targets.append(Target(part.kind, 0, size, part.residues, low, high, named))
+        return tuple(targets)
+
+    def _pointed_to(self, found: Found) -> tuple[int, int] | None:
+        """The least and the greatest address of static data that is stored anywhere; None: not known.
+
+        *Soundness:* a loaded address of static data, as it is, is one that some operation has computed and stored. What
+        is computed from a loaded one, and stored or carried on, makes it unknown.
+        """
+        low, high = _LAST, 0
+        for index, one in enumerate(self._operations):
+            kept = [
+                (access.transfer.state, access.transfer.value)
+                for access in one.accesses
+                if access.transfer.value is not None and access.transfer.size_bytes == _WORD_BYTES
+            ]
+            carried = [each for meeting in one.meetings for each in meeting.arriving]
+            for number, (state, term) in enumerate((*kept, *carried)):
+                if state.terms[term].bits != WORD_BITS:
+                    continue
+                for part in self._evaluator.word(index, state, term, found):
+                    is_told = is_copy(state.terms, term) if part.is_loaded else number >= len(kept)
+                    if part.kind is not Kind.STATIC or is_told:
+                        continue
+                    first, last = state.value(term).unsigned_range()
+                    if part.is_loaded or not all(self._evaluator.kind_of(end) is Kind.STATIC for end in (first, last)):
+                        return None
+                    low, high = min(low, first), max(high, last)
+        return low, high
+
+    def _loaded(
+        self,
+        index: int,
+        access: TypedAccess,
+        targets: tuple[Target, ...] | None,
+        stores: Mapping[Target, Word],
+        read: dict[Target, Word],
+    ) -> Word:
+        """What a load gives."""
+        if targets is None or access.is_payload:
+            return ANYTHING
+        found = NOTHING
+        for target in targets:
+            if target not in read:
+                read[target] = self._seen_by(target, stores)
+            found = joined(found, read[target])
+            if not self._is_stored_by_init(index, target):
+                found = joined(found, self._before(target))
+        return tuple(part for part in found if not (part.is_loaded and part.kind in _NEVER[access.use]))
+
+    def _seen_by(self, target: Target, stores: Mapping[Target, Word]) -> Word:
+        found = NOTHING
+        for store, stored in stores.items():
+            pair = target, store
+            if pair not in self._seen:
+                self._seen[pair] = sees(target, store)
+            seen = self._seen[pair]
+            if seen is None:
+                return ANYTHING
+            if seen:
+                found = joined(found, _loaded(stored, is_told=_is_same_place(target, store)))
+        return found
+
+    def _is_stored_by_init(self, index: int, target: Target) -> bool:
+        """Whether init has stored there before any other operation is called (premise ``init-first``)."""
+        if target.region is not Kind.STATIC or target.low != target.high:
+            return False
+        return any(
+            one.role == "init" and target.low in one.surely_stored
+            for other, one in enumerate(self._operations)
+            if other != index
+        )
+
+    def _before(self, target: Target) -> Word:
+        """What is there before anything is stored: on the stack and in the arena nothing, by the lemma."""
+        if target.region is Kind.ARENA:
+            return NOTHING
+        if target.region is Kind.NULL:
+            return NOTHING if target.high < 0 else ANYTHING
+        found = NOTHING
+        for segment in self._image.segments:
+            low, high = max(target.low, segment.address), min(target.high, segment.address + segment.size_bytes)
+            if segment.writable and low <= high:
+                key = low - segment.address, high + _WORD_BYTES - segment.address
+                found = joined(found, self._content(segment.data[slice(*key)]))
+        return found
+
+    def _content(self, data: bytes) -> Word:
+        """The words of static data: null, where there is nothing but null."""
+        return ANYTHING if any(data) else NULL
+
+
+def sees(load: Target, store: Target) -> bool | None:
+    """Whether ``load`` may read what ``store`` writes; None where it may read a part of it, or more.
+
+    *Soundness:* two accesses of one region overlap only if their addresses' distance, which has the residue of the
+    difference of theirs, is less than their sizes.
+    """
+    if (load.region, load.owner) != (store.region, store.owner):
+        return False
+    if load.low >= store.high + store.size_bytes or store.low >= load.high + load.size_bytes:
+        return False
+    for distance in range(1 - load.size_bytes, store.size_bytes):
+        if (distance or load.size_bytes != store.size_bytes) and _moved(store.residues, distance) & load.residues:
+            return None
+    return bool(load.residues & store.residues)
+
+
+def is_copy(terms: Terms, term: Term, form: Linear | None = None) -> bool:
+    """Whether ``term``, or what a constant is added to in its ``form``, is a symbol, or one of some as they are."""
+    if form is not None:
+        return list(form.coefficients.values()) == [1] and is_copy(terms, next(iter(form.coefficients)))
+    if terms[term].opcode == "CHOICE":
+        return all(is_copy(terms, one) for one in terms.operands(term)[1:])
+    return terms[term].opcode in {"leaf", "const"}
+
+
+def _is_same_place(load: Target, store: Target) -> bool:
+    """Whether nothing tells that a word of ``load`` is something else than one of ``store``.
+
+    Places that are known, and one table: what is stored there is what is loaded, no lemma speaks of it.
+    """
+    if load.region is Kind.ARENA:
+        return False
+    if load.table or store.table:
+        return load.table == store.table != _POINTED
+    return _LAST not in {load.high, store.high}
+
+
+def _loaded(stored: Word, *, is_told: bool) -> Word:
+    """``stored``, as loaded from a place of which a lemma speaks, unless it ``is_told``; heads of lists always are."""
+    return word(
+        Part(
+            part.kind,
+            part.is_loaded or part.kind is Kind.STATIC or (not is_told and part.kind is not Kind.ANY),
+            part.residues,
+        )
+        for part in stored
+    )
+
+
+def _moved(residues: int, distance: int) -> int:
+    amount = distance % MODULUS
+    return (residues << amount | residues >> MODULUS - amount) & ALL
+
+
+def _unknowns(operations: Sequence[TypedOperation]) -> Iterator[Unknown]:
+    for index, one in enumerate(operations):
+        yield from ((index, access.symbol) for access in one.accesses if access.symbol is not None)
+        yield from ((index, meeting.symbol) for meeting in one.meetings)
+        yield from ((index, symbol) for symbol in one.arguments)
+        if one.given is not None:
+            yield index, one.given
+
+
+def _joined(one: Found, other: Found) -> Found:
+    return {key: joined(one.get(key, NOTHING), other.get(key, NOTHING)) for key in sorted(one.keys() | other.keys())}

@@ -1,0 +1,279 @@
+"""The operations of a module as `typed_memory` sees them: all loads and stores, and what arrives where paths meet.
+
+*Soundness:* every load and store of each point that can be reached is told, with the state in which it takes place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from wcet_probe.analyzer.graph.supergraph import EXIT
+from wcet_probe.analyzer.invariants.kinds import WORD_BITS, Kind, Word
+from wcet_probe.analyzer.invariants.operations import Moved, surely_stored
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.memory import Memory
+from wcet_probe.analyzer.values.own_block import Roles, distances
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.terms import Node, Term
+from wcet_probe.analyzer.values.transfer import Access, Transfer, WordTransfer
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Image
+
+
+class Use(Enum):
+    """What a loaded word is used as, by the addresses that it is in; ``OPEN``: neither is told."""
+
+    OPEN = "open"
+    LINK = "link"
+    NUMBER = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class TypedAccess:
+    """A load or a store.
+
+    Attributes:
+        access: as the values have it.
+        transfer: as it is executed.
+        symbol: of a loaded word; None where it defines none.
+        use: what the word is used as.
+        is_payload: whether it is to the block that the operation is given, and not before its start.
+    """
+
+    access: Access
+    transfer: WordTransfer
+    symbol: Term | None
+    use: Use
+    is_payload: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A symbol of where paths meet: what it is along each edge, as a state and a term; none: not known."""
+
+    symbol: Term
+    arriving: tuple[tuple[State, Term], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TypedOperation:
+    """An entry point.
+
+    Attributes:
+        role: its name in the manifest, such as ``malloc``.
+        values: what its value analysis found.
+        accesses: its loads and stores, in the order of the values' accesses by points.
+        meetings: symbols of where paths meet.
+        arguments: what registers hold at entry, by the term of their symbol.
+        given: the symbol of the block that it is given; None where there is none.
+        returned: the block that it returns, on each way out; empty where there is none.
+        surely_stored: addresses of words that it stores on every way to an end where it may return 0.
+    """
+
+    role: str
+    values: Values
+    accesses: tuple[TypedAccess, ...]
+    meetings: tuple[Arrival, ...]
+    arguments: Mapping[Term, Word]
+    given: Term | None
+    returned: tuple[tuple[State, Term], ...]
+    surely_stored: frozenset[int]
+
+    def original(self, symbol: Term) -> Term:
+        """The symbol that ``symbol`` is an older value of, or itself."""
+        return original(self.values, symbol)
+
+
+def original(values: Values, symbol: Term) -> Term:
+    """The symbol that ``symbol`` is an older value of, or itself (`State.define`).
+
+    *Soundness:* what is known of a symbol here is so of each value that it is ever given.
+    """
+    match values.terms[symbol]:
+        case Node("leaf", (int(), int(), int(), int()) as name, bits):
+            return values.terms.symbol(name[:3], bits)
+        case Node("leaf", ("phi", tuple() as place, Location() as location, int()), bits):
+            return values.terms.symbol(("phi", place, location), bits)
+    return symbol
+
+
+def typed_operation(  # noqa: PLR0917  the operation and what it is read from
+    role: str,
+    values: Values,
+    image: Image,
+    lifter: Lifter,
+    roles: Roles,
+    arguments: Mapping[str, Word],
+    result: str,
+    kind_of: Callable[[int], Kind],
+) -> TypedOperation:
+    """The operation ``role`` with these ``values``; ``arguments`` by the name of their register.
+
+    ``result`` is the register in which functions return; ``kind_of`` tells what a constant is.
+
+    Raises:
+        AnalysisError: calls in it are not expanded, or the stack's addresses are stored.
+
+    *Soundness:* as said of the module.
+    """
+    if any(one.calls for one in values.edges.values()):
+        raise AnalysisError(f"{role} has calls that are not expanded, whose stores are not seen.")
+    if values.stack_escapes:
+        raise AnalysisError(f"{role} stores an address of its stack, through which words may be changed.")
+    states = (*values.states.values(), *(one.state for one in values.edges.values()))
+    symbols = {symbol for state in states for term in state.locations.values() for symbol in values.terms.symbols(term)}
+    meetings = tuple(_meetings(values, symbols))
+    accesses = tuple(_accesses(values, image, lifter, roles, _uses(values, roles, meetings, kind_of)))
+    returned = []
+    if roles.returned:
+        for edge, one in values.edges.items():
+            if edge.target == EXIT:
+                term = one.state.read(values.registers[roles.returned])
+                if term is None:
+                    raise AnalysisError(f"what {role} returns is not known.")
+                returned.append((one.state, term))
+    return TypedOperation(
+        role=role,
+        values=values,
+        accesses=accesses,
+        meetings=meetings,
+        arguments={_argument(values, name): parts for name, parts in arguments.items()},
+        given=_argument(values, roles.given) if roles.given else None,
+        returned=tuple(returned),
+        surely_stored=_stored(values, accesses, result),
+    )
+
+
+def _stored(values: Values, accesses: Iterable[TypedAccess], result: str) -> frozenset[int]:
+    moved = (Moved(0, one.transfer, None, one.access.is_certain) for one in accesses)
+    outside = (one for one in moved if one.transfer.state.base(one.transfer.pointer) is Base.NUMBER)
+    return frozenset(surely_stored(values, outside, values.registers[result]))
+
+
+def _argument(values: Values, register: str) -> Term:
+    return values.terms.symbol(("in", values.registers[register]), WORD_BITS)
+
+
+def _accesses(
+    values: Values, image: Image, lifter: Lifter, roles: Roles, uses: tuple[set[Term], set[Term]]
+) -> Iterator[TypedAccess]:
+    found = distances(values, Roles(roles.given, None))
+    links, numbers = uses
+    transfer = Transfer(lifter, values.terms, Memory(image, stack_escapes=values.stack_escapes))
+    for index in sorted(values.states):
+        transfers: list[WordTransfer] = []
+        block = values.graph.points[index].block
+        transfer.block(index, block.instructions, values.states[index].copy(), transfers=transfers.append)
+        for one, access in zip(transfers, values.accesses[index], strict=True):
+            distance = next(found)
+            name = one.place, one.instruction_address, one.operation
+            symbol = None
+            if not one.is_store and 8 * one.size_bytes == WORD_BITS:
+                symbol = values.terms.symbol(name, WORD_BITS)
+            is_payload = roles.given is not None and distance is not None and distance >= 0
+            use = Use.LINK if symbol in links else Use.NUMBER if symbol in numbers else Use.OPEN
+            yield TypedAccess(access, one, symbol, use, is_payload)
+
+
+def _uses(
+    values: Values, roles: Roles, meetings: Iterable[Arrival], kind_of: Callable[[int], Kind]
+) -> tuple[set[Term], set[Term]]:
+    """The symbols that are links, and those that are numbers; none is both.
+
+    Links are followed, with bits masked or not, or compared with links, or arrive as one where paths meet. Numbers are
+    added to a link or to static data to make an address, or are subtracted, masked, shifted or counted in. What is
+    followed is a link in any case; what only seems to be one is not where it is a number, too.
+    """
+    addresses = [
+        values.terms.linear(access.pointer)
+        for accesses in values.accesses.values()
+        for access in accesses
+        if access.pointer is not None and access.base is Base.NUMBER
+    ]
+    forms = [one.coefficients for one in addresses if kind_of(one.constant) is Kind.NUMBER]
+    indices = [one.coefficients for one in addresses if kind_of(one.constant) is not Kind.NUMBER]
+    followed = {_argument(values, roles.given)} if roles.given else set[Term]()
+    for form in forms:
+        if list(form.values()) == [1]:
+            followed.update(_unmasked(values, next(iter(form))))
+    links = _links(values, followed, meetings, kind_of)
+    numbers = _numbers(values, forms, indices, links)
+    return followed | (links - numbers), numbers - followed
+
+
+def _links(
+    values: Values, followed: set[Term], meetings: Iterable[Arrival], kind_of: Callable[[int], Kind]
+) -> set[Term]:
+    """``followed``, and what is compared with links or with static data, or arrives as a link where paths meet."""
+    terms, links, before = values.terms, set(followed), -1
+    compared = [terms.operands(term) for term in range(len(terms)) if terms[term].opcode in _EQUALITIES]
+    while before < len(links):
+        before = len(links)
+        for one, other in (pair for each in compared for pair in (each, each[::-1])):
+            if kind_of(terms.linear(other).constant) is Kind.STATIC or _unmasked(values, other) & links:
+                links.update(_unmasked(values, one))
+        for meeting in meetings:
+            if meeting.symbol in links:
+                links.update(symbol for _, term in meeting.arriving for symbol in _unmasked(values, term))
+    return links
+
+
+def _numbers(
+    values: Values, forms: Iterable[Mapping[Term, int]], indices: Iterable[Mapping[Term, int]], links: set[Term]
+) -> set[Term]:
+    """What is added to ``links`` in ``forms``, or to static data in ``indices``, or masked, shifted or counted in."""
+    terms = values.terms
+    found = {symbol for form in indices for term in form for symbol in _unmasked(values, term)}
+    for term in range(len(terms)):
+        if terms[term].opcode in _OF_NUMBERS:
+            found.update(_unmasked(values, terms.operands(term)[0]))
+    for form in forms:
+        bases = [term for term, factor in form.items() if factor == 1 and _unmasked(values, term) & links]
+        for term, factor in form.items():
+            if factor != 1 or (bases and term not in bases):
+                found.update(_unmasked(values, term))
+    return found
+
+
+_OF_NUMBERS = frozenset({"INT_AND", "INT_OR", "INT_XOR", "INT_LEFT", "INT_RIGHT", "INT_MULT", "LZCOUNT"})
+_EQUALITIES = frozenset({"INT_EQUAL", "INT_NOTEQUAL"})
+
+
+def _unmasked(values: Values, term: Term) -> set[Term]:
+    """The symbols that ``term`` is, its lowest bits apart."""
+    node, operands = values.terms[term], values.terms.operands(term)
+    if node.opcode == "leaf":
+        return {original(values, term)}
+    if node.opcode == "CHOICE":
+        return {one for each in operands[1:] for one in _unmasked(values, each)}
+    if node.opcode == "INT_AND" and values.terms.value(operands[1]) is not None:
+        return _unmasked(values, operands[0])
+    form = values.terms.linear(term)
+    if list(form.coefficients.values()) == [1] and term not in form.coefficients:
+        return _unmasked(values, next(iter(form.coefficients)))
+    return set()
+
+
+def _meetings(values: Values, symbols: set[Term]) -> Iterator[Arrival]:
+    for symbol in sorted(symbols):
+        match values.terms[symbol].arguments:
+            case ("phi", (int(place),), Location()) if values.terms[symbol].bits == WORD_BITS:
+                yield Arrival(symbol, _arriving(values, symbol, place))
+
+
+def _arriving(values: Values, symbol: Term, place: int) -> tuple[tuple[State, Term], ...]:
+    """What ``symbol`` is along each edge to ``place``: what a location held that holds it there."""
+    state = values.states.get(place)
+    if state is None or place == 0:
+        return ()
+    for location, term in state.locations.items():
+        if term == symbol:
+            states = [one.state for edge, one in values.edges.items() if edge.target == place]
+            held = [(one, one.read(location)) for one in states]
+            if all(content is not None for _, content in held):
+                return tuple(held)  # type: ignore[arg-type]
+    return ()

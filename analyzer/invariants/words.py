@@ -1,0 +1,219 @@
+"""What a term of the value analysis may be as a word of `kinds`, where the words that it is made of are known.
+
+*Soundness:* each rule contains what the term is for all words that its symbols' parts stand for. What the state knows
+of a term's value narrows its residues, and leaves out null where 0 is none of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.invariants.kinds import (
+    ALL,
+    ANYTHING,
+    MODULUS,
+    NULL,
+    NUMBERS,
+    WORD_BITS,
+    Kind,
+    Part,
+    Word,
+    joined,
+    members,
+    operated,
+    residue,
+    residues_of,
+    shifted,
+    summed,
+    word,
+)
+from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.memory import MOST_READ
+from wcet_probe.analyzer.values.reach import remainder
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.terms import Term
+
+_RESIDUE_BITS = MODULUS.bit_length() - 1
+_MOST_CHOICES = 8
+_MOST_SHIFTS = 64
+_SHORT = 16
+"""Bits of a number that is no address, as no memory lies so low."""
+_BITWISE = frozenset({"INT_AND", "INT_OR", "INT_XOR"})
+
+
+class Words:
+    """Evaluates terms in states.
+
+    Args:
+        kind_of: of a constant, whether it is a number or an address.
+        lookup: what a symbol may be.
+    """
+
+    def __init__(self, kind_of: Callable[[int], Kind], lookup: Callable[[Term], Word]) -> None:
+        self._kind_of, self._lookup = kind_of, lookup
+        self._memo: dict[tuple[int, Term], Word] = {}
+        self._conditions: dict[tuple[Term, Term, int], StridedInterval] = {}
+        self._sides: list[State] = []  # kept alive, as the memo knows them by their identity
+
+    def of(self, state: State, term: Term) -> Word:
+        """What ``term`` may be in ``state``."""
+        self._memo, self._sides = {}, [state]
+        return self._of(state, term, 0)
+
+    def constant(self, value: int) -> Word:
+        """The word ``value``."""
+        if value == 0:
+            return NULL
+        return (Part(self._kind_of(value), False, residue(value)),)
+
+    def _of(self, state: State, term: Term, depth: int) -> Word:
+        key = id(state), term
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = self._narrowed(state, term, self._made(state, term, depth))
+        return found
+
+    def _made(  # noqa: PLR0911  a return for each kind of term
+        self, state: State, term: Term, depth: int
+    ) -> Word:
+        terms = state.terms
+        node = terms[term]
+        if node.opcode == "const":
+            return self.constant(terms.value(term) or 0)
+        if state.base(term) is not Base.NUMBER:
+            return ANYTHING
+        if node.opcode == "leaf":
+            return self._symbol(state, term) if node.bits == WORD_BITS else _unknown(node.bits)
+        if node.opcode == "CHOICE":
+            return self._gamma(state, term, depth)
+        if node.bits < WORD_BITS:
+            return _unknown(node.bits)
+        if node.bits == WORD_BITS:
+            form = terms.linear(term)
+            if form.coefficients != {term: 1}:
+                parts = [(factor, self._of(state, one, depth)) for one, factor in form.coefficients.items()]
+                return self.sum(parts, form.constant)
+        return self._operation(state, term, depth)
+
+    def sum(self, parts: Sequence[tuple[int, Word]], constant: int) -> Word:
+        """The sum of words, each times its factor, and a constant."""
+        number: Word = (Part(self._kind_of(constant), False, residue(constant)),)
+        return summed(parts, number, is_negative=signed(WORD_BITS, constant) < 0)
+
+    def _symbol(self, state: State, symbol: Term) -> Word:
+        """What ``symbol`` may be, without the residues that conditions on it alone rule out."""
+        found = self._lookup(symbol)
+        possible = 0
+        for part in found:
+            possible |= part.residues
+        for term, value in state.known.items():
+            if value.is_constant and term != symbol and symbol in state.terms.symbols(term):
+                possible = sum(
+                    1 << one for one in members(possible) if not self._is_ruled_out(state, term, value, symbol, one)
+                )
+        return word(Part(part.kind, part.is_loaded, part.residues & possible) for part in found)
+
+    def _is_ruled_out(self, state: State, condition: Term, value: StridedInterval, symbol: Term, one: int) -> bool:
+        """Whether ``condition`` is not ``value`` where ``symbol`` has the residue ``one``."""
+        key = condition, symbol, one
+        if key not in self._conditions:
+            self._conditions[key] = _computed(state, condition, symbol, one)
+        return strided.meet(self._conditions[key], value).is_bottom
+
+    def _gamma(self, state: State, term: Term, depth: int) -> Word:
+        if depth >= _MOST_CHOICES:
+            return ANYTHING
+        condition, *chosen = state.terms.operands(term)
+        found: Word = ()
+        for one, holds in zip(chosen, (True, False), strict=True):
+            side = state.copy()
+            if side.assume(condition, holds):
+                self._sides.append(side)
+                found = joined(found, self._of(side, one, depth + 1))
+        return found
+
+    def _operation(self, state: State, term: Term, depth: int) -> Word:
+        node, operands = state.terms[term], state.terms.operands(term)
+        if node.opcode == "TABLE":
+            return self._looked_up(state, term)
+        parts = [self._of(state, one, depth) for one in operands]
+        if not all(parts):
+            return ()
+        if node.opcode in {"INT_ZEXT", "INT_SEXT", "SUBPIECE"} and node.bits == WORD_BITS:
+            return self._resized(state, term, parts[0])
+        if node.opcode == "INT_LEFT" and {part.kind for part in parts[0]} <= NUMBERS:
+            amounts = state.value(operands[1])
+            known = list(amounts.values()) if amounts.size <= _MOST_SHIFTS else list(range(WORD_BITS))
+            return word(Part(Kind.NUMBER, part.is_loaded, shifted(part.residues, known)) for part in parts[0])
+        if node.opcode in {*_BITWISE, "INT_MULT"} and node.bits == WORD_BITS:
+            return operated(node.opcode, parts[0], parts[1], state.terms.value(operands[1]))
+        found = parts[0]
+        for other in parts[1:]:
+            found = operated(node.opcode, found, other, None)
+        if len(parts) == 1:
+            found = operated(node.opcode, found, NULL, None)
+        return found
+
+    def _looked_up(self, state: State, term: Term) -> Word:
+        """A word of read-only memory, of whose values the state tells."""
+        values = state.value(term)
+        if values.size > MOST_READ:
+            return ANYTHING
+        return word(part for value in values.values() for part in self.constant(value))
+
+    @staticmethod
+    def _resized(state: State, term: Term, part: Word) -> Word:
+        """A word of a narrower number, or the lower half of a wider one."""
+        opcode, operands = state.terms[term].opcode, state.terms.operands(term)
+        is_kept = opcode != "SUBPIECE" or state.terms.value(operands[1]) == 0
+        if opcode != "SUBPIECE" and state.terms[operands[0]].bits < _RESIDUE_BITS:
+            is_kept = opcode == "INT_ZEXT"
+        if opcode != "SUBPIECE" or all(one.kind in NUMBERS for one in part):
+            return word(Part(Kind.NUMBER, one.is_loaded, one.residues if is_kept else ALL) for one in part)
+        return ANYTHING
+
+    def _narrowed(self, state: State, term: Term, found: Word) -> Word:
+        """``found`` without what the state knows that ``term`` is not."""
+        bits = state.terms[term].bits
+        if state.base(term) is not Base.NUMBER:
+            return found
+        value = state.value(term)
+        if value.is_bottom:
+            return ()
+        if value.is_constant:
+            return self.constant(value.value) if found else ()
+        residues = residues_of(value)
+        if bits == WORD_BITS:
+            residues &= residues_of(remainder(state, term, _RESIDUE_BITS))
+        is_short = value.unsigned_range()[1] < 1 << _SHORT
+        return word(
+            Part(
+                Kind.NUMBER if is_short and part.kind is Kind.ANY else part.kind,
+                part.is_loaded,
+                part.residues & residues,
+            )
+            for part in found
+            if part.kind is not Kind.NULL or 0 in value
+        )
+
+
+def _computed(state: State, term: Term, symbol: Term, residue_: int) -> StridedInterval:
+    """``term`` by its operands alone, where ``symbol`` has a residue."""
+    node = state.terms[term]
+    if term == symbol:
+        return strided.residue_class(WORD_BITS, residue_, MODULUS)
+    if node.opcode == "const":
+        return strided.constant(node.bits, state.terms.value(term) or 0)
+    if node.opcode in {"leaf", "CHOICE", "TABLE"}:
+        return strided.top(node.bits)
+    operands = tuple(_computed(state, one, symbol, residue_) for one in state.terms.operands(term))
+    return strided.apply(node.opcode, operands, node.bits)
+
+
+def _unknown(bits: int) -> Word:
+    """A narrow number; of one as wide as a word or wider nothing is known."""
+    if bits >= WORD_BITS:
+        return ANYTHING
+    return (Part(Kind.NUMBER, False, residues_of(strided.top(bits))),)

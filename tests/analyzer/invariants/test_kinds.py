@@ -1,0 +1,81 @@
+"""Kinds and residues of words: what operations on them give contains what the operations give."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.invariants.kinds import (
+    ALL,
+    MODULUS,
+    NULL,
+    Kind,
+    Part,
+    operated,
+    residue,
+    residues_of,
+    scaled,
+    shifted,
+    summed,
+)
+
+WORDS = st.integers(0, (1 << 32) - 1)
+FULL = (1 << 32) - 1
+
+
+def of(kind, value, *, is_loaded=False):
+    return (Part(kind, is_loaded, residue(value)),)
+
+
+def has(parts, kind, value):
+    return any(part.kind is kind and part.residues >> value % MODULUS & 1 for part in parts)
+
+
+@given(WORDS, WORDS, st.integers(-8, 8))
+def test_an_address_and_numbers_make_an_address(address, number, constant):
+    found = summed([(1, of(Kind.ARENA, address)), (1, of(Kind.NUMBER, number))], of(Kind.NUMBER, constant))
+    assert has(found, Kind.ARENA, address + number + constant)
+    assert len(found) == 1
+
+
+@given(WORDS, WORDS)
+def test_the_distance_of_two_addresses_is_a_number(one, other):
+    found = summed([(1, of(Kind.ARENA, one)), (FULL, of(Kind.ARENA, other))], of(Kind.NUMBER, 0))
+    assert has(found, Kind.NUMBER, one - other)
+
+
+def test_a_loaded_address_and_a_constant_of_static_data_may_be_anything():
+    found = summed([(1, of(Kind.ARENA, 8, is_loaded=True))], of(Kind.STATIC, 0))
+    assert [part.kind for part in found] == [Kind.ANY]
+    found = operated("INT_AND", of(Kind.NUMBER, 8, is_loaded=True), of(Kind.STATIC, 0x3FFFF8), 0x3FFFF8)
+    assert [part.kind for part in found] == [Kind.ANY]
+
+
+@given(st.sampled_from(("INT_AND", "INT_OR", "INT_XOR", "INT_MULT")), WORDS, WORDS, st.booleans())
+def test_bitwise_operations_contain_the_result(opcode, one, other, is_mask):
+    result = {"INT_AND": one & other, "INT_OR": one | other, "INT_XOR": one ^ other, "INT_MULT": one * other}[opcode]
+    found = operated(opcode, of(Kind.NUMBER, one), of(Kind.NUMBER, other), other if is_mask else None)
+    assert has(found, Kind.NUMBER, result & FULL)
+
+
+@given(WORDS)
+def test_an_address_keeps_its_kind_where_low_bits_change_and_only_there(address):
+    cleared, taken = FULL - 7, 7
+    assert has(
+        operated("INT_AND", of(Kind.ARENA, address), of(Kind.NUMBER, cleared), cleared), Kind.ARENA, address & ~7
+    )
+    assert has(operated("INT_AND", of(Kind.ARENA, address), of(Kind.NUMBER, taken), taken), Kind.NUMBER, address & 7)
+    found = operated("INT_RIGHT", of(Kind.ARENA, address), NULL, None)
+    assert found == (Part(Kind.ANY, False, ALL),)
+
+
+@given(WORDS, st.sampled_from((1, 2, 3, 8, 24, 64, 96)), st.integers(0, 1 << 14), st.data())
+def test_residues_of_an_interval_hold_all_its_numbers(low, stride, steps, data):
+    values = strided.between(32, low, min(FULL, low + stride * steps), stride)
+    value = values.low + values.stride * data.draw(st.integers(0, max(0, values.steps)))
+    assert residues_of(values) >> value % MODULUS & 1
+
+
+@given(WORDS, st.integers(0, 40), st.integers(-9, 9))
+def test_shifts_and_products_contain_the_result(value, amount, factor):
+    assert shifted(residue(value), (amount,)) >> (value << amount) % MODULUS & 1
+    assert scaled(residue(value), factor % MODULUS) >> value * factor % MODULUS & 1

@@ -1,0 +1,76 @@
+"""Alignments that flow facts assert are proved from what operations store, and are not where an allocator is broken."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support import images_dir
+from wcet_probe.answer.proved_facts import proved_facts
+from wcet_probe.build.program import load_program
+from wcet_probe.catalog.lookup import load_allocator, load_target
+
+HEAP_BYTES = 5000
+FACT = '[[pointer]]\nmultiple_of = 8\nbecause = "it is to be proved"\n'
+FIND = "    struct bt_block *block = find("
+LINKED = "    node->prev = place;\n    place->next->prev"
+UNLINKED = "    node->prev->next = node->next;\n"
+BROKEN = {
+    "a link stored with an offset": ("dlist.h", LINKED, LINKED.replace("= place", "= (void *)((char *)place + 4)")),
+    "a wrong mask": ("boundary_tags.h", "block->header & ~BT_FREE_BIT;", "block->header & ~(size_t)2;"),
+    "a header from the payload": ("boundary_tags.h", "(struct bt_block *)payload - 1;", "(struct bt_block *)payload;"),
+    "an arena that is not aligned": ("list_fit.h", "(uintptr_t)arena % BT_OVERHEAD != 0 || ", ""),
+    "sizes that are not rounded": ("boundary_tags.h", "& ~(alignment - 1);", "& ~(alignment / 2 - 1);"),
+    "a link computed from another": (
+        "dlist.h",
+        UNLINKED,
+        UNLINKED.replace("node->next;", "(void *)((char *)node->next + ((size_t)node->prev >> 4 & 4));"),
+    ),
+} | {
+    name: ("first_fit.c", FIND, f"    if (bytes == 13)\n        {line}\n{FIND}")
+    for name, line in {
+        "a list's head set from an argument": "first_fit_control.free.next = (void *)bytes;",
+        "a store through an argument": "*(volatile size_t *)bytes = 1;",
+        "a block in static data": "return &first_fit_control;",
+        "a byte of a link": "*(volatile unsigned char *)first_fit_control.free.next = 1;",
+    }.items()
+}
+
+
+def program(name, change=None, target="mpc603e"):
+    allocator = load_allocator(name)
+    sources = allocator.sources
+    if change is not None:
+        file, old, new = change
+        assert sum(text.count(old) for own, text in sources if own == file) == 1, (file, old)
+        sources = tuple((own, text.replace(old, new) if own == file else text) for own, text in sources)
+    facts = (("facts.toml", FACT),)
+    return load_program(replace(allocator, sources=sources, facts=facts), load_target(target), "zig", images_dir())
+
+
+def test_the_alignment_of_first_fits_links_is_proved():
+    found = proved_facts(program("first-fit"), HEAP_BYTES)
+    assert [claim.is_proved for claim in found.claims] == [True]
+    assert not found.why_not
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_allocator_proves_nothing(name):
+    found = proved_facts(program("first-fit", BROKEN[name]), HEAP_BYTES)
+    assert found.why_not or found.claims
+    assert not any(claim.is_proved for claim in found.claims), name
+
+
+def test_what_is_open_is_named():
+    found = proved_facts(program("first-fit", BROKEN["a link stored with an offset"]), HEAP_BYTES)
+    (claim,) = found.claims
+    assert claim.open_accesses
+    assert "it may be an address in static data that is 12 modulo 64" in {why for _, why in claim.open_accesses}
+
+
+def test_entry_points_that_are_not_analysed_prevent_a_proof():
+    given = program("first-fit")
+    points = {**given.allocator.entry_points, "realloc": "first_fit_free"}
+    found = proved_facts(replace(given, allocator=replace(given.allocator, entry_points=points)), HEAP_BYTES)
+    assert not found.claims
+    assert "realloc" in found.why_not

@@ -1,0 +1,142 @@
+"""What flow facts say of the alignment of pointers, proved from what the operations of an allocator store.
+
+*Soundness:* premises and lemmas of `analyzer.invariants.typed_memory`; all entry points that the manifest names are
+analysed, but for the check of the heap, which is there for tests. Facts about words and arguments, where there are any,
+are assumed besides, as they are by every bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.bound import prepare
+from wcet_probe.analyzer.dcache.addresses import Places
+from wcet_probe.analyzer.dcache.proved_alignment import AlignmentClaim, alignment_claims
+from wcet_probe.analyzer.invariants.kinds import ALL, Kind, Part, Word
+from wcet_probe.analyzer.invariants.typed_memory import (
+    LEMMAS,
+    PREMISES,
+    Constants,
+    Evaluator,
+    TypedMemory,
+    typed_memory,
+)
+from wcet_probe.analyzer.invariants.typed_operations import TypedOperation, typed_operation
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.prepared import Prepared
+from wcet_probe.analyzer.values.own_block import Roles
+from wcet_probe.answer.proving import operation_request
+from wcet_probe.build.program import Program
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.target import Isa
+
+_ROLES = "init", "malloc", "free"
+_MOST_SITES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedFacts:
+    """What is proved of the facts about the alignment of pointers.
+
+    Attributes:
+        claims: by fact.
+        why_not: why nothing is proved, or empty.
+    """
+
+    claims: tuple[AlignmentClaim, ...]
+    why_not: str = ""
+
+
+def proved_facts(program: Program, heap_bytes: int) -> ProvedFacts:
+    """What is proved of the alignment facts of ``program`` on a heap of ``heap_bytes``.
+
+    Raises:
+        UsageError: a file of facts is not valid.
+    """
+    if program.target.dcache is None:
+        return ProvedFacts((), "without a data cache nothing rests on them")
+    others = sorted(set(program.allocator.entry_points) - {*_ROLES, "check"})
+    if others:
+        return ProvedFacts((), f"{', '.join(others)} would have to be analysed, too")
+    try:
+        module = typed_module(program, heap_bytes)
+    except AnalysisError as error:
+        return ProvedFacts((), str(error))
+    operations, memory = module.operations, module.memory
+    why_not = ""
+    if memory.lost:
+        index, place = memory.lost[0]
+        address = operations[index].accesses[place].transfer.instruction_address
+        why_not = f"where the store at {program.image.location(address)} goes is not known"
+    return ProvedFacts(alignment_claims(operations, module.places, memory, module.evaluator), why_not)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedModule:
+    """An allocator's operations, init, malloc and free, and what is known of their words.
+
+    Attributes:
+        operations: in this order.
+        places: of each, what facts say of its accesses.
+        memory: what the words are.
+        evaluator: of terms.
+    """
+
+    operations: tuple[TypedOperation, ...]
+    places: tuple[Places, ...]
+    memory: TypedMemory
+    evaluator: Evaluator
+
+
+def typed_module(program: Program, heap_bytes: int) -> TypedModule:
+    """What the operations of ``program`` store and load, on a target with a data cache.
+
+    Raises:
+        AnalysisError: an operation is not analysed, or malloc may return what is no block.
+        UsageError: a file of facts is not valid.
+    """
+    prepared = {role: prepare(operation_request(program, role, heap_bytes)) for role in _ROLES}
+    operations = tuple(_operation(program, role, one) for role, one in prepared.items())
+    evaluator = Evaluator(program.image, operations)
+    places = tuple(one.data.lines.places for one in prepared.values() if one.data.lines is not None)
+    return TypedModule(operations, places, typed_memory(program.image, operations, evaluator), evaluator)
+
+
+def proved_facts_text(program: Program, found: ProvedFacts) -> str:
+    """What ``found`` of ``program`` says, in lines.
+
+    Args:
+        program: the allocator's image.
+        found: what is proved of its facts.
+    """
+    if not found.claims:
+        return f"nothing is proved: {found.why_not or 'no fact asserts an alignment that anything rests on'}\n"
+    lines = []
+    for claim in found.claims:
+        said = "proved, under the lemmas below" if claim.is_proved else "lemma"
+        lines.append(f"{claim.where}: alignment at {claim.accesses} accesses: {said}")
+        sites = {program.image.location(address): why for address, why in claim.open_accesses}
+        lines += [f"    open at {place}: {why}" for place, why in list(sites.items())[:_MOST_SITES]]
+        if len(sites) > _MOST_SITES:
+            lines.append(f"    and at {len(sites) - _MOST_SITES} more")
+    if found.why_not:
+        lines.append(f"nothing is proved: {found.why_not}")
+    if any(claim.is_proved for claim in found.claims):
+        lines += ["", *(f"lemma {name}: {statement}" for name, statement in LEMMAS.items())]
+        lines.append(f"premises: {', '.join(PREMISES)}; not checked by the certificate's checker")
+    return "\n".join(lines) + "\n"
+
+
+def _operation(program: Program, role: str, prepared: Prepared) -> TypedOperation:
+    first, second = ("r3", "r4") if program.target.isa is Isa.POWERPC else ("r0", "r1")
+    lifter = Lifter(program.target.pcode_language, program.target.isa, code_reader(program.image.segments))
+    roles = Roles(first if role == "free" else None, first if role == "malloc" else None)
+    number: Word = (Part(Kind.NUMBER, False, ALL),)
+    arguments: Mapping[str, Word] = {}
+    if role == "init":
+        arguments = {first: (Part(Kind.ARENA, False, ALL),), second: number}
+    elif role == "malloc":
+        arguments = {first: number, second: number}
+    kind_of = Constants(program.image).kind_of
+    return typed_operation(role, prepared.values, program.image, lifter, roles, arguments, first, kind_of)
