@@ -6,7 +6,7 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
@@ -36,6 +36,7 @@ from wcet_probe.analyzer.graph.expansion import FEW, MOST_EXPANDED
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
+from wcet_probe.analyzer.initial_data import assumed_data, with_initial_data
 from wcet_probe.analyzer.ipet.costs import Costs, check_chargeable, cost_table
 from wcet_probe.analyzer.ipet.flow_problem import (
     UNITS,
@@ -45,9 +46,17 @@ from wcet_probe.analyzer.loops.bounds import analysed_code
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
-from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared, Solved, certificates, infeasible_constraint
+from wcet_probe.analyzer.prepared import (
+    Bounded,
+    BoundRequest,
+    GivenBound,
+    Prepared,
+    Solved,
+    certificates,
+    infeasible_constraint,
+)
 from wcet_probe.analyzer.values.analysis import Values, plain_call
-from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, effect_of
+from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, effect_of
 from wcet_probe.analyzer.values.dead_ends import returning_part
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.recursion import deeper
@@ -60,6 +69,7 @@ from wcet_probe.model.image import Symbol
 from wcet_probe.model.proof import (
     Assumption,
     Bound,
+    IdleFact,
     TypeBound,
 )
 from wcet_probe.model.target import Isa
@@ -86,6 +96,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     *Soundness:* as said of the module.
     """
     request = prepared.request
+    initial = request.initial.content if request.initial else ()
     progress("solving the flow problem")
     stage = prepared.bounded(request.parameters)
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
@@ -117,10 +128,20 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
             *stage.loops.idle,
             *stage.asserted.idle,
             *idle_facts(accesses, prepared.data.lines),
+            *_unused(prepared, summaries),
         ),
         by_type=_by_type(stage, (instructions, cycles)),
+        initial_data=initial,
         summarised=tuple(sorted({function_from(request.image, key.target).name for key in summaries})),
     )
+
+
+def _unused(prepared: Prepared, summaries: Mapping[CallKey, CallSummary]) -> Iterator[IdleFact]:
+    """The bounds that are given of functions all of whose calls are expanded, or that are not called."""
+    for address, one in prepared.request.given.items():
+        if address not in {key.target for key in summaries}:
+            why = prepared.calls.refused.get(address, "it is not called, only jumped to, or takes part in recursion.")
+            yield IdleFact(one.where, f"{one.function} is not charged by its document: {why.removesuffix('.')}")
 
 
 def _by_type(stage: Bounded, solved: Sequence[Solved]) -> tuple[TypeBound, ...]:
@@ -137,6 +158,7 @@ def _all_assumptions(stage: Bounded, callees: Iterable[CallSummary]) -> tuple[As
             stage.prepared.values,
             stage.prepared.data.lines,
         ),
+        *assumed_data(stage.request),
         *stage.loops.assumptions,
         *stage.asserted.assumptions,
     )
@@ -152,6 +174,10 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
 
     *Soundness:* as said of `values` and `infeasible_pairs`.
     """
+    return with_initial_data(request, lambda one: _prepared(one, progress))
+
+
+def _prepared(request: BoundRequest, progress: Callable[[str], None]) -> Prepared:
     image = request.image
     lifter = Lifter(request.target.pcode_language, request.target.isa, code_reader(image.segments))
     entry = require_symbol(image, request.entry)
@@ -165,6 +191,14 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
         cost_table(request.instructions, request.costs),
         may_summarise=request.summaries and may_summarise(request.facts),
     )
+    for fact in request.facts.given:
+        if fact.function not in {one.function for one in request.given.values()}:
+            raise UsageError(f"{fact.where}: bound_by is read for functions of an ELF file only; remove it.")
+        if not work.may_summarise:
+            raise UsageError(
+                f"{fact.where}: a call that is charged by a document has no blocks, which runs and facts of the kinds "
+                "flow, infeasible, total, pointer, word and lemma need; leave out bound_by, or those."
+            )
     return _prepare(work, entry, None, progress)
 
 
@@ -214,19 +248,15 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
     if not key.is_aligned:
         raise AnalysisError(f"a call of it with a stack pointer that may be no multiple of {STACK_ALIGNMENT_BYTES}.")
     request = replace(work.request, facts=replace(work.request.facts, arguments=()))
+    given = work.request.given.get(key.target)
+    if given is not None:
+        return _given(replace(work, request=request), key, given, progress)
     prepared = _prepare(replace(work, request=request), function_from(request.image, key.target), key, progress)
     values = prepared.values
     stage, solved, missing = _solved(prepared, request.parameters)
     calls = [call for one in values.edges.values() for call in one.calls]
     return CallSummary(
-        effect=effect_of(
-            values.terms,
-            [one.state for edge, one in values.edges.items() if edge.target == EXIT],
-            (access for own in values.accesses.values() for access in own),
-            ((work.calls.effect(call.key), call.stack_offset) for call in calls),
-            values.registers["r1" if request.target.isa is Isa.POWERPC else "r13"],
-            escapes=values.stack_escapes,
-        ),
+        effect=_effect(work, values),
         most={unit: one.solution.certified for unit, one in solved.items()},
         assumptions=_all_assumptions(stage, ()) if stage else (),
         loops=stage.loops.loops if stage else (),
@@ -234,6 +264,43 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
         inner=frozenset(call.key for call in calls),
         open_loops=missing,
         analysed=prepared.analysed,
+    )
+
+
+def _given(work: _Work, key: CallKey, given: GivenBound, progress: Callable[[str], None]) -> CallSummary:
+    """The summary of a callee whose bound is given: its effect is proved here, whatever its loops.
+
+    Raises:
+        AnalysisError: as `_summary`.
+
+    *Soundness:* the certificate holds for any state at its entry that meets its assumptions. What its effect rests on
+    besides is assumed, too; loops of callees need no bound for that.
+    """
+    request = work.request
+    entry = function_from(request.image, key.target)
+    progress(f"following the values of {entry.name}, whose bound is given")
+    values = _values(work, entry, key, parameter_values(request.facts, request.parameters))
+    inner = work.calls.of(values).values()
+    own = assumptions(request.facts, request.image, request.target, values, None)
+    return CallSummary(
+        effect=_effect(work, values),
+        most=given.most,
+        assumptions=(*given.assumptions, *own, *(one for each in inner for one in each.assumptions)),
+        loops=(),
+        claims=(),
+        inner=frozenset(),
+    )
+
+
+def _effect(work: _Work, values: Values) -> Effect:
+    """What a callee with these values does to the state of its caller."""
+    return effect_of(
+        values.terms,
+        [one.state for edge, one in values.edges.items() if edge.target == EXIT],
+        (access for own in values.accesses.values() for access in own),
+        ((work.calls.effect(call.key), call.stack_offset) for one in values.edges.values() for call in one.calls),
+        values.registers["r1" if work.request.target.isa is Isa.POWERPC else "r13"],
+        escapes=values.stack_escapes,
     )
 
 
@@ -304,6 +371,7 @@ def _values_with(
         whole=expanded.whole,
         most=FEW if called else MOST_EXPANDED,
         unbounded=expanded.unbounded,
+        given=request.given,
         unwinding=unwinding,
     )
 

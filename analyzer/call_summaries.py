@@ -152,7 +152,7 @@ def may_summarise(facts: Facts) -> bool:
 
     *Soundness:* a sum over the blocks of several functions would lack those of the callees.
     """
-    others = replace(facts, file="", loops=(), arguments=(), recursions=(), calls=(), parameters={})
+    others = replace(facts, file="", loops=(), arguments=(), recursions=(), calls=(), given=(), parameters={})
     return others == Facts(parameters={}) and all(loop.total is None for loop in facts.loops)
 
 

@@ -7,7 +7,7 @@ solution of it is a bound. What is prepared is told by `bound`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.call_summaries import (
     CallSummaries,
@@ -47,6 +47,7 @@ from wcet_probe.analyzer.ipet.flow_system import (
 )
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
+from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.certificate.coverage import Code
 from wcet_probe.certificate.machine import Place
@@ -55,6 +56,7 @@ from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (
+    Assumption,
     FlowGraph,
     GraphBlock,
     GraphEdge,
@@ -62,6 +64,31 @@ from wcet_probe.model.proof import (
     TypeBound,
 )
 from wcet_probe.model.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBound:
+    """The bound of a function that a certificate gives.
+
+    Attributes:
+        where: the fact that names the certificate.
+        function: the binary function.
+        most: instructions and cycles of one call.
+        assumptions: what that rests on, the certificate first.
+    """
+
+    where: str
+    function: str
+    most: Mapping[Unit, int]
+    assumptions: tuple[Assumption, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InitialData:
+    """What memory holds at entry, by address in order, without overlaps; and in words where that is from."""
+
+    content: tuple[tuple[int, bytes], ...]
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +105,8 @@ class BoundRequest:
         parameters: values of the parameters that flow facts speak of.
         summaries: whether calls need not be expanded where the graph would be too large. What is said of points,
             accesses and registers is then only said of what is expanded, and no run can be held against it.
+        given: bounds of callees, by their address, which are checked before.
+        initial: what memory holds at entry, where that is assumed; then all calls are expanded.
     """
 
     image: Image
@@ -89,6 +118,8 @@ class BoundRequest:
     sources: Mapping[str, str]
     parameters: Mapping[str, int]
     summaries: bool = False
+    given: Mapping[int, GivenBound] = field(default_factory=dict)
+    initial: InitialData | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +148,8 @@ class Prepared:
         facts, values = self.request.facts, self.values
         parameters = parameter_values(facts, given)
         asserted_loops = bound_facts(facts, self.index, self.analysed, parameters)
-        loops = self._loops(asserted_loops, parameters)
+        rounds = source_rounds(self.request.image, values, asserted_loops, self.index)
+        loops = with_rounds(self._loops(rounds.facts, parameters), rounds)
         asserted = flow_facts(facts, self.request.entry, parameters, values, index=self.index, analysed=self.analysed)
         return Bounded(self, parameters, loops, asserted)
 
@@ -315,9 +347,10 @@ def _place(point: Point) -> tuple[int, str, int]:
 def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cycles: Solved) -> tuple[str, str]:
     """The certificates, with the records that let the checker follow the code and the caches.
 
-    The checker knows no calls that lead behind themselves: where some are summarised there are no such records.
+    The checker knows no calls that lead behind themselves: where some are summarised there are no such records. Nor are
+    there where memory is known at entry.
     """
-    if stage.prepared.calls.of(stage.prepared.values):
+    if stage.prepared.calls.of(stage.prepared.values) or request.initial is not None:
         return stage.certificate(instructions, ()), stage.certificate(cycles)
     ranges = argument_ranges(request.facts, request.entry, request.target.isa, stage.parameters)
     arguments: dict[Place, Value] = {

@@ -17,11 +17,12 @@ import resource
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
 from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+from wcet_probe.answer.run_script import parse_script
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, WcetProbeError
@@ -51,7 +52,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of each program; ``before`` is called first where the program has it."""
+    """What is asked of each program; ``before`` is called first where the program has it.
+
+    With ``initial_data`` the bound is one for the memory that this leaves.
+    """
 
     elf: Path
     entry: str
@@ -60,6 +64,7 @@ class Question:
     sources: tuple[Path, ...]
     cpu_seconds: int
     memory_mib: int
+    initial_data: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -119,7 +124,9 @@ def _answer(question: Question, pipe: multiprocessing.connection.Connection) -> 
 def _row(question: Question) -> Row:
     name, target = question.elf.stem, load_target(question.target)
     try:
-        found = bound_firmware(FirmwareRequest(question.elf, question.entry, target, (), question.sources, {}))
+        after = parse_script(f"{question.before}()", "--before") if question.initial_data else ()
+        asked = FirmwareRequest(question.elf, question.entry, target, (), question.sources, {})
+        found = bound_firmware(replace(asked, initial_data=question.initial_data, after=after))
     except AnalysisError as error:
         return Row(name, "UNBOUNDED", cpu_seconds=_cpu(), memory_mib=_memory(), why=str(error))
     except WcetProbeError as error:

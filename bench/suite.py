@@ -88,6 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=int, default=60, help="CPU seconds for each program")
     parser.add_argument("--memory", type=int, default=2048, help="MiB for each program")
     parser.add_argument("--build", type=Path, default=Path("build/suite"), help="where ELF files are made")
+    parser.add_argument("--initial-data", action="store_true", help="bounds for the memory that NAME_init leaves")
     parser.add_argument("--page", type=Path, help="a page with a place for the table")
     parser.add_argument("--json", type=Path, help="rows that are there already are not computed again")
     parser.add_argument("programs", nargs="*", help="names of programs; all if none is given")
@@ -106,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = []
     for folder in folders:
         if folder.name not in known:
-            known[folder.name] = _row(folder, build, options.seconds, options.memory)
+            known[folder.name] = _row(folder, build, options.seconds, options.memory, initial_data=options.initial_data)
             if options.json:
                 write_whole(options.json, "".join(json.dumps(asdict(row)) + "\n" for row in known.values()).encode())
         rows.append(known[folder.name])
@@ -125,13 +126,15 @@ def _known(file: Path | None) -> dict[str, Row]:
     return {row.name: row for row in rows}
 
 
-def _row(folder: Path, build: _Build, seconds: int, memory_mib: int) -> Row:
+def _row(folder: Path, build: _Build, seconds: int, memory_mib: int, *, initial_data: bool) -> Row:
     name = folder.name
     try:
         elf = _compile(folder, build)
     except _CompileError as error:
         return Row(name, "NOT COMPILED", why=str(error))
-    return ask(Question(elf, f"{name}_main", f"{name}_init", build.target.name, (folder,), seconds, memory_mib))
+    return ask(
+        Question(elf, f"{name}_main", f"{name}_init", build.target.name, (folder,), seconds, memory_mib, initial_data)
+    )
 
 
 def _compile(folder: Path, build: _Build) -> Path:

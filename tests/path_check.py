@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from unittest.mock import patch
 
 import pytest
@@ -57,9 +58,12 @@ def lifter_of(language: str, isa: Isa, segments: tuple[Segment, ...]) -> Lifter:
     return Lifter(language, isa, code_reader(segments))
 
 
-def proved(guest: Guest, entry: str, facts: Facts | None = None) -> Proved:
+def proved(
+    guest: Guest, entry: str, facts: Facts | None = None, sources: Mapping[str, str] = MappingProxyType({})
+) -> Proved:
     """Prove ``entry``; AnalysisError where that cannot be done."""
-    request = BoundRequest(guest.image, guest.target, guest.instructions, guest.costs, entry, facts or Facts(), {}, {})
+    told = facts or Facts()
+    request = BoundRequest(guest.image, guest.target, guest.instructions, guest.costs, entry, told, sources, {})
 
     def shared(language: str, isa: Isa, _read_code: object) -> Lifter:
         return lifter_of(language, isa, guest.image.segments)

@@ -9,8 +9,8 @@ from typing import Literal
 
 from wcet_probe.analyzer.facts.expressions import Expression, evaluate
 from wcet_probe.analyzer.facts.language import Facts, LoopFact, Place
-from wcet_probe.analyzer.facts.source_loops import SourceLoop
 from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex, ancestors, match_loops
+from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.model.image import Image

@@ -21,6 +21,7 @@ from wcet_probe.analyzer.facts.language import (
     Facts,
     FlowFact,
     FlowTerm,
+    GivenBoundFact,
     InfeasibleFact,
     Lemma,
     LoopFact,
@@ -80,6 +81,7 @@ def parse_facts(file: str, text: str) -> Facts:
             entry.finish()
         return tuple(found)
 
+    calls = entries("calls", lambda e: _given_bound(e, file) if e.has("bound_by") else _calls(e))
     return Facts(
         file=shown,
         loops=entries("loop", _loop),
@@ -87,9 +89,8 @@ def parse_facts(file: str, text: str) -> Facts:
         recursions=entries(
             "recursion", lambda e: RecursionFact(e.where, e.place(), e.expression("max_depth"), *_reason(e))
         ),
-        calls=entries(
-            "calls", lambda e: CallsFact(e.where, e.place("line", "offset"), e.texts("targets"), *_reason(e))
-        ),
+        calls=tuple(one for one in calls if isinstance(one, CallsFact)),
+        given=tuple(one for one in calls if isinstance(one, GivenBoundFact)),
         infeasible=entries(
             "infeasible", lambda e: InfeasibleFact(e.where, e.place("point", "line", "offset"), *_reason(e))
         ),
@@ -202,6 +203,16 @@ def _expression(value: object, error: Callable[[str], UsageError]) -> Expression
         return parse(str(value))
     except UsageError as problem:
         raise error(str(problem).removesuffix(".")) from problem
+
+
+def _calls(entry: _Entry) -> CallsFact | GivenBoundFact:
+    return CallsFact(entry.where, entry.place("line", "offset"), entry.texts("targets"), *_reason(entry))
+
+
+def _given_bound(entry: _Entry, file: str) -> CallsFact | GivenBoundFact:
+    """A path that is not absolute is one from the folder of the file of facts."""
+    document = str(PurePath(file).parent / entry.text("bound_by"))
+    return GivenBoundFact(entry.where, entry.text("function"), document, entry.text("because"))
 
 
 def _reason(entry: _Entry) -> tuple[str, str]:

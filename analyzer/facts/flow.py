@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_hash
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm
-from wcet_probe.analyzer.facts.source_loops import SourceLoop
+from wcet_probe.analyzer.facts.restrictions import Restricted, restrictions
 from wcet_probe.analyzer.facts.source_match import SourceIndex, ancestors, match_loops
+from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.graph.supergraph import Context, Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction
+from wcet_probe.analyzer.pcode.skipping import may_be_skipped
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.errors import UsageError
@@ -53,12 +55,19 @@ def flow_facts(
     """
     asserted = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, values, index, analysed)]
     sums = [each for each in asserted if isinstance(each, _Asserted)]
+    is_whole = not any(one.calls for one in values.edges.values())
+    pragmas = list(restrictions(values, index, analysed, is_whole=is_whole))
+    restricted = [each for each in pragmas if isinstance(each, Restricted)]
+    everything: list[_Asserted | Restricted] = [*sums, *restricted]
     return AssertedFlow(
-        constraints=tuple(constraint for each in sums for constraint in each.constraints),
-        claims=tuple(each.claim for each in sums if each.claim is not None),
+        constraints=tuple(constraint for each in everything for constraint in each.constraints),
+        claims=(
+            *(each.claim for each in sums if each.claim is not None),
+            *(claim for each in restricted for claim in each.claims),
+        ),
         expressions=tuple(dict.fromkeys(str(fact.maximum) for fact in facts.flows)),
-        assumptions=(*(each.assumption for each in sums), *_others(facts, entry, analysed)),
-        idle=tuple(each for each in asserted if isinstance(each, IdleFact)),
+        assumptions=(*(each.assumption for each in everything), *_others(facts, entry, analysed)),
+        idle=tuple(each for each in (*asserted, *pragmas) if isinstance(each, IdleFact)),
     )
 
 
@@ -284,17 +293,10 @@ def _predicated(code: _Code, fact: FlowFact, term: FlowTerm, blocks: set[int]) -
     for i in code.values.states:
         block = code.values.graph.points[i].block
         own = (one for one in block.instructions if _inside(one.address, ranges))
-        deciding = next((one for one in own if _may_be_skipped(one) or _is_test(one)), None)
-        if block.address in blocks and deciding is not None and _may_be_skipped(deciding):
+        deciding = next((one for one in own if may_be_skipped(one) or _is_test(one)), None)
+        if block.address in blocks and deciding is not None and may_be_skipped(deciding):
             found.add(block.address)
     return found
-
-
-def _may_be_skipped(instruction: LiftedInstruction) -> bool:
-    """Whether a condition decides if the instruction has any effect; no branch to elsewhere is meant."""
-    following = instruction.address + instruction.size_bytes
-    jumps = (op.inputs[0] for op in instruction.ops if op.opcode == "CBRANCH")
-    return any(target.space == "const" or target.offset == following for target in jumps)
 
 
 def _is_test(instruction: LiftedInstruction) -> bool:

@@ -95,6 +95,16 @@ class CallsFact:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenBoundFact:
+    """The bound of the binary function ``function`` is that of ``document``, a file of ``wcet-probe bound --json``."""
+
+    where: str
+    function: str
+    document: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class InfeasibleFact:
     """A place that is never executed."""
 
@@ -221,6 +231,7 @@ class Facts:
     arguments: tuple[ArgumentFact, ...] = ()
     recursions: tuple[RecursionFact, ...] = ()
     calls: tuple[CallsFact, ...] = ()
+    given: tuple[GivenBoundFact, ...] = ()
     infeasible: tuple[InfeasibleFact, ...] = ()
     flows: tuple[FlowFact, ...] = ()
     pointers: tuple[PointerFact, ...] = ()
@@ -248,6 +259,7 @@ def merged_facts(parts: Sequence[Facts]) -> Facts:
         arguments=tuple(each for part in parts for each in part.arguments),
         recursions=tuple(each for part in parts for each in part.recursions),
         calls=tuple(each for part in parts for each in part.calls),
+        given=tuple(each for part in parts for each in part.given),
         infeasible=tuple(each for part in parts for each in part.infeasible),
         flows=tuple(each for part in parts for each in part.flows),
         pointers=tuple(each for part in parts for each in part.pointers),

@@ -9,6 +9,8 @@ and its statement is then white space. The marks are
 
 * ``/* loop: NAME */`` before a loop, or at the end of the line on which its head ends: the loop's label;
 * ``/* point: NAME */`` before a statement: the statement's name;
+* ``_Pragma("marker NAME")`` before a statement: the statement's name too; ``_Pragma("flowrestriction A <= B")``
+  anywhere in a function: what sums of executions are to each other;
 * ``_Pragma("loopbound min N max M")`` or ``#pragma loopbound min N max M`` directly before a loop: the least and most
   executions of its body for each entry (the convention of TACLeBench: Falk et al., WCET 2016, section 2).
 """
@@ -24,6 +26,15 @@ from types import MappingProxyType
 import tree_sitter_c
 from tree_sitter import Language, Node, Parser
 
+from wcet_probe.analyzer.facts.source_parts import (
+    SourceCounter,
+    SourceFile,
+    SourceFunction,
+    SourceLoop,
+    SourcePoint,
+    SourceRestriction,
+)
+
 _NO_MACROS: Mapping[str, int] = MappingProxyType({})
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
 _LEXEMES = re.compile(
@@ -34,78 +45,16 @@ _LEXEMES = re.compile(
 )
 _MARK = re.compile(rb"(?:/\*|//)\s*(loop|point):\s*([\w.-]+)\s*(?:\*/)?$")
 _LOOPBOUND = re.compile(rb"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
+_MARKER = re.compile(rb"\bmarker\s+([\w.-]+)")
+_RESTRICTION = re.compile(rb"\bflowrestriction\s+([^\"\n]+)")
 _DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
+_WORD = re.compile(rb"[A-Za-z_]\w*")
 _MACRO_LOOP = re.compile(rb"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))")
 
 
 @dataclass(frozen=True, slots=True)
-class SourceLoop:
-    """A loop of a source; lines count from 1.
-
-    Attributes:
-        file: the file's name.
-        function: the function it stands in.
-        first_line, last_line: its extent.
-        header_lines: lines of the statement's head and, of ``do``, of its ``while``; of a backward ``goto``, of the
-            label and the jumps.
-        label: from a comment ``/* loop: NAME */``, or None.
-        pragma: least and most executions of the body for each entry, from a pragma, or None.
-        pragma_line: where that pragma stands, or 0.
-        test_first: whether its test may be executed once more than its body: not so where there is no test in front.
-        number: its place among the loops of the file, from 0, which tells loops on one line apart.
-    """
-
-    file: str
-    function: str
-    first_line: int
-    last_line: int
-    header_lines: tuple[int, ...]
-    label: str | None = None
-    pragma: tuple[int, int] | None = None
-    pragma_line: int = 0
-    test_first: bool = True
-    number: int = 0
-
-    def __contains__(self, line: int) -> bool:
-        return self.first_line <= line <= self.last_line
-
-    def __str__(self) -> str:
-        return f"the loop of {self.function} at {self.file}:{self.first_line}"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFunction:
-    """A function's definition; ``sha256`` is over its tokens, without comments, white space and pragmas."""
-
-    file: str
-    name: str
-    first_line: int
-    last_line: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePoint:
-    """A statement with a name; ``line`` is its first one."""
-
-    file: str
-    function: str
-    name: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """What a source text holds, each in the order of the text."""
-
-    functions: tuple[SourceFunction, ...]
-    loops: tuple[SourceLoop, ...]
-    points: tuple[SourcePoint, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Mark:
-    """A comment or pragma that means something: a loop's label, a point's name, or a loop bound."""
+    """A comment or pragma that means something: a label, a name, a loop bound, or a restriction."""
 
     kind: str
     start: int
@@ -124,13 +73,16 @@ class _Found:
     head_end: int
 
 
-def parse_source(file: str, text: str, macros: Mapping[str, int] = _NO_MACROS) -> SourceFile:
+def parse_source(
+    file: str, text: str, macros: Mapping[str, int] = _NO_MACROS, macro_words: frozenset[str] = frozenset()
+) -> SourceFile:
     """Functions, loops and named points of the C source ``text``.
 
     Parameters:
         file: the name to put into the results.
         text: the source, as it was compiled.
         macros: macros that hold loops, from `loop_macros` of this and all other sources.
+        macro_words: what the texts of macros speak of, from `macro_words` of this and all other sources.
 
     Soundness: none is claimed here: which loop a mark or a line means is a convention, and what is said of it an
     assumption that the observer tries to falsify.
@@ -141,12 +93,36 @@ def parse_source(file: str, text: str, macros: Mapping[str, int] = _NO_MACROS) -
     definitions = [node for node in nodes if node.type == "function_definition" and not _is_nested(node)]
     functions = tuple(_function(file, node) for node in definitions)
     found = [_loop(file, node, functions) for node in nodes if node.type in _LOOPS and not _runs_once(node)]
+    counters = _loop_counters(root, definitions, macro_words)
+    found = [replace(each, loop=replace(each.loop, counters=counters.get(each.start, ()))) for each in found]
     for definition in definitions:
         found += _backward_gotos(file, definition, functions, [each.loop for each in found])
     found += _macro_uses(file, code, functions, macros)
     found.sort(key=lambda each: each.start)
     loops = tuple(replace(_marked(each, code, marks, found), number=number) for number, each in enumerate(found))
-    return SourceFile(functions, loops, tuple(_points(file, code, marks, functions)))
+    points, markers = (tuple(_points(file, code, marks, functions, kind)) for kind in ("point", "marker"))
+    restrictions = tuple(
+        SourceRestriction(file, _function_of(functions, mark.line), mark.line, mark.text)
+        for mark in marks
+        if mark.kind == "flowrestriction"
+    )
+    return SourceFile(functions, loops, points, markers, restrictions)
+
+
+def macro_words(texts: Iterable[str]) -> frozenset[str]:
+    """The words in the texts of the sources' macros, and the names of macros with parameters.
+
+    Soundness: a macro of a header that is not among the sources is overlooked.
+    """
+    found = set[str]()
+    for text in texts:
+        for name, body in (match.groups() for match in _DEFINE.finditer(_blanked(text.encode())[0])):
+            parameters, rest = b"", body
+            if body.startswith(b"("):
+                parameters, _, rest = body.partition(b")")
+                found.add(name.decode())
+            found |= {word.decode() for word in {*_WORD.findall(rest)} - {*_WORD.findall(parameters)}}
+    return frozenset(found)
 
 
 def loop_macros(texts: Iterable[str]) -> Mapping[str, int]:
@@ -185,6 +161,10 @@ def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
             marks.append(_Mark(mark[1].decode(), start, end, line, mark[2].decode("utf-8", "replace")))
         elif match.lastgroup == "pragma" and (bounds := _LOOPBOUND.search(text)):
             marks.append(_Mark("pragma", start, end, line, bounds=(int(bounds[1]), int(bounds[2]))))
+        elif match.lastgroup == "pragma":
+            for kind, pattern in (("marker", _MARKER), ("flowrestriction", _RESTRICTION)):
+                if said := pattern.search(text):
+                    marks.append(_Mark(kind, start, end, line, said[1].decode("utf-8", "replace").strip()))
     return _with_one_header(code), marks
 
 
@@ -344,9 +324,113 @@ def _is_behind_head(mark: _Mark, found: _Found, code: bytes) -> bool:
     return not between.strip(b"{; \t") and not rest.strip()
 
 
-def _points(file: str, code: bytes, marks: list[_Mark], functions: tuple[SourceFunction, ...]) -> Iterator[SourcePoint]:
+def _points(
+    file: str, code: bytes, marks: list[_Mark], functions: tuple[SourceFunction, ...], kind: str
+) -> Iterator[SourcePoint]:
     for mark in marks:
         rest = code[mark.end :].lstrip()
         line = 1 + code.count(b"\n", 0, len(code) - len(rest))
-        if mark.kind == "point" and rest and not rest.startswith(b"}"):
+        if mark.kind == kind and rest and not rest.startswith(b"}"):
             yield SourcePoint(file, _function_of(functions, line), mark.text, line)
+
+
+# ------------------------------------------------------------------------------------------------------------- counters
+
+
+def _loop_counters(
+    root: Node, definitions: list[Node], macro_words: frozenset[str]
+) -> Mapping[int, tuple[SourceCounter, ...]]:
+    """The counters of the loops of ``definitions``, by the byte where the loop starts.
+
+    Soundness: a variable is no counter where its address is taken, a macro may speak of it, assembly or a call of what
+    is not declared as a function does, or the loop may be entered in its midst or repeated by a jump.
+    """
+    functions = {
+        _text(found.child_by_field_name("declarator")) for found in _walk(root) if found.type == "function_declarator"
+    } - macro_words
+    result: dict[int, tuple[SourceCounter, ...]] = {}
+    for definition in definitions:
+        nodes = list(_walk(definition))
+        declared = [name for node in nodes if node.type in _DECLARATIONS for name in _declared(node)]
+        exposed = {_text(name) for node in nodes for name in _exposed(node, functions)} | macro_words
+        for loop in (node for node in nodes if node.type in _LOOPS and not _runs_once(node)):
+            found = [_counter(loop, name, declared) for name in {_text(n): n for n in declared} if name not in exposed]
+            result[loop.start_byte] = tuple(each for each in found if each is not None)
+    return result
+
+
+_DECLARATIONS = frozenset({"declaration", "parameter_declaration"})
+_CHANGES = frozenset({"update_expression", "assignment_expression"})
+
+
+def _text(node: Node | None) -> str:
+    return ((node.text if node is not None else None) or b"").decode("utf-8", "replace")
+
+
+def _declared(node: Node) -> Iterator[Node]:
+    """The names of the variables of a declaration; arrays and functions are none."""
+    for one in node.children_by_field_name("declarator"):
+        declarator: Node | None = one
+        while declarator is not None and declarator.type in {"init_declarator", "pointer_declarator"}:
+            declarator = declarator.child_by_field_name("declarator")
+        if declarator is not None and declarator.type == "identifier":
+            yield declarator
+
+
+def _exposed(node: Node, functions: set[str]) -> Iterator[Node]:
+    """Names that something else than the loops' statements may change the values of."""
+    is_address = node.type == "pointer_expression" and _text(node.children[0]) == "&"
+    is_unknown = node.type == "call_expression" and _text(node.child_by_field_name("function")) not in functions
+    if is_address or is_unknown or node.type.startswith("gnu_asm"):
+        yield from (name for name in _walk(node) if name.type == "identifier")
+
+
+def _counter(loop: Node, name: str, declared: list[Node]) -> SourceCounter | None:
+    start, condition = loop.child_by_field_name("initializer"), loop.child_by_field_name("condition")
+    inside = [node for node in _walk(loop) if start is None or not _is_in(node, start)]
+    if any(node.type == "labeled_statement" or _is_case_of_other(node, loop) for node in inside):
+        return None
+    of_name = [each for each in declared if _text(each) == name]
+    own = [each for each in of_name if _is_in(each, loop)]
+    if len(own or of_name) != 1 or (own and (start is None or not _is_in(own[0], start))):
+        return None  # which variable is meant is not clear
+    changes = [node for node in inside if node.type in _CHANGES and _text(_changed(node)) == name]
+    if len(changes) != 1 or any(_is_in(changes[0], node) for node in inside if node.type in _LOOPS and node != loop):
+        return None
+    step = _step(changes[0], name)
+    in_test = condition is not None and loop.type != "do_statement" and _is_in(changes[0], condition)
+    return SourceCounter(name, _first_line((own or of_name)[0]), step, in_test) if step else None
+
+
+def _is_in(node: Node, outer: Node) -> bool:
+    return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
+
+
+def _is_case_of_other(node: Node, loop: Node) -> bool:
+    """Whether a ``case`` is of a ``switch`` around the loop."""
+    around = node.parent
+    while node.type == "case_statement" and around is not None and around.type != "switch_statement":
+        around = around.parent
+    return node.type == "case_statement" and (around is None or not _is_in(around, loop))
+
+
+def _changed(node: Node) -> Node | None:
+    """What an assignment or an increment changes."""
+    found = node.child_by_field_name("argument" if node.type == "update_expression" else "left")
+    while found is not None and found.type == "parenthesized_expression" and found.named_children:
+        found = found.named_children[0]
+    return found
+
+
+def _step(node: Node, name: str) -> int:
+    """What a change adds to the variable; 0 if that is no constant."""
+    operator, value = _text(node.child_by_field_name("operator")), node.child_by_field_name("right")
+    if node.type == "update_expression":
+        return {"++": 1, "--": -1}.get(operator, 0)
+    if operator == "=" and value is not None and value.type == "binary_expression":
+        if _text(value.child_by_field_name("left")) != name:
+            return 0
+        operator, value = _text(value.child_by_field_name("operator")) + "=", value.child_by_field_name("right")
+    digits = re.fullmatch(r"([1-9][0-9]*)[uUlL]*", _text(value))
+    amount = int(digits[1]) if digits else 0
+    return {"+=": amount, "-=": -amount}.get(operator, 0)

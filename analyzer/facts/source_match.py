@@ -13,14 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from wcet_probe.analyzer.facts.source_loops import (
-    SourceFile,
-    SourceFunction,
-    SourceLoop,
-    SourcePoint,
-    loop_macros,
-    parse_source,
-)
+from wcet_probe.analyzer.facts.source_loops import loop_macros, macro_words, parse_source
+from wcet_probe.analyzer.facts.source_parts import SourceFile, SourceFunction, SourceLoop, SourcePoint
 from wcet_probe.errors import UsageError, unknown_name
 
 _NO_C = (".s", ".S", ".asm")
@@ -108,7 +102,8 @@ def index_sources(sources: Mapping[str, str]) -> SourceIndex:
 def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     """Both operations of an allocator ask for the same sources."""
     macros = loop_macros([text for _, text in texts])
-    return SourceIndex({file: parse_source(file, text, macros) for file, text in texts})
+    words = macro_words([text for _, text in texts])
+    return SourceIndex({file: parse_source(file, text, macros, words) for file, text in texts})
 
 
 def ancestors(address: int, outers: Mapping[int, int | None]) -> list[int]:

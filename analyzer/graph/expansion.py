@@ -20,12 +20,13 @@ FEW = 400
 """Points that are aimed at then, and in the functions that are summarised."""
 
 
-def to_summarise(
+def to_summarise(  # noqa: PLR0917  the functions, and what is known of some
     graph_of: Callable[[int], FunctionGraph],
     entry: int,
     refused: Collection[int],
     most: int = MOST_EXPANDED,
     unbounded: Collection[int] = (),
+    given: Collection[int] = (),
 ) -> frozenset[int]:
     """The entries of functions to summarise, so that the others have few points if that can be.
 
@@ -36,16 +37,18 @@ def to_summarise(
         most: points up to which nothing is summarised.
         unbounded: functions with loops that only their callers may bound: summarised where there are more points than
             ``most`` in spite of all others, and facts are needed then.
+        given: functions that are summarised in any case, if they can be.
     """
     calls = _calls(graph_of, entry)
     blocks = {function: len(graph_of(function).blocks) for function in calls}
     never = {entry, *refused, *(function for function in calls if function in _reached(calls, calls[function]))}
-    chosen: set[int] = set()
+    chosen = {function for function in given if function in calls and function not in never}
+    at_first = len(chosen)
     while True:
         contexts = _contexts(calls, entry, chosen)
         points = {function: count * blocks[function] for function, count in contexts.items()}
         total = sum(points.values())
-        if total <= (FEW if chosen else most):
+        if total <= (FEW if len(chosen) > at_first else most):
             return frozenset(chosen)
         # One that is chosen is still expanded where a function jumps to it at its end.
         able = [f for f, count in contexts.items() if count > 1 and f not in never and f not in chosen]

@@ -147,6 +147,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     whole: Collection[int] | None = None,
     most: int = MOST_EXPANDED,
     unbounded: Collection[int] = (),
+    given: Collection[int] = (),
     unwinding: Unwinding = MappingProxyType({}),
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
@@ -165,6 +166,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
             points, calls of others lead behind themselves (`expansion`).
         most: points up to which all calls are expanded.
         unbounded: see `expansion.to_summarise`.
+        given: see there.
         unwinding: returns that pop the frame of a caller, as values tell; whoever uses the graph shows that they do.
 
     Raises:
@@ -180,7 +182,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         raise never_returns(entry.name)
     builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding)
     if whole is not None:
-        builder.summarise(entry, whole, most, unbounded)
+        builder.summarise(entry, whole, most, unbounded=unbounded, given=given)
     return builder.build(entry)
 
 
@@ -214,14 +216,16 @@ class _Builder:
         self._left_out: dict[int, set[tuple[str, int | None]]] = {}
         self._todo: list[tuple[_Frame, int]] = []
 
-    def summarise(self, entry: Symbol, whole: Collection[int], most: int, unbounded: Collection[int]) -> None:
+    def summarise(
+        self, entry: Symbol, whole: Collection[int], most: int, *, unbounded: Collection[int], given: Collection[int]
+    ) -> None:
         """Choose what is not expanded."""
 
         def graph(address: int) -> FunctionGraph:
             return self._graph(function_from(self._image, address))
 
         whole = {*whole, *self._returns.branching, *self._returns.popping}
-        self._summarised = to_summarise(graph, entry.address, whole, most, unbounded)
+        self._summarised = to_summarise(graph, entry.address, whole, most, unbounded, given)
 
     def build(self, entry: Symbol) -> Supergraph:
         self._point(_Frame((), entry, None, (entry.address,)), entry.address)

@@ -46,7 +46,7 @@ def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
         if node.opcode != "leaf" or node.arguments[:2] != ("phi", (shape.loop.header,)) or symbol in found:
             continue
         states = [values.edges[edge].state for edge in shape.back_edges]
-        ends = {_settled(state, after) for state in states for after in (state.read(location),)}
+        ends = {settled(state, after) for state in states for after in (state.read(location),)}
         steps = {_step(terms, symbol, after) for after in ends}
         step = steps.pop()
         if not steps and step is not None and step[0]:
@@ -55,7 +55,7 @@ def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
     return found
 
 
-def _settled(state: State, term: Term | None) -> Term | None:
+def settled(state: State, term: Term | None) -> Term | None:
     """``term`` with the choices that ``state`` decides: a predicated instruction, where it is executed or skipped."""
     terms = state.terms
     while term is not None:
@@ -67,12 +67,12 @@ def _settled(state: State, term: Term | None) -> Term | None:
         decided = state.value(condition)
         if not decided.is_constant:
             break
-        settled = one if decided.value else other
+        chosen = one if decided.value else other
         if form.constant:
-            settled = terms.apply("INT_ADD", (settled, terms.constant(form.constant, form.bits)), form.bits) or part
-        if settled == part:
+            chosen = terms.apply("INT_ADD", (chosen, terms.constant(form.constant, form.bits)), form.bits) or part
+        if chosen == part:
             break
-        term = settled
+        term = chosen
     return term
 
 

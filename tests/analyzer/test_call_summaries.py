@@ -34,8 +34,10 @@ def bound_of(guest, entry="f"):
 def _summarised(monkeypatch):
     """Every function that is called is analysed once, however small the program is."""
 
-    def all_of_them(graph_of, entry, refused, most, unbounded):
+    def all_of_them(graph_of, entry, refused, most, *others):
+        unbounded, given = others
         assert most >= 0
+        assert not given
         calls = expansion._calls(graph_of, entry)
         recursive = {one for one in calls if one in expansion._reached(calls, calls[one])}
         return frozenset(calls.keys() - recursive - {entry, *refused, *unbounded})

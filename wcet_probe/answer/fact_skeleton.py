@@ -25,8 +25,8 @@ from wcet_probe.analyzer.facts.language import (
     PointerFact,
     RecursionFact,
 )
-from wcet_probe.analyzer.facts.source_loops import SourceLoop
 from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
+from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.proof import FactCandidate

@@ -10,6 +10,9 @@ from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.answer.entry_memory import entry_memory
+from wcet_probe.answer.given_bounds import read_given
+from wcet_probe.answer.run_script import Statement
 from wcet_probe.build.core_fit import check_fit
 from wcet_probe.build.image import build_attributes, read_image
 from wcet_probe.build.sources import find_sources
@@ -36,6 +39,9 @@ class FirmwareRequest:
         source_dirs: folders with the sources that the debug information names.
         parameters: values of what the facts' expressions speak of.
         caches: the changes of the target's caches that ``target`` has, as ``--cache`` takes them, for the record.
+        described: the document of the target with its caches, as certificates of callees' bounds have it; empty where
+            none can be given.
+        initial_data: whether memory is taken to hold at entry what the file says, or what the calls ``after`` leave.
         is_run: whether runs are held against the bound afterwards; else its assumptions are told to be unchecked.
     """
 
@@ -46,6 +52,9 @@ class FirmwareRequest:
     source_dirs: Sequence[Path]
     parameters: Mapping[str, int]
     caches: Sequence[str] = ()
+    described: Mapping[str, object] = field(default_factory=dict)
+    initial_data: bool = False
+    after: Sequence[Statement] = ()
     is_run: bool = False
 
 
@@ -121,6 +130,8 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
         parameters=request.parameters,
         # Of what is not expanded, nothing is said that a run could be held against.
         summaries=not request.is_run,
+        given=read_given(facts, image, request.described) if request.described else {},
+        initial=entry_memory(image, target, instructions, request.after) if request.initial_data else None,
     )
     return ReadFirmware(asked, tuple((shown_name(file), text) for file, text in told), other_core)
 

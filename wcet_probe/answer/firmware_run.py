@@ -17,7 +17,9 @@ from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import ArgumentFact, Facts
 from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops, refusal
 from wcet_probe.answer.cross_check import Call, cross_check
+from wcet_probe.answer.entry_memory import check_entry_memory
 from wcet_probe.answer.firmware import FirmwareBound
+from wcet_probe.answer.free_memory import SCRATCH_BYTES, free_map
 from wcet_probe.answer.held import Held, checked_executions
 from wcet_probe.answer.run_script import (
     SCRATCH,
@@ -29,23 +31,18 @@ from wcet_probe.answer.run_script import (
     value_text,
 )
 from wcet_probe.answer.victims import LEAST_TRIED, victim_choices
-from wcet_probe.emu.layout import RETURN_ADDRESS
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import ContradictionError, EmulationError, UsageError, unknown_name
 from wcet_probe.isa.timing import costs
-from wcet_probe.model.image import Image
 from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.observed_run import Found, Observed, ObservedCall
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import Isa, MemoryMap, MemoryRange, Target
+from wcet_probe.model.target import Isa, Target
 from wcet_probe.progress import Progress, silent
 
 UNITS = ("instructions", "cycles")
-_SCRATCH_BYTES = 64 << 10
 _MOST_INSTRUCTIONS = 1 << 30
 _REPEATED_INSTRUCTIONS = 200_000
-_GRANULE_BYTES = 64 << 10
-_PLACES_FROM = 0x70000000
 _PATIENCE = 50
 """Changes without improvement after which a search begins again with the inputs of the script, changed at random."""
 
@@ -76,14 +73,14 @@ def run_firmware(
     last = next((at for at in reversed(range(len(script))) if _is_call(script[at], entry)), None)
     if last is None:
         raise UsageError(f"no call of {entry} is run, which is bounded; add it, like --run 'init(); {entry}(3)'.")
-    target = replace(found.target, memory_map=_free_map(found.image, found.target))
+    target = replace(found.target, memory_map=free_map(found.image, found.target))
     watched = [claim.loop for claim in found.bound.loop_claims]
     with Machine(
         found.image,
         target,
         found.instructions,
         costs(found.instructions, target),
-        _SCRATCH_BYTES,
+        SCRATCH_BYTES,
         watched=watched,
         bounds=(found.bound,),
         most_instructions=_MOST_INSTRUCTIONS,
@@ -96,6 +93,8 @@ def run_firmware(
         dearer = _searched(guest, script[last], search, progress) if search else None
         held = Held(machine.held_calls()[0], guest.loop_entries, 0)
         executions = dict(checked_executions(found.bound, held, ())) | guest.argument_checks
+    if found.bound.initial_data:
+        executions["initial-data"] = len(guest.calls)
     if "return-address" in executions:
         executions["return-address"] = guest.returns
     most = {unit: max(getattr(call, unit) for call in guest.calls) for unit in UNITS}
@@ -168,6 +167,7 @@ class _Guest:
         """The dearest measurement of a call of the entry, over what replacement may evict; each is held against all."""
         bound, machine = self.found.bound, self.machine
         self._check_arguments(text, arguments)
+        check_entry_memory(bound.initial_data, machine.memory.read, self.found.image, text)
         before, registers = machine.memory.snapshot(), machine.entry_registers(arguments)
         runs = []
         for victims in victim_choices(self.target)[:LEAST_TRIED]:
@@ -255,33 +255,6 @@ def argument_index(fact: ArgumentFact, target: Target) -> int | None:
 
 def _is_call(statement: Statement, entry: str) -> bool:
     return isinstance(statement, CallStatement) and statement.function == entry
-
-
-def _free_map(image: Image, target: Target) -> MemoryMap:
-    """The map of ``target``, with its stack and its heap, which is the scratch memory, where the image has nothing."""
-    taken = [MemoryRange(segment.address, segment.size_bytes) for segment in image.segments]
-    taken += [target.memory_map.code, target.memory_map.data]
-    taken += [one.extent for one in target.memory.regions]
-    own = target.memory_map.stack
-    segments = taken[: len(image.segments)]
-    stack = own if _is_free(own, segments) else _free(own.size_bytes, taken)
-    scratch = MemoryRange(target.memory_map.heap_address, _SCRATCH_BYTES)
-    if not _is_free(scratch, [*segments, stack]):
-        scratch = _free(_SCRATCH_BYTES, [*taken, stack])
-    return replace(target.memory_map, stack=stack, heap_address=scratch.base_address)
-
-
-def _is_free(one: MemoryRange, taken: Sequence[MemoryRange]) -> bool:
-    return all(one.end_address <= other.base_address or other.end_address <= one.base_address for other in taken)
-
-
-def _free(size_bytes: int, taken: Sequence[MemoryRange]) -> MemoryRange:
-    """The first range of that size from `_PLACES_FROM` on that meets none of ``taken``."""
-    for address in range(_PLACES_FROM, RETURN_ADDRESS - size_bytes - _GRANULE_BYTES, _GRANULE_BYTES):
-        found = MemoryRange(address, size_bytes)
-        if _is_free(found, taken):
-            return found
-    raise UsageError("the image leaves no memory for a stack and scratch memory; link it for fewer addresses.")
 
 
 # ------------------------------------------------------------------------------------------------------------- search

@@ -71,7 +71,8 @@ def checked_executions(bound: Bound, held: Held, witnesses: Sequence[Witness]) -
     loops = {(loop.where, f"{loop.address:#010x}", loop.origin) for loop in bound.loops if loop.where}
     for where, name, origin in loops:
         place = f"{origin} {where}"
-        found[place] = found.get(place, 0) + held.loop_entries.get(name, 0)
+        for each in (place, f"rounds {where}"):
+            found[each] = found.get(each, 0) + held.loop_entries.get(name, 0)
     found |= {f"fact {where}": count for where, count in (*calls.facts.items(), *calls.word_loads.items())}
     ids = {one.id for one in bound.assumptions}
     found |= dict.fromkeys((one for one in ids if one.startswith("lemma ")), held.heap_checks)

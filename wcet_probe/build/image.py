@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -15,13 +16,17 @@ from typing import Literal
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct import ConstructError
 from elftools.dwarf.compileunit import CompileUnit
+from elftools.dwarf.die import DIE
+from elftools.dwarf.dwarf_expr import DWARFExprParser
 from elftools.dwarf.dwarfinfo import DWARFInfo
+from elftools.dwarf.locationlists import BaseAddressEntry, LocationEntry, LocationParser
 from elftools.elf.constants import P_FLAGS, SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import ARMAttributesSection, Section, SymbolTableSection
 
+from wcet_probe.build.location import linear_location
 from wcet_probe.errors import ImageError, unknown_name
-from wcet_probe.model.image import BuildAttributes, Image, LineTable, Segment, Symbol
+from wcet_probe.model.image import BuildAttributes, Image, LineTable, Segment, Symbol, VariableLocation
 from wcet_probe.model.target import Isa, MemoryRange
 
 _MACHINES = {"EM_ARM": (Isa.ARM, Isa.THUMB), "EM_PPC": (Isa.POWERPC,)}
@@ -94,6 +99,69 @@ def source_paths(elf: bytes) -> tuple[PurePosixPath, ...]:
     except _DAMAGED as error:
         message = f"the file's line table cannot be read ({str(error) or type(error).__name__}); link it again with -g."
         raise ImageError(message) from error
+
+
+_LOCATIONS: dict[tuple[str, frozenset[str]], tuple[VariableLocation, ...]] = {}
+"""What was asked last: bounds of one image for many parameters ask for the same."""
+
+
+def variable_locations(image: Image, functions: Collection[str]) -> tuple[VariableLocation, ...]:
+    """Where variables are in the binary functions ``functions``, inlined ones' too, as the debug information says.
+
+    Left out are those in memory, in several pieces, or computed by more than sums and constant factors; of pointers
+    those to what has no size.
+
+    Raises:
+        ImageError: damaged debug information.
+    """
+    key = image.sha256, frozenset(functions)
+    if key in _LOCATIONS:
+        return _LOCATIONS[key]
+    _LOCATIONS.clear()
+    try:
+        file = ELFFile(io.BytesIO(image.elf))
+        if not file.has_dwarf_info():
+            return ()
+        dwarf = file.get_dwarf_info()
+        found = _Variables(dwarf)
+        for entry in _live_functions(dwarf, image, functions):
+            found.add(entry, _name_of(entry), entry.offset)
+        return _LOCATIONS.setdefault(key, tuple(found.locations))
+    except _DAMAGED as error:
+        message = f"the file's variables cannot be read ({str(error) or type(error).__name__}); link it again with -g."
+        raise ImageError(message) from error
+
+
+def source_copies(image: Image, functions: Collection[str]) -> Mapping[str, int]:
+    """How many copies of each source function are in ``functions`` of the binary: itself, clones, and inlined ones.
+
+    Raises:
+        ImageError: damaged debug information.
+    """
+    try:
+        file = ELFFile(io.BytesIO(image.elf))
+        counts: Counter[str] = Counter()
+        todo = list(_live_functions(file.get_dwarf_info(), image, functions)) if file.has_dwarf_info() else []
+        while todo:
+            entry = todo.pop()
+            if entry.tag in {"DW_TAG_subprogram", "DW_TAG_inlined_subroutine"}:
+                counts[_name_of(entry)] += 1
+            kinds = {"DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"}
+            todo += [child for child in entry.iter_children() if child.tag in kinds]
+    except _DAMAGED as error:
+        message = f"the file's functions cannot be read ({str(error) or type(error).__name__}); link it again with -g."
+        raise ImageError(message) from error
+    return counts
+
+
+def _live_functions(dwarf: DWARFInfo, image: Image, functions: Collection[str]) -> Iterator[DIE]:
+    """The entries of ``functions``; what the linker has dropped keeps its own, with an address of something else."""
+    for unit in dwarf.iter_CUs():
+        for entry in unit.get_top_DIE().iter_children():
+            start = entry.attributes.get("DW_AT_low_pc") if entry.tag == "DW_TAG_subprogram" else None
+            symbol = image.function_at(int(start.value) & ~1) if start is not None else None
+            if symbol is not None and symbol.name in functions and symbol.name.partition(".")[0] == _name_of(entry):
+                yield entry
 
 
 def build_attributes(elf: bytes) -> BuildAttributes:
@@ -350,6 +418,81 @@ def _unit_paths(dwarf: DWARFInfo, unit: CompileUnit) -> Iterator[PurePosixPath]:
     for entry in program.header.file_entry:
         if entry.dir_index < len(folders):
             yield folders[entry.dir_index] / _text(entry.name)
+
+
+def _origin(entry: DIE) -> DIE:
+    """The entry that an inlined or concrete copy is of."""
+    while "DW_AT_abstract_origin" in entry.attributes:
+        entry = entry.get_DIE_from_attribute("DW_AT_abstract_origin")
+    return entry
+
+
+def _name_of(entry: DIE) -> str:
+    named = _origin(entry).attributes.get("DW_AT_name")
+    return _text(named.value) if named is not None else ""
+
+
+class _Variables:
+    """Collects the locations of variables, unit by unit (DWARF 5, §2.6 and §4.1)."""
+
+    def __init__(self, dwarf: DWARFInfo) -> None:
+        self.locations: list[VariableLocation] = []
+        self._lists = LocationParser(dwarf.location_lists())
+
+    def add(self, entry: DIE, function: str, scope: int) -> None:
+        """Those below ``entry``, which is code of the source function ``function``, of its copy ``scope``."""
+        for child in entry.iter_children():
+            if child.tag in {"DW_TAG_variable", "DW_TAG_formal_parameter"}:
+                self._add_variable(child, function, scope)
+            elif child.tag == "DW_TAG_inlined_subroutine":
+                self.add(child, _name_of(child), child.offset)
+            elif child.tag == "DW_TAG_lexical_block":
+                self.add(child, function, scope)
+
+    def _add_variable(self, entry: DIE, function: str, scope: int) -> None:
+        declared, location = _origin(entry), entry.attributes.get("DW_AT_location")
+        line, unit_bytes = declared.attributes.get("DW_AT_decl_line"), _unit_bytes(declared)
+        if location is None or line is None or unit_bytes is None:
+            return
+        parser, base = DWARFExprParser(entry.cu.structs), _base_address(entry)
+        found = self._lists.parse_from_attribute(location, entry.cu["version"], entry)
+        for one in found if isinstance(found, list) else ():
+            base = one.base_address if isinstance(one, BaseAddressEntry) else base
+            if isinstance(one, LocationEntry) and 0 <= one.begin_offset < one.end_offset:
+                start = 0 if one.is_absolute else base
+                operations = [(each.op_name, tuple(each.args)) for each in parser.parse_expr(one.loc_expr)]
+                value, low, high = linear_location(operations), start + one.begin_offset, start + one.end_offset
+                if value is not None:
+                    place = (function, _name_of(entry), int(line.value), scope)
+                    self.locations.append(VariableLocation(*place, low, high, *value, unit_bytes))
+
+
+def _base_address(entry: DIE) -> int:
+    low = entry.cu.get_top_DIE().attributes.get("DW_AT_low_pc")
+    return int(low.value) if low is not None else 0
+
+
+_QUALIFIERS = frozenset(
+    {"DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type", "DW_TAG_atomic_type"}
+)
+
+
+def _unit_bytes(entry: DIE) -> int | None:
+    """Bytes of what the variable points to; 1 if it is a whole number, None if neither."""
+    kind = _type_of(entry)
+    if kind is None or kind.tag != "DW_TAG_pointer_type":
+        return 1 if kind is not None and kind.tag in {"DW_TAG_base_type", "DW_TAG_enumeration_type"} else None
+    pointed = _type_of(kind)
+    size = pointed.attributes.get("DW_AT_byte_size") if pointed is not None else None
+    return int(size.value) if size is not None else None
+
+
+def _type_of(entry: DIE) -> DIE | None:
+    """The type of ``entry`` without its names and qualifiers."""
+    found = entry.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in entry.attributes else None
+    while found is not None and found.tag in _QUALIFIERS:
+        found = found.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in found.attributes else None
+    return found
 
 
 def _text(name: bytes | str) -> str:

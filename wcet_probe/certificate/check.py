@@ -8,7 +8,7 @@ is *ok*, or says *not checked*, and nothing is taken for checked that was only s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.certificate.asserted import Asserted, Extent, Fact, loop_behind, loop_extent, parameters_of
@@ -35,8 +35,11 @@ OK, OPEN = "ok", "not checked"
 _ALWAYS = ("no-interference", "timing-model")
 _FACT_CONSTRAINT = re.compile(r"(fact|flow|infeasible):")
 _KINDS_OF_CONSTRAINTS = re.compile(
-    r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|total:.+|never:.+)"
+    r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|restriction:[0-9]+|rounds:[0-9]+"
+    r"|total:.+|never:.+)"
 )
+_DIVIDED = re.compile(r"\((.+?)( \+ 1)?\) // ([0-9]+)")
+"""A count of a source loop, divided by the iterations that a round of the binary loop is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ def check_bound(document: Json, binary: Binary) -> Checked:
     section = document.get("bound")
     names = ", ".join(map(str, section.get("summarised", ()))) if isinstance(section, dict) else ""
     demand(not names, f"the checker does not follow calls that are not expanded: {names}")
+    told = {one["id"] for one in section.get("assumptions", ())} if isinstance(section, dict) else set()
+    demand("initial-data" not in told, "the checker does not follow what memory is assumed to hold at entry")
     bounds = tuple(verify_result(document))
     demand(
         all(one.image_sha256 == binary.image.sha256 for one in bounds), "it is about another image than the given one"
@@ -298,7 +303,8 @@ class _Check:
         demand(fact is not None and fact.kind == "loop", f"no fact stands at {where}, which the loop {name} rests on")
         assert fact is not None  # noqa: S101  (told above)
         said = {fact.expression("max"), fact.expression("total")} - {None}
-        demand(loop["expression"] in said, f"the fact at {where} does not say {loop['expression']} of the loop {name}")
+        own = self._undivided(loop, where, said)
+        demand(own in said, f"the fact at {where} does not say {loop['expression']} of the loop {name}")
         demand(dict(loop["parameters"]) == self._parameters, f"the loop {name} is bounded with other parameters")
         self._check_binding(name, fact, loop, back)
         self._used[f"fact {where}"] = None
@@ -311,12 +317,26 @@ class _Check:
         lines = (text or "").split("\n")
         row = lines[int(line) - 1] if 0 < int(line) <= len(lines) else ""
         found = re.search(r"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b", row)
-        demand(found and found[2] == loop["expression"], f"no pragma at {where} bounds the loop {name} so")
+        most = str(found[2]) if found else None
+        own = self._undivided(loop, where, {most})
+        demand(found and own == most, f"no pragma at {where} bounds the loop {name} so")
         extent = loop_behind(self._binary.asserted, file, int(line))
         demand(extent is not None, f"no loop stands behind the pragma at {where}")
         assert extent is not None  # noqa: S101  (told above)
         self._check_extent(name, f"the pragma at {where}", extent, loop, back)
         self._used[f"pragma {where}"] = None
+
+    def _undivided(self, loop: Json, where: object, said: Collection[str | None]) -> str:
+        """The count of the source loop; that a round is several of its iterations is an assumption of its own."""
+        expression = str(loop["expression"])
+        found = _DIVIDED.fullmatch(expression)
+        if expression in said or found is None:
+            return expression
+        words = [one["statement"] for one in self._section["assumptions"] if one["id"] == f"rounds {where}"]
+        said_so = any(f" is {found[3]} iterations of " in one for one in words)
+        demand(said_so, f"no assumption says that a round of the loop {loop['loop']} is {found[3]} iterations")
+        self._used[f"rounds {where}"] = None
+        return found[1]
 
     def _check_binding(self, name: str, fact: Fact, loop: Json, back: list[str]) -> None:
         """The fact speaks of this loop: by its offset, or by lines of the source loop that it names."""

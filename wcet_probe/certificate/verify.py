@@ -156,6 +156,17 @@ def verify_result(document: Json) -> list[CheckedBound]:
     return checked
 
 
+def given_documents(document: Json) -> list[tuple[str, str]]:
+    """Functions whose bounds other documents give, and the SHA-256 of each document, as the assumptions name it."""
+    found = []
+    for one in document["bound"].get("assumptions", ()):
+        kind, _, function = one["id"].partition(" ")
+        named = re.search(r"as the document ([0-9a-f]{64}) proves", one["statement"])
+        if kind == "given" and named:
+            found.append((function, named[1]))
+    return found
+
+
 def verify_slack(document: Json) -> None:
     """Check that the distance between bound and observation is what a result says, and not negative.
 

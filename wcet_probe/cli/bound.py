@@ -33,6 +33,7 @@ Examples:
   wcet-probe bound firmware.elf --entry filter --target mpc603e --source src
   wcet-probe bound firmware.elf --entry find --facts f.toml --param N=64 --why
   wcet-probe bound firmware.elf --entry f --run 'init(); f(3, &buffer)'
+  wcet-probe bound firmware.elf --entry f --initial-data --after 'init()'
   wcet-probe bound cama tlsf --per-size --target mpc603e --svg figure.svg
 
 \b
@@ -40,7 +41,7 @@ Exit codes: 0 bounded, 1 failure, 2 bad usage or input, 4 no bound
   established, or one by the width of a type only, 5 a run contradicts the
   bound or a fact, 130 interrupted, 141 the reader of the output went away
 """
-_FIRMWARE_ONLY = ("entry", "facts", "source", "why", "run", "run_file", "search", "vary")
+_FIRMWARE_ONLY = ("after", "initial_data", "entry", "facts", "source", "why", "run", "run_file", "search", "vary")
 _PER_SIZE_ONLY = ("heap_bytes", "sizes", "cache_set", "svg", "cc")
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -74,6 +75,8 @@ def _cache_sets(text: str) -> tuple[int, int]:
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as of a run; repeatable.")
 @click.option("--run", metavar="CALLS", help="Calls to emulate, such as 'init(); f(3, &buffer)'.")
 @click.option("--run-file", type=click.Path(path_type=Path), metavar="FILE", help="A file of calls to emulate.")
+@click.option("--initial-data", is_flag=True, help="Memory holds at entry what FILE.elf says: an assumption.")
+@click.option("--after", metavar="CALLS", help="Of --initial-data: and what these calls leave, as 'init()'.")
 @click.option("--search", type=click.IntRange(1), metavar="N", help="Then look for dearer inputs, N times.")
 @click.option("--vary", multiple=True, metavar="&NAME:BYTES", help="Of --search: memory to change; repeatable.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Of --search.")
@@ -141,6 +144,7 @@ def _bound_firmware(
 ) -> int:
     from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
     from wcet_probe.answer.gap import block_gaps
+    from wcet_probe.reports.formats.records import target_document
 
     if entry is None:
         raise UsageError("missing option '--entry'; name the function, or ask for --per-size of an allocator.")
@@ -150,7 +154,22 @@ def _bound_firmware(
     script = _script(others["run"], others["run_file"])
     search = _search(others["search"], others["seed"], others["vary"], has_script=bool(script))
     roots = source or (elf.parent, Path.cwd())
-    request = FirmwareRequest(elf, entry, core, facts, roots, values, caches, is_run=bool(script))
+    initial, after = others["initial_data"], others["after"]
+    if after and not initial:
+        raise UsageError("--after tells what memory holds for --initial-data; give that as well, or leave it out.")
+    request = FirmwareRequest(
+        elf,
+        entry,
+        core,
+        facts,
+        roots,
+        values,
+        caches,
+        target_document(core),
+        initial_data=initial,
+        after=_statements(after) if after else (),
+        is_run=bool(script),
+    )
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         try:
             found = bound_firmware(request, tell)
@@ -202,6 +221,12 @@ def _script(run: str | None, file: Path | None) -> tuple[Statement, ...]:
         return parse_script(file.read_text("utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {file}: {error}; name a text file of calls.") from error
+
+
+def _statements(text: str) -> tuple[Statement, ...]:
+    from wcet_probe.answer.run_script import parse_script
+
+    return parse_script(text, "--after")
 
 
 def _search(evaluations: int | None, seed: int, vary: tuple[str, ...], *, has_script: bool) -> SearchInputs | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,12 +66,21 @@ def verify(
 
 
 def _arithmetic(files: Sequence[Path]) -> int:
+    from wcet_probe.certificate.verify import given_documents
     from wcet_probe.reports.screens.terminal import render_table
 
     checked = [one for file in files for one in _checked(file)]
     titles = ("entry", "target", "proved: at most", "", "image", "loops", "given")
     render_table(titles, map(_row, checked), streams.result_console())
     click.echo(ARITHMETIC_ONLY)
+    hashes = {sha256(_bytes(file)).hexdigest() for file in files}
+    for file in files:
+        for result in _documents(file):
+            for function, document in given_documents(result):
+                told = "verified here" if document in hashes else "not given here: name that file as well"
+                click.echo(
+                    f"{file}: calls of {function} are charged by the document {document[:_DIGITS_SHOWN]}, {told}"
+                )
     return ExitCode.CHECKED_IN_PART
 
 

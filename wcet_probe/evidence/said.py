@@ -57,6 +57,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "the call returns: control does not come to what never does, or is trapped, at {places}",
         "every emulated run returned",
     ),
+    "initial-data": (
+        "memory holds at entry what {any}, which the call is proved not to write",
+        "every call of the function that is run compares them",
+    ),
     "built-for-another-core": ("{any}", "not checked: the integrator's"),
 }
 """What an assumption says, and how it is checked, by its id. Places are those that the prover found."""
@@ -70,6 +74,8 @@ _FACT_CHECKS = (
     "no run can check it: it is the caller's",
     "not checked: no run counts open calls",
     "every call that the second engine repeats",
+    "no run can check it; the loops' own counts are checked",
+    "no run can check it: the call is charged by its certificate",
 )
 
 
@@ -191,7 +197,7 @@ def _check_assumptions(bound: Json, asserted: Asserted, target: Target, *, is_ru
     lemmas = {str(fact.content.get("id")): str(fact.content.get("check")) for fact in asserted.of("lemma")}
     for one in bound["assumptions"]:
         name, kind = one["id"], one["id"].partition(" ")[0]
-        if kind in {"fact", "lemma", "pragma"}:
+        if kind in {"fact", "given", "lemma", "pragma", "rounds"}:
             allowed: Sequence[str] = (lemmas.get(name.partition(" ")[2], ""),) if kind == "lemma" else _FACT_CHECKS
         else:
             demand(name in _WORDS, f"nobody knows the assumption {name}")
@@ -212,16 +218,20 @@ def _check_assumptions(bound: Json, asserted: Asserted, target: Target, *, is_ru
 
 
 def _check_claims(bound: Json, asserted: Asserted) -> None:
+    kinds = ("rounds ", "pragma ")
+    shared = {one["id"].partition(" ")[2] for one in bound["assumptions"] if one["id"].startswith(kinds)}
     for claim in bound["flow_claims"]:
         fact = asserted.at(claim["where"])
         texts = [] if fact is None else [fact.expression(key) for key in ("max", "total")]
-        allowed = {0} if fact is not None else set()  # of a fact for each call, and of what is never executed
+        # Of a fact for each call, of what is never executed, and of loops that share a count.
+        allowed = {0} if fact is not None or claim["where"] in shared else set()
         allowed |= {value_of(text, bound["parameters"]) for text in texts if text is not None}
         demand(claim["constant"] in allowed, f"no fact at {claim['where']} says {claim['constant']}")
         seen = claim["observed"]
         demand(seen is None or seen <= claim["constant"], f"the sum at {claim['where']} was seen to be larger")
     for idle in bound["idle_facts"]:
-        demand(asserted.at(idle["where"]) is not None, f"no fact stands at {idle['where']}")
+        is_pragma = idle["where"].rpartition(":")[0] in (asserted.sources or {})
+        demand(is_pragma or asserted.at(idle["where"]) is not None, f"no fact stands at {idle['where']}")
 
 
 def _check_types(bound: Json) -> None:
@@ -309,7 +319,7 @@ def _words_of_bound(bound: Json) -> Iterator[str]:
     loops, claims = bound["loops"], bound["flow_claims"]
     seen = [loop["observed_max"] for loop in loops] + [one["observed"] for one in claims]
     seen += [block["observed_executions"] for block in bound["graph"]["blocks"]]
-    facts = claims or bound["idle_facts"] or any(one.startswith(("fact ", "pragma ")) for one in ids)
+    facts = claims or bound["idle_facts"] or any(one.startswith(("fact ", "pragma ", "rounds ")) for one in ids)
     parts = (
         (any(loop["origin"] == "proved" for loop in loops), "how counters of loops are told"),
         (any(loop["total"] is not None for loop in loops), "totals of loops"),

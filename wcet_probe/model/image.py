@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from wcet_probe.model.target import Isa, MemoryRange
 
@@ -44,6 +45,31 @@ class LineTable:
         if row < 0 or self.lines[row] == 0:
             return None
         return self.files[row], self.lines[row]
+
+
+@dataclass(frozen=True, slots=True)
+class VariableLocation:
+    """Where the value of a source variable is while the code from ``low`` to before ``high`` is executed.
+
+    It is a sum of registers, with factors, and a constant.
+
+    Attributes:
+        function: the source function that declares the variable, also where it is inlined.
+        name, line: the variable, and the line of its declaration.
+        scope: number of the function, or of its inlined copy: each has variables of its own.
+        registers: numbers of registers, as the DWARF format counts those of the core, each with its factor.
+        unit_bytes: bytes of what a pointer points to; 1 of a number.
+    """
+
+    function: str
+    name: str
+    line: int
+    scope: int
+    low: int
+    high: int
+    registers: tuple[tuple[int, Fraction], ...]
+    constant: Fraction
+    unit_bytes: int = 1
 
 
 @dataclass(frozen=True, slots=True)

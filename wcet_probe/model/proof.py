@@ -276,6 +276,7 @@ class Bound:
         idle_facts: facts about the analysed code that have no effect.
         by_type: the loops with no other bound than the width of a type, on which the numbers rest.
         summarised: functions that were analysed once by themselves, and not expanded where they are called.
+        initial_data: what memory is assumed to hold at entry, by address, for runs.
     """
 
     entry: str
@@ -299,6 +300,7 @@ class Bound:
     idle_facts: tuple[IdleFact, ...] = ()
     by_type: tuple[TypeBound, ...] = ()
     summarised: tuple[str, ...] = ()
+    initial_data: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
 
     @property
     def certificates(self) -> tuple[str, ...]:

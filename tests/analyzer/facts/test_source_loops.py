@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wcet_probe.analyzer.facts.source_loops import SourceFunction, loop_macros, parse_source
+from wcet_probe.analyzer.facts.source_loops import loop_macros, parse_source
+from wcet_probe.analyzer.facts.source_parts import SourceFunction
 from wcet_probe.catalog.lookup import allocator_names, load_allocator
 
 

@@ -1,0 +1,226 @@
+"""Pragmas ``marker`` and ``flowrestriction`` of the TACLeBench suite: sums of executions in one call of the entry.
+
+``flowrestriction 1*inside <= 6*outside`` relates markers, which name the statements behind them, and calls of
+functions. Such a pragma is dropped, and it is said why, wherever it is not clear which code it speaks of: where the
+function that a marker stands in has several copies or none, where the statement has no block of its own or several, or
+nothing in it that the compiler must leave where it is; and in a loop, which may be unrolled, where that is not one call
+or one branch.
+
+*Soundness:* executions of what is on the right are counted at least as often, and of what is on the left at most as
+often, as the source executes them: a store, a call or a branch of the source is executed where its line says, and
+nowhere else; a function that is called is entered at its first block, unless it is inlined, which counts nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.facts.binding import Analysed
+from wcet_probe.analyzer.facts.source_match import SourceIndex
+from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourcePoint, SourceRestriction
+from wcet_probe.analyzer.graph.cfg import Block
+from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
+from wcet_probe.analyzer.pcode.lift import LiftedInstruction
+from wcet_probe.analyzer.pcode.skipping import may_be_skipped
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.build.image import source_copies
+from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact
+
+_TERM = re.compile(r"(?:([0-9]+)\s*\*\s*)?([A-Za-z_][\w.-]*)")
+_CHECKED = "every emulated run holds the sum of each call against it"
+
+
+@dataclass(frozen=True, slots=True)
+class Restricted:
+    """What one pragma comes to: constraints, what runs are held against, and what is assumed."""
+
+    constraints: tuple[LinearConstraint, ...]
+    claims: tuple[FlowClaim, ...]
+    assumption: Assumption
+
+
+class _DroppedError(Exception):
+    """It is not clear what a pragma speaks of; the message says why."""
+
+
+def restrictions(
+    values: Values, index: SourceIndex, analysed: Analysed, *, is_whole: bool
+) -> Iterator[Restricted | IdleFact]:
+    """What the pragmas of the sources of the analysed code say; of each that is dropped, why.
+
+    Args:
+        values: of the analysed code.
+        index: its sources.
+        analysed: the same code, and the image.
+        is_whole: whether all calls are expanded: a sum would lack those that are not.
+
+    Raises:
+        ImageError: damaged debug information.
+
+    *Soundness:* as said of the module.
+    """
+    told = [one for source in index.files.values() for one in source.restrictions]
+    lines = _lines(values, analysed) if told else set()
+    found = [one for one in told if any(file == one.file and _is_in(index, one, line) for file, line in lines)]
+    if not found:
+        return
+    places = _Places(values, index, analysed)
+    for number, one in enumerate(found):
+        where = f"{one.file}:{one.line}"
+        if not is_whole:
+            yield IdleFact(where, "some calls are not expanded, whose executions the sum would lack; it is left out")
+            continue
+        try:
+            yield _restricted(places, one, where, number)
+        except _DroppedError as error:
+            yield IdleFact(where, f"{error}; it is left out")
+
+
+def _lines(values: Values, analysed: Analysed) -> set[tuple[str, int]]:
+    addresses = (one.address for i in values.states for one in values.graph.points[i].block.instructions)
+    return {line for address in addresses if (line := analysed.image.lines.find(address))}
+
+
+def _is_in(index: SourceIndex, one: SourceRestriction, line: int) -> bool:
+    functions = index.files[one.file].functions
+    return any(each.name == one.function and each.first_line <= line <= each.last_line for each in functions)
+
+
+def _restricted(places: _Places, one: SourceRestriction, where: str, number: int) -> Restricted:
+    sides = re.split(r"(<=|>=|=)", one.text)
+    if len(sides) != 3:
+        raise _DroppedError(f"{one.text!r} is no relation of two sums")
+    left, relation, right = _sum(sides[0]), sides[1], _sum(sides[2])
+    ways = {"<=": [(left, right)], ">=": [(right, left)], "=": [(left, right), (right, left)]}[relation]
+    statement = f"in one call of the analysed function, {' '.join(one.text.split())}"
+    constraints, claims = [], []
+    for row, (less, more) in enumerate(ways):
+        weights: dict[int, int] = {}
+        for sign, terms in ((1, less), (-1, more)):
+            for factor, name in terms:
+                for address in places.blocks(name, is_upper=sign < 0):
+                    weights[address] = weights.get(address, 0) + sign * factor
+        points = places.values.states
+        own = ((i, weights.get(places.values.graph.points[i].block.address, 0)) for i in sorted(points))
+        name = f"restriction:{2 * number + row}"
+        constraints.append(LinearConstraint(name, tuple((i, weight) for i, weight in own if weight)))
+        claims.append(FlowClaim(where, statement, tuple(sorted((a, w) for a, w in weights.items() if w)), (), 0))
+    return Restricted(tuple(constraints), tuple(claims), Assumption(f"pragma {where}", statement, _CHECKED))
+
+
+def _sum(text: str) -> Sequence[tuple[int, str]]:
+    terms = [_TERM.fullmatch(part.strip()) for part in text.split("+")]
+    if not all(terms):
+        raise _DroppedError(f"{text.strip()!r} is no sum of markers and functions")
+    return [(int(term[1] or 1), term[2]) for term in terms if term]
+
+
+class _Places:
+    """The blocks of markers and functions in the analysed code."""
+
+    def __init__(self, values: Values, index: SourceIndex, analysed: Analysed) -> None:
+        self.values, self._index, self._analysed = values, index, analysed
+        self._copies = source_copies(analysed.image, analysed.functions)
+
+    def blocks(self, name: str, *, is_upper: bool) -> Collection[int]:
+        """The block that counts ``name``; none of a function that is not there, on the side that must not be less.
+
+        Raises:
+            _DroppedError: it is not clear which it is.
+        """
+        markers = [one for source in self._index.files.values() for one in source.markers if one.name == name]
+        functions = [one for source in self._index.files.values() for one in source.functions if one.name == name]
+        if len(markers) + len(functions) != 1:
+            number = "no" if not markers + functions else "more than one"
+            raise _DroppedError(f"there is {number} marker or function {name!r}")
+        if functions:
+            return self._entry(functions[0], is_upper=is_upper)
+        return [self._marked(markers[0])]
+
+    def _entry(self, function: SourceFunction, *, is_upper: bool) -> Collection[int]:
+        points = self.values.graph.points
+        firsts = [i for i in self.values.states if self._is_entry(i, function.name)]
+        inside = {i for edge in self.values.edges for i in (edge.target,) if self._is_round(edge.source, edge.target)}
+        if inside & set(firsts):
+            raise _DroppedError(f"{function.name} has become a loop that starts at its first block")
+        if is_upper and (not firsts or self._copies.get(function.name, 0) != 1):
+            raise _DroppedError(f"{function.name} is inlined, or is not called")
+        return {points[i].block.address for i in firsts}
+
+    def _is_entry(self, index: int, name: str) -> bool:
+        point = self.values.graph.points[index]
+        return point.function.name == name and point.block.address == point.function.address
+
+    def _is_round(self, source: int, target: int) -> bool:
+        """Whether an edge stays in one call."""
+        points = self.values.graph.points
+        return target >= 0 and points[source].context == points[target].context
+
+    def _marked(self, marker: SourcePoint) -> int:
+        """The block of a marker's statement.
+
+        *Soundness:* blocks of it that follow each other over a call and its return, and not else, are executed equally
+        often; the first is taken.
+        """
+        name, copies = marker.name, self._copies.get(marker.function, 0)
+        if copies != 1:
+            raise _DroppedError(f"{marker.function}, in which marker {name!r} stands, has {copies} copies in the code")
+        found: dict[int, Block] = {}
+        acting: dict[int, LiftedInstruction] = {}
+        for index in sorted(self.values.states):
+            block = self.values.graph.points[index].block
+            own = [one for one in block.instructions if self._is_at(one.address, marker)]
+            if own:
+                found[block.address] = block
+                acting |= {one.address: one for one in own if _stays(one, block)}
+        firsts = {address for address, block in found.items() if not self._is_behind_call(block, found)}
+        if len(firsts) != 1:
+            number = "no block" if not found else f"{len(firsts)} blocks"
+            raise _DroppedError(f"the statement of marker {name!r} has {number} of its own")
+        if not acting:
+            raise _DroppedError(f"nothing in the statement of marker {name!r} stores, calls or branches in any case")
+        loops = self._index.files[marker.file].loops
+        if any(marker.line in loop.header_lines for loop in loops):
+            raise _DroppedError(f"the statement of marker {name!r} is a loop, or on the line of one")
+        is_one = len(acting) == 1 and not _stores(*acting.values())
+        if not is_one and (any(marker.line in loop for loop in loops) or self._is_in_loop(firsts)):
+            raise _DroppedError(f"the loop around marker {name!r} may be unrolled, and nothing in its statement tells")
+        return firsts.pop()
+
+    def _is_in_loop(self, addresses: Collection[int]) -> bool:
+        points = self.values.graph.points
+        nodes = {i for i in self.values.states if points[i].block.address in addresses}
+        return any(
+            shape.loop.nodes & nodes and points[shape.loop.header].context in {points[i].context for i in nodes}
+            for shape in loop_shapes(self.values)
+        )
+
+    def _is_at(self, address: int, marker: SourcePoint) -> bool:
+        return self._analysed.image.lines.find(address) == (marker.file, marker.line)
+
+    def _is_behind_call(self, block: Block, others: dict[int, Block]) -> bool:
+        """Whether control comes to ``block`` only from a call at the end of another block of the same statement."""
+        calls = [one for one in others.values() if one.falls_to == block.address and one.calls and not one.falls]
+        points = self.values.graph.points
+        jumps = [
+            edge
+            for edge in self.values.edges
+            if edge.target >= 0
+            and points[edge.target].block.address == block.address
+            and points[edge.source].context == points[edge.target].context
+        ]
+        return bool(calls) and not jumps
+
+
+def _stays(instruction: LiftedInstruction, block: Block) -> bool:
+    """Whether the compiler must leave the instruction where the source has it, and it is executed in any case."""
+    opcodes = {op.opcode for op in instruction.ops}
+    branches = instruction.address == block.last_address and block.falls and bool(block.jumps)
+    return branches or (bool(opcodes & {"STORE", "CALL", "CALLIND"}) and not may_be_skipped(instruction))
+
+
+def _stores(instruction: LiftedInstruction) -> bool:
+    return any(op.opcode == "STORE" for op in instruction.ops)

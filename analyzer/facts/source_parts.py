@@ -1,0 +1,100 @@
+"""What a C source holds that facts speak of: functions, loops, named statements, restrictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCounter:
+    """A variable that an iteration of a loop changes once at most, by ``step``; nothing else in the loop changes it.
+
+    Attributes:
+        name, line: the variable, and where it is declared, which tells it from others of that name.
+        step: what is added; of a pointer, in what it points to.
+        in_test: whether the test changes it, which may be executed once more than the body.
+    """
+
+    name: str
+    line: int
+    step: int
+    in_test: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLoop:
+    """A loop of a source; lines count from 1.
+
+    Attributes:
+        file: the file's name.
+        function: the function it stands in.
+        first_line, last_line: its extent.
+        header_lines: lines of the statement's head and, of ``do``, of its ``while``; of a backward ``goto``, of the
+            label and the jumps.
+        label: from a comment ``/* loop: NAME */``, or None.
+        pragma: least and most executions of the body for each entry, from a pragma, or None.
+        pragma_line: where that pragma stands, or 0.
+        test_first: whether its test may be executed once more than its body: not so where there is no test in front.
+        number: its place among the loops of the file, from 0, which tells loops on one line apart.
+        counters: variables that count its iterations.
+    """
+
+    file: str
+    function: str
+    first_line: int
+    last_line: int
+    header_lines: tuple[int, ...]
+    label: str | None = None
+    pragma: tuple[int, int] | None = None
+    pragma_line: int = 0
+    test_first: bool = True
+    number: int = 0
+    counters: tuple[SourceCounter, ...] = ()
+
+    def __contains__(self, line: int) -> bool:
+        return self.first_line <= line <= self.last_line
+
+    def __str__(self) -> str:
+        return f"the loop of {self.function} at {self.file}:{self.first_line}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFunction:
+    """A function's definition; ``sha256`` is over its tokens, without comments, white space and pragmas."""
+
+    file: str
+    name: str
+    first_line: int
+    last_line: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePoint:
+    """A statement with a name; ``line`` is its first one."""
+
+    file: str
+    function: str
+    name: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRestriction:
+    """A pragma that relates sums of executions; ``text`` is what it says behind its name."""
+
+    file: str
+    function: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """What a source text holds, each in the order of the text; ``markers`` are points that pragmas name."""
+
+    functions: tuple[SourceFunction, ...]
+    loops: tuple[SourceLoop, ...]
+    points: tuple[SourcePoint, ...]
+    markers: tuple[SourcePoint, ...] = ()
+    restrictions: tuple[SourceRestriction, ...] = ()

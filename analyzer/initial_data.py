@@ -1,0 +1,120 @@
+"""Memory that is known at entry: what the call does not write of it is as constant as read-only memory, for that long.
+
+*Soundness:* that memory holds this at entry is an assumption. What is taken to be constant is found by assuming it of
+everything and taking back what some store of the analysis may hit, until none does. Then it holds by induction over the
+steps of a call: as long as nothing of it was written, each step is one of those that the analysis covers, and no store
+of these hits it. Callees are expanded, so that no store is missing; stores to the stack are in no object of the image,
+as everywhere in the analysis (assumption ``stack-separation``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from wcet_probe.analyzer.prepared import BoundRequest, Prepared
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.state import Base
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Image, Segment
+from wcet_probe.model.proof import Assumption
+
+Content = tuple[tuple[int, bytes], ...]
+"""Addresses and what is there, in order, without overlaps."""
+
+
+def image_data(image: Image) -> Content:
+    """What the writable segments of the file hold, zeros included that the file leaves out; of code nothing.
+
+    *Soundness:* that is what a start-up code makes of the file.
+    """
+    return tuple(
+        (one.address, one.data.ljust(one.size_bytes, b"\0"))
+        for one in sorted(image.segments, key=lambda one: one.address)
+        if one.writable and not one.executable and one.size_bytes
+    )
+
+
+def with_initial_data(request: BoundRequest, prepare: Callable[[BoundRequest], Prepared]) -> Prepared:
+    """What ``prepare`` makes of ``request``, with as much of its initial data as is not written in the call.
+
+    Raises:
+        AnalysisError, UsageError: as ``prepare``.
+
+    *Soundness:* as said of the module.
+    """
+    told = request.initial
+    if told is None:
+        return prepare(request)
+    plain = replace(request, summaries=False)
+    known, is_least = told.content, False
+    while True:
+        try:
+            found = prepare(_knowing(plain, known))
+        except AnalysisError:
+            if is_least or not known:
+                raise
+            # What is assumed too much may leave nothing to analyse: what is written without it is taken back at once.
+            known, is_least = tuple(_unwritten(known, prepare(_knowing(plain, ())).values)), True
+            continue
+        rest = tuple(_unwritten(known, found.values))
+        if rest == known:
+            return found
+        known = rest
+
+
+def assumed_data(request: BoundRequest) -> tuple[Assumption, ...]:
+    """What is assumed of memory at entry."""
+    if request.initial is None or not request.initial.content:
+        return ()
+    total, count = sum(len(data) for _, data in request.initial.content), len(request.initial.content)
+    text = (
+        f"memory holds at entry what {request.initial.source}: {total} bytes in {count} range{'s' * (count > 1)}, "
+        "which the call is proved not to write"
+    )
+    return (Assumption("initial-data", text, "every call of the function that is run compares them"),)
+
+
+def _knowing(request: BoundRequest, known: Content) -> BoundRequest:
+    """The question where ``known`` is read-only memory."""
+    told = replace(request.initial, content=known) if request.initial else None
+    segments = tuple(part for one in request.image.segments for part in _cut(one, known))
+    return replace(request, image=replace(request.image, segments=segments), initial=told)
+
+
+def _cut(segment: Segment, known: Content) -> Iterator[Segment]:
+    """``segment`` in parts, those of ``known`` read-only and with that content."""
+    end, at = segment.address + segment.size_bytes, segment.address
+    inside = [(start, data) for start, data in known if segment.address <= start < end] if segment.writable else []
+    for start, data in (*inside, (end, b"")):
+        if at < start:
+            rest = segment.data[at - segment.address : start - segment.address]
+            yield replace(segment, address=at, data=rest, size_bytes=start - at)
+        if data:
+            yield replace(segment, address=start, data=data, size_bytes=len(data), writable=False)
+        at = start + len(data)
+    if not segment.size_bytes:
+        yield segment
+
+
+def _unwritten(known: Content, values: Values) -> Iterator[tuple[int, bytes]]:
+    """The parts of ``known`` that no store of ``values`` may hit."""
+    written = sorted(_written(values))
+    for start, data in known:
+        at, end = start, start + len(data)
+        for low, high in written:
+            if low < end and at <= high:
+                if at < low:
+                    yield at, data[at - start : low - start]
+                at = max(at, high + 1)
+        if at < end:
+            yield at, data[at - start :]
+
+
+def _written(values: Values) -> Iterable[tuple[int, int]]:
+    """First and last byte of all that may be written, but for the stack."""
+    for own in values.accesses.values():
+        for access in own:
+            if access.is_store and access.base is not Base.STACK:
+                low, high = access.offset.unsigned_range() if access.base is Base.NUMBER else (0, (1 << 32) - 1)
+                yield low, high + access.size_bytes - 1

@@ -1,0 +1,118 @@
+"""Pragmas ``marker`` and ``flowrestriction``, on code of the packaged Clang, held against executions."""
+
+import re
+from functools import cache
+
+import pytest
+
+from tests.path_check import attack, check_emulated, proved
+from tests.support import TARGETS, guest_of
+from wcet_probe.catalog.lookup import load_target
+
+SOURCE = """\
+volatile unsigned sink;
+unsigned lengths[8] = {5, 0, 1, 3, 1, 2, 0, 0};
+
+static __attribute__((noinline)) void emit(unsigned n) { sink = n; sink = n + 1; sink = n + 2; }
+
+unsigned triangle(unsigned n)
+{
+    _Pragma("marker outside")
+    sink = n;
+    _Pragma("loopbound min 0 max 8")
+    for (unsigned i = 0; i < n; i++)
+        _Pragma("loopbound min 0 max 8")
+        for (unsigned j = 0; j < i; j++) {
+            _Pragma("marker inside")
+            emit(j);
+        }
+    _Pragma("flowrestriction 1*inside <= 28*outside")
+    return n;
+}
+
+unsigned calls(unsigned rows)
+{
+    _Pragma("marker begin")
+    sink = rows;
+    _Pragma("loopbound min 0 max 8")
+    for (unsigned r = 0; r < rows; r++)
+        _Pragma("loopbound min 0 max 5")
+        for (unsigned i = 0; i < lengths[r]; i++)
+            emit(i);
+    _Pragma("flowrestriction 2*emit <= 24*begin")
+    return rows;
+}
+
+unsigned unclear(unsigned n)
+{
+    unsigned sum = 0;
+    _Pragma("loopbound min 0 max 9")
+    for (unsigned i = 0; i < n; i++) {
+        _Pragma("marker computed")
+        sum += i * n;
+    }
+    sink = sum;
+    _Pragma("flowrestriction 1*emit <= 3*computed")
+    _Pragma("flowrestriction 1*emit <= 3*nowhere")
+    _Pragma("flowrestriction 1*emit is 3*begin")
+    emit(sum);
+    return sum;
+}
+
+static inline void note(unsigned n)
+{
+    _Pragma("marker noted")
+    sink = n;
+    _Pragma("flowrestriction 1*emit <= 1*noted")
+}
+
+unsigned copied(unsigned n)
+{
+    note(n);
+    emit(n);
+    note(n + 1);
+    return n;
+}
+"""
+
+
+@cache
+def guest(target):
+    return guest_of(SOURCE, load_target(target), ".c")
+
+
+@cache
+def proof(target, entry, source=SOURCE):
+    return proved(guest(target), entry, sources={"guest.c": source})
+
+
+@pytest.mark.parametrize(("entry", "longest", "runs"), [("triangle", 8, (0, 1, 5)), ("calls", 8, (0, 3))])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_restriction_limits_a_sum_and_runs_are_held_against_it(target, entry, longest, runs):
+    proof_of = proof(target, entry)
+    most = max(attack(proof_of, argument) for argument in (longest, *runs))
+    check_emulated(proof_of, longest)
+    without = proof(target, entry, re.sub(r'_Pragma\("flow.*', "", SOURCE))
+    assert most <= proof_of.bound.instructions < without.bound.instructions
+    assert proof_of.bound.instructions < 1.5 * most
+    (claim,) = proof_of.bound.flow_claims
+    assert claim.constant == 0
+    assert f"pragma {claim.where}" in [one.id for one in proof_of.bound.assumptions]
+
+
+def test_what_is_not_clear_is_left_out_and_the_answer_says_why():
+    whys = " ".join(one.why for one in proof("cortex-m4", "unclear").bound.idle_facts)
+    for words in (
+        "the statement of marker 'computed' (stores|has)|'computed' stands",
+        "no marker or function 'nowhere'",
+        "is no relation of two sums",
+    ):
+        assert re.search(words, whys), words
+    assert not proof("cortex-m4", "unclear").bound.flow_claims
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_marker_in_a_function_that_is_inlined_twice_is_left_out(target):
+    bound = proof(target, "copied").bound
+    assert "has 2 copies in the code" in " ".join(one.why for one in bound.idle_facts)
+    assert not bound.flow_claims

@@ -1,0 +1,135 @@
+"""Memory that is known at entry bounds what reads it, unless the call may write it; runs compare it."""
+
+import json
+import re
+
+import pytest
+
+from tests.support import image_of
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.cli import main
+
+SOURCE = """\
+unsigned count = 12;
+unsigned written = 5;
+unsigned made;
+unsigned lengths[4] = {3, 0, 2, 1};
+unsigned char small[6] = {9, 1, 1, 1, 1, 2};
+unsigned *cursor = lengths;
+volatile unsigned sink;
+
+void init(void) { made = 7; }
+
+unsigned known(void)
+{
+    unsigned s = 0;
+    for (unsigned i = 0; i < count; i++)
+        s += sink;
+    for (unsigned r = 0; r < 4; r++)
+        for (unsigned i = 0; i < lengths[r]; i++)
+            s += sink;
+    for (unsigned i = 0; i < small[5]; i++)
+        s += sink;
+    return s;
+}
+
+unsigned changed(void)
+{
+    unsigned s = 0;
+    for (unsigned i = 0; i < written; i++)
+        s += sink;
+    written = 1000 + s;
+    return s;
+}
+
+unsigned anywhere(unsigned *where)
+{
+    unsigned s = 0;
+    *where = 1;
+    for (unsigned i = 0; i < count; i++)
+        s += sink;
+    return s;
+}
+
+unsigned prepared(void)
+{
+    unsigned s = 0;
+    for (unsigned i = 0; i < made; i++)
+        s += sink;
+    return s;
+}
+
+unsigned pointed(void)
+{
+    unsigned s = 0;
+    *cursor = 4;
+    for (unsigned i = 0; i < count; i++)
+        s += sink;
+    for (unsigned i = 0; i < lengths[0]; i++)
+        s += sink;
+    return s;
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["cortex-m4", "mpc603e"])
+def made(request, tmp_path_factory):
+    home = tmp_path_factory.mktemp("initial")
+    (home / "firmware.elf").write_bytes(image_of(SOURCE, load_target(request.param), ".c").elf)
+    return home, request.param
+
+
+@pytest.fixture
+def ask(made, capsys, monkeypatch):
+    monkeypatch.chdir(made[0])
+
+    def call(entry, *options):
+        code = main(["bound", "firmware.elf", "--entry", entry, "--target", made[1], "-q", "--json", *options])
+        captured = capsys.readouterr()
+        return code, json.loads(captured.out) if captured.out else {}, captured.err
+
+    return call
+
+
+def test_what_the_call_does_not_write_bounds_its_loops_and_is_held_against_a_run(ask):
+    assert ask("known")[0] == 4
+    code, document, _ = ask("known", "--initial-data", "--run", "known()")
+    assert code == 0
+    observed = document["observed"]["instructions"]
+    assert observed <= document["bound"]["instructions"] <= 1.3 * observed
+    (told,) = [one for one in document["bound"]["assumptions"] if one["id"] == "initial-data"]
+    assert told["executions"] == 1
+    assert re.match(r"memory holds at entry what the file says, .*: \d+ bytes in \d+ range", told["statement"])
+
+
+@pytest.mark.parametrize("entry", ["changed", "anywhere"])
+def test_what_the_call_may_write_is_not_known(ask, entry):
+    # `changed` leaves a thousand for its next call, and `anywhere` is given an address that may be that of count.
+    assert ask(entry, "--initial-data")[0] == 4
+
+
+def test_a_store_through_a_known_pointer_takes_back_what_it_hits_and_no_more(ask):
+    # lengths[0] is 3 at entry, and 4 when it is read.
+    code, document, _ = ask("pointed", "--initial-data", "--run", "pointed()")
+    assert code == 0
+    observed = document["observed"]["instructions"]
+    assert observed <= document["bound"]["instructions"] <= 1.1 * observed
+
+
+def test_what_calls_before_leave_is_known_and_a_run_without_them_contradicts(ask):
+    # The file has no rounds at all.
+    code, document, _ = ask("prepared", "--initial-data", "--run", "prepared()")
+    assert code == 0
+    none = document["bound"]["instructions"]
+    code, document, _ = ask("prepared", "--initial-data", "--after", "init()", "--run", "init(); prepared()")
+    assert code == 0
+    assert document["observed"]["instructions"] > none
+    code, _, err = ask("prepared", "--initial-data", "--after", "init()", "--run", "prepared()")
+    assert code == 5
+    assert "made+" in err
+    assert "initial-data" in err
+
+
+def test_what_calls_before_leave_needs_the_option(ask):
+    code, _, err = ask("prepared", "--after", "init()")
+    assert (code, "--initial-data" in err) == (2, True)
