@@ -12,6 +12,7 @@ Locations that are not in the state hold anything, registers that were never wri
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -24,12 +25,15 @@ from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
 
 RELATIONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
 TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
+_NARROW = frozenset({"INT_AND", "INT_ZEXT", "INT_RIGHT"})
+"""Operations whose results are a few values, of whatever they are."""
 _REFINEMENT_DEPTH = 4
 _REGISTERS = frozenset({"register", "unique"})
 _UNKNOWN_EXTENT = 1 << 31
 _SMALLEST_ADDRESS = 256
 """No frame of a call lies below this address."""
 _MOST_REMEMBERED = 1 << 16
+_MOST_EVALUATED = 256
 
 # The same few questions are asked at each point of a function.
 _apply = lru_cache(_MOST_REMEMBERED)(strided.apply)
@@ -133,13 +137,65 @@ class State:
         self.terms.overlaps.add(location)
         self._locations[location] = term
 
-    def keep_location(self, location: Location, term: Term) -> None:
-        """As `set_location`, of a location that another state of these terms holds, in a state that is no copy."""
-        self._locations[location] = term
+    def differing_locations(self, others: Iterable[State]) -> set[Location]:
+        """The locations that not all ``others`` hold, or not, as this state does."""
+        found: set[Location] = set()
+        for other in others:
+            if other._locations is not self._locations:  # noqa: SLF001
+                found.update([at for at, _ in self._locations.items() ^ other._locations.items()])  # noqa: SLF001
+        return found
+
+    def differing_known(self, others: Iterable[State]) -> set[Term]:
+        """The terms of which not all ``others`` know what this state does."""
+        found: set[Term] = set()
+        for other in others:
+            if other._known is not self._known:  # noqa: SLF001
+                found.update([term for term, _ in self._known.items() ^ other._known.items()])  # noqa: SLF001
+        return found
+
+    def differing_bases(self, others: Iterable[State]) -> set[Term]:
+        """The symbols that not all ``others`` measure from what this state does."""
+        found: set[Term] = set()
+        for other in others:
+            if other._bases is not self._bases:  # noqa: SLF001
+                found.update([symbol for symbol, _ in self._bases.items() ^ other._bases.items()])  # noqa: SLF001
+        return found
+
+    def holding(self, terms: AbstractSet[Term]) -> list[Location]:
+        """The locations that hold one of ``terms``."""
+        if not terms or terms.isdisjoint(self._locations.values()):
+            return []
+        return [at for at, term in self._locations.items() if term in terms]
+
+    def keep_live(self, live: AbstractSet[Term]) -> None:
+        """Nothing is known any more of terms that are made of other symbols than ``live``."""
+        symbols = self.terms.symbols
+        dead = [term for term in self._known if not symbols(term) <= live]
+        unbased = self._bases.keys() - live
+        if len(self._cache) > _MOST_EVALUATED + 4 * (len(self._locations) + len(self._known)):
+            self._make_own()  # most of it is of terms that nothing is made of any more
+            self._cache, self._base_cache, self._part_bases = {}, {}, {}
+        if dead or unbased:
+            self._make_own()
+            for term in dead:
+                del self._known[term]
+            for symbol in unbased:
+                del self._bases[symbol]
+            self._cache = {term: value for term, value in self._cache.items() if symbols(term) <= live}
+            self._base_cache = {term: base for term, base in self._base_cache.items() if symbols(term) <= live}
+            self._part_bases = {}
+
+    def keep_known_numbers(self, others: AbstractSet[Term]) -> None:
+        """Nothing is known any more of what may be of any base, but for ``others``."""
+        if self._bases:
+            special, symbols = self._bases.keys(), self.terms.symbols
+            for term in [one for one in self._known if not special.isdisjoint(symbols(one))]:
+                if term not in others and self.base(term) is Base.ANY:
+                    self.set_known(term, None)
 
     def set_known(self, term: Term, value: StridedInterval | None) -> None:
         """``term`` is among ``value``; None where nothing is known of it."""
-        if value is not None and value.is_top:
+        if value is not None and self._tells_nothing(term, value):
             value = None
         if self._known.get(term) == value:
             return
@@ -150,6 +206,22 @@ class State:
         else:
             self._known[term] = value
         self._forget_values(term)
+
+    def _tells_nothing(self, term: Term, value: StridedInterval) -> bool:
+        """Whether ``value`` follows from what operation ``term`` is, whatever its operands are."""
+        if value.is_top:
+            return True
+        node = self.terms[term]
+        if node.opcode in TRUTHS:
+            return 0 in value and 1 in value
+        if node.opcode not in _NARROW or not self._bases.keys().isdisjoint(self.terms.symbols(term)):
+            return False
+        return strided.leq(_apply(node.opcode, tuple(map(self._widest, self.terms.operands(term))), node.bits), value)
+
+    def _widest(self, term: Term) -> StridedInterval:
+        """What a term may be of whose symbols nothing is known."""
+        constant, bits = self.terms.value(term), self.terms[term].bits
+        return strided.top(bits) if constant is None else strided.constant(bits, constant)
 
     def set_base(self, symbol: Term, base: Base) -> None:
         """``symbol`` is measured from ``base``."""

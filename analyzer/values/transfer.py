@@ -166,11 +166,12 @@ class Transfer:
     def _ways(self, run: _Run, place: int, instruction: LiftedInstruction, first: Flow) -> list[Flow]:
         """How control leaves an instruction that branches, or goes its own ways inside."""
         pending: dict[int, list[Flow]] = {0: [first]}
+        fork = first.state.copy()
         done: list[Flow] = []
         for index in range(len(instruction.ops)):
             arriving = pending.pop(index, [])
             if arriving:
-                current = _merged(arriving, (place, instruction.address, index))
+                current = _merged(arriving, (place, instruction.address, index), fork)
                 for to, flow in run.operation(index, current):
                     if to is None:
                         done.append(flow)
@@ -184,15 +185,15 @@ class Transfer:
         falling = [*pending.pop(len(instruction.ops), []), *(f for f in done if f.way == "fall")]
         flows = [flow for flow in done if flow.way != "fall"]
         if falling:
-            flows.insert(0, _merged(falling, (place, instruction.address, len(instruction.ops))))
+            flows.insert(0, _merged(falling, (place, instruction.address, len(instruction.ops)), fork))
         return flows
 
 
-def _merged(flows: list[Flow], place: tuple[int, ...]) -> Flow:
+def _merged(flows: list[Flow], place: tuple[int, ...], fork: State) -> Flow:
     if len(flows) == 1:
         return flows[0]
     shared = tuple(condition for condition in flows[0].conditions if all(condition in f.conditions for f in flows))
-    return Flow("fall", flows[0].address, join([flow.state for flow in flows], place, gated=True), shared)
+    return Flow("fall", flows[0].address, join([flow.state for flow in flows], place, gated=True, fork=fork), shared)
 
 
 class _Run:

@@ -66,10 +66,10 @@ class Walk:
         fresh = State(self.terms, big_endian=False)
         for location, term in state.locations.items():
             fresh.set_location(location, term)
-        for term, value in state.known.items():
-            fresh.set_known(term, value)
         for symbol, base in state.bases.items():
             fresh.set_base(symbol, base)
+        for term, value in state.known.items():
+            fresh.set_known(term, value)
         assert fresh == state
         for term in {*state.locations.values(), *state.known}:
             assert (state.value(term), state.base(term)) == (fresh.value(term), fresh.base(term)), self.terms[term]
