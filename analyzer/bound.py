@@ -49,6 +49,7 @@ from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared, Solved
 from wcet_probe.analyzer.values.analysis import Values, plain_call
 from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, effect_of
 from wcet_probe.analyzer.values.dead_ends import returning_part
+from wcet_probe.analyzer.values.entry_registers import deciding_registers
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.recursion import deeper
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
@@ -232,6 +233,13 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
         loops=stage.loops.loops if stage else (),
         claims=stage.loops.claims if stage else (),
         inner=frozenset(call.key for call in calls),
+        deciding=deciding_registers(
+            values,
+            lambda edge: [
+                (one.deciding, [result.location for result in one.effect.results])
+                for one in work.calls.on(values, edge)
+            ],
+        ),
         open_loops=missing,
         analysed=prepared.analysed,
     )
@@ -247,7 +255,7 @@ def _solved(
         if not error.headers:
             raise
         return None, {}, error.headers
-    solved = {unit: stage.solved(unit) for unit in UNITS}
+    solved = {unit: stage.solved(unit, counted=False) for unit in UNITS}
     by_type = {one.loop for one in _by_type(stage, tuple(solved.values()))}
     if by_type:  # the calls may tell better
         return None, {}, tuple(sorted(loop.address for loop in stage.loops.loops if loop.name in by_type))
