@@ -46,8 +46,8 @@ from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared, Solved, certificates, infeasible_constraint
-from wcet_probe.analyzer.values.analysis import Values, plain_call
-from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, effect_of
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, effect_of, plain_call
 from wcet_probe.analyzer.values.dead_ends import returning_part
 from wcet_probe.analyzer.values.entry_registers import deciding_registers
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes

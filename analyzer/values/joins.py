@@ -12,8 +12,9 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.lattice import Lattice
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.state import ENTRY, RELATIONS, TRUTHS, Base, State, defined_at
-from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
+from wcet_probe.analyzer.values.terms import RELATIONS, TRUTHS, SymbolName, Term, Terms
 
 
 def join(

@@ -9,11 +9,12 @@ symbols is the same term, so copies of a value share what is learnt of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.locations import Overlaps
 
 Term = int
@@ -26,8 +27,8 @@ _MOST_GAMMA_DEPTH = 10
 _SMALL = 16
 _NONE = frozenset[int]()
 _COMMUTATIVE = frozenset({"INT_ADD", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_EQUAL", "INT_NOTEQUAL"})
-_COMPARISONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
-_TRUTHS = _COMPARISONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
+RELATIONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
+TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
 _NEGATED = {"INT_EQUAL": "INT_NOTEQUAL", "INT_NOTEQUAL": "INT_EQUAL"}
 _MIRRORED = {
     "INT_LESS": "INT_LESSEQUAL",
@@ -43,14 +44,6 @@ class Node(NamedTuple):
 
     opcode: str
     arguments: tuple[object, ...]
-    bits: int
-
-
-class Linear(NamedTuple):
-    """The sum of ``coefficients`` times terms plus ``constant``, modulo 2**bits."""
-
-    coefficients: Mapping[Term, int]
-    constant: int
     bits: int
 
 
@@ -259,7 +252,7 @@ class Terms:
 
     def _is_truth(self, term: Term) -> bool:
         node = self._nodes[term]
-        return node.opcode in _TRUTHS or (node.opcode == "const" and node.arguments[0] in (0, 1))
+        return node.opcode in TRUTHS or (node.opcode == "const" and node.arguments[0] in (0, 1))
 
     def _simplified(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
         if opcode in _COMMUTATIVE and self.value(arguments[0]) is not None:
@@ -502,16 +495,3 @@ class Terms:
         if self.value(zero) != 0 or combined(form, self.linear(difference), -1) != Linear({}, 0, form.bits):
             return None
         return self._make(Node("INT_SLESS", (left, right), flag.bits))
-
-
-def combined(one: Linear, other: Linear, factor: int) -> Linear:
-    """``one + factor * other``, without zero coefficients."""
-    mask = (1 << one.bits) - 1
-    coefficients = dict(one.coefficients)
-    for term, coefficient in other.coefficients.items():
-        coefficients[term] = coefficients.get(term, 0) + factor * coefficient & mask
-    return Linear(
-        {term: c for term, c in sorted(coefficients.items()) if c},
-        (one.constant + factor * other.constant) & mask,
-        one.bits,
-    )

@@ -17,10 +17,12 @@ from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import FLOAT_OPERATION, LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.analyzer.values.joins import join
+from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.prepared_instruction import PreparedInstruction
-from wcet_probe.analyzer.values.state import Base, State, is_defined_before, is_unknown
+from wcet_probe.analyzer.values.state import Base, State, is_unknown
+from wcet_probe.analyzer.values.symbol_names import is_defined_before
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
 
@@ -266,10 +268,10 @@ class _Run:
         condition = self._read(flow.state, index, 1)
         ways: list[tuple[int | None, Flow]] = []
         other = flow.state.copy()
-        if flow.state.assume(condition, holds=True):
+        if assume(flow.state, condition, holds=True):
             taken = Flow("fall", flow.address, flow.state, (*flow.conditions, (condition, True)))
             ways.append(self._jump(op.inputs[0], index, taken))
-        if other.assume(condition, holds=False):
+        if assume(other, condition, holds=False):
             ways.append((index + 1, Flow("fall", flow.address, other, (*flow.conditions, (condition, False)))))
         return ways
 
