@@ -6,7 +6,7 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
@@ -315,8 +315,9 @@ def _values_with(
         unwinding=unwinding,
     )
 
-    def analysed(graph: Supergraph) -> Values:
-        return analyze_with_counters(image, lifter, graph, arguments, words, work.calls.effect, called)
+    def analysed(graph: Supergraph, is_enough: Callable[[Values], bool] = lambda _: False) -> Values:
+        effect = work.calls.effect
+        return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough)
 
     while True:
         whole = graph_of(sites, depth, all_known=False)
@@ -324,17 +325,12 @@ def _values_with(
             work.calls.effect(plain_call(target, lifter))
         graph = reducible(whole, image)
         try:
-            values = analysed(graph)
+            values = analysed(graph, lambda values: _have_one_each(_grown(values, indirect, asserted)))
         except AnalysisError:
             check_chargeable((point.block for point in graph.points), costs, image)  # says more than p-code does
             raise
         # Each round finds targets that were not known before; more code may bring more values to the same branch.
-        found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
-        grown = {
-            site: targets
-            for site, targets in found.items()
-            if site not in asserted and len(targets) > len(indirect.get(site, ()))
-        }
+        grown = _grown(values, indirect, asserted)
         unwound = values.unwound.keys() - unwinding.keys()
         if not grown and values.return_sites <= sites and not unwound:
             more = deeper(image, values, depth)
@@ -355,6 +351,23 @@ def _values_with(
                 values = analysed(partitioned(values, paths))
             check_resolved(image, values.graph, values, asserted)  # sharper values may tell what was not known
             return values
-        indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
+        indirect.update({site: tuple(sorted(targets)) for site, targets in grown.items()})
         sites |= values.return_sites
         unwinding |= {place: values.unwound[place] for place in unwound}
+
+
+def _grown(
+    values: Values, indirect: Mapping[int, Sequence[int]], asserted: Container[int]
+) -> Mapping[int, Collection[int]]:
+    """The targets of indirect branches and calls of which some were not known before."""
+    found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
+    return {
+        site: targets
+        for site, targets in found.items()
+        if site not in asserted and len(targets) > len(indirect.get(site, ()))
+    }
+
+
+def _have_one_each(found: Mapping[int, Collection[int]]) -> bool:
+    """Whether the graph is to be made anew, and sharper values would tell no other targets."""
+    return bool(found) and all(len(targets) == 1 for targets in found.values())
