@@ -13,7 +13,7 @@ from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
 from wcet_probe.analyzer.ipet.flow_system import flow_system, solve
-from wcet_probe.analyzer.prepared import Bounded, BoundRequest
+from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.errors import UsageError
 
@@ -41,10 +41,22 @@ def most_accesses(request: BoundRequest, progress: Callable[[str], None] = lambd
     *Soundness:* as said of `analyzer.bound`, under the same assumptions; a predicated access counts as executed, and
     one that may go to several lines counts for each.
     """
-    cache = request.target.dcache
+    if request.target.dcache is None:
+        raise UsageError(f"{request.target.name} has no data cache, and so no sets; choose another target.")
+    return most_accesses_of(prepare(request, progress), progress)
+
+
+def most_accesses_of(prepared: Prepared, progress: Callable[[str], None] = lambda _: None) -> AccessBound:
+    """As `most_accesses`, of what is prepared.
+
+    Raises:
+        AnalysisError, UsageError: as `most_accesses`.
+
+    *Soundness:* as said of `most_accesses`.
+    """
+    request, cache = prepared.request, prepared.request.target.dcache
     if cache is None:
         raise UsageError(f"{request.target.name} has no data cache, and so no sets; choose another target.")
-    prepared = prepare(request, progress)
     stage = prepared.bounded(request.parameters)
     values, lines = prepared.values, prepared.data.lines
     found = {point: _sets(values, lines, point) for point in values.states}

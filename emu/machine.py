@@ -25,7 +25,7 @@ from wcet_probe.emu.layout import (
     parts,
 )
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
-from wcet_probe.emu.measurement import executions, measurement
+from wcet_probe.emu.measurement import executions, measurement, stall_cycles
 from wcet_probe.emu.memory import GuestMemory, Region
 from wcet_probe.emu.native import RUNNING
 from wcet_probe.emu.observer import Observation, Observer
@@ -33,11 +33,12 @@ from wcet_probe.emu.operations import OperationColumns
 from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table
 from wcet_probe.errors import EmulationError, ImageError, UsageError
+from wcet_probe.identity import Same
 from wcet_probe.isa.effective_address import evaluate
 from wcet_probe.model.held_calls import BrokenClaim, HeldCalls
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind, Instruction, InstructionCost
-from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.measurement import CallCost, Measurement
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache, Trace
 from wcet_probe.model.target import OWN_VICTIMS, Isa, MemoryRange, Target, Victims
@@ -91,7 +92,7 @@ class Machine:
         for segment in image.segments:
             self.memory.write(segment.address, segment.data)
         stack_pointer = "r1" if target.isa is Isa.POWERPC else "r13"
-        self._table = code_table(instructions, costs, lambda name: register_id(target.isa, name), stack_pointer)
+        self._table = code_table(Same(tuple(instructions)), Same(tuple(costs)), target.isa, stack_pointer)
         harness = next((s for s in image.functions if s.name == "wp_replay"), None)
         self._harness = MemoryRange(harness.address, harness.size_bytes) if harness else MemoryRange(0, 0)
         self._loops = loop_table(watched, self._table)
@@ -270,7 +271,16 @@ class Machine:
         self._observer.restart(InitialCache.COLD)
         self._hook(instructions=False)
         self._run(function, arguments)
-        return self._observer.observation().instructions
+        return self._observer.costs().instructions
+
+    def cost(self, function: str, arguments: Sequence[int], initial: InitialCache, victims: Victims) -> CallCost:
+        """What one call of ``function`` costs: as `measure`, but nothing is told of sets, words and path."""
+        self._observer.seed(victims)
+        self._observer.restart(initial)
+        self._hook(instructions=True)
+        self._run(function, arguments)
+        found = self._observer.costs()
+        return CallCost(found.instructions, found.cycles + stall_cycles(found, self._target), found.icache)
 
     def count_from_here(
         self, function: str, arguments: Sequence[Sequence[int]], most_instructions: int = 1 << 20

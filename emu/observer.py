@@ -176,12 +176,19 @@ class Observer:
         """What each operation of the replay counted that ``restart`` announced."""
         return operation_columns(self._operations, self._target)
 
+    def costs(self) -> Observation:
+        """What was counted since the last restart, but no blocks and no words: for who wants a call's cost only."""
+        return self._observation(all_of_it=False)
+
     def observation(self) -> Observation:
         """All that was counted since the last restart."""
+        return self._observation(all_of_it=True)
+
+    def _observation(self, *, all_of_it: bool) -> Observation:
         counts = native.CountsLayout()
         icache, dcache = native.CacheCountsLayout(), native.CacheCountsLayout()
         self._library.wp_observer_counts(self.handle, counts, icache, dcache)
-        blocks = min(counts.path_length, PATH_CAPACITY)
+        blocks = min(counts.path_length, PATH_CAPACITY) if all_of_it else 0
         rows = iter(self._path[: 2 * blocks])
         lowest = counts.lowest_stack_pointer
         return Observation(
@@ -194,14 +201,14 @@ class Observer:
             region_accesses=counts.region_accesses,
             region_cycles=counts.region_cycles,
             lowest_stack_pointer=None if lowest == 0xFFFFFFFF else lowest,
-            entered=tuple(self._entered),
-            left=tuple(self._left),
+            entered=tuple(self._entered) if all_of_it else (),
+            left=tuple(self._left) if all_of_it else (),
             path=tuple(zip(rows, rows, strict=True)),
             path_complete=counts.path_length <= PATH_CAPACITY,
             touched={
                 region.name: tuple(self._touched_words(region, row))
                 for region, row in zip(self._regions, self._ranges, strict=True)
-                if not region.harness
+                if all_of_it and not region.harness
             },
         )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from wcet_probe.emu.engine import register_id
 from wcet_probe.emu.native import (
     CONDITIONAL_BRANCH,
     IN_IT_BLOCK,
@@ -17,7 +19,9 @@ from wcet_probe.emu.native import (
     InstructionLayout,
 )
 from wcet_probe.errors import UsageError
+from wcet_probe.identity import Same
 from wcet_probe.model.instruction import Access, AccessKind, Control, Instruction, InstructionCost, Shift
+from wcet_probe.model.target import Isa
 
 _KIND = {AccessKind.LOAD: LOAD, AccessKind.STORE: STORE, AccessKind.LOAD_STORE: LOAD | STORE}
 _SHIFT = {Shift.LSL: 0, Shift.LSR: 1, Shift.ASR: 2, Shift.ROR: 3, Shift.RRX: 4}
@@ -78,20 +82,27 @@ class CodeTable:
         return row
 
 
+@lru_cache(maxsize=32)
 def code_table(
-    instructions: Sequence[Instruction],
-    costs: Sequence[InstructionCost],
-    register_id: Callable[[str], int],
-    stack_pointer: str,
+    instructions: Same[tuple[Instruction, ...]], costs: Same[tuple[InstructionCost, ...]], isa: Isa, stack_pointer: str
 ) -> CodeTable:
-    """The table of ``instructions``, each at ``costs``.
+    """The table of ``instructions``, each at ``costs``; all machines of a program share it, and nobody writes to it.
 
     Parameters:
         instructions: in address order.
         costs: cycles of each.
-        register_id: the engine's id of a register by name.
+        isa: instruction set of the code.
         stack_pointer: name of the stack pointer.
     """
+    return _table(instructions.value, costs.value, lambda name: register_id(isa, name), stack_pointer)
+
+
+def _table(
+    instructions: Sequence[Instruction],
+    costs: Sequence[InstructionCost],
+    id_of: Callable[[str], int],
+    stack_pointer: str,
+) -> CodeTable:
     base = instructions[0].address
     size_bytes = instructions[-1].address + instructions[-1].size_bytes - base
     rows = (InstructionLayout * (size_bytes // HALFWORD_BYTES + 1))()
@@ -112,7 +123,7 @@ def code_table(
         row.condition = instruction.condition
         quiet[start] = not (row.flags & ~CONDITIONAL_BRANCH or instruction.accesses or instruction.condition != _ALWAYS)
         row.first_access, row.access_count = len(descriptors), len(instruction.accesses)
-        descriptors.extend(_descriptor(access, register_id) for access in instruction.accesses)
+        descriptors.extend(_descriptor(access, id_of) for access in instruction.accesses)
         rows[start + instruction.size_bytes // HALFWORD_BYTES].previous_bytes = instruction.size_bytes
     _sum_up(rows)
     return CodeTable(base, size_bytes, by_row, rows, quiet, (AccessLayout * max(1, len(descriptors)))(*descriptors))
@@ -142,12 +153,12 @@ def _flags(instruction: Instruction, stack_pointer: str) -> int:
     return flags
 
 
-def _descriptor(access: Access, register_id: Callable[[str], int]) -> AccessLayout:
+def _descriptor(access: Access, id_of: Callable[[str], int]) -> AccessLayout:
     return AccessLayout(
         displacement=access.displacement & 0xFFFFFFFF,
         align_mask=access.align_mask,
-        base=register_id(access.base) if access.base else 0,
-        index=register_id(access.index) if access.index else 0,
+        base=id_of(access.base) if access.base else 0,
+        index=id_of(access.index) if access.index else 0,
         count=access.count,
         kind=_KIND[access.kind],
         bytes_each=access.bytes_each,

@@ -1,11 +1,12 @@
 """Settings that all tests share."""
 
+import gc
 import os
 
 import pytest
 from hypothesis import settings
 
-from tests.covering import covering, numbered
+from tests.covering import covering, numbered, one_of
 from tests.run_folder import run_folder
 
 # The same examples in every run, so that a failure is the change's and not the day's.
@@ -19,13 +20,22 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 run_folder("images")
 
 
+def pytest_collection_finish():
+    """What was collected lives as long as the run: the collector need not go through it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 # Last, when all parameters are known; of the whole matrix, whichever of its cases were asked for.
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc):
     """Of tests marked ``covering`` leave the cases to the campaigns that the ordinary run does not need."""
-    if metafunc.definition.get_closest_marker("covering"):
+    if mark := metafunc.definition.get_closest_marker("covering"):
         cases = metafunc._calls
-        kept = covering(numbered(case.params for case in cases))
+        if mark.args == (0,):
+            kept = one_of(cases, metafunc.definition.nodeid)
+        else:
+            kept = covering(numbered(case.params for case in cases), *mark.args)
         for number, case in enumerate(cases):
             if number not in kept:
                 case.marks.append(pytest.mark.slow.mark)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from unittest.mock import patch
 
 import pytest
@@ -28,6 +29,7 @@ from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.answer.contradiction import check_accesses, check_counts, check_loops, register_check
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
 from wcet_probe.errors import EmulationError
+from wcet_probe.model.image import Segment
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Isa, MemoryRange
@@ -49,10 +51,21 @@ class Proved:
         return self.stage.prepared.values
 
 
+@lru_cache(maxsize=8)
+def lifter_of(language: str, isa: Isa, segments: tuple[Segment, ...]) -> Lifter:
+    """One for all functions and runs of a program: to make it takes longer than most of them."""
+    return Lifter(language, isa, code_reader(segments))
+
+
 def proved(guest: Guest, entry: str, facts: Facts | None = None) -> Proved:
     """Prove ``entry``; AnalysisError where that cannot be done."""
     request = BoundRequest(guest.image, guest.target, guest.instructions, guest.costs, entry, facts or Facts(), {}, {})
-    prepared = prepare(request)
+
+    def shared(language: str, isa: Isa, _read_code: object) -> Lifter:
+        return lifter_of(language, isa, guest.image.segments)
+
+    with patch.object(bound_module, "Lifter", shared):
+        prepared = prepare(request)
     with patch.object(bound_module, "prepare", return_value=prepared):
         bound = prove(request)
     stage = prepared.bounded({})
@@ -73,7 +86,7 @@ def interpret(proof: Proved, *arguments: int, step_limit: int | None = None):
     guest = proof.guest
     with guest.machine() as machine:
         registers = machine.entry_registers(arguments)
-    lifter = Lifter(guest.target.pcode_language, guest.target.isa, code_reader(guest.image.segments))
+    lifter = lifter_of(guest.target.pcode_language, guest.target.isa, guest.image.segments)
     pointer = registers["r1" if guest.target.isa is Isa.POWERPC else "r13"]
     subject = f"{proof.entry}{arguments} on {guest.target.name}"
     result = interpret_call(

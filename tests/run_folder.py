@@ -5,6 +5,7 @@ What is in it is found by its content and was made by the sources of this run, s
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 from collections.abc import Callable
@@ -27,10 +28,16 @@ def run_folder(name: str) -> Path:
 
 
 def once(name: str, make: Callable[[], str], *key: object) -> str:
-    """What ``make`` gives for ``key``, made once in a run; the part ``name`` of the folder keeps it."""
+    """What ``make`` gives for ``key``, made once in a run; the part ``name`` of the folder keeps it.
+
+    A worker that asks for what another one is making waits for it.
+    """
     kept = run_folder(name) / hashlib.sha256(repr(key).encode()).hexdigest()
     if not kept.exists():
-        with NamedTemporaryFile("w", dir=kept.parent, delete=False, encoding="utf-8") as new:
-            new.write(make())
-        Path(new.name).replace(kept)
+        with kept.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not kept.exists():
+                with NamedTemporaryFile("w", dir=kept.parent, delete=False, encoding="utf-8") as new:
+                    new.write(make())
+                Path(new.name).replace(kept)
     return kept.read_text("utf-8")

@@ -5,14 +5,14 @@ from itertools import combinations, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.covering import covering, numbered
+from tests.covering import covering, numbered, one_of
 
 
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
-def test_all_pairs_are_kept_and_no_case_that_adds_none(sizes):
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(1, 2))
+def test_all_pairs_or_values_are_kept_and_no_case_that_adds_none(sizes, most):
     cases = list(product(*(range(size) for size in sizes)))
-    kept = [cases[number] for number in sorted(covering(cases))]
-    places = 2 if len(sizes) > 2 else 1
+    kept = [cases[number] for number in sorted(covering(cases, most))]
+    places = most if len(sizes) > 2 else 1
     of_all, of_kept = (
         {(where, tuple(case[at] for at in where)) for case in some for where in combinations(range(len(sizes)), places)}
         for some in (cases, kept)
@@ -29,3 +29,11 @@ def test_of_two_parameters_each_value_of_the_shorter_is_used_as_often():
 
 def test_values_are_numbered_as_they_come():
     assert numbered([{"a": "x", "b": [1]}, {"a": "y", "b": [1]}, {"a": "x", "b": [2]}]) == [[0, 0], [1, 0], [0, 1]]
+
+
+def test_of_one_parameter_the_name_decides_and_all_values_have_their_tests():
+    cases = ["cortex-m4", "arm926ej-s", "mpc603e"]
+    kept = [one_of(cases, f"test_{number}") for number in range(50)]
+    assert frozenset().union(*kept) == {0, 1, 2}
+    assert {len(one) for one in kept} == {1}
+    assert one_of(cases, "test_7") == one_of(cases, "test_7")

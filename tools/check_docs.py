@@ -7,10 +7,10 @@ Checked in the Markdown files of ``DOCUMENTS``:
   ``<!-- docs-check: ignore NAME -->`` in the same document;
 * ``make`` targets, in backticks and in blocks;
 * options in backticks (``--heap``, or inside a ``wcet-probe`` command): some command's ``--help`` lists them;
-* ``wcet-probe`` commands in ``sh`` and ``console`` blocks: they are run, in a folder whose entries are links to the
-  repository's, and end with the exit status that a trailing ``# exit N`` states, or else 0. In a ``console`` block the
-  lines below a ``$ `` command are its output; ``…`` stands for any text and, alone on a line, for any lines. A block
-  marked ``no-run`` is only read.
+* ``wcet-probe`` commands in ``sh`` and ``console`` blocks: they are run, in a folder of each document whose entries are
+  links to the repository's, and end with the exit status that a trailing ``# exit N`` states, or else 0. In a
+  ``console`` block the lines below a ``$ `` command are its output; ``…`` stands for any text and, alone on a line, for
+  any lines. A block marked ``no-run`` is only read.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,8 @@ DOCUMENTS = ("*.md", "*/README.md", "docs/**/*.md", "allocators/**/README.md")
 GENERATED = (".venv", "build", "dist")
 SUFFIXES = (".c", ".h", ".ini", ".json", ".ld", ".md", ".py", ".s", ".S", ".toml", ".txt", ".yml")
 TIME_LIMIT_SECONDS = 300
+AT_ONCE = 2
+"""Documents, and pages of help, that are looked at side by side."""
 
 FENCE = re.compile(r"^\s*(```+|~~~+)\s*(.*)$")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)[^)]*\)|^\[[^\]]+\]:\s*(\S+)")
@@ -202,7 +205,8 @@ def known_options(run: Run, command: str = "wcet-probe") -> set[str]:
     options = set(OPTION.findall(text))
     section = re.search(r"^Commands:\n((?:[ \t]+.*\n?|\n)+)", text, re.MULTILINE)
     names = re.findall(r"^ {1,4}([a-z][\w-]*)", section[1], re.MULTILINE) if section else []
-    return options.union(*(known_options(run, f"{command} {name}") for name in names))
+    with ThreadPoolExecutor(AT_ONCE) as executor:
+        return options.union(*executor.map(lambda name: known_options(run, f"{command} {name}"), names))
 
 
 def check_options(document: Document, known: set[str]) -> Iterator[tuple[int, str]]:
@@ -242,28 +246,37 @@ def check_commands(document: Document, run: Run) -> Iterator[tuple[int, str]]:
                 yield command.line, f"{command.text}: prints something else:{shown}"
 
 
-def check(root: Path, run: Run) -> list[Problem]:
-    """Every problem of every document below ``root``; ``run`` runs a command."""
+def check(root: Path, run_of: Callable[[], Run]) -> list[Problem]:
+    """Every problem of every document below ``root``; each document's commands are run by a ``run_of`` of its own."""
     allocators = sorted(manifest.parent.name for manifest in root.glob("allocators/*/manifest.toml"))
-    known = known_options(run).union(*(known_options(run, f"wcet-probe {name}") for name in allocators))
+    with ThreadPoolExecutor(AT_ONCE) as executor:
+        run = run_of()
+        commands = ("wcet-probe", *(f"wcet-probe {name}" for name in allocators))
+        known = set[str]().union(*executor.map(lambda command: known_options(run, command), commands))
     paths = {path for pattern in DOCUMENTS for path in root.glob(pattern) if path.is_file()}
     paths = {path for path in paths if not re.match(rf"\.|({'|'.join(GENERATED)})/", str(path.relative_to(root)))}
-    problems = list[Problem]()
-    for path in sorted(paths):
+
+    def problems(path: Path) -> list[Problem]:
         document = split(path)
         found = (
             *check_links(document),
             *check_paths(document, root),
             *check_targets(document, root),
             *check_options(document, known),
-            *check_commands(document, run),
+            *check_commands(document, run_of()),
         )
-        problems.extend(Problem(str(path.relative_to(root)), number, text) for number, text in sorted(found))
-    return problems
+        return [Problem(str(path.relative_to(root)), number, text) for number, text in sorted(found)]
+
+    with ThreadPoolExecutor(AT_ONCE) as executor:
+        return [problem for found in executor.map(problems, sorted(paths)) for problem in found]
 
 
-def runner(root: Path, folder: Path) -> Run:
-    """A function that runs a command in ``folder``, which looks like ``root`` but keeps what is written to itself."""
+def runner(root: Path, above: Path) -> Run:
+    """A function that runs a command in a folder of its own below ``above``.
+
+    The folder looks like ``root`` but keeps what is written to itself.
+    """
+    folder = Path(tempfile.mkdtemp(dir=above))
     for entry in root.iterdir():
         (folder / entry.name).symlink_to(entry)
     environment = os.environ | {
@@ -292,7 +305,7 @@ def main() -> int:
     """Check this repository; print the problems; 1 if there is one."""
     root = Path(__file__).resolve().parent.parent
     with tempfile.TemporaryDirectory() as folder:
-        problems = check(root, runner(root, Path(folder)))
+        problems = check(root, lambda: runner(root, Path(folder)))
     for problem in problems:
         print(problem)
     print(

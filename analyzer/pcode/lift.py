@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 import pypcode
@@ -107,7 +108,7 @@ class Lifter:
     """
 
     def __init__(self, language: str, isa: Isa, read_code: CodeReader) -> None:
-        description = pypcode.ArchLanguage.from_id(language)
+        description = _description(language)
         if description is None:
             raise DecodeError(f"pypcode has no language {language!r}: correct pcode_language of the target.")
         self.isa = isa
@@ -263,6 +264,12 @@ def _branch_if_false(ops: list[PcodeOp]) -> list[PcodeOp]:
 
 def _name(opcode: pypcode.OpCode) -> str:
     return str(opcode).removeprefix("OpCode.")
+
+
+@cache
+def _description(language: str) -> pypcode.ArchLanguage | None:
+    """Where the language is described; to look for it reads the indices of all processors."""
+    return pypcode.ArchLanguage.from_id(language)
 
 
 def _varnode(varnode: pypcode.Varnode) -> Varnode:

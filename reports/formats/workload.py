@@ -41,6 +41,8 @@ def workload_document(request: WorkloadRequest, source: str, found: WorkloadRun)
             "peak_live_bytes": found.peak_live_bytes,
             "peak_reached_bytes": found.peak_reached_bytes,
             "fragmentation_percent": decimal(100 * found.fragmentation),
+            "internal_bytes": found.parts.internal_bytes if found.parts else None,
+            "external_bytes": found.parts.external_bytes if found.parts else None,
             "samples": {
                 name: [getattr(sample, name) for sample in found.samples]
                 for name in ("operation", "live_bytes", "reached_bytes")

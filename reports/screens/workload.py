@@ -40,5 +40,13 @@ def workload_lines(request: WorkloadRequest, source: str, found: WorkloadRun, wi
         f"{found.peak_reached_bytes:,} bytes from the start of the heap: factor F = {factor} %",
         width,
     )
+    if found.parts:
+        internal, external = (decimal(100 * part, 2) for part in (found.parts.internal, found.parts.external))
+        yield from paragraph(
+            "",
+            f"when most was held, blocks took {internal} % more than was asked for (internal fragmentation), and "
+            f"{external} % more lay between them (external)",
+            width,
+        )
     if not found.bounds and request.prove:
         yield from paragraph("Bound", "none is established; 'wcet-probe ALLOCATOR' says what stands in the way", width)

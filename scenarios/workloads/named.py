@@ -10,7 +10,7 @@ from types import MappingProxyType
 from wcet_probe.errors import unknown_name
 from wcet_probe.scenarios.workloads.herter import PROGRAMS
 from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, DISTRIBUTIONS, lee_scenario, wandering
-from wcet_probe.scenarios.workloads.periodic import crespo_tasks, masmano_tasks
+from wcet_probe.scenarios.workloads.periodic import Hold, crespo_tasks, masmano_tasks
 from wcet_probe.scenarios.workloads.periodic_batches import Length, PeriodicTask, periodic_batches, periodic_rows
 from wcet_probe.scenarios.workloads.puaut import mean_model, mpg123_pattern
 from wcet_probe.traces.batches import OperationBatch, batches
@@ -27,6 +27,9 @@ _RECORDED = MappingProxyType(
     }
 )
 """Programs of a Linux distribution, recorded by ``wcet-probe record``, without times; 64 bits."""
+
+_HOLDS: Mapping[str, Hold] = MappingProxyType({"": "periods", "-hold-steps": "steps"})
+"""How the names of M06's workloads end, and what 30 to 50 are of then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,8 @@ def _crespo(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
     return lambda seed, most: periodic_rows(crespo_tasks(test, seed), seed, Length(allocations=most))
 
 
-def _masmano(test: int) -> Callable[[int, int], Iterator[TraceRow]]:
-    return lambda seed, most: periodic_rows(masmano_tasks(test, seed), seed, Length(allocations=most))
+def _masmano(test: int, hold: Hold) -> Callable[[int, int], Iterator[TraceRow]]:
+    return lambda seed, most: periodic_rows(masmano_tasks(test, seed, hold), seed, Length(allocations=most))
 
 
 def _lee(distribution: str, configuration: str) -> Callable[[int, int], Iterator[TraceRow]]:
@@ -75,7 +78,11 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
             ),
             Workload("mpg123", "P02 §3.2, an audio player", mpg123_pattern),
             *(Workload(f"c06-test{n}", f"C06 §5, test {n}", _crespo(n)) for n in (1, 2, 3)),
-            *(Workload(f"m06-test{n}", f"M06 §3.2, test {n}", _masmano(n)) for n in (1, 2, 3)),
+            *(
+                Workload(f"m06-test{n}{ending}", f"M06 §3.2, test {n}, held for 30 to 50 {hold}", _masmano(n, hold))
+                for ending, hold in _HOLDS.items()
+                for n in (1, 2, 3)
+            ),
             *(
                 Workload(f"l11-{kind}-{sizes}", f"L11 §V, {how} over time, {sizes}", _lee(kind, sizes))
                 for kind, how in DISTRIBUTIONS.items()
@@ -94,13 +101,18 @@ def _crespo_steps(test: int) -> Callable[..., _Periodic]:
     return lambda seed, steps: (crespo_tasks(test, seed), seed, Length(steps=steps), None)
 
 
-def _masmano_test(test: int) -> Callable[..., _Periodic]:
-    return lambda seed, allocations: (masmano_tasks(test, seed), seed, Length(allocations=allocations), None)
+def _masmano_test(test: int, hold: Hold) -> Callable[..., _Periodic]:
+    return lambda seed, allocations: (masmano_tasks(test, seed, hold), seed, Length(allocations=allocations), None)
 
 
-def _collected(seed: int, allocations: int, period_steps: int) -> _Periodic:
+def _collected(hold: Hold) -> Callable[..., _Periodic]:
     """M06 §3, test 4: one set of test 3's tasks; a task of a period of its own frees, or of 0 they do so themselves."""
-    return masmano_tasks(3, 0), seed, Length(allocations=allocations), period_steps or None
+    return lambda seed, allocations, period_steps: (
+        masmano_tasks(3, 0, hold),
+        seed,
+        Length(allocations=allocations),
+        period_steps or None,
+    )
 
 
 def _single(allocations: int) -> _Periodic:
@@ -111,8 +123,8 @@ def _single(allocations: int) -> _Periodic:
 _PERIODIC: Mapping[str, Callable[..., _Periodic]] = MappingProxyType(
     {
         **{f"c06-test{n}-steps": _crespo_steps(n) for n in (1, 2, 3)},
-        **{f"m06-test{n}": _masmano_test(n) for n in (1, 2, 3)},
-        "m06-test4": _collected,
+        **{f"m06-test{n}{ending}": _masmano_test(n, hold) for ending, hold in _HOLDS.items() for n in (1, 2, 3)},
+        **{f"m06-test4{ending}": _collected(hold) for ending, hold in _HOLDS.items()},
         "m06-figure2": _single,
     }
 )

@@ -1,13 +1,14 @@
 """Periodic tasks that ask for memory: the tests of C06 §5 and of M06 §3.
 
 Time goes in steps; a task is released at each multiple of its period. C06 gives no periods: harmonic ones are ten times
-powers of two up to 320 here, others uniform from 10 to 320. M06's hold, "in the period range of [30..50]", is taken as
-30 to 50 periods of the task: so its figures 3 and 5 come out as it has them, and with 30 to 50 steps they do not.
+powers of two up to 320 here, others uniform from 10 to 320. M06's hold, "in the period range of [30..50]", is 30 to 50
+periods of the task here, or 30 to 50 steps as another reading (`Hold`); `reproduce M06 --figure F5S` has both.
 """
 
 from __future__ import annotations
 
 import random
+from typing import Literal
 
 from wcet_probe.scenarios.workloads.periodic_batches import PeriodicTask
 
@@ -15,7 +16,8 @@ _LEAST_PERIOD, _MOST_PERIOD = 10, 320
 _DEVIATION = 0.1
 """Standard deviation of M06's request sizes over their mean; the paper says "a constant factor" and no number."""
 
-
+Hold = Literal["periods", "steps"]
+"""What M06's 30 to 50 are of."""
 Draw = random.Random
 
 
@@ -27,10 +29,10 @@ def _crespo(
     return PeriodicTask(period, max(1, most // size_bytes), size_bytes, 0, (hold[0] * period, hold[1] * period))
 
 
-def _masmano(draw: Draw, memory: tuple[int, int]) -> PeriodicTask:
+def _masmano(draw: Draw, memory: tuple[int, int], hold: Hold) -> PeriodicTask:
     period, requests, most = draw.randint(10, 150), draw.randint(2, 5), draw.randint(*memory)
-    size_bytes = max(1, most // requests)
-    return PeriodicTask(period, requests, size_bytes, _DEVIATION * size_bytes, (30 * period, 50 * period))
+    size_bytes, unit_steps = max(1, most // requests), period if hold == "periods" else 1
+    return PeriodicTask(period, requests, size_bytes, _DEVIATION * size_bytes, (30 * unit_steps, 50 * unit_steps))
 
 
 def crespo_tasks(test: int, seed: int) -> tuple[PeriodicTask, ...]:
@@ -44,8 +46,8 @@ def crespo_tasks(test: int, seed: int) -> tuple[PeriodicTask, ...]:
     return tuple(_crespo(draw, size, memory, hold, harmonic=harmonic) for _ in range(count))
 
 
-def masmano_tasks(test: int, seed: int) -> tuple[PeriodicTask, ...]:
-    """The three to ten tasks of test 1, 2 or 3 of M06 §3.2, drawn with ``seed``."""
+def masmano_tasks(test: int, seed: int, hold: Hold = "periods") -> tuple[PeriodicTask, ...]:
+    """The three to ten tasks of test 1, 2 or 3 of M06 §3.2, drawn with ``seed``; ``hold`` changes nothing else."""
     draw = random.Random(seed)  # noqa: S311  (a workload, no secret)
     memory = {1: (2048, 20480), 2: (8, 1024), 3: (8, 20480)}[test]
-    return tuple(_masmano(draw, memory) for _ in range(draw.randint(3, 10)))
+    return tuple(_masmano(draw, memory, hold) for _ in range(draw.randint(3, 10)))

@@ -426,6 +426,7 @@ class Conformance:
         idle = [(file, line["line_number"]) for file, line in lines for b in line["branches"] if b["count"] == 0]
         assert not idle, idle
 
+    @pytest.mark.covering(0)
     @pytest.mark.parametrize("target_name", TARGETS)
     def test_guest(self, target_name: str) -> None:
         """On a guest: sound after every operation, offsets as the model predicts."""

@@ -97,6 +97,7 @@ def workloads(draw: st.DrawFn) -> tuple[int, list[Operation]]:
     return heap_bytes, draw(st.lists(malloc | malloc | free, min_size=1, max_size=25))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("target", "values"), BUILDS, ids=IDS)
 @given(workload=workloads())
 @settings(max_examples=12)

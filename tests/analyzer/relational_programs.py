@@ -511,7 +511,12 @@ def choices_of(program: Program) -> frozenset[Choice]:
 def bound_of(data: DataMisses, run: Run) -> int:
     """Most cycles that ``data`` allows for the points and edges that ``run`` executed."""
     auxiliaries = most_events(data.constraints, {auxiliary.name: auxiliary.cost for auxiliary in data.auxiliaries}, run)
-    return auxiliaries + sum(count * data.points.get(point, 0) for point, count in run.points.items())
+    return auxiliaries + cycles_of_points(data, run)
+
+
+def cycles_of_points(data: DataMisses, run: Run) -> int:
+    """The part of `bound_of` that needs no linear program: no event costs less than nothing."""
+    return sum(count * data.points.get(point, 0) for point, count in run.points.items())
 
 
 def most_events(constraints: Sequence[LinearConstraint], costs: Mapping[str, int], run: Run) -> int:

@@ -145,6 +145,7 @@ UNALIGNED = ("mpc603e", "cortex-r5", "cortex-m7")
 """Cores for which compilers read a word at any address by one instruction."""
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", UNALIGNED)
 def test_packed_programs_stay_within_their_bounds(target):
     assert search(3, target, 3, 2, packed_source) > 40

@@ -148,6 +148,7 @@ u by_escape(u v)
 """
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("entry", ["by_pointer", "by_static", "by_escape"])
 @pytest.mark.usefixtures("summarised")

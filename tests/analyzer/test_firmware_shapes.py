@@ -28,6 +28,7 @@ int only_panics(int x) { if (x) hang(x); panic(x); return 1; }
 """
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "entry", ["by_call", "by_trap", "by_builtin", "by_loop", "by_detour", "by_value", "by_handler"]
@@ -47,6 +48,7 @@ def test_some_cases_of_a_switch_panic(target):
     checked(proof, (1,), (3,), (77,))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("entry", ["main_loop", "only_panics", "hang"])
 def test_where_no_path_returns_there_is_no_bound(target, entry):
@@ -234,6 +236,7 @@ u wrapping(u n) { u x = n | 1, k = 0; while (x < 0xfffffff0) { sink = x; x <<= 1
 """
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("entry", "most"), [("root", 17), ("doubled", 11), ("by_eight", 11)])
 def test_values_that_are_shifted_up_to_a_limit(target, entry, most):

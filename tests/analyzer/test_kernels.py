@@ -5,18 +5,19 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import cycle
 from statistics import median
 
 import pytest
 
 from tests.kernel_suite import FOLDER, KERNELS, SOURCES, bound, guest, machine, prepare, worst_instructions
+from tests.path_check import lifter_of
 from tests.support import TARGETS, guest_of, guest_on
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.answer.contradiction import check_accesses, check_counts, check_flows, check_loops, register_check
 from wcet_probe.build.image import read_image
@@ -30,7 +31,12 @@ from wcet_probe.model.target import Isa, MemoryRange
 RANDOM_RUNS = 5
 MOST_STEPS = 1000
 NO_FACTS = Facts()
-CASES = [pytest.param(kernel, target, id=f"{kernel.name}-{target}") for target in TARGETS for kernel in KERNELS]
+ALL = [(kernel, target) for target in TARGETS for kernel in KERNELS]
+SHARE = [(kernel, target) for kernel, target in zip(KERNELS, cycle(TARGETS), strict=False)]
+"""Each kernel on one core; all of them are for campaigns."""
+CASES = [
+    pytest.param(*each, id=f"{each[0].name}-{each[1]}", marks=() if each in SHARE else pytest.mark.slow) for each in ALL
+]
 
 
 # --------------------------------------------------------------------------------------------------- bounds and runs
@@ -52,7 +58,7 @@ def test_the_longest_run_meets_all_that_is_proved(kernel, target):
         check_flows(proved, counts, running.executions, subject)
     pointer = registers["r1" if on.target.isa is Isa.POWERPC else "r13"]
     second = interpret_call(
-        Lifter(on.target.pcode_language, on.target.isa, code_reader(on.image.segments)),
+        lifter_of(on.target.pcode_language, on.target.isa, on.image.segments),
         memory,
         registers,
         entry_address=on.address(kernel.name),
@@ -77,19 +83,19 @@ def test_random_runs_stay_within_the_bound(kernel, target):
                 check_loops(proved.loop_claims, running.loop_counts(), guest(target).image, f"{arguments}")
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_certificates_prove_the_bounds(target):
-    for kernel in KERNELS:
+@pytest.mark.parametrize("cases", [SHARE, pytest.param(ALL, marks=pytest.mark.slow)], ids=len)
+def test_certificates_prove_the_bounds(cases):
+    for kernel, target in cases:
         proved = bound(kernel, target)
         checked = [check_certificate(text) for text in proved.certificates]
         assert [one.bound for one in checked] == [proved.instructions, proved.cycles]
 
 
-def test_bounds_are_close_to_the_longest_runs():
+@pytest.mark.parametrize("cases", [SHARE, pytest.param(ALL, marks=pytest.mark.slow)], ids=len)
+def test_bounds_are_close_to_the_longest_runs(cases):
     ratios = {
         (kernel.name, target): bound(kernel, target).instructions / worst_instructions(kernel, target)
-        for kernel in KERNELS
-        for target in TARGETS
+        for kernel, target in cases
         if kernel.is_worst
     }
     assert min(ratios.values()) >= 1
@@ -300,7 +306,7 @@ def runs_within(on, proved, name, *arguments, hangs=False):
         memory, registers = machine.memory.snapshot(), machine.entry_registers(arguments)
     try:
         interpret_call(
-            Lifter(on.target.pcode_language, on.target.isa, code_reader(on.image.segments)),
+            lifter_of(on.target.pcode_language, on.target.isa, on.image.segments),
             memory,
             registers,
             entry_address=on.address(name),

@@ -30,6 +30,7 @@ def test_the_same_seed_finds_the_same():
     assert attack(asked, Unit.CYCLES, prove=False) == attack(asked, Unit.CYCLES, prove=False)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("unit", Unit)
 @pytest.mark.parametrize("kind", OperationKind)
 @pytest.mark.parametrize("name", ["tlsf", "half-fit", "buddy-binary", "first-fit"])

@@ -105,14 +105,18 @@ from pathlib import Path
 from tests.answer.test_campaign import here, point, settings
 from wcet_probe.answer.papers.campaign import measure_all
 from wcet_probe.answer.papers.store import ResultStore
-measure_all([point(seed) for seed in range(40)], ResultStore(Path(sys.argv[1]), settings(Path(sys.argv[2]))), here)
+points = [point(seed) for seed in range(int(sys.argv[3]))]
+measure_all(points, ResultStore(Path(sys.argv[1]), settings(Path(sys.argv[2]))), here)
 """
 
 
+POINTS = 20
+
+
 def test_a_campaign_that_is_killed_goes_on_with_no_row_lost_or_doubled(tmp_path):
-    rows_before_the_kill = 5
+    rows_before_the_kill = 3
     root = Path(__file__).parents[2]
-    command = [sys.executable, "-c", CAMPAIGN, str(tmp_path), str(images_dir())]
+    command = [sys.executable, "-c", CAMPAIGN, str(tmp_path), str(images_dir()), str(POINTS)]
     process = subprocess.Popen(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)})
     try:
         deadline = time.monotonic() + 120
@@ -123,13 +127,40 @@ def test_a_campaign_that_is_killed_goes_on_with_no_row_lost_or_doubled(tmp_path)
     assert process.wait() == -signal.SIGKILL
     store = ResultStore(tmp_path, settings())
     before = list(store.rows())
-    assert rows_before_the_kill <= len(before) < 40
-    points = [point(seed) for seed in range(40)]
-    assert measure_all(points, store, here).measured == 40 - len(before)
+    assert rows_before_the_kill <= len(before) < POINTS
+    points = [point(seed) for seed in range(POINTS)]
+    assert measure_all(points, store, here).measured == POINTS - len(before)
     after = list(store.rows())
-    assert len(after) == len({row["key"] for row in after}) == 40
+    assert len(after) == len({row["key"] for row in after}) == POINTS
     assert [row for row in after if row in before] == before
     assert not any(row["error"] for row in after)
+
+
+WORKER = """
+import os, time
+from wcet_probe.answer.papers.campaign import local_executors
+if __name__ == "__main__":
+    with local_executors(1)() as executor:
+        print(executor.submit(os.getpid).result(), flush=True)
+        time.sleep(60)
+"""
+
+
+def test_the_workers_of_a_campaign_that_is_killed_end(tmp_path):
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
+        worker = int(process.stdout.readline())
+        process.kill()
+    wait_for(lambda: not runs(worker))
+
+
+def runs(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
 
 
 def test_a_cluster_that_is_not_there(monkeypatch):

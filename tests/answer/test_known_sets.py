@@ -187,6 +187,7 @@ def test_objects_are_counted_only_where_all_that_shares_their_sets_is(entry, kin
     assert counted(bound(entry)) == kinds
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("replacement", Replacement)
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_no_run_exceeds_its_bound(entry, replacement):

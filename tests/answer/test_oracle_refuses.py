@@ -11,10 +11,9 @@ from functools import cache
 
 import pytest
 
-from tests.path_check import Proved, proved
+from tests.path_check import Proved, lifter_of, proved
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.pcode.interpreter import DataAccess, interpret_call
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.answer.contradiction import (
     check_accesses,
     check_counts,
@@ -99,7 +98,7 @@ def second(bound: Bound, pointer: int, content: dict[int, int]) -> str:
             machine.memory.write(address, value.to_bytes(4, "big"))
         memory, registers = machine.memory.snapshot(), machine.entry_registers((pointer,))
     run = interpret_call(
-        Lifter(TARGET.pcode_language, TARGET.isa, code_reader(guest.image.segments)),
+        lifter_of(TARGET.pcode_language, TARGET.isa, guest.image.segments),
         memory,
         registers,
         entry_address=at(0),

@@ -109,7 +109,8 @@ def test_the_table(run):
     assert [line.split()[0] for line in out.splitlines()[2:]] == ["malloc", "free"]
 
 
-def test_document_and_picture(run, tmp_path):
+@pytest.mark.parametrize("is_repeated", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_document_and_picture(run, tmp_path, is_repeated):
     asked = ("cama", "--per-size", "--heap", "8K", "--sizes", "8,2K", "--cache-set", "3-5", "--target", "cortex-m4")
     code, out, _ = run(*asked, "--json", "--svg", "figure.svg")
     assert code == 0
@@ -122,8 +123,9 @@ def test_document_and_picture(run, tmp_path):
     cycles = [one["cycles"] for one in result["malloc"]]
     told = f"{min(cycles):,} to {max(cycles):,}" if len({*cycles}) > 1 else f"{cycles[0]:,}"
     assert f"cama: {told} cycles." in ET.fromstring(picture).find("{*}desc").text  # noqa: S314
-    assert run(*asked, "--json", "--svg", "figure.svg")[1] == out
-    assert (tmp_path / "figure.svg").read_text() == picture
+    if is_repeated:
+        assert run(*asked, "--json", "--svg", "figure.svg")[1] == out
+        assert (tmp_path / "figure.svg").read_text() == picture
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,9 @@ def test_a_paper_has_a_preset_of_what_it_studies(preset):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("operation", ["alloc", "free"])
-@pytest.mark.parametrize(("preset", "name"), SINGLE)
-def test_a_preset_has_its_worst_states_and_a_bound(preset, name, operation):
+@pytest.mark.parametrize("of", SINGLE, ids="-".join)
+def test_a_preset_has_its_worst_states_and_a_bound(of, operation):
+    preset, name = of
     report = observe(
         ProbeRequest(
             load_allocator(name, {}, preset), load_target("cortex-m4"), f"worst-{operation}", 16_384, 0, None, PACKAGED,

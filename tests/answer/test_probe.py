@@ -105,7 +105,7 @@ def test_a_full_cache_leaves_nothing_half_written(tmp_path, monkeypatch):
 # ---------------------------------------------------------------------------------------------------- the second engine
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("initial", [None, *InitialCache])

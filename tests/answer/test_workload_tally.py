@@ -10,6 +10,7 @@ import pytest
 from wcet_probe.answer.workload_tally import MOST_SAMPLES, Tally
 from wcet_probe.emu.operations import OperationColumns
 from wcet_probe.scenarios.workloads.named import papers_batches, papers_rows
+from wcet_probe.scenarios.workloads.periodic import masmano_tasks
 from wcet_probe.scenarios.workloads.periodic_batches import Length, PeriodicTask, periodic_batches, periodic_rows
 from wcet_probe.traces.batches import OperationBatch
 from wcet_probe.traces.operations import heap_operations
@@ -44,6 +45,7 @@ def test_a_tally_is_what_one_operation_after_the_other_adds_up_to(count, part, d
 
     live = most = refused = 0
     reached = dedicated
+    at_most = ({}, dedicated)
     sizes_held, memory, calls = {}, [], {"malloc": Counter(), "free": Counter()}
     for is_free, slot, size, instructions, place in rows:
         calls["free" if is_free else "malloc"][instructions] += 1
@@ -55,10 +57,14 @@ def test_a_tally_is_what_one_operation_after_the_other_adds_up_to(count, part, d
             live += sizes_held[slot]
             if place and place - BASE < HEAP - dedicated:
                 reached = max(reached, place - BASE + size + dedicated)
+        if live > most:
+            at_most = (Counter(each for each in sizes_held.values() if each), reached)
         most = max(most, live)
         memory.append((live, reached))
     assert (tally.operations, tally.refused, tally.peak_live_bytes) == (count, refused, most)
     assert tally.peak_reached_bytes == reached
+    assert sum(size * blocks for size, blocks in tally.most_live.items()) == most
+    assert (tally.most_live, tally.reached_at_most_live_bytes) == at_most or not most
     for role, found in calls.items():
         assert dict(tally.distributions[role, "instructions"].calls) == dict(found)
 
@@ -116,6 +122,17 @@ def test_a_longer_run_begins_like_a_shorter_one():
     few = [row for row in papers_rows("m06-test3", (4, 300)) if row.kind == "malloc"]
     many = [row for row in papers_rows("m06-test3", (4, 30_000)) if row.kind == "malloc"]
     assert few == many[: len(few)]
+
+
+def test_both_readings_of_the_hold_ask_for_the_same_and_differ_in_its_unit():
+    def mallocs(name):
+        rows = [row for row in papers_rows(name, (0, 500)) if row.kind == "malloc"]
+        return [(row.block, row.size_bytes) for row in rows]
+
+    assert mallocs("m06-test3") == mallocs("m06-test3-hold-steps")
+    of_steps, of_periods = masmano_tasks(3, 0, "steps"), masmano_tasks(3, 0)
+    assert {task.hold_steps for task in of_steps} == {(30, 50)}
+    assert all(task.hold_steps == (30 * task.period_steps, 50 * task.period_steps) for task in of_periods)
 
 
 def test_normal_sizes_have_the_mean_and_the_deviation_that_are_asked_for():

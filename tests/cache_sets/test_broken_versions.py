@@ -87,7 +87,16 @@ def check(name, change, role):
     assert any(place in violation.location for violation in proof.possible_violations)
 
 
-@pytest.mark.parametrize("name", IN_FREE)
+QUICK = [
+    "a store behind the block that one address takes",
+    "a load behind the block in the 900,000,000th call",
+    "a store to the start of a block that is merged",
+]
+
+
+@pytest.mark.parametrize(
+    "name", [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in IN_FREE]
+)
 def test_what_breaks_free_is_named(name):
     check(name, IN_FREE[name], "free")
 

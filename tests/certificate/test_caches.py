@@ -288,6 +288,7 @@ def step(line=None, *, spot=None, is_store=False, is_certain=True):
     )  # fmt: skip
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("replacement", Replacement)
 @pytest.mark.parametrize("seed", range(8))
 def test_lines_that_must_be_in_the_cache_are(replacement, seed):
@@ -309,6 +310,7 @@ def test_lines_that_must_be_in_the_cache_are(replacement, seed):
     assert hits > 5
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("replacement", Replacement)
 @pytest.mark.parametrize("seed", range(8))
 def test_misses_of_a_balance_are_no_more_than_its_credits(replacement, seed):

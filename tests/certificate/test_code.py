@@ -45,6 +45,7 @@ NOT_SEEN = {("bits", "arm926ej-s")}
 """There the old value is compared behind the shift: that the new one is not 0 takes a relation."""
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CODE)
 def test_instructions_are_checked_in_full(name, target):

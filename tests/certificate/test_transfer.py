@@ -7,9 +7,9 @@ import pytest
 
 from tests import random_programs
 from tests.kernel_suite import KERNELS, guest, prepare
+from tests.path_check import lifter_of
 from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import arm, powerpc
 from wcet_probe.certificate.machine import Machine, State, assume
@@ -34,7 +34,7 @@ def steps_of(on, name, memory, registers):
 
     with suppress(EmulationError):
         interpret_call(
-            Lifter(on.target.pcode_language, on.target.isa, code_reader(on.image.segments)),
+            lifter_of(on.target.pcode_language, on.target.isa, on.image.segments),
             memory,
             registers,
             entry_address=on.address(name),

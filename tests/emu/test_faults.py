@@ -312,6 +312,7 @@ with guest_of(assembler({"f": "1: b 1b"}, target), target).machine() as machine:
 """
 
 
+@pytest.mark.covering
 def test_an_interrupt_ends_a_guest_that_hangs(target, mode):
     command = [sys.executable, "-c", HANGING, target, mode]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:

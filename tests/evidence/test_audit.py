@@ -258,7 +258,7 @@ def test_a_result_that_its_evidence_does_not_bear_out_is_refused(members, change
     assert re.search(message, str(error)), str(error)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_an_audit_survives_whatever_a_pack_holds(members, data):
     name = data.draw(st.sampled_from(sorted(members)))

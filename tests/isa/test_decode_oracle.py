@@ -100,11 +100,16 @@ def expected_log(instruction, values):
     return None if bad else log
 
 
+CODES = [1500, pytest.param(8000, marks=pytest.mark.slow)]
+"""Random encodings, most of which are compared with nothing: they are none, or go where no hook sees them."""
+
+
+@pytest.mark.parametrize("codes", CODES)
 @pytest.mark.parametrize("isa", Isa)
-def test_accesses_are_what_the_engine_does_and_registers_what_it_changes(isa):
+def test_accesses_are_what_the_engine_does_and_registers_what_it_changes(isa, codes):
     choose, machine = random.Random(2026), Machine(isa)
     compared = {True: 0, False: 0}
-    for _ in range(4000):
+    for _ in range(codes):
         code = random_code(isa, choose)
         instruction, *rest = decode_range(code, CODE, isa, big_endian=isa is Isa.POWERPC)
         if rest or instruction.problem or instruction.timing_class in {"it", "coprocessor"} | MAY_NOT_STORE:
@@ -122,18 +127,19 @@ def test_accesses_are_what_the_engine_does_and_registers_what_it_changes(isa):
         assert [seen[:3] for seen in machine.log] == expected, (code.hex(), instruction)
         assert {name for name in values if after[name] != values[name]} <= instruction.writes, (code.hex(), instruction)
         compared[bool(expected)] += 1
-    assert compared[True] > 700
-    assert compared[False] > 100
+    assert compared[True] > 0.17 * codes
+    assert compared[False] > 0.025 * codes
 
 
+@pytest.mark.parametrize("codes", CODES)
 @pytest.mark.parametrize("isa", Isa)
-def test_results_depend_on_no_register_that_is_not_read(isa):
+def test_results_depend_on_no_register_that_is_not_read(isa, codes):
     choose, machine = random.Random(1120), Machine(isa)
     skipped = {"it", "coprocessor", "integer", "swap", "swap_narrow"} | UNSEEN_BY_HOOKS - {"load_multiple"}
     if isa is Isa.POWERPC:  # integer results may depend on XER[CA], which is no register here
         skipped |= {"load_multiple"}
     compared = 0
-    for _ in range(4000):
+    for _ in range(codes):
         code = random_code(isa, choose)
         instruction, *rest = decode_range(code, CODE, isa, big_endian=isa is Isa.POWERPC)
         free = sorted(set(machine.registers) - instruction.reads - instruction.writes)
@@ -151,7 +157,7 @@ def test_results_depend_on_no_register_that_is_not_read(isa):
         assert {name for name in one if one[name] != two[name]} <= set(free), (code.hex(), instruction)
         assert first == second, (code.hex(), instruction)
         compared += 1
-    assert compared > 700
+    assert compared > 0.17 * codes
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,19 @@ CHECKER = ROOT / "wcet_probe" / "certificate"
 FOLDERS = ("wcet_probe", "analyzer", "emu", "reports", "scenarios")
 
 
+@cache
+def imports(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """The imports of the file, wherever in it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def imported(path: Path) -> Iterator[str]:
     """The top-level names of the modules that the file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in imports(path):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
             yield str(node.module).split(".")[0]
 
@@ -72,7 +80,7 @@ def test_every_import_is_found_in_the_tree_itself():
     """Through the links in wcet_probe/, as an editor or a type checker looks for it."""
     missing = []
     for path in (path for folder in (*FOLDERS, "tests", "bench", "tools") for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in imports(path):
             module = node.module if isinstance(node, ast.ImportFrom) else None
             if module and module.split(".")[0] in {"wcet_probe", "tests"} and not node.level:
                 place = ROOT.joinpath(*module.split("."))

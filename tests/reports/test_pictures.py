@@ -379,6 +379,7 @@ def test_a_character_that_xml_has_no_place_for_does_no_harm():
     parsed(call_graph(result(allocator="a\x00\x1b[1m\ud800]]>")))
 
 
+@settings(max_examples=30)
 @given(st.text(max_size=80), st.floats(20, 300))
 def test_wrapped_lines_fit(content, room):
     assert all(text_width(line) <= room for line in wrap(content, room))

@@ -20,7 +20,7 @@ from wcet_probe.reports.formats.shapes_bound import BoundShape, FormulaShape, Ga
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "reports" / "schemas"
 SCHEMA = schema(shapes.ResultDocument)
-DOCUMENT = result("best-fit", "arm926ej-s", why=True)
+DOCUMENT = result("best-fit", "arm926ej-s", heap_bytes=8192, why=True)
 
 
 def places(value, found, path=()):

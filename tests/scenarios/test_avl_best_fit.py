@@ -43,7 +43,7 @@ def test_sparse_trees_are_fibonacci_trees() -> None:
     assert sparse(0) is None
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -54,6 +54,7 @@ def test_the_state_is_reached_and_proved(target: str, heap_bytes: int, scenario:
     assert len({candidate.variant for candidate in found.candidates}) == len(found.candidates)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("heap_bytes", [640, 1064, 5000])  # the first two end too near to a tree to be split
 def test_other_block_sizes_reach_every_state(scenario: str, heap_bytes: int) -> None:
@@ -75,7 +76,7 @@ def test_the_driver_is_the_height_of_the_guests_tree(scenario: str, heap_bytes: 
         ("arm926ej-s", "worst-free", 64 * KIB, 1.1),
         ("mpc603e", "worst-alloc", 64 * KIB, 1.1),
         ("mpc603e", "worst-free", 64 * KIB, 1.1),
-        ("arm926ej-s", "worst-alloc", 4 * MIB, 1.4),
+        pytest.param("arm926ej-s", "worst-alloc", 4 * MIB, 1.4, marks=pytest.mark.slow),
     ],
 )
 def test_behind_a_cache_nodes_that_evict_each_other_are_dearest(
@@ -97,9 +98,8 @@ def test_four_mebibytes_hold_height_24() -> None:
     assert 1900 < instructions(found) < 3116  # C06 table 3, on another instruction set
 
 
-@pytest.mark.parametrize(
-    "scenario", ["worst-alloc", *(pytest.param(one, marks=pytest.mark.slow) for one in CLIMBED if one != "worst-alloc")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", CLIMBED)
 def test_the_bound_of_instructions_is_nearly_reached(scenario: str) -> None:
     found = report("cortex-m4", scenario, 4 * MIB, prove=True)
     assert found.bound
@@ -122,6 +122,7 @@ def test_no_search_has_found_worse(scenario: str) -> None:
     assert instructions(report("cortex-m4", scenario, 4 * KIB)) >= CLIMBED[scenario]
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target_name", TARGETS)
 def test_no_random_workload_meets_worse(target_name: str) -> None:
     allocator, target = load_allocator("avl-best-fit"), load_target(target_name)
@@ -143,6 +144,7 @@ def test_no_random_workload_meets_worse(target_name: str) -> None:
     assert most[OperationKind.FREE] <= instructions(report(target_name, "worst-free", 4 * KIB))
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_best_is_below_worst(target: str) -> None:
     for operation in ("alloc", "free"):

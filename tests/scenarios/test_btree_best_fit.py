@@ -19,7 +19,7 @@ P02 = (("alignment", 4), ("minimum-block", 16), ("split-threshold", 16))
 report = partial(reports.report, NAME)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", scenario_names(NAME))
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
@@ -28,7 +28,7 @@ def test_the_state_is_reached_and_proved(target: str, scenario: str, heap_bytes:
     reports.check_state(found)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc", "paper-alloc"])
 @pytest.mark.parametrize("heap_bytes", [KIB, 5000])
 @pytest.mark.parametrize("values", [P02, (("minimum-block", 32),), (("split-threshold", 64),)])
@@ -36,7 +36,7 @@ def test_every_build_reaches_every_state(scenario: str, heap_bytes: int, values:
     assert report("cortex-m4", scenario, heap_bytes, values).checks
 
 
-@pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB, 4 * MIB])
+@pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB, pytest.param(4 * MIB, marks=pytest.mark.slow)])
 def test_the_driver_is_the_closed_form(heap_bytes: int) -> None:
     """16 + 24 + 32 ... with fences of 16 between them; the left path begins at 32."""
     n = max(n for n in range(2000) if 4 * n * n + 44 * n - 8 <= heap_bytes)
@@ -52,6 +52,7 @@ def test_the_driver_is_the_closed_form(heap_bytes: int) -> None:
         assert report("cortex-m4", "worst-failing-alloc", heap_bytes).plan.driver_value == n
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_instructions_are_linear_in_the_nodes_visited(target: str) -> None:
     """Hence they grow with the square root of the heap."""
@@ -64,6 +65,7 @@ def test_instructions_are_linear_in_the_nodes_visited(target: str) -> None:
         assert abs(second / first - (roots[2] - roots[1]) / (roots[1] - roots[0])) < 0.15
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_worst_is_worst(target: str) -> None:
     for operation in ("alloc", "free"):
@@ -73,6 +75,7 @@ def test_worst_is_worst(target: str) -> None:
     assert report(target, "worst-alloc", 4 * KIB).measurement.cycles > paper.cycles
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_random_operation_costs_more(target: str) -> None:
     reports.no_random_operation_costs_more(NAME, target, report)

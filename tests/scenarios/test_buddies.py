@@ -36,7 +36,7 @@ def largest_class(name: str, heap_bytes: int) -> int:
     return max(k for k, number in enumerate(FIBONACCI) if number <= units)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
@@ -47,6 +47,7 @@ def test_every_state_is_reached_and_the_worst_is_worst(name, heap_bytes, target)
     assert cycles["worst-free"] >= cycles["paper-free"] > cycles["best-free"]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB + 8, 100_000, 6 * MIB])
 @pytest.mark.parametrize(("name", "values"), BUILDS)
 def test_any_heap_can_hold_the_states(name, values, heap_bytes):
@@ -77,6 +78,7 @@ def test_4_mib_as_the_literature_counts():
     assert report("buddy-binary", "cortex-m4", "worst-free", 4 * MIB).plan.prediction["merges"] == 18
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
 def test_time_is_linear_in_levels(name, target):
@@ -96,6 +98,7 @@ def test_buddies_amid_their_lists_cost_more_than_one_merge_more():
     assert found.measurement.cycles > 1.5 * report("buddy-binary", "mpc603e", "paper-free", 4 * MIB).measurement.cycles
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("name", "values"), BUILDS)
 def test_no_random_workload_meets_a_worse_state(name, values, target):

@@ -30,6 +30,7 @@ def test_every_state_is_reached_and_the_worst_is_worst(heap_bytes, target):
     assert cycles["worst-free"] > cycles["best-free"]
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_worst_is_that_of_the_shared_allocator_and_a_search(target):
     """On the heap that the buckets leave; what is added is linear in the objects, and to a free constant."""
@@ -66,6 +67,7 @@ def test_a_heap_too_small_for_the_buckets():
         report("budgeted:quick-fit", "cortex-m4", "worst-alloc", 4 * KIB)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_random_workload_meets_a_worse_state(target):
     allocator, machine_target = load_allocator(TLSF), load_target(target)

@@ -47,13 +47,15 @@ def test_every_scenario_under_other_parameters(values):
         assert report(NAME, scenario, "mpc603e", 1 << 17, values).checks
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target_name", TARGETS)
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc"])
 def test_independent_of_the_heap(scenario, target_name):
-    measured = [report(NAME, scenario, target_name, heap_bytes).measurement for heap_bytes in (FULL_HEAP, 4 << 20)]
+    measured = [report(NAME, scenario, target_name, heap_bytes).measurement for heap_bytes in (FULL_HEAP, 1 << 20)]
     assert len({(m.instructions, m.cycles) for m in measured}) == 1
 
 
+@pytest.mark.slow
 def test_the_largest_heap():
     assert instructions(NAME, "worst-alloc", "cortex-m4", 64 << 20) == instructions(
         NAME, "worst-alloc", heap_bytes=8192
@@ -73,7 +75,7 @@ def test_no_operation_of_a_random_workload_is_dearer(seed, heap_bytes):
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc"])
 def test_a_worst_state_touches_reserved_sets_and_the_blocks_own(scenario):
     geometry = Geometry.of_values(load_allocator(NAME).values)
-    answer = report(NAME, scenario, "mpc603e", 4 << 20)
+    answer = report(NAME, scenario, "mpc603e", 1 << 20)
     sets = answer.measurement.touched_sets_by_region
     heap = {*sets["heap_blocks"], *sets["heap_metadata"], *sets["static"]}
     assert len([s for s in heap if s >= geometry.reserved_sets]) <= 2

@@ -42,6 +42,7 @@ def test_every_build_reaches_its_states(values, heap_bytes):
         assert report(NAME, scenario, "mpc603e", heap_bytes, values).checks
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_random_workload_is_worse(target):
     dearest = dearest_of_random_replay(NAME, target, 4 << 10, 1)

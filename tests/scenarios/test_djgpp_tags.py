@@ -23,6 +23,7 @@ def test_every_state_is_reached(target, heap_bytes):
         assert worst > 10 * best
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_random_workload_is_worse(target):
     dearest = dearest_of_random_replay(NAME, target, 4 << 10, 1)

@@ -32,6 +32,7 @@ def instructions(scenario: str, target: str, heap_bytes: int) -> int:
     return observed(scenario, target, heap_bytes).measurement.instructions
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("scenario", "target", "heap"), [*product(FAMILY.builders, TARGETS, (4 * KIB, 64 * KIB))])
 def test_every_state_is_reached(scenario: str, target: str, heap: int) -> None:
     report = observed(scenario, target, heap)
@@ -46,6 +47,7 @@ def test_every_state_is_reached(scenario: str, target: str, heap: int) -> None:
         assert best.cycles < paper.cycles <= worst.cycles
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_operation_of_a_random_workload_costs_as_much(target: str) -> None:
     heap = 4 * KIB
@@ -90,6 +92,7 @@ def test_chunks_across_lines_miss_twice() -> None:
     assert report.measurement.cycles > 1.5 * most.cycles
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_free_is_not_constant(target: str) -> None:
     """C06 table 1 says O(1)."""

@@ -37,7 +37,7 @@ def test_every_scenario_reaches_its_state(target_name, heap_bytes):
     assert failing < instructions(NAME, "worst-alloc", target_name, heap_bytes)
 
 
-@pytest.mark.parametrize("heap_bytes", HEAPS)
+@pytest.mark.parametrize("heap_bytes", [*HEAPS[:2], pytest.param(HEAPS[2], marks=pytest.mark.slow)])
 def test_the_depth_is_the_closed_form(heap_bytes):
     depth = longest_search(heap_bytes)
     failing = report(NAME, "worst-failing-alloc", heap_bytes=heap_bytes).plan
@@ -49,7 +49,7 @@ def test_the_depth_is_the_closed_form(heap_bytes):
 
 
 @pytest.mark.parametrize("target_name", TARGETS[1:])
-@pytest.mark.parametrize("heap_bytes", [100_000, 4 << 20])
+@pytest.mark.parametrize("heap_bytes", [100_000, pytest.param(4 << 20, marks=pytest.mark.slow)])
 def test_large_heaps_with_a_cache(target_name, heap_bytes):
     for scenario in ("worst-alloc", "worst-free"):
         assert report(NAME, scenario, target_name, heap_bytes).checks
@@ -113,7 +113,7 @@ def test_no_operation_of_a_random_workload_is_dearer(heap_bytes, seed):
     assert dearest[1] <= instructions(NAME, "worst-free", heap_bytes=heap_bytes)
 
 
-@pytest.mark.parametrize("heap_bytes", [1024, 16 << 20])
+@pytest.mark.parametrize("heap_bytes", [1024, pytest.param(16 << 20, marks=pytest.mark.slow)])
 def test_any_heap_that_can_hold_a_state(heap_bytes):
     for scenario in ("worst-alloc", "worst-free", "worst-failing-alloc"):
         assert report(NAME, scenario, heap_bytes=heap_bytes).checks

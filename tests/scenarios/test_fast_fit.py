@@ -19,7 +19,7 @@ P02 = (("alignment", 4), ("granule", 4), ("minimum-block", 12), ("split-threshol
 report = partial(reports.report, NAME)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", scenario_names(NAME))
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
@@ -28,7 +28,7 @@ def test_the_state_is_reached_and_proved(target: str, scenario: str, heap_bytes:
     reports.check_state(found)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free", "worst-failing-alloc", "paper-alloc", "paper-free"])
 @pytest.mark.parametrize("heap_bytes", [KIB, 5000])
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_every_build_reaches_every_state(scenario: str, heap_bytes: int, values:
     assert report("cortex-m4", scenario, heap_bytes, values).checks
 
 
-@pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB, 4 * MIB])
+@pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB, pytest.param(4 * MIB, marks=pytest.mark.slow)])
 def test_the_driver_is_the_closed_form(heap_bytes: int) -> None:
     n = heap_bytes // 32
     free = report("cortex-m4", "worst-free", heap_bytes)
@@ -69,6 +69,7 @@ def test_free_is_dearest_where_walks_turn_or_where_they_merge() -> None:
         assert turning.instructions > merging.instructions
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_instructions_are_linear_in_the_heap(target: str) -> None:
     """Exactly: the same instructions for every further pair of least blocks."""
@@ -84,6 +85,7 @@ def test_instructions_are_linear_in_the_heap(target: str) -> None:
             assert counts[2] - counts[1] == 3 * step
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_refusal_costs_the_same_in_every_heap(target: str) -> None:
     refusals = [report(target, "worst-failing-alloc", heap).measurement for heap in (4 * KIB, 64 * KIB)]
@@ -91,6 +93,7 @@ def test_a_refusal_costs_the_same_in_every_heap(target: str) -> None:
     assert refusals[0].instructions < report(target, "best-alloc", 4 * KIB).measurement.instructions
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_worst_is_worst(target: str) -> None:
     for operation in ("alloc", "free"):
@@ -100,6 +103,7 @@ def test_worst_is_worst(target: str) -> None:
         assert worst.cycles > 2 * paper.cycles
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_random_operation_costs_more(target: str) -> None:
     reports.no_random_operation_costs_more(NAME, target, report)

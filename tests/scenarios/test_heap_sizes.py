@@ -39,6 +39,7 @@ def heaps(name: str) -> list[int]:
     return [least, *(least + unit * more for more in LATER)]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_state_is_reached_or_a_heap_that_works_is_named(name, scenario):
@@ -53,6 +54,7 @@ def test_the_state_is_reached_or_a_heap_that_works_is_named(name, scenario):
         assert report(name, scenario, named).checks
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("heap_bytes", [2384, 2720, 3000, 3584, 4200])
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-failing-alloc"])
 def test_what_is_left_of_dlmalloc27s_heap_may_be_sorted_among_the_regions(scenario, heap_bytes):

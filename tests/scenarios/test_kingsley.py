@@ -24,7 +24,7 @@ ORIGINAL = (("minimum-block", 8), ("alignment", 4))
 report = partial(reports.report, "kingsley")
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("values", [(), L11])
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
@@ -35,13 +35,17 @@ def test_every_state_is_reached_and_the_worst_is_worst(values, heap_bytes, targe
     assert cycles["worst-free"] >= cycles["best-free"]
 
 
+@pytest.mark.parametrize(
+    "heaps", [(4 * KIB, 100_000, MIB), pytest.param((4 * KIB, 4 * MIB, 64 * MIB), marks=pytest.mark.slow)], ids=max
+)
 @pytest.mark.parametrize("target", TARGETS)
-def test_the_heap_does_not_matter(target):
+def test_the_heap_does_not_matter(target, heaps):
     for scenario in ("worst-alloc", "worst-free"):
-        counts = {report(target, scenario, heap).measurement.cycles for heap in (4 * KIB, 100_000, 4 * MIB, 64 * MIB)}
+        counts = {report(target, scenario, heap).measurement.cycles for heap in heaps}
         assert len(counts) == 1
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_time_is_that_of_the_nodes(target):
     """Pages of 128 and 512 nodes of the same size."""
@@ -51,6 +55,7 @@ def test_time_is_that_of_the_nodes(target):
     assert 3.5 < many / few < 4.1
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_random_workload_meets_a_worse_state(target):
     allocator, machine_target = load_allocator("kingsley", dict(L11)), load_target(target)

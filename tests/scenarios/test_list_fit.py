@@ -15,7 +15,7 @@ P02 = (("alignment", 4), ("minimum-block", 16), ("split-threshold", 16))
 COARSE = (("alignment", 8), ("minimum-block", 32), ("split-threshold", 64))
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
 @pytest.mark.parametrize("target_name", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
@@ -40,6 +40,7 @@ def test_every_scenario_under_other_parameters(name, values):
             assert report(name, scenario, "mpc603e", heap_bytes, values).checks
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("heap_bytes", [4096, 4104, 4112, 4120, 8192])
 def test_nodes_visited_by_the_closed_form(name, heap_bytes):
@@ -88,6 +89,7 @@ def test_no_operation_of_a_random_workload_is_dearer(name, seed):
     assert dearest[1] <= instructions(name, "worst-free")
 
 
+@pytest.mark.slow
 def test_a_heap_of_4_mib_has_131071_nodes_and_best_fit_pays_more_for_each():
     first, best = (report(name, "worst-alloc", "cortex-m4", 4 << 20) for name in NAMES)
     assert first.plan.driver_value == best.plan.driver_value == (4 << 20) // 32 - 1

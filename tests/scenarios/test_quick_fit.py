@@ -37,7 +37,7 @@ def searching(found: Report) -> list[int]:
     return [c.instructions for c in found.candidates if c.variant == "search all runs, the last has 2 pages"]
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("build", "heap_bytes"), HEAPS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -53,6 +53,7 @@ def test_another_build_reaches_every_state(scenario: str) -> None:
     assert report("cortex-m4", scenario, 20_000, "other").checks
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("pages", range(1, 9))
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "random"])
 def test_any_number_of_pages_reaches_every_state(scenario: str, pages: int) -> None:
@@ -60,6 +61,7 @@ def test_any_number_of_pages_reaches_every_state(scenario: str, pages: int) -> N
     assert found.plan.prediction.get("pages", pages) == pages
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_cutting_and_emptying_a_page_cost_the_same_in_any_heap(target: str) -> None:
     for scenario in ("paper-alloc", "paper-free", "worst-free"):
@@ -69,6 +71,7 @@ def test_cutting_and_emptying_a_page_cost_the_same_in_any_heap(target: str) -> N
     assert report(target, "worst-free", 64 * KIB).plan.driver_value == 511
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_searching_is_exactly_linear_with_the_runs(target: str) -> None:
     counts = []
@@ -100,6 +103,7 @@ def test_the_costs_of_cutting_and_emptying_are_as_far_apart_as_p02_measured() ->
     assert 2 < cut / empty < 3
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target_name", TARGETS)
 def test_no_random_workload_meets_worse(target_name: str) -> None:
     allocator, target = load_allocator("quick-fit", BUILDS["small pages"]), load_target(target_name)
@@ -121,6 +125,7 @@ def test_no_random_workload_meets_worse(target_name: str) -> None:
     assert most[OperationKind.FREE] <= instructions(report(target_name, "worst-free", 4 * KIB, "small pages"))
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_best_is_below_worst(target: str) -> None:
     for operation in ("alloc", "free"):

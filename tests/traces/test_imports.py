@@ -61,6 +61,9 @@ def test_csv_with_some_of_the_columns(tmp_path):
         ("kind,block,size_bytes\nmalloc,1,2,3\n", "line 2 of log"),
         ("kind,block,size_bytes\nsbrk,1,2\n", "line 2 of log is no operation"),
         ("kind,block,size_bytes\nmalloc,-1,2\n", "line 2 of log is no operation"),
+        ("kind,block\nmalloc,1\nfree,1\nfree,1\n", "line 4 of log frees block 1, which was freed before"),
+        ("kind,block\nmalloc,1\n\nfree,7\n", "line 4 of log frees block 7, which was never allocated"),
+        ("kind,block\nmalloc,1\nmalloc,1\n", "line 3 of log allocates block 1, which is held"),
     ],
 )
 def test_broken_csv_is_refused_by_its_line(tmp_path, text, message):

@@ -14,7 +14,7 @@ from wcet_probe.errors import ContradictionError
 from wcet_probe.model.access_claims import AccessClaim, AddressRange, access_claims
 from wcet_probe.model.held_calls import BrokenClaim, ClaimKind
 from wcet_probe.model.image import Image
-from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.measurement import CallCost, Measurement
 from wcet_probe.model.proof import Bound, LoopClaim, RegisterRange
 from wcet_probe.model.target import CacheConfig, MemoryRange, Target
 from wcet_probe.model.watched_loop import LoopCount
@@ -23,7 +23,7 @@ Executions = Callable[[Sequence[int]], Sequence[int]]
 """Executions of the instructions at some addresses, in the run that is held against the proof."""
 
 
-def check_counts(bound: Bound, measurement: Measurement, subject: str) -> None:
+def check_counts(bound: Bound, measurement: CallCost | Measurement, subject: str) -> None:
     """``measurement`` must not exceed ``bound``; ``subject`` says in words what was run.
 
     Raises:
@@ -125,7 +125,7 @@ class _Lines:
         self.cache = cache
         self.visited: set[int] = set()
         self.changes: Counter[str] = Counter()
-        self.counted: dict[str, set[int]] = {}
+        self.counted: dict[str, tuple[set[int], Counter[int]]] = {}
         self.before: int | None = None
 
 
@@ -176,11 +176,13 @@ def _exceeded(claim: AccessClaim, line: int, last: int, state: _Lines, cache: Ca
             return ClaimKind.CHANGES, fact, most, state.changes[fact]
     if claim.lines:
         fact, most, most_of_set = claim.lines
-        counted = state.counted.setdefault(fact, set())
-        counted.update(range(line, last + 1))
+        counted, of_set = state.counted.setdefault(fact, (set(), Counter()))
+        added = set(range(line, last + 1)) - counted
+        counted |= added
         if len(counted) > most:
             return ClaimKind.LINES, fact, most, len(counted)
-        fullest = max(Counter(each % cache.sets for each in counted).values())
+        of_set.update(each % cache.sets for each in added)
+        fullest = max(of_set.values())
         if fullest > most_of_set:
             return ClaimKind.LINES_OF_SET, fact, most_of_set, fullest
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
@@ -14,6 +15,7 @@ from wcet_probe.build.image import require_symbol
 from wcet_probe.emu.cache import Caches
 from wcet_probe.emu.layout import RETURN_ADDRESS
 from wcet_probe.errors import ContradictionError
+from wcet_probe.identity import Same
 from wcet_probe.model.image import Image
 from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound
@@ -46,6 +48,12 @@ class Repeatable(Protocol):
         ...
 
 
+@lru_cache(maxsize=4)
+def _lifter(language: str, isa: Isa, image: Same[Image]) -> Lifter:
+    """One for all calls of an image that are repeated: to make it takes longer than to run most of them."""
+    return Lifter(language, isa, code_reader(image.value.segments))
+
+
 def cross_check(
     program: Repeatable, bound: Bound | None, call: Call, measurement: Measurement, subject: str
 ) -> CrossCheck:
@@ -62,7 +70,7 @@ def cross_check(
         ContradictionError: a count differs, or what happened is outside of what is proved.
     """
     target, image = program.target, program.image
-    lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
+    lifter = _lifter(target.pcode_language, target.isa, Same(image))
     pointer = call.registers["r1" if target.isa is Isa.POWERPC else "r13"]
     second = interpret_call(
         lifter,

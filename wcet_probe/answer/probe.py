@@ -32,7 +32,7 @@ from wcet_probe.compiled.supply import translations
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, StateError, unknown_name
 from wcet_probe.model.held_calls import HeldCalls
-from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.measurement import CallCost, Measurement
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.report import Candidate, Question, Report, StateCheck, Verdict, Witness
 from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
@@ -288,9 +288,9 @@ def _victims(
     choices = victim_choices(request.target)[:most_tried]
     if len(choices) == 1 or initial is InitialCache.WARM:
         return replace(choices[0], tried=1)
-    before, executed, found = machine.memory.snapshot(), 0, dict[Victims, Measurement]()
+    before, executed, found = machine.memory.snapshot(), 0, dict[Victims, CallCost]()
     for choice in choices:
-        one = found[choice] = machine.measure(request.allocator.entry_points[kind], arguments, initial, victims=choice)
+        one = found[choice] = machine.cost(request.allocator.entry_points[kind], arguments, initial, choice)
         machine.memory.restore(before)
         executed += one.instructions
         if kind in bench.bounds:

@@ -12,6 +12,7 @@ from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.analyzer.parametric import parametric_bound
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.build.program import Program
+from wcet_probe.identity import Same
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.proof import Assumption, Bound, Formula
 from wcet_probe.model.target import Target
@@ -56,6 +57,22 @@ def prove_operation(
         return bound
     said = f"what {', '.join(called)} cost{'s' if len(called) == 1 else ''} is left out: they do nothing here"
     return replace(bound, assumptions=(*bound.assumptions, Assumption("stubs", said, "no run can check it")))
+
+
+def remembering() -> Callable[[Program, str, int], Bound]:
+    """A `prove_operation` that proves a bound once, while allocator, image and target are the same objects.
+
+    *Soundness:* a bound is a function of what it is remembered by.
+    """
+    proved: dict[object, Bound] = {}
+
+    def prove_once(program: Program, role: str, heap_bytes: int) -> Bound:
+        key = Same(program.allocator), Same(program.image), Same(program.target), str(role), heap_bytes
+        if key not in proved:
+            proved[key] = prove_operation(program, role, heap_bytes)
+        return proved[key]
+
+    return prove_once
 
 
 def operation_formula(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from wcet_probe.model.measurement import Measurement
+from wcet_probe.model.measurement import CallCost
 from wcet_probe.model.target import CacheConfig, Replacement, Target, Victims
 
 MOST_TRIED = 64
@@ -64,7 +64,7 @@ def seeded(target: Target, victims: Victims) -> Target:
     return replace(target, icache=icache, dcache=dcache)
 
 
-def extreme_victims(target: Target, found: Mapping[Victims, Measurement], *, is_fewest: bool) -> Victims:
+def extreme_victims(target: Target, found: Mapping[Victims, CallCost], *, is_fewest: bool) -> Victims:
     """The choice with the most cycles, or the fewest, put together of those of ``found``, by what each brought.
 
     Caches of their own do not hear of each other, so the dearest seed of each is looked for by itself; of equal ones

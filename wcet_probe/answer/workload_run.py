@@ -16,6 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcet_probe.answer.contradiction import check_most
+from wcet_probe.answer.fragmentation_parts import (
+    BLOCKS_OF_A_SIZE,
+    FragmentationParts,
+    block_bytes,
+    fragmentation_parts,
+)
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.answer.workload_tally import Distribution, MallocWindow, MemorySample, Tally
 from wcet_probe.build.program import Program, load_program
@@ -43,7 +49,8 @@ class WorkloadRequest:
 
     ``placement``: which set an allocator that takes a cache set is asked for, by the two ways of H11 §V.A:
     ``consecutive`` the one that the block would be in if blocks were put one behind the other; ``in-turn`` one set for
-    as many blocks as fit into a line, then the next. Else set 0.
+    as many blocks as fit into a line, then the next. Else set 0. ``parts``: whether fragmentation is told in parts,
+    for which what a block of each live size takes is measured.
     """
 
     allocator: Allocator
@@ -53,6 +60,7 @@ class WorkloadRequest:
     cache_dir: Path
     prove: bool = True
     placement: Placement = "first"
+    parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,7 @@ class WorkloadRun:
         samples: over the run, evenly, at most 1,024.
         windows: what mallocs cost between two samples.
         bounds: proved bounds by role, where they were asked for and are established.
+        parts: internal and external fragmentation, where they were asked for.
     """
 
     image: Image
@@ -81,6 +90,7 @@ class WorkloadRun:
     samples: tuple[MemorySample, ...]
     windows: tuple[MallocWindow, ...]
     bounds: Mapping[str, Bound]
+    parts: FragmentationParts | None = None
 
     @property
     def fragmentation(self) -> Fraction:
@@ -147,6 +157,7 @@ def run_batches(
         samples=tuple(tally.samples),
         windows=tuple(tally.windows),
         bounds=bounds,
+        parts=_parts(request, program, tally) if request.parts else None,
     )
     for role, bound in bounds.items():
         for unit in ("instructions", "cycles"):
@@ -162,6 +173,19 @@ def _bounds(request: WorkloadRequest, program: Program, progress: Callable[[str]
         except AnalysisError as error:
             progress(f"no bound of {role}: {error}")
     return bounds
+
+
+def _parts(request: WorkloadRequest, program: Program, tally: Tally) -> FragmentationParts:
+    sizes = {size: _sets_of(request, size) for size in tally.most_live}
+    taken = block_bytes(program, request.heap_bytes, sizes)
+    return fragmentation_parts(taken, tally.most_live, tally.reached_at_most_live_bytes)
+
+
+def _sets_of(request: WorkloadRequest, size_bytes: int) -> tuple[int, ...]:
+    """The cache sets of blocks of one size, one behind the other."""
+    count = BLOCKS_OF_A_SIZE
+    batch = OperationBatch(np.zeros(count, bool), np.arange(count), np.full(count, size_bytes, np.int64))
+    return tuple(_Places(request).of(batch))
 
 
 class _Places:

@@ -116,6 +116,8 @@ class Tally:
         operations, refused: how many; allocations without a block.
         peak_live_bytes, peak_reached_bytes: see `MemorySample`.
         samples, windows: over the run, evenly, fewer than ``MOST_SAMPLES``.
+        most_live: how many blocks of a size were live when most bytes were, by the size that was asked for.
+        reached_at_most_live_bytes: the end of the highest block until then.
     """
 
     heap_bytes: int
@@ -126,6 +128,8 @@ class Tally:
     peak_reached_bytes: int = 0
     samples: list[MemorySample] = field(default_factory=list)
     windows: list[MallocWindow] = field(default_factory=list)
+    most_live: Mapping[int, int] = field(default_factory=dict)
+    reached_at_most_live_bytes: int = 0
     _counts: dict[tuple[str, str], Counter[int]] = field(
         default_factory=lambda: {(role, unit): Counter() for role in ("malloc", "free") for unit in UNITS}
     )
@@ -151,8 +155,13 @@ class Tally:
                 self._counts[role, unit].update(_counted(column[chosen]))
         given = mallocs & (columns.results != 0)
         self.refused += int(mallocs.sum() - given.sum())
+        held = self._held.copy()
         live = self._live + np.cumsum(self._changes(batch, given))
         reached = self._reached(batch, given, columns.results - heap_address)
+        if int(live.max()) > self.peak_live_bytes:
+            at = int(live.argmax())
+            self.most_live = _held_behind(held, batch, given, at, len(self._held))
+            self.reached_at_most_live_bytes = int(reached[at])
         self._live = int(live[-1])
         self.peak_live_bytes = max(self.peak_live_bytes, int(live.max()))
         self.peak_reached_bytes = int(reached[-1])
@@ -202,6 +211,17 @@ class Tally:
                 self.samples = self.samples[1::2]
                 self.windows = [a.joined(b) for a, b in zip(self.windows[::2], self.windows[1::2], strict=True)]
                 self._stride *= 2
+
+
+def _held_behind(
+    held: _Numbers, batch: OperationBatch, given: NDArray[np.bool_], operation: int, slots: int
+) -> dict[int, int]:
+    """How many blocks of a size are held behind ``operation`` of a batch that began with ``held``."""
+    now = np.zeros(slots, np.int64)
+    now[: len(held)] = held
+    until = slice(operation + 1)
+    now[batch.slots[until]] = np.where(given[until], batch.sizes_bytes[until], 0)
+    return _counted(now[now > 0])
 
 
 def _counted(values: _Numbers) -> dict[int, int]:

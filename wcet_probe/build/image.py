@@ -7,6 +7,7 @@ import io
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal
@@ -51,11 +52,14 @@ _ARM_FPUS = {
 _POWER_ABI_FP = 4
 _VLE = 0x10000000
 """SHF_PPC_VLE: the section holds VLE instructions."""
+_KEPT = 32
+"""Images that are remembered: campaigns ask for those of all allocators by turns."""
 _MAPPING = {"$a": Isa.ARM, "$t": Isa.THUMB, "$d": None}
 
 
+@lru_cache(maxsize=_KEPT)
 def read_image(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...] = ()) -> Image:
-    """Read the ELF file ``elf``, linked for ``isa``.
+    """Read the ELF file ``elf``, linked for ``isa``; what was read of the same bytes before is given again.
 
     Parameters:
         elf: the bytes of an executable, 32-bit ELF.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from wcet_probe.build.compilation import build_image
+from wcet_probe.identity import Same
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.allocator import Allocator
@@ -52,5 +54,11 @@ def program_of(allocator: Allocator, target: Target, image: Image) -> Program:
     Raises:
         DecodeError: its code cannot be decoded.
     """
-    instructions = with_timing_problems(decode(image), target)
-    return Program(allocator, target, image, instructions, costs(instructions, target))
+    return Program(allocator, target, image, *_charged(Same(image), Same(target)))
+
+
+@lru_cache(maxsize=32)
+def _charged(image: Same[Image], target: Same[Target]) -> tuple[tuple[Instruction, ...], tuple[InstructionCost, ...]]:
+    """The instructions of ``image`` and their costs on ``target``; remembered while both are the same objects."""
+    instructions = with_timing_problems(decode(image.value), target.value)
+    return instructions, costs(instructions, target.value)

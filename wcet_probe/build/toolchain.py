@@ -95,7 +95,7 @@ def _packaged(linker_emulation: str) -> Toolchain:
     headers = (f"-isystem{libc / folder}" for folder in (f"{machine}-linux-musl", "generic-musl"))
     return Toolchain(
         family="clang",
-        identity=f"{banner} [ziglang {version('ziglang')}]",
+        identity=f"{banner} [ziglang {_version('ziglang')}]",
         # The debug information names no folder of this machine.
         compile=(str(program), "clang", "-nostdinc", "-isystem", str(include), f"-ffile-prefix-map={include}=include"),
         link=(str(program), "ld.lld", "-m", linker_emulation),
@@ -126,6 +126,11 @@ def _linker_of(clang: str) -> str:
                 return found
     message = f"the linker ld.lld of {Path(clang).name} was not found; install lld, or use --cc {PACKAGED}."
     raise BuildError(message)
+
+
+@cache
+def _version(package: str) -> str:
+    return version(package)
 
 
 @cache

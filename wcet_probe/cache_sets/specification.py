@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from wcet_probe.analyzer.access_bound import AccessBound, most_accesses
+from wcet_probe.analyzer.access_bound import AccessBound, most_accesses, most_accesses_of
 from wcet_probe.analyzer.bound import prepare, prove_prepared
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.invariants.contents import Contents
@@ -241,7 +241,11 @@ def prove_sets(
         counts = {}
         for size in sizes:
             progress(f"counting accesses of {role}, heap of {size} bytes")
-            counts[size] = most_accesses(operation_request(program, role, size))
+            counts[size] = (
+                most_accesses_of(prepared)
+                if size == sizes[0]
+                else most_accesses(operation_request(program, role, size))
+            )
     except AnalysisError as error:
         return SetProof(role, {}, frozenset(range(allowed.sets)), 0, (), (), (), {}, str(error))
     own = distances(prepared.values, roles)

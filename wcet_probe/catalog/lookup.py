@@ -6,7 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
 from importlib.resources.abc import Traversable
 from operator import truediv
 from pathlib import Path
@@ -240,7 +240,13 @@ def _folders(home: Traversable) -> tuple[str, ...]:
 
 
 def _manifest(name: str, home: Traversable) -> Mapping[str, Any]:
-    return tomllib.loads((home / name / "manifest.toml").read_text("utf-8"))
+    return _parsed((home / name / "manifest.toml").read_text("utf-8"))
+
+
+@lru_cache(maxsize=64)
+def _parsed(manifest: str) -> Mapping[str, Any]:
+    """The content of a manifest, which is asked for several times while an allocator is read."""
+    return MappingProxyType(tomllib.loads(manifest))
 
 
 def _facts(name: str, home: Traversable) -> tuple[tuple[str, str], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -33,8 +34,9 @@ GRANULE_BYTES = 64 * 1024
 """The memory map's ranges start and end at multiples of this."""
 
 
+@lru_cache(maxsize=32)
 def parse_target(name: str, text: str) -> Target:
-    """The target that the file ``targets/NAME.toml`` with the content ``text`` describes.
+    """The target that the file ``targets/NAME.toml`` with the content ``text`` describes; one for each text.
 
     Parameters:
         name: the target's name, the file's name without ``.toml``.

@@ -104,7 +104,8 @@ def replay(
             render_replay(request, found, streams.result_console())
         return ExitCode.OK
     source, rows = _rows(what, seed, operations)
-    served = WorkloadRequest(load_allocator(allocator, dict(values), preset), core, heap, used, images, not no_bound)
+    serving = load_allocator(allocator, dict(values), preset)
+    served = WorkloadRequest(serving, core, heap, used, images, prove=not no_bound, parts=True)
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
         counted = run_workload(served, islice(heap_operations(rows), operations), tell)
     if as_json:

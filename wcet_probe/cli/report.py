@@ -117,6 +117,7 @@ def _refuse_mixture(ctx: click.Context, items: Sequence[str], files: Sequence[Pa
 def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> Iterator[dict[str, Any]]:
     """A result for each combination of allocator, target, heap and scenario."""
     from wcet_probe.answer import bench, probe
+    from wcet_probe.answer.proving import remembering
     from wcet_probe.catalog.lookup import load_allocator
     from wcet_probe.reports.formats.document import document, dumps
 
@@ -127,6 +128,7 @@ def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> 
         for name in dict.fromkeys(asked["targets"]) or (None,)
     ]
     heaps = dict.fromkeys(asked["heaps"] or (config.heap_bytes or DEFAULT_HEAP_BYTES,))
+    proving = remembering()  # the scenarios of an allocator share its bounds
     combinations = [*product(allocators, targets, heaps, dict.fromkeys(asked["scenarios"] or _SCENARIOS))]
     with naming_compiler(compiler, config):
         for done, (allocator, target, heap_bytes, scenario) in enumerate(combinations):
@@ -148,7 +150,7 @@ def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> 
                 what = f"{request.allocator.name} on {request.target.name}, heap {format_size(request.heap_bytes)}"
                 tell(f"{what}, {request.scenario}: {text}", done, len(combinations))
 
-            found = probe.observe(request, told)
+            found = probe.observe(request, told, proving=proving)
             # As it is read back from results.json: the same report is made of it.
             yield json.loads(dumps(document(found, long_account(request, found, told))))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 import capstone
@@ -13,9 +13,9 @@ from capstone import arm_const
 from wcet_probe.errors import DecodeError
 from wcet_probe.isa import decode_arm, decode_powerpc
 from wcet_probe.isa.decode_record import Record
-from wcet_probe.model.image import Image
+from wcet_probe.model.image import Image, Segment
 from wcet_probe.model.instruction import Instruction
-from wcet_probe.model.target import Isa
+from wcet_probe.model.target import Isa, MemoryRange
 
 _Order = Literal["big", "little"]
 _Capstone = Any  # Capstone has no types
@@ -40,14 +40,25 @@ def decode(image: Image) -> tuple[Instruction, ...]:
     Raises:
         DecodeError: the image's code lies outside of its segments.
     """
+    return _decoded(image.segments, image.code, image.isa, image.big_endian)
+
+
+@lru_cache(maxsize=32)
+def _decoded(
+    segments: tuple[Segment, ...],
+    ranges: tuple[MemoryRange, ...],
+    isa: Isa,
+    big_endian: bool,  # noqa: FBT001  as of `decode_range`
+) -> tuple[Instruction, ...]:
+    """The instructions of ``ranges``; remembered, for the same program is made ready again and again."""
     decoded: list[Instruction] = []
-    for code in image.code:
-        segment = next((s for s in image.segments if s.address <= code.base_address < s.address + len(s.data)), None)
+    for code in ranges:
+        segment = next((s for s in segments if s.address <= code.base_address < s.address + len(s.data)), None)
         if segment is None:
             raise DecodeError(f"no segment holds the code at {code.base_address:#010x}; link the image again.")
         start = code.base_address - segment.address
         data = segment.data[start : start + code.size_bytes]
-        decoded += decode_range(data, code.base_address, image.isa, image.big_endian)
+        decoded += decode_range(data, code.base_address, isa, big_endian)
     return tuple(sorted(decoded, key=lambda instruction: instruction.address))
 
 

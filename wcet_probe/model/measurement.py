@@ -45,6 +45,15 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class CallCost:
+    """What one call costs, and nothing else of it; ``cycles`` with those that it waits for memory."""
+
+    instructions: int
+    cycles: int
+    icache: CacheCounts
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """Counts of one call: a witness, a lower bound of the WCET that anybody can replay.
 

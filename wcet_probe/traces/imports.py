@@ -11,7 +11,7 @@ import numpy as np
 
 from wcet_probe.errors import UsageError
 from wcet_probe.traces.file import is_trace_file, read_trace
-from wcet_probe.traces.operations import KINDS, TraceRow
+from wcet_probe.traces.operations import KINDS, TraceRow, checked
 
 _RECORD = np.dtype(
     [(name, "<u8") for name in ("number", "time_ns", "address", "size_bytes")]
@@ -96,8 +96,22 @@ def read_csv(path: Path) -> Iterator[TraceRow]:
     """The rows of a CSV file with a header; ``kind`` and ``block`` must be there, other columns of a trace may be.
 
     Raises:
-        UsageError: a column or a value that a trace cannot have; the message names the line.
+        UsageError: a column or a value that a trace cannot have, or a line that frees what is not held; the message
+            names the line.
     """
+    line = 0
+
+    def rows() -> Iterator[TraceRow]:
+        nonlocal line
+        for number, row in _csv_rows(path):
+            line = number
+            yield row
+
+    yield from checked(rows(), lambda _: f"line {line} of {path.name}")
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, TraceRow]]:
+    """With their lines."""
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         reader = csv.DictReader(file)
         names = set(reader.fieldnames or ())
@@ -112,7 +126,7 @@ def read_csv(path: Path) -> Iterator[TraceRow]:
                 raise UsageError(f"{where} is cut off or has no number; correct it.") from None
             if row["kind"] not in KINDS or any(not 0 <= number < 1 << 64 for number in numbers.values()):
                 raise UsageError(f"line {reader.line_num} of {path.name} is no operation; kinds: {', '.join(KINDS)}.")
-            yield TraceRow(kind=row["kind"], **numbers)
+            yield reader.line_num, TraceRow(kind=row["kind"], **numbers)
 
 
 def read_recording(path: Path, tell: Callable[[str], None] = lambda _: None) -> Iterator[TraceRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from wcet_probe.errors import UsageError
@@ -40,7 +40,15 @@ class HeapOperation(NamedTuple):
     row: int
 
 
-def heap_operations(rows: Iterable[TraceRow]) -> Iterator[HeapOperation]:
+Where = Callable[[int], str]
+"""Names the row of a number, as a message has it."""
+
+
+def _row_of_trace(number: int) -> str:
+    return f"row {number} of the trace"
+
+
+def heap_operations(rows: Iterable[TraceRow], where: Where = _row_of_trace) -> Iterator[HeapOperation]:
     """``rows`` as mallocs and frees of slots, which are used again, so that memory follows the live blocks.
 
     A realloc is a malloc of the new size and a free of the old block, as where it cannot grow in place; a memalign is a
@@ -48,12 +56,12 @@ def heap_operations(rows: Iterable[TraceRow]) -> Iterator[HeapOperation]:
 
     Raises:
         UsageError: a row frees a block that was never given out, or was freed before, or gives one out twice; the
-            message names the row.
+            message names it by ``where``.
     """
-    slots = _Slots()
+    slots = _Slots(where)
     for number, row in enumerate(rows, 1):
         if row.kind not in KINDS:
-            raise UsageError(f"row {number} of the trace is of kind {row.kind!r}; kinds are {', '.join(KINDS)}.")
+            raise UsageError(f"{where(number)} is of kind {row.kind!r}; kinds are {', '.join(KINDS)}.")
         given = row.new_block if row.kind == "realloc" else row.block if row.kind != "free" else 0
         taken = row.block if row.kind in {"realloc", "free"} else 0
         if given or row.kind in {"malloc", "calloc", "memalign"}:
@@ -65,7 +73,7 @@ def heap_operations(rows: Iterable[TraceRow]) -> Iterator[HeapOperation]:
             yield HeapOperation(is_free=True, slot=slots.release(taken, number), size_bytes=0, row=number)
 
 
-def checked(rows: Iterable[TraceRow]) -> Iterator[TraceRow]:
+def checked(rows: Iterable[TraceRow], where: Where = _row_of_trace) -> Iterator[TraceRow]:
     """``rows``, each checked as `heap_operations` does, and raising what it raises."""
     last: list[TraceRow] = []
 
@@ -74,7 +82,7 @@ def checked(rows: Iterable[TraceRow]) -> Iterator[TraceRow]:
             last.append(row)
             yield row
 
-    for _ in heap_operations(kept()):
+    for _ in heap_operations(kept(), where):
         yield from last
         last.clear()
     yield from last
@@ -83,7 +91,8 @@ def checked(rows: Iterable[TraceRow]) -> Iterator[TraceRow]:
 class _Slots:
     """Slots of the blocks that are held, and those that may be given again."""
 
-    def __init__(self) -> None:
+    def __init__(self, where: Where) -> None:
+        self._where = where
         self._held: dict[int, int] = {}
         self._unused: list[int] = []
         self._highest = 0
@@ -91,9 +100,7 @@ class _Slots:
     def allocate(self, block: int, number: int) -> int:
         if block <= 0 or block in self._held:
             why = "is held" if block > 0 else "is no block"
-            raise UsageError(
-                f"row {number} of the trace allocates block {block}, which {why}; number blocks from 1 on."
-            )
+            raise UsageError(f"{self._where(number)} allocates block {block}, which {why}; number blocks from 1 on.")
         self._highest = max(self._highest, block)
         slot = self._held[block] = self._unused.pop() if self._unused else len(self._held)
         return slot
@@ -102,6 +109,6 @@ class _Slots:
         slot = self._held.pop(block, None)
         if slot is None:
             why = "was freed before" if 0 < block <= self._highest else "was never allocated"
-            raise UsageError(f"row {number} of the trace frees block {block}, which {why}; correct or record it again.")
+            raise UsageError(f"{self._where(number)} frees block {block}, which {why}; correct or record it again.")
         self._unused.append(slot)
         return slot

@@ -26,6 +26,7 @@ EXPECTED = {
 """Source loops by binary function, found by hand: a function and its loop's label, or its place among the others."""
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("allocator", EXPECTED)
 def test_each_binary_loop_has_its_source_loop(allocator, target):

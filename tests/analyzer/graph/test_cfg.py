@@ -12,6 +12,7 @@ from wcet_probe.model.instruction import Control
 NAMES = ("tlsf", "dlmalloc28", "avl-best-fit", "buddy-fibonacci")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
 def test_blocks_partition_the_code_and_have_the_decoders_successors(name, target):

@@ -42,6 +42,7 @@ def test_an_argument_with_a_range_gives_the_greatest_depth(target, entry):
     assert max(attack(proof, number) for number in range(8)) == proof.bound.instructions
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("entry", ["factorial", "fibonacci", "even"])
 def test_nothing_bounds_the_depth(target, entry):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -34,13 +35,26 @@ def attempt(point: Point, settings: Settings) -> Result:
         return Result(None, f"{type(error).__name__}: {error}")
 
 
+def _end_with_parent() -> None:
+    """A worker whose campaign was killed would wait for points for ever."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def local_executors(processes: int | None = None) -> Executors:
     """``processes`` of this machine, or as many as this one may use cores."""
 
     @contextmanager
     def started() -> Iterator[Executor]:
         count = processes or len(os.sched_getaffinity(0))
-        executor = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+        context = multiprocessing.get_context("spawn")
+        executor = ProcessPoolExecutor(count, mp_context=context, initializer=_end_with_parent)
         try:
             yield executor
         finally:
