@@ -14,10 +14,11 @@ from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES, te
 from wcet_probe.analyzer.values.state import Base
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption
-from wcet_probe.model.target import Target
+from wcet_probe.model.target import Replacement, Target
 
 _SAME_TABLE = "no run can check it: the emulator counts by the same table"
 _OWN_STACK = "no run can check it: emulated calls begin on the emulator's own stack; it is the caller's"
+_SAME_CACHES = "no run can check it: the emulator replaces the same lines; it is the integrator's"
 _REPEATED = "every call that the second engine repeats"
 
 
@@ -46,6 +47,9 @@ def assumptions(
     if target.translation:
         checked = "no run can check it: no address is translated in the emulator; it is the integrator's"
         assumed.append(Assumption("no-translation-misses", target.translation, checked))
+    if any(cache and cache.replacement is Replacement.FIFO for cache in (target.icache, target.dcache)):
+        text = "a first-in first-out cache has a counter for each set: what other sets fill moves no victim"
+        assumed.append(Assumption("fifo-replacement", text, _SAME_CACHES))
     stores = [access for found in values.accesses.values() for access in found if access.is_store]
     if any(access.base is Base.NUMBER and not access.offset.is_constant for access in stores):
         assumed.append(

@@ -1,10 +1,10 @@
 """How tight the bounds of the allocators are: bound and dearest witness, and their ratio, in both units.
 
-Run with ``python -m bench.bounds [--print] [--heap SIZE] [--target NAME] [--store DIR] [ALLOCATOR ...]``: what is not
-in the store yet (``build/bounds``) is computed, cheap rows first, and each row is kept when it is there, so that a run
-can be stopped and goes on where it was; ``--print`` prints what is in the store and computes nothing. The tables are
-those of ``docs/explanation/bounds.md``. A cell with a contradiction has no row; the
-run goes on, and ends with exit code 5.
+Run with ``python -m bench.bounds [--print] [--heap SIZE] [--target NAME] [--facts WHICH] [--missing] [--store DIR]
+[ALLOCATOR ...]``: what is not in the store yet (``build/bounds``) is computed, cheap rows first, then what an older
+version of the program computed, unless ``--missing`` leaves that. Each row is kept when it is there, so that a run can
+be stopped and goes on where it was; ``--print`` prints what is in the store and computes nothing. The tables are those
+of ``docs/explanation/bounds.md``. A cell with a contradiction has no row; the run goes on, and ends with exit code 5.
 """
 
 from __future__ import annotations
@@ -138,10 +138,11 @@ def print_tables(names: Sequence[str], targets: Sequence[str], heaps_bytes: Sequ
     print(f"\n{older} rows are of an older version of the program")
 
 
-def compute_missing(chosen: Sequence[Cell]) -> int:
+def compute_missing(chosen: Sequence[Cell], *, leave_older: bool = False) -> int:
     """Compute what is missing of ``chosen``, then what an older program has computed; the exit code."""
     missing = [cell for cell in chosen if not stored(cell)]
-    older = [cell for cell in chosen if any(row.program != program_digest() for row in stored(cell))]
+    kept = () if leave_older else chosen
+    older = [cell for cell in kept if any(row.program != program_digest() for row in stored(cell))]
     code = 0
     for cell in (*missing, *older):
         try:
@@ -161,6 +162,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--heap", type=parse_size, action="append", help="of these heaps only, such as 64KiB")
     parser.add_argument("--target", action="append", choices=target_names(), help="of these targets only")
+    parser.add_argument("--facts", choices=("all", "loops"), help="with all facts, or with loop facts only")
+    parser.add_argument("--missing", action="store_true", help="leave what an older version of the program computed")
     parser.add_argument("--print", action="store_true", dest="is_print_only", help="compute nothing")
     parser.add_argument("--store", type=Path, default=bound_rows.STORE, help="where rows are kept")
     parser.add_argument("allocators", nargs="*", default=allocator_names())
@@ -169,7 +172,9 @@ def main() -> int:
     chosen = (options.allocators, options.target or TARGETS, options.heap or HEAPS_BYTES)
     code = 0
     if not options.is_print_only:
-        code = compute_missing(list(cells(*chosen)))
+        asked = {"all": (False,), "loops": (True,), None: (False, True)}[options.facts]
+        wanted = [cell for cell in cells(*chosen) if cell.loop_facts_only in asked]
+        code = compute_missing(wanted, leave_older=options.missing)
     print_tables(*chosen)
     return code
 

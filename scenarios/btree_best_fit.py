@@ -29,8 +29,8 @@ _FREE_BIT, _MEMBER_BIT = 1, 1
 _FENCE_OFFSET, _ROOT_OFFSET = 4, 8
 _NEXT, _RIGHT, _LEFT = 4, 8, 12
 _FOUR_WORDS = 16
-_MOST_BYTES_FOR_APART = 1 << 18
-"""Above it a path is longer than the cache holds, wherever its nodes lie."""
+_MOST_BYTES_FOR_APART = 1 << 21
+"""Above it a path is so much longer than the cache that its nodes are evicted wherever they lie."""
 _DOUBLINGS = (2, 3)
 """Nodes are 4 or 8 lines apart."""
 _N = "n different sizes and their fences fill H (n ~ sqrt(2H / a))"

@@ -42,6 +42,24 @@ def gapped_walks(count: int, request: HeapRequest) -> tuple[tuple[int, ...], ...
     return tuple(walk for walk in walks if len(walk) < count)
 
 
+def left_out_of_walks(count: int, request: HeapRequest) -> list[list[int]]:
+    """Which of ``count`` nodes each of `gapped_walks` leaves out; those behind its last one are not among them."""
+    walks = gapped_walks(count, request)
+    return [sorted(set(range(max(walk))).difference(walk)) for walk in walks]
+
+
+def every_second_first(slots: Sequence[int], *, turned: bool = False) -> list[int]:
+    """An order in which two neighbours, which share a line, are visited far from each other: every second one first.
+
+    ``turned``: the others first in the second half, which begins with the other of two neighbours. One counter of a
+    whole cache is a line behind from there on.
+    """
+    middle = len(slots) // 2 | 1 if turned else len(slots)
+    numbers = range(len(slots))
+    first = [number for number in numbers if (number % 2 == 0) == (number < middle)]
+    return [slots[number] for number in (*first, *sorted(set(numbers).difference(first)))]
+
+
 def fences(
     sizes: Sequence[int], least: int, moved: Collection[int], *, residue: int, modulus: int, position: int = 0
 ) -> Iterator[int]:

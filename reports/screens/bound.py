@@ -163,11 +163,12 @@ def _short_ids(ids: Iterable[str]) -> Iterator[str]:
         last = file
 
 
-def timing_model(target: Target, width: int) -> Iterator[str]:
-    """Whose cycles the numbers are, and where those of the model come from."""
+def timing_model(target: Target, caches: Sequence[str], width: int) -> Iterator[str]:
+    """Whose cycles the numbers are, by which options of ``--cache``, and where those of the model come from."""
     manual, measured, assumed = (target.bases[basis] for basis in (Basis.MANUAL, Basis.MEASURED, Basis.ASSUMED))
     origins_of = f"{counted(manual, 'number')} from a manual, {measured:,} measured, {assumed:,} assumed"
-    yield from paragraph("Timing", f"cycles in the timing model of {target.name}: {origins_of}", width)
+    changed = f" with {', '.join(f'--cache {option}' for option in caches)}" if caches else ""
+    yield from paragraph("Timing", f"cycles in the timing model of {target.name}{changed}: {origins_of}", width)
 
 
 def how_many_assumed(assumptions: Sequence[Assumption]) -> str:

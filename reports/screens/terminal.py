@@ -147,7 +147,7 @@ def head(report: Report, width: int) -> Iterator[Line]:
         yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}"
         if report.no_bound:
             yield from paragraph("", report.no_bound, width, 1)
-        yield from timing_model(report.target, width)
+        yield from timing_model(report.target, report.question.cache_options, width)
         return
     kind = report.plan.measured.kind.value
     most = f"{bound.instructions:,} instructions, {bound.cycles:,} cycles"
@@ -157,7 +157,7 @@ def head(report: Report, width: int) -> Iterator[Line]:
     yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}, under {assumed}."
     yield ""
     yield from both_sides(bound, report.witnesses, report.plan.scenario, width)
-    yield from timing_model(report.target, width)
+    yield from timing_model(report.target, report.question.cache_options, width)
     yield ""
 
 

@@ -56,7 +56,7 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
     if found.observed:
         print_lines(console, observed_lines(bound, found.observed, width))
     print_lines(console, [f"image sha256 {found.image.sha256}", ""])
-    print_lines(console, [*timing_model(found.target, width), ""])
+    print_lines(console, [*timing_model(found.target, found.request.caches, width), ""])
     if gaps is None:
         print_lines(console, short_loops(bound.loops, width))
         checked = found.observed.executions if found.observed else None

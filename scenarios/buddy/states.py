@@ -8,7 +8,7 @@ be left for blocks that do not merge. How much is best depends on the target's c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
@@ -26,6 +26,8 @@ _CHOICES = ((0, False), (0, True), (1, True), (2, True))
 
 _TURNS = 5
 """On how many levels, from the least on, the way to the freed leaf is tried to turn."""
+
+_HEAD_BYTES = 4
 
 _CROWDED = (-1, -2, 0)
 """Lines of a way that the call comes back to: the stack ends with one, the control structure and the heap begin one."""
@@ -155,10 +157,13 @@ def _worst_free(buddies: Buddies, request: HeapRequest) -> tuple[ScenarioPlan, .
     plans: dict[str, ScenarioPlan] = {}
     for (drop, chained), other_leaf, apart, swapped in product(_CHOICES, (False, True), (None, *_Apart), (False, True)):
         ways = [_Way(drop, other_leaf=other_leaf)]
-        if chained and drop < 2 and buddies.step == 1 and request.data_line_bytes and not apart and not swapped:
-            turns = () if drop else range(1, _TURNS)
-            heads = product((None, *turns), (False, True))
-            ways = [_Way(drop, other_leaf=other_leaf, turn=turn, at_head=at_head) for turn, at_head in heads]
+        line = request.data_line_bytes
+        if chained and drop < 2 and line and not apart and not swapped:
+            turns = () if drop or buddies.step > 1 else range(1, _TURNS)
+            top = buddies.roots(request.heap_bytes)[0] - drop
+            heads = [(0,)] if buddies.step == 1 else _heads(top, line)
+            each = product((None, *turns), ((), *heads))
+            ways = [_Way(drop, other_leaf=other_leaf, turn=turn, at_head=classes) for turn, classes in each]
         for way in ways:
             plan = _merge_plan(buddies, request, way, chained=chained, apart=apart, swapped=swapped)
             plans.setdefault(plan.variant, plan)
@@ -185,14 +190,23 @@ class _Way:
         other_leaf: whether it is the last leaf of its region, or the deepest one's buddy.
         turn: the class of the one buddy that lies on the other side of the way than all others; None for no such one.
             The lines of the leaf and of its first buddies are then neither the region's first nor its last.
-        at_head: whether the least buddy is the first of its list, with both others behind it: its removal writes to
-            the list's head. Where one counter serves the whole cache, that is in a line that was evicted.
+        at_head: classes of buddies that are the first of their lists, with both others behind them: their removal
+            writes to the list's head. Where one counter serves the whole cache, that is in a line that was evicted;
+            and of each line of heads one is not in the cache yet, so that it costs as much as a block does and the
+            longer way through the code on top.
     """
 
     drop: int
     other_leaf: bool
     turn: int | None = None
-    at_head: bool = False
+    at_head: tuple[int, ...] = ()
+
+
+def _heads(top: int, line: int) -> Iterator[tuple[int, ...]]:
+    """Classes whose heads are words of different lines, none of them that of the head of ``top``: two choices."""
+    heads = line // _HEAD_BYTES
+    for first in (1, 1 + heads // 2):
+        yield tuple(range(first, top - heads + 1, heads))
 
 
 def _merge_plan(
@@ -223,8 +237,9 @@ def _merge_plan(
     between = roots[:1] if apart in (_Apart.BETWEEN, _Apart.LEAF) else []
     with_leaf = bool(between) and apart is _Apart.LEAF
     first = _parts(before, with_leaf=with_leaf)
-    passed = int(way.at_head and bool(first))
-    freed = [*_parts(behind), *first[:passed], own[0], *between, *own[1:], *first[passed:]]
+    passed = [part for part in first if part[0] in way.at_head]
+    left = [part for part in first if part not in passed]
+    freed = [*_parts(behind), *passed, own[0], *between, *own[1:], *left]
     carving.free(*(slot for _, slot in freed))
     neighbours = _neighbours(freed, own)
     count, middle = len(neighbours), neighbours.count(2)
@@ -235,7 +250,7 @@ def _merge_plan(
         *([apart.value] if apart and (moved or between) else []),
         *(["the longer chain before"] if swapped and chains else []),
         *([f"the buddy of class {way.turn} across"] if way.turn is not None else []),
-        *(["the least at its list's head"] if passed else []),
+        *([_at_head(passed)] if passed else []),
     ]
     return ScenarioPlan(
         scenario="worst-free",
@@ -261,6 +276,12 @@ def _merge_plan(
         driver=buddies.merges_form.format(drop=f" - {drop}" if drop else ""),
         driver_value=count,
     )
+
+
+def _at_head(parts: Sequence[tuple[int, int]]) -> str:
+    """In words, which buddies are the first of their lists."""
+    classes = [class_ for class_, _ in parts]
+    return "the least at its list's head" if classes == [0] else f"those of classes {classes} at their lists' heads"
 
 
 def _apart(carving: Carving, chains: list[Spine], roots: list[Region], line: int | None) -> list[Spine]:

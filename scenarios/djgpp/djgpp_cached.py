@@ -10,11 +10,12 @@ Source: L11 §V names the allocators without a worst state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.scenarios.cache_sets import left_out_of_walks
 from wcet_probe.scenarios.djgpp.tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
@@ -23,6 +24,9 @@ from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, too_sma
 _CONTROL = "djgpp_cached_control"
 _PITCH_BYTES = 4096
 """Of the regions whose nodes are visited in turn: neighbours of a node are as many visits away as there are regions."""
+
+_SPENT_NODES = 8
+"""More than the nodes that the heap's ends take the place of."""
 
 _WHY_VAIN = (
     "Every block in the list of the request's power of two is too small: all are visited in vain, for a close fit."
@@ -33,6 +37,7 @@ _WHY_DENSE = (
 )
 _WHY_REST = "The block taken is split: its rest is held apart, and the one that was so far goes into its list."
 _WHY_THRICE = "The break moves, and the free block below it, the last node of the same list, is walked to."
+_WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
 _WHY_FREE = (
     "Both neighbours are free, and the last two nodes of the list that holds all free blocks but the rest: two walks.",
     "The block is the least one that is not small: a smaller one would go into its bin. All others are least blocks.",
@@ -101,10 +106,11 @@ class _Strips:
         self._malloc(slot, used)
         return slot
 
-    def build(self, used: int, free: int, *, serves: bool = False) -> tuple[int, int]:
+    def build(self, used: int, free: int, *, serves: bool = False, left_out: Collection[int] = ()) -> tuple[int, int]:
         """The heap ends with a used and a free block of these sizes; below are strips, as many as fit.
 
         The last node becomes the rest of the last split. ``serves``: the heap starts with a larger free block.
+        ``left_out``: numbers of nodes, as they are visited, that do not become free; of one region only.
 
         Returns:
             How many nodes are in their list, and the slot of the used block at the end.
@@ -126,18 +132,24 @@ class _Strips:
         self._partition(fence)
         counts = [(lowest - lowest_bottom) // strip, *((pitch - closed) // strip,) * (regions - 1)]
         end = self._strip(regions - 1, used + pad, free)
+        kept = 0
         for number in range(max(counts)):
+            if counts[0] - 1 - number in left_out:
+                kept += strip
+                continue
             for region in reversed(range(regions)):
                 if number < counts[region]:
-                    self._strip(region, self.least, self.node)
+                    self._strip(region, self.least + kept, self.node)
+            kept = 0
         for region in reversed(range(regions)):
             self._free(region)
             if region or not serves:
                 self._malloc(region, self._tops[region] - self.node)
         spent = self.request.heap_bytes - body + lowest_bottom - (not serves) * strip
         self.form = nodes_form(spent, strip) if regions == 1 else f"n about H / {strip}"
+        self.form += f" - {len(left_out)}" if left_out else ""
         # Those of the strips, of the regions' bottoms and of the end, but for the rest.
-        return sum(counts) + regions - serves, end
+        return sum(counts) - len(left_out) + regions - serves, end
 
     def _partition(self, fence: int) -> None:
         """The break moves over the room, and regions are cut from it, with a used block between any two."""
@@ -222,31 +234,37 @@ def _alloc_plan(
     )
 
 
-def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
+def _worst_free(request: HeapRequest) -> Iterator[ScenarioPlan]:
     """A visit reads the link alone: it is in one cache line."""
+    yield _free_plan(request, ())
+    most = request.heap_bytes // (2 * request.allocator.values["minimum-block"])
+    for left_out in left_out_of_walks(most - _SPENT_NODES, request):
+        yield _free_plan(request, left_out)
+
+
+def _free_plan(request: HeapRequest, left_out: Collection[int]) -> ScenarioPlan:
     least, small = (request.allocator.values[name] for name in ("minimum-block", "small-block"))
     strips = _Strips(request, least)
-    nodes, slot = strips.build(small, least)
+    nodes, slot = strips.build(small, least, left_out=left_out)
     visited = 2 * nodes - 1
-    return (
-        ScenarioPlan(
-            scenario="worst-free",
-            variant="between the last two nodes",
-            trace=strips.trace(),
-            measured=Operation(OperationKind.FREE, slot),
-            initial_cache=InitialCache.DIRTY,
-            state=f"{nodes} free blocks of {least} bytes; the last two of their list are the block's neighbours",
-            why=(*_WHY_FREE, _WHY_DENSE),
-            prediction={
-                "nodes visited": visited,
-                "free blocks": nodes + 1,
-                "blocks in bins": 0,
-                "bytes left": 0,
-                "rest": 1,
-            },
-            driver=f"nodes visited = 2 n - 1, {strips.form} nodes",
-            driver_value=visited,
-        ),
+    how = f", {len(left_out)} nodes left out from {min(left_out)} on" if left_out else ""
+    return ScenarioPlan(
+        scenario="worst-free",
+        variant=f"between the last two nodes{how}",
+        trace=strips.trace(),
+        measured=Operation(OperationKind.FREE, slot),
+        initial_cache=InitialCache.DIRTY,
+        state=f"{nodes} free blocks of {least} bytes; the last two of their list are the block's neighbours",
+        why=(*_WHY_FREE, _WHY_DENSE, *([_WHY_LEFT_OUT] if left_out else [])),
+        prediction={
+            "nodes visited": visited,
+            "free blocks": nodes + 1,
+            "blocks in bins": 0,
+            "bytes left": 0,
+            "rest": 1,
+        },
+        driver=f"nodes visited = 2 n - 1, {strips.form} nodes",
+        driver_value=visited,
     )
 
 
@@ -282,7 +300,7 @@ FAMILY = Family(
     builders=MappingProxyType(
         {
             "worst-alloc": lambda request: tuple(_worst_alloc(request)),
-            "worst-free": _worst_free,
+            "worst-free": lambda request: tuple(_worst_free(request)),
             "best-alloc": lambda request: _best(request, OperationKind.MALLOC),
             "best-free": lambda request: _best(request, OperationKind.FREE),
             "worst-failing-alloc": lambda request: tuple(_failing_plan(request, apart=way) for way in _ways(request)),

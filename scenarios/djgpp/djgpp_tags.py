@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.scenarios.cache_sets import every_second_first, left_out_of_walks
 from wcet_probe.scenarios.djgpp.tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
@@ -22,10 +23,47 @@ _CONTROL = "djgpp_tags_control"
 _WHY_VAIN = "Every block in the list of the request's power of two is a little too small: all are visited in vain."
 _WHY_REST = "The block taken is split: its rest is held apart, and the one that was so far goes into its list."
 _WHY_TWICE = "The break moves, and the free block below it, the last node of the same list, is walked to once more."
+_WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
+_WHY_TURNED = "In the second half the others come first: one counter of a whole cache is a line behind from there on."
 _WHY_FREE = (
     "Both neighbours are free, and the last two nodes of the list that holds all free blocks: it is walked twice.",
     "No heap holds more free blocks: all have the least size, and so have the used ones between them.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """In which order nodes are visited.
+
+    Attributes:
+        apart: whether a node's header ends a cache line, and two neighbours, which share a line, are visited far from
+            each other.
+        left_out: numbers of nodes that stay in use.
+        turned: as of `every_second_first`.
+    """
+
+    apart: bool
+    left_out: tuple[int, ...] = ()
+    turned: bool = False
+
+    @property
+    def name(self) -> str:
+        """For variants."""
+        left = f", {len(self.left_out)} nodes left out from {min(self.left_out)} on" if self.left_out else ""
+        return left + (", the order turned" if self.turned else "")
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """For reasons."""
+        return (*([_WHY_LEFT_OUT] if self.left_out else []), *([_WHY_TURNED] if self.turned else []))
+
+    def of(self, slots: Sequence[int]) -> list[int]:
+        """The nodes of ``slots``, by ascending address, that are visited, as they are."""
+        visited = [slot for number, slot in enumerate(slots) if number not in self.left_out]
+        if not self.apart:
+            return visited
+        kept = set(visited)
+        return [slot for slot in every_second_first(slots, turned=self.turned) if slot in kept]
 
 
 @dataclass(slots=True)
@@ -35,15 +73,14 @@ class _Layout:
     Attributes:
         request: for which heap.
         node: bytes of the blocks that are to be visited.
-        apart: whether a node's header ends a cache line, and two neighbours, which share a line, are visited far from
-            each other.
+        order: of the nodes.
         left_bytes: what stays above the break.
         form: how many nodes there are, once they are laid.
     """
 
     request: HeapRequest
     node: int
-    apart: bool
+    order: _Order
     left_bytes: int = 0
     form: str = ""
     _sizes: list[int] = field(default_factory=list)
@@ -65,7 +102,7 @@ class _Layout:
         pair = self.least + self.node
         start = self.node + sum(head)
         line = self.request.data_line_bytes
-        pad = (line - 2 * WORD_BYTES - start - self.least) % line if line and self.apart else 0
+        pad = (line - 2 * WORD_BYTES - start - self.least) % line if line and self.order.apart else 0
         ends = start + pad + sum(tail) + uncut
         count, over = divmod(self.room_bytes - ends, pair)
         if count < 1:
@@ -77,9 +114,10 @@ class _Layout:
         self._sizes = [self.node, *head, *pairs, *tail]
         return [0, *range(len(head) + 2, len(head) + 1 + 2 * count, 2)]
 
-    def in_order(self, slots: Sequence[int]) -> list[int]:
-        """The nodes as they are to be visited."""
-        return [*slots[::2], *slots[1::2]] if self.apart else list(slots)
+    @property
+    def nodes(self) -> str:
+        """How many nodes are visited in a walk, as a form of the heap's size."""
+        return self.form + (f" - {len(self.order.left_out)}" if self.order.left_out else "")
 
     def trace(self, visits: Sequence[int], split: int | None = None) -> Trace:
         """All blocks are cut; the rest of ``split`` becomes the rest; what is to be visited is freed."""
@@ -92,9 +130,15 @@ class _Layout:
         return Trace(kinds, slots, sizes, (0,) * len(kinds), blocks + 2)
 
 
-def _ways(request: HeapRequest) -> tuple[bool, ...]:
-    """Whether nodes are apart."""
-    return (False, True) if request.data_line_bytes else (False,)
+def _orders(request: HeapRequest) -> Iterator[_Order]:
+    """Orders of nodes that are tried."""
+    yield _Order(apart=False)
+    if request.data_line_bytes:
+        yield _Order(apart=True)
+        pairs = (request.heap_bytes - OVERHEAD_BYTES) // (2 * request.allocator.values["minimum-block"])
+        for left_out in left_out_of_walks(pairs - 4, request):
+            for turned in (False, True):
+                yield _Order(apart=True, left_out=tuple(left_out), turned=turned)
 
 
 def _worst_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
@@ -102,38 +146,39 @@ def _worst_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
     yield virgin_plan(request)
     left = values["alignment"] + values["minimum-block"]
     fitting = node_bytes(request) + left
-    for apart in _ways(request):
+    for order in _orders(request):
         for taken in (fitting, 1 << fitting.bit_length()):
-            yield _served_plan(request, taken, apart=apart)
+            yield _served_plan(request, taken, order)
         if request.heap_bytes - OVERHEAD_BYTES - left >= values["chunk"]:
-            yield _grown_plan(request, left, apart=apart)
+            yield _grown_plan(request, left, order)
 
 
-def _served_plan(request: HeapRequest, taken: int, *, apart: bool) -> ScenarioPlan:
+def _served_plan(request: HeapRequest, taken: int, order: _Order) -> ScenarioPlan:
     """A block of ``taken`` bytes serves; the last block of the heap is the rest of the last split."""
-    layout = _Layout(request, node_bytes(request), apart)
+    layout = _Layout(request, node_bytes(request), order)
     slots = layout.lay(tail=(layout.least, taken, layout.least), uncut=layout.least)
+    visits = order.of(slots)
     return _alloc_plan(
         layout,
-        len(slots),
-        trace=layout.trace([*layout.in_order(slots), slots[-1] + 2]),
+        len(visits),
+        trace=layout.trace([*visits, slots[-1] + 2]),
         variant=f"a block of {taken} bytes serves",
-        visited=len(slots) + 1,
+        visited=len(visits) + 1,
         driver="n + 1",
         why=(_WHY_VAIN, _WHY_REST),
     )
 
 
-def _grown_plan(request: HeapRequest, left: int, *, apart: bool) -> ScenarioPlan:
-    layout = _Layout(request, node_bytes(request), apart, left)
+def _grown_plan(request: HeapRequest, left: int, order: _Order) -> ScenarioPlan:
+    layout = _Layout(request, node_bytes(request), order, left)
     slots = layout.lay(head=(2 * layout.least,))
-    # The last block, at the break, is the last node.
+    visits = [*order.of(slots[:-1]), slots[-1]]  # The last block, at the break, is the last node.
     return _alloc_plan(
         layout,
-        len(slots),
-        trace=layout.trace([*layout.in_order(slots[:-1]), slots[-1]], split=1),
+        len(visits),
+        trace=layout.trace(visits, split=1),
         variant="the break moves",
-        visited=2 * len(slots),
+        visited=2 * len(visits),
         driver="2 n",
         why=(_WHY_VAIN, _WHY_TWICE, _WHY_REST),
     )
@@ -145,60 +190,60 @@ def _alloc_plan(
     size = layout.node + layout.request.allocator.values["alignment"] - OVERHEAD_BYTES
     return ScenarioPlan(
         scenario="worst-alloc",
-        variant=variant + (", two lines a visit" if layout.apart else ""),
+        variant=variant + (", two lines a visit" if layout.order.apart else "") + layout.order.name,
         trace=trace,
         measured=Operation(OperationKind.MALLOC, 0, size),
         initial_cache=InitialCache.DIRTY,
         state=f"{in_list} free blocks of {layout.node} bytes in one list, too small for malloc({size})",
-        why=why,
+        why=(*why, *layout.order.why),
         prediction={
             "nodes visited": visited,
             "blocks in the list": in_list,
             "bytes left": layout.left_bytes,
             "rest": 1,
         },
-        driver=f"nodes visited = {driver}, {layout.form} free blocks in the list",
+        driver=f"nodes visited = {driver}, {layout.nodes} free blocks in the list",
         driver_value=visited,
     )
 
 
 def _worst_failing(request: HeapRequest) -> Iterator[ScenarioPlan]:
-    for apart in _ways(request):
-        layout = _Layout(request, node_bytes(request), apart)
-        slots = layout.lay()
+    for order in _orders(request):
+        layout = _Layout(request, node_bytes(request), order)
+        visits = order.of(layout.lay())
         size = layout.node + request.allocator.values["alignment"] - OVERHEAD_BYTES
         yield ScenarioPlan(
             scenario="worst-failing-alloc",
-            variant="neighbours apart" if apart else "in order",
-            trace=layout.trace(layout.in_order(slots)),
+            variant=("neighbours apart" if order.apart else "in order") + order.name,
+            trace=layout.trace(visits),
             measured=Operation(OperationKind.MALLOC, 0, size),
             initial_cache=InitialCache.DIRTY,
-            state=f"{len(slots)} free blocks of {layout.node} bytes, nothing above the break; malloc({size})",
-            why=(_WHY_VAIN, "All larger lists are empty, and the break is at the end of the arena."),
-            prediction={"nodes visited": len(slots), "blocks in the list": len(slots), "bytes left": 0, "rest": 0},
-            driver=f"nodes visited = {layout.form} free blocks in the list",
-            driver_value=len(slots),
+            state=f"{len(visits)} free blocks of {layout.node} bytes, nothing above the break; malloc({size})",
+            why=(_WHY_VAIN, "All larger lists are empty, and the break is at the end of the arena.", *order.why),
+            prediction={"nodes visited": len(visits), "blocks in the list": len(visits), "bytes left": 0, "rest": 0},
+            driver=f"nodes visited = {layout.nodes} free blocks in the list",
+            driver_value=len(visits),
             refused=True,
         )
 
 
 def _worst_free(request: HeapRequest) -> Iterator[ScenarioPlan]:
-    for apart in _ways(request):
+    for order in _orders(request):
         least = request.allocator.values["minimum-block"]
-        layout = _Layout(request, least, apart)
+        layout = _Layout(request, least, order)
         *others, before = layout.lay(tail=(least, least))
-        visits = [*layout.in_order(others), before, before + 2]
+        visits = [*order.of(others), before, before + 2]
         visited = 2 * len(visits) - 1
         yield ScenarioPlan(
             scenario="worst-free",
-            variant="neighbours apart" if apart else "in order",
+            variant=("neighbours apart" if order.apart else "in order") + order.name,
             trace=layout.trace(visits),
             measured=Operation(OperationKind.FREE, before + 1),
             initial_cache=InitialCache.DIRTY,
             state=f"{len(visits)} free blocks of {least} bytes; the last two of their list are the block's neighbours",
-            why=_WHY_FREE,
+            why=(*_WHY_FREE, *order.why),
             prediction={"nodes visited": visited, "free blocks": len(visits), "bytes left": 0},
-            driver=f"nodes visited = 2 n - 1, {layout.form} + 1 free blocks",
+            driver=f"nodes visited = 2 n - 1, {layout.nodes} + 1 free blocks",
             driver_value=visited,
         )
 

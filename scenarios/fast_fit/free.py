@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
+from wcet_probe.scenarios.cache_sets import left_out_of_walks
 from wcet_probe.scenarios.families import HeapRequest
-from wcet_probe.scenarios.fast_fit.heap import Sizes, layout_trace, require, usable_text
+from wcet_probe.scenarios.fast_fit.heap import WHY_GAPS, Sizes, layout_trace, require, usable_text
 
 _WHY_MERGE = (
     "All free blocks have the least size and all but one form a chain, with the upper neighbour as the root.",
@@ -21,27 +24,31 @@ _WHY_TURN = (
 
 def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """Chains of all free blocks: on one side of the block, so that they are merged too, and on both in turn."""
-    return _merge_plan(request), _turn_plan(request)
+    gapped = left_out_of_walks(Sizes.of(request).equal_blocks - 3, request)
+    return (_merge_plan(request), _turn_plan(request), *(_merge_plan(request, left_out) for left_out in gapped))
 
 
-def _merge_plan(request: HeapRequest) -> ScenarioPlan:
+def _merge_plan(request: HeapRequest, left_out: Collection[int] = ()) -> ScenarioPlan:
+    """``left_out``: numbers of the blocks that stay in use, not those at the ends of the chain."""
     size = Sizes.of(request)
-    count = size.equal_blocks
-    require(request, count >= 4)
-    numbers = range(0, 2 * count, 2)
+    all_nodes = size.equal_blocks
+    require(request, all_nodes >= 4)
+    numbers = [2 * node for node in range(all_nodes) if node not in left_out]
+    count = len(numbers)
+    gaps = f" - {3 * len(left_out)}" if left_out else ""
     freed = [numbers[-1], *numbers[-3::-1], numbers[-2]]
-    own = 2 * count - 5  # between the last of the chain and its upper neighbour, behind which is one more free block
+    own = 2 * all_nodes - 5  # between the last of the chain and its upper neighbour, behind which is one more free
     return ScenarioPlan(
         scenario="worst-free",
-        variant="both neighbours free, at the ends of a chain",
-        trace=layout_trace(request, [size.least] * (2 * count - 1), freed, stretch=1),
-        measured=Operation(OperationKind.FREE, 2 * count - 2 - own),
+        variant=f"both neighbours free, at the ends of a chain{f', {len(left_out)} left out' if left_out else ''}",
+        trace=layout_trace(request, [size.least] * (2 * all_nodes - 1), freed, stretch=1),
+        measured=Operation(OperationKind.FREE, 2 * all_nodes - 2 - own),
         initial_cache=InitialCache.DIRTY,
         state=(
             f"{count} free blocks of {size.least} bytes: the upper neighbour is the root, the lower one "
             f"the end of a chain of {count - 2}; free merges three blocks"
         ),
-        why=_WHY_MERGE,
+        why=(*_WHY_MERGE, *([WHY_GAPS] if left_out else [])),
         prediction={
             "nodes searched": count - 1,
             "nodes merged": count - 3,
@@ -51,7 +58,7 @@ def _merge_plan(request: HeapRequest) -> ScenarioPlan:
             "height of the tree": count - 1,
             "bytes of the largest": size.least,
         },
-        driver=f"nodes visited = 3 floor({usable_text(request)} + M) / 2M) - 6, M = {size.least}",
+        driver=f"nodes visited = 3 floor({usable_text(request)} + M) / 2M) - 6{gaps}, M = {size.least}",
         driver_value=3 * count - 6,
     )
 

@@ -16,6 +16,11 @@ _USED_BIT = 1
 _LEFT, _RIGHT = 4, 8
 _END_OFFSET, _ROOT_OFFSET = 4, 8
 
+WHY_GAPS = (
+    "Blocks are left out for each way's worth of lines: where one counter serves the whole cache, a way's worth would "
+    "bring it back to where it was, and the walk evict its own, clean lines."
+)
+
 
 def _granule(values: Mapping[str, int]) -> int:
     """Bytes that sizes are multiples of."""

@@ -8,16 +8,12 @@ from itertools import product
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.cache_sets import gapped_walks
 from wcet_probe.scenarios.families import HeapRequest
-from wcet_probe.scenarios.fast_fit.heap import HEADER_BYTES, Sizes, layout_trace, require, usable_text
+from wcet_probe.scenarios.fast_fit.heap import HEADER_BYTES, WHY_GAPS, Sizes, layout_trace, require, usable_text
 
 _WHY_SEARCH = (
     "All free blocks have the least size, and each was freed when the one below it was the root: the last lies on top.",
     "So the tree is one chain of all free blocks; every child is large enough, and the search ends at its far end.",
     "Blocks of different sizes cannot make so long a chain: n of them need a multiple of n * n bytes.",
-)
-_WHY_GAPS = (
-    "Blocks are left out for each way's worth of lines: where one counter serves the whole cache, a way's worth would "
-    "bring it back to where it was, and the walk evict its own, clean lines."
 )
 _WHY_MERGE = (
     "The root fits exactly and leaves the tree: its subtrees, one block and a chain of all others, are merged.",
@@ -60,7 +56,7 @@ def _search_plan(request: HeapRequest, *, to_left: bool, walk: Sequence[int] | N
         measured=Operation(OperationKind.MALLOC, 0, size.least - HEADER_BYTES),
         initial_cache=InitialCache.DIRTY,
         state=f"{count} free blocks of {size.least} bytes, a chain; malloc({size.least - HEADER_BYTES}) takes its end",
-        why=(*_WHY_SEARCH, *([_WHY_GAPS] if gaps else [])),
+        why=(*_WHY_SEARCH, *([WHY_GAPS] if gaps else [])),
         prediction={
             "nodes searched": count,
             "nodes merged": 0,

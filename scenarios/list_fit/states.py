@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.cache_sets import gapped_walks
+from wcet_probe.scenarios.cache_sets import every_second_first, left_out_of_walks
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
@@ -359,18 +359,9 @@ def _left_out(request: HeapRequest) -> Sequence[Collection[int]]:
     layout = Layout(request)
     layout.align()
     most = layout.room_bytes // (2 * layout.sizes.minimum) - 2
-    walks = gapped_walks(most, request)
-    return [sorted(set(range(max(walk))).difference(walk)) for walk in walks]
+    return left_out_of_walks(most, request)
 
 
 def _in_order(slots: Sequence[int], *, aligned: bool, turned: bool = False) -> Sequence[int]:
-    """Where two neighbours share a line: every second one first and then the others.
-
-    ``turned``: the others first in the second half, which begins with the other of two neighbours.
-    """
-    if not aligned:
-        return slots
-    middle = len(slots) // 2 | 1 if turned else len(slots)
-    numbers = range(len(slots))
-    first = [number for number in numbers if (number % 2 == 0) == (number < middle)]
-    return [slots[number] for number in (*first, *sorted(set(numbers).difference(first)))]
+    """As `every_second_first`, where two neighbours share a line."""
+    return every_second_first(slots, turned=turned) if aligned else slots

@@ -8,6 +8,9 @@ import pytest
 
 from tests.analyzer.test_cache_soundness import NOTHING_TOLD, analysed
 from tests.support import assembler, guest_of
+from wcet_probe.analyzer.bound import prove
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.model.scenario import InitialCache
@@ -62,3 +65,11 @@ def test_a_bound_is_not_below_what_one_counter_takes(guest):
 def test_wherever_the_counter_stands_no_bound_is_exceeded(guest, seed):
     bound = analysed(guest, "f").bound(guest.target, NOTHING_TOLD)
     assert observed(guest, f"d:seed={seed}").cycles <= bound
+
+
+@pytest.mark.parametrize(("cache", "is_said"), [("", False), ("d:policy=fifo", True), ("i:policy=fifo", True)])
+def test_a_bound_that_rests_on_a_counter_for_each_set_says_so(cache, is_said):
+    target = apply_cache_option(TARGET, cache) if cache else TARGET
+    short = guest_of(assembler({"f": "bx lr"}, target), target)
+    found = prove(BoundRequest(short.image, target, short.instructions, short.costs, "f", Facts(), {}, {}))
+    assert ("fifo-replacement" in [one.id for one in found.assumptions]) is is_said

@@ -60,6 +60,21 @@ def test_a_flow_fact_that_is_too_low_is_a_contradiction(monkeypatch):
         attack(request("buddy-binary", FREE), Unit.INSTRUCTIONS)
 
 
+def test_an_alignment_that_is_too_fine_is_a_contradiction(monkeypatch):
+    """As a false fact about pointers has it: every access through a pointer to a multiple of twice the alignment."""
+    proved = adversary.prove_operation
+
+    def too_fine(*given):
+        bound = proved(*given)
+        elsewhere = [one for one in bound.accesses if one.fact and one.stride == 8]
+        assert elsewhere
+        return replace(bound, accesses=tuple(replace(one, stride=16, steps=one.steps // 2) for one in elsewhere))
+
+    monkeypatch.setattr(adversary, "prove_operation", too_fine)
+    with pytest.raises(ContradictionError, match="accessed"):
+        attack(request("tlsf", FREE, "mpc603e"), Unit.CYCLES)
+
+
 def test_a_weak_construction_is_beaten(monkeypatch):
     """Of buddy-binary's states only those whose buddies are alone in their lists."""
     plans = adversary._plans

@@ -12,15 +12,15 @@ from wcet_probe.model.report import Verdict
 
 STUDIED = {
     "p02": ("first-fit", "best-fit", "btree-best-fit", "fast-fit", "quick-fit", "buddy-binary", "buddy-fibonacci"),
-    "c06": ("first-fit", "best-fit", "buddy-binary", "avl-best-fit", "half-fit", "tlsf"),
-    "m06": ("first-fit", "best-fit", "buddy-binary", "half-fit", "tlsf"),
+    "c06": ("first-fit", "best-fit", "buddy-binary", "dlmalloc27", "avl-best-fit", "half-fit", "tlsf"),
+    "m06": ("first-fit", "best-fit", "buddy-binary", "dlmalloc27", "half-fit", "tlsf"),
     "l11": (
         *("budgeted", "kingsley", "dlmalloc28", "tlsf"),
         *("djgpp-cached", "djgpp-carve", "djgpp-quarters", "djgpp-sbrk", "djgpp-tags"),
     ),
     "h11": ("cama", "dlmalloc28", "tlsf"),
 }
-"""What each paper studies, dlmalloc 2.7.2 of C06 and M06 apart."""
+"""What each paper studies."""
 
 VARIANTS = {"aligned": ("fast-fit", "avl-best-fit")}
 """Redesigns of no paper."""

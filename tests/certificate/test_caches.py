@@ -12,6 +12,7 @@ from tests.support import cache_config, images_dir
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import load_program
+from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.congruences import Congruence
@@ -79,6 +80,18 @@ def test_what_is_left_is_named_by_its_lemma():
     }
     assert "a line in its scope" in found["limits of misses in cycles"].found
     assert found["limits of misses in cycles"].verdict == "not checked"
+
+
+def test_that_a_bound_rests_on_a_counter_for_each_set_must_be_listed():
+    own = program("kingsley", "arm926ej-s")
+    own = replace(own, target=apply_cache_option(own.target, "d:policy=fifo"))
+    document = document_of(prove(operation_request(own, "free", HEAP_BYTES)), own.image)
+    binary = allocator_binary(own, HEAP_BYTES)
+    check(document, "kingsley", "arm926ej-s", binary)
+    listed = document["bound"]["assumptions"]
+    document["bound"]["assumptions"] = [one for one in listed if one["id"] != "fifo-replacement"]
+    with pytest.raises(VerificationError, match="fifo-replacement is used and not listed"):
+        check(sealed(document), "kingsley", "arm926ej-s", binary)
 
 
 # -------------------------------------------------------------------------------------------------------- forgeries

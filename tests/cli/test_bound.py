@@ -205,6 +205,7 @@ def test_a_cache_can_be_changed(run, tmp_path):
     with_caches, without = (json.loads(run(*command, *more)[1])["bound"] for more in ((), ("--cache", "none")))
     assert with_caches["instructions"] == without["instructions"]
     assert with_caches["cycles"] < without["cycles"]  # the array is swept: a fill for each line, and not for each word
+    assert "timing model of mpc603e with --cache none: " in run(*command[:-1], "--cache", "none")[1]
 
 
 def test_bad_input_is_one_sentence(run, firmware, with_hash, tmp_path):

@@ -2,9 +2,9 @@
 
 Each candidate state of a scenario is a sequence of operations and the one that is measured. The adversary changes a few
 of them and measures again, in the unit that is asked for: instructions, or cycles with the caches as the scenario has
-them at entry. What is dearer is changed further. Each run is held against the proved bound and against what its facts
-claim of loops and of sums, so that a false fact does not outlive a state that shows it. A state that is dearer than all
-constructed ones shows that the scenario is not the worst; finding none is evidence, never a proof.
+them at entry. What is dearer is changed further. Each measured call is held against the proved bound and all that the
+bound and its facts claim of it, so that a false fact does not outlive a state that shows it. A state that is dearer
+than all constructed ones shows that the scenario is not the worst; finding none is evidence, never a proof.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops
+from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops, refusal
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.answer.search import SCENARIO, SearchRequest, repaired
 from wcet_probe.build.program import Program, load_program
@@ -129,6 +129,9 @@ class _Arena:
         if self.bound is None:
             return
         check_counts(self.bound, measurement, subject)
+        broken = self.machine.broken_claim()
+        if broken is not None:
+            raise refusal(broken, self.program.image, subject)
         counts = self.machine.loop_counts()
         check_loops(self.bound.loop_claims, counts, self.program.image, subject)
         check_flows(self.bound, counts, self.machine.executions, subject)
@@ -161,6 +164,7 @@ def attack(request: SearchRequest, unit: Unit, *, prove: bool = True, progress: 
         program.costs,
         request.heap_bytes,
         watched=watched,
+        bounds=(bound,) if bound else (),
         translations=translations(program, request.cache_dir),
     ) as machine:
         arena = _Arena(program, machine, request.kind, request.heap_bytes, unit, bound)

@@ -29,7 +29,7 @@ from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
-from wcet_probe.model.target import Isa, Target
+from wcet_probe.model.target import Isa, Replacement, Target
 
 OK, OPEN = "ok", "not checked"
 _ALWAYS = ("no-interference", "timing-model")
@@ -423,8 +423,11 @@ class _Check:
         """The list of assumptions holds all that was used; of facts it says what their files say."""
         listed = {one["id"]: one["statement"] for one in self._section["assumptions"]}
         asserted = self._binary.asserted
-        if self._binary.target.translation:
+        target = self._binary.target
+        if target.translation:
             self._used["no-translation-misses"] = None
+        if any(cache and cache.replacement is Replacement.FIFO for cache in (target.icache, target.dcache)):
+            self._used["fifo-replacement"] = None
         if self._used.keys() - {*_ALWAYS} and any(one.startswith("fact ") for one in self._used):
             self._used |= dict.fromkeys(f"lemma {fact.content.get('id')}" for fact in asserted.of("lemma"))
         constraints = [name for records in self._records for name, *_ in records["constraint"]]

@@ -41,6 +41,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "{translation}",
         "no run can check it: no address is translated in the emulator; it is the integrator's",
     ),
+    "fifo-replacement": (
+        "a first-in first-out cache has a counter for each set: what other sets fill moves no victim",
+        "no run can check it: the emulator replaces the same lines; it is the integrator's",
+    ),
     "stack-separation": (
         "a store through a pointer that is not derived from the stack pointer misses the call's stack frames",
         "every emulated run holds each store of such an instruction against it",
