@@ -6,7 +6,7 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
@@ -55,9 +55,10 @@ from wcet_probe.analyzer.prepared import (
     certificates,
     infeasible_constraint,
 )
-from wcet_probe.analyzer.values.analysis import Values, plain_call
-from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, effect_of
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, effect_of, plain_call
 from wcet_probe.analyzer.values.dead_ends import returning_part
+from wcet_probe.analyzer.values.entry_registers import deciding_registers
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.recursion import deeper
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
@@ -262,6 +263,13 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
         loops=stage.loops.loops if stage else (),
         claims=stage.loops.claims if stage else (),
         inner=frozenset(call.key for call in calls),
+        deciding=deciding_registers(
+            values,
+            lambda edge: [
+                (one.deciding, [result.location for result in one.effect.results])
+                for one in work.calls.on(values, edge)
+            ],
+        ),
         open_loops=missing,
         analysed=prepared.analysed,
     )
@@ -314,7 +322,7 @@ def _solved(
         if not error.headers:
             raise
         return None, {}, error.headers
-    solved = {unit: stage.solved(unit) for unit in UNITS}
+    solved = {unit: stage.solved(unit, counted=False) for unit in UNITS}
     by_type = {one.loop for one in _by_type(stage, tuple(solved.values()))}
     if by_type:  # the calls may tell better
         return None, {}, tuple(sorted(loop.address for loop in stage.loops.loops if loop.name in by_type))
@@ -375,8 +383,9 @@ def _values_with(
         unwinding=unwinding,
     )
 
-    def analysed(graph: Supergraph) -> Values:
-        return analyze_with_counters(image, lifter, graph, arguments, words, work.calls.effect, called)
+    def analysed(graph: Supergraph, is_enough: Callable[[Values], bool] = lambda _: False) -> Values:
+        effect = work.calls.effect
+        return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough)
 
     while True:
         whole = graph_of(sites, depth, all_known=False)
@@ -384,17 +393,12 @@ def _values_with(
             work.calls.effect(plain_call(target, lifter))
         graph = reducible(whole, image)
         try:
-            values = analysed(graph)
+            values = analysed(graph, lambda values: _have_one_each(_grown(values, indirect, asserted)))
         except AnalysisError:
             check_chargeable((point.block for point in graph.points), costs, image)  # says more than p-code does
             raise
         # Each round finds targets that were not known before; more code may bring more values to the same branch.
-        found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
-        grown = {
-            site: targets
-            for site, targets in found.items()
-            if site not in asserted and len(targets) > len(indirect.get(site, ()))
-        }
+        grown = _grown(values, indirect, asserted)
         unwound = values.unwound.keys() - unwinding.keys()
         if not grown and values.return_sites <= sites and not unwound:
             more = deeper(image, values, depth)
@@ -415,6 +419,23 @@ def _values_with(
                 values = analysed(partitioned(values, paths))
             check_resolved(image, values.graph, values, asserted)  # sharper values may tell what was not known
             return values
-        indirect |= {site: tuple(sorted(targets)) for site, targets in grown.items()}
+        indirect.update({site: tuple(sorted(targets)) for site, targets in grown.items()})
         sites |= values.return_sites
         unwinding |= {place: values.unwound[place] for place in unwound}
+
+
+def _grown(
+    values: Values, indirect: Mapping[int, Sequence[int]], asserted: Container[int]
+) -> Mapping[int, Collection[int]]:
+    """The targets of indirect branches and calls of which some were not known before."""
+    found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
+    return {
+        site: targets
+        for site, targets in found.items()
+        if site not in asserted and len(targets) > len(indirect.get(site, ()))
+    }
+
+
+def _have_one_each(found: Mapping[int, Collection[int]]) -> bool:
+    """Whether the graph is to be made anew, and sharper values would tell no other targets."""
+    return bool(found) and all(len(targets) == 1 for targets in found.values())

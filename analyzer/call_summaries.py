@@ -24,6 +24,7 @@ from wcet_probe.analyzer.icache.fetches import FetchMisses, fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import Unit
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError
+from wcet_probe.analyzer.values.entry_registers import RegisterBytes, register_bytes
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.proof import Assumption, LoopBound, LoopClaim
 from wcet_probe.model.target import Target
@@ -42,6 +43,7 @@ class CallSummary:
         loops: its loops and those of what it calls, as in the graph of its own.
         claims: what runs are held against.
         inner: the calls that were not expanded in it.
+        deciding: the bytes of registers at entry that take part in what it does, see `values.entry_registers`.
         open_loops: its own that have no bound, by the address of the header: then ``most`` is empty.
         analysed: its loops as facts speak of them.
     """
@@ -52,6 +54,7 @@ class CallSummary:
     loops: tuple[LoopBound, ...]
     claims: tuple[LoopClaim, ...]
     inner: frozenset[CallKey]
+    deciding: RegisterBytes = frozenset()
     open_loops: tuple[int, ...] = ()
     analysed: Analysed | None = None
 
@@ -65,12 +68,13 @@ class CallSummaries:
         refused: entries of the functions that cannot be analysed by themselves, with the reason.
         unbounded: entries of those of whose loops some have no bound, as far as is known of their callers.
 
-    Of the first `_MOST_EXACT` keys of a function each has a summary of its own. Those that come later share one, for a
-    caller of which less is known than of any so far: a function that is called everywhere has thousands of keys, which
-    differ in registers that it never reads.
+    Keys that differ in registers alone that take no part in what the function does share a summary. Of the others, the
+    first `_MOST_EXACT` of a function have each one of its own; those that come later share one, for a caller of which
+    less is known than of any so far.
 
-    *Soundness:* what is proved where more registers may hold stack addresses holds where fewer do. Which summary
-    answers a key does not change any more once it was asked for.
+    *Soundness:* what is proved where more registers may hold stack addresses holds where fewer do; for keys that differ
+    in nothing that takes part see `values.entry_registers`. Which summary answers a key does not change any more once
+    it was asked for.
     """
 
     prove: Callable[[CallKey], CallSummary]
@@ -104,6 +108,10 @@ class CallSummaries:
         if key.target in self.refused:
             raise UnsummarisedError(key.target, self.refused[key.target])
         asked = self._asked.setdefault(key._replace(pointers=frozenset()), [])
+        alike = self._alike(key, asked)
+        if alike is not None:
+            self._check_loops(alike)
+            return alike
         shared = key
         if len(asked) >= _MOST_EXACT:
             shared = key._replace(pointers=key.pointers.union(*(one.pointers for one in asked)))
@@ -120,11 +128,24 @@ class CallSummaries:
             if self._found[tried].open_loops:
                 if tried != key:
                     continue  # of its own callers more may be known
-                if key.target not in self.unbounded:
-                    self.unbounded.add(key.target)
-                    raise UnsummarisedError(key.target, "a loop of it has no bound.")
+                asked.append(key)
+                self._check_loops(key)
             return tried
         raise AssertionError("the last one that is tried is the key itself.")
+
+    def _alike(self, key: CallKey, others: Iterable[CallKey]) -> CallKey | None:
+        """One of ``others`` with a summary that differs from ``key`` in nothing that takes part, or None."""
+        for one in others:
+            known = self._found.get(one)
+            if known is not None and known.deciding.isdisjoint(register_bytes(one.pointers ^ key.pointers)):
+                return one
+        return None
+
+    def _check_loops(self, key: CallKey) -> None:
+        """A function is expanded once where loops of it have no bound in its summary for ``key``."""
+        if self._found[key].open_loops and key.target not in self.unbounded:
+            self.unbounded.add(key.target)
+            raise UnsummarisedError(key.target, "a loop of it has no bound.")
 
     def on(self, values: Values, edge: Edge) -> Iterator[CallSummary]:
         """The summaries of the calls that stand on ``edge``."""

@@ -40,7 +40,7 @@ def parametric_bound(
     """
     prepared = prepare(request, progress)
     stages = [prepared.bounded({**request.parameters, parameter: value}) for value in samples]
-    bounds = [stage.solved("instructions").solution.certified for stage in stages]
+    bounds = [stage.solved("instructions", counted=False).solution.certified for stage in stages]
     pairs = tuple(zip(samples, bounds, strict=True))
     drivers = _drivers(stages)
     for count in range(len(drivers) + 1):

@@ -213,8 +213,8 @@ class Bounded:
         """What is to be proved."""
         return self.prepared.request
 
-    def solved(self, unit: Unit) -> Solved:
-        """The flow problem in ``unit`` and its solution.
+    def solved(self, unit: Unit, *, counted: bool = True) -> Solved:
+        """The flow problem in ``unit`` and its solution; see `flow_system.solve` for ``counted``.
 
         *Soundness:* as said of `flow_problem`, `costs` and `flow_system`.
         """
@@ -229,7 +229,7 @@ class Bounded:
             edge_cost=lambda edge: self._edge_cost(edge, unit, costs),
             auxiliaries=auxiliaries,
         )
-        return Solved(problem, solve(flow_system(problem)))
+        return Solved(problem, solve(flow_system(problem), counted=counted))
 
     def _shared_misses(self) -> tuple[tuple[AuxiliaryVariable, ...], tuple[LinearConstraint, ...]]:
         """Misses that are limited over several blocks."""

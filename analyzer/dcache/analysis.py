@@ -44,8 +44,9 @@ from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
-from wcet_probe.analyzer.values.state import defined_at
-from wcet_probe.analyzer.values.terms import Linear, Term
+from wcet_probe.analyzer.values.linear import Linear
+from wcet_probe.analyzer.values.symbol_names import defined_at
+from wcet_probe.analyzer.values.terms import Term
 from wcet_probe.model.target import CacheConfig
 
 

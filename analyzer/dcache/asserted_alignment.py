@@ -34,7 +34,8 @@ from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
-from wcet_probe.analyzer.values.state import defined_at, is_unknown
+from wcet_probe.analyzer.values.state import is_unknown
+from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.terms import Term
 from wcet_probe.analyzer.values.transfer import Access
 

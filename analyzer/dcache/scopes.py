@@ -34,7 +34,7 @@ from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
-from wcet_probe.analyzer.values.state import defined_at
+from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.terms import Term
 
 

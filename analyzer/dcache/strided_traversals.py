@@ -37,7 +37,7 @@ from wcet_probe.analyzer.graph.loop_forest import Loop, dominators, loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
-from wcet_probe.analyzer.values.state import defined_at
+from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.terms import Term
 from wcet_probe.model.target import CacheConfig
 

@@ -47,8 +47,9 @@ from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.congruences import Congruences
+from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.state import Base, is_unknown
-from wcet_probe.analyzer.values.terms import Linear, Term, combined
+from wcet_probe.analyzer.values.terms import Term
 from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.model.target import CacheConfig
 

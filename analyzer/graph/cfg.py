@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from weakref import WeakKeyDictionary
 
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import signed
@@ -140,6 +141,23 @@ def is_return(op: PcodeOp, link: Varnode) -> bool:
     *Soundness:* the value analysis checks the address that is returned to, however the return is written.
     """
     return op.opcode == "RETURN" or (op.opcode == "BRANCHIND" and op.inputs[0] == link)
+
+
+_outflows: WeakKeyDictionary[Lifter, dict[int, Outflow]] = WeakKeyDictionary()
+
+
+def outflow_at(lifter: Lifter, address: int) -> Outflow:
+    """How control may leave the instruction at ``address``; each is looked at once.
+
+    Raises:
+        DecodeError: there is no instruction.
+
+    *Soundness:* as of `outflow`.
+    """
+    known = _outflows.setdefault(lifter, {})
+    if address not in known:
+        known[address] = outflow(lifter.lift(address), lifter.registers["lr"])
+    return known[address]
 
 
 def outflow(instruction: LiftedInstruction, link: Varnode) -> Outflow:
@@ -295,7 +313,7 @@ def _reachable(
             instruction = lifter.lift(address)
         except DecodeError as error:
             raise AnalysisError(f"{symbol.name} cannot be analysed at {image.location(address)}: {error}") from error
-        flow = outflow(instruction, lifter.registers["lr"])
+        flow = outflow_at(lifter, address)
         flows[address] = instruction, flow
         # The next instruction last, so that it is taken first: an IT instruction is lifted before what it predicates.
         if flow.indirect_jump:

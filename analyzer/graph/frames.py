@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from wcet_probe.analyzer.graph.cfg import IndirectTargets, is_return
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
@@ -76,12 +77,16 @@ def returning_for_callers(
 
     *Soundness:* as said of the module.
     """
+    remembered = _remembered.setdefault(lifter, {})
     found: dict[int, frozenset[Left]] = {}
     callers: dict[int, set[int]] = {}
     todo = [entry]
     while todo:
         function = todo.pop()
-        ways, called = _Walk(lifter, indirect, returning, found).ways(function)
+        known = remembered.get(function)
+        if known is None or not known.answers(indirect, returning, found):
+            known = remembered[function] = _Walk(lifter, indirect, returning, found).ways(function)
+        ways, called = known.ways, known.called
         before = found.get(function)
         ways |= before or frozenset()
         found[function] = frozenset({UNKNOWN}) if UNKNOWN in ways or len(ways) > _MOST_WAYS else ways
@@ -92,6 +97,35 @@ def returning_for_callers(
             if callee not in found:
                 todo.append(callee)
     return {function: ways for function, ways in found.items() if ways}
+
+
+class _Walked(NamedTuple):
+    """How a function may return in a caller's stead, what it calls, and all that this was told from.
+
+    ``targets`` are those of its calls, returns and indirect jumps, by address; ``callees`` are told with how they
+    return for a caller and whether they come back.
+    """
+
+    ways: frozenset[Left]
+    targets: Mapping[int, Sequence[int]]
+    callees: Mapping[int, tuple[frozenset[Left], bool]]
+
+    @property
+    def called(self) -> Collection[int]:
+        """The functions that it calls."""
+        return self.callees.keys()
+
+    def answers(
+        self, indirect: IndirectTargets, returning: Collection[int], found: Mapping[int, frozenset[Left]]
+    ) -> bool:
+        """Whether it is the answer to these, too: they say of all that was asked what they said."""
+        return all(indirect.get(at, ()) == targets for at, targets in self.targets.items()) and all(
+            (found.get(callee, frozenset()), callee in returning) == told for callee, told in self.callees.items()
+        )
+
+
+_remembered: WeakKeyDictionary[Lifter, dict[int, _Walked]] = WeakKeyDictionary()
+"""The last answer for each function: the code around it is looked at again and again while targets are looked for."""
 
 
 class _Walk:
@@ -111,12 +145,13 @@ class _Walk:
         self._states: dict[int, _State] = {}
         self._todo: list[int] = []
         self._ways: set[Left] = set()
-        self._called: set[int] = set()
+        self._targets: dict[int, Sequence[int]] = {}
+        self._callees: dict[int, tuple[frozenset[Left], bool]] = {}
 
     def _register(self, name: str) -> _Place:
         return "register", self._lifter.registers[name].offset
 
-    def ways(self, entry: int) -> tuple[frozenset[Left], frozenset[int]]:
+    def ways(self, entry: int) -> _Walked:
         """How the function may return in a caller's stead, and what it calls."""
         self._arrive(entry, {self._stack_pointer: Held("stack"), self._link: _LINK})
         while self._todo:
@@ -126,7 +161,7 @@ class _Walk:
             except DecodeError:
                 continue  # executed, it would be a trap
             self._step(instruction, dict(self._states[address]))
-        return frozenset(self._ways), frozenset(self._called)
+        return _Walked(frozenset(self._ways), self._targets, self._callees)
 
     def _arrive(self, address: int, state: _State) -> None:
         before = self._states.get(address)
@@ -165,12 +200,12 @@ class _Walk:
 
     def _leave(self, instruction: LiftedInstruction, op: PcodeOp, state: _State) -> None:
         """A call, a return, or an indirect jump."""
-        targets = self._indirect.get(instruction.address, ())
+        targets = self._targets[instruction.address] = self._indirect.get(instruction.address, ())
         if op.opcode in ("CALL", "CALLIND"):
             callees = (op.inputs[0].offset,) if op.opcode == "CALL" else targets
             for callee in callees:
                 self._call(callee, state)
-            if any(callee in self._returning for callee in callees) or not callees:
+            if any(self._callees[callee][1] for callee in callees) or not callees:
                 self._arrive(instruction.address + instruction.size_bytes, self._behind_call(state))
             return
         held = self._read(op.inputs[0], state)
@@ -186,9 +221,10 @@ class _Walk:
         return {at: one for at, one in state.items() if at in self._kept or (at[0] == "stack" and at[1] >= low)}
 
     def _call(self, callee: int, state: _State) -> None:
-        self._called.add(callee)
+        told = self._found.get(callee, frozenset()), callee in self._returning
+        self._callees[callee] = told
         pointer = state.get(self._stack_pointer)
-        for left in self._found.get(callee, ()):
+        for left in told[0]:
             if pointer is None or pointer.kind != "stack" or left.stack_pointer is None or left.link is None:
                 self._ways.add(UNKNOWN)
                 continue

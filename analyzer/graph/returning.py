@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
-from wcet_probe.analyzer.graph.cfg import IndirectTargets, Returns, inside, outflow, starts_another
+from wcet_probe.analyzer.graph.cfg import IndirectTargets, Returns, inside, outflow_at, starts_another
 from wcet_probe.analyzer.graph.frames import returning_for_callers
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.errors import DecodeError
@@ -48,6 +49,21 @@ def returning_functions(
 
     *Soundness:* as said of the module.
     """
+    known = _found.setdefault(lifter, {})
+    key = entry, tuple(sorted(indirect.items())), frozenset(sites)
+    if key not in known:
+        known[key] = _returning_functions(image, lifter, entry, indirect, sites)
+    return known[key]
+
+
+_Question = tuple[int, tuple[tuple[int, tuple[int, ...]], ...], frozenset[int]]
+_found: WeakKeyDictionary[Lifter, dict[_Question, Returns]] = WeakKeyDictionary()
+"""A lifter is of one image: the graph of a function is made again and again while its targets are looked for."""
+
+
+def _returning_functions(
+    image: Image, lifter: Lifter, entry: int, indirect: IndirectTargets, sites: Collection[int]
+) -> Returns:
     popping: frozenset[int] = frozenset()
     while True:
         whatever = _searched(_Search(image, lifter, indirect, sites, None, popping), entry)
@@ -103,7 +119,7 @@ class _Search:
         except DecodeError:
             self._returns(function)
             return
-        flow = outflow(instruction, self.lifter.registers["lr"])
+        flow = outflow_at(self.lifter, address)
         symbol = self.functions[function]
         following = address + instruction.size_bytes
         targets = self.indirect.get(address, ())

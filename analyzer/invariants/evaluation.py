@@ -29,6 +29,7 @@ from wcet_probe.analyzer.invariants.contents import (
     number,
     remainder_of,
 )
+from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.reach import remainder
 from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Term
@@ -197,7 +198,7 @@ class Evaluation:
         found: list[Part] = []
         for one, holds in zip(chosen, (True, False), strict=True):
             side = state.copy()
-            if side.assume(condition, holds):
+            if assume(side, condition, holds):
                 self._sides.append(side)
                 found += self._evaluate(side, one, given, depth + 1)
         if state.terms[term].bits != WORD_BITS:

@@ -30,6 +30,7 @@ from wcet_probe.analyzer.invariants.kinds import (
     word,
 )
 from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.memory import MOST_READ
 from wcet_probe.analyzer.values.reach import remainder
 from wcet_probe.analyzer.values.state import Base, State
@@ -129,7 +130,7 @@ class Words:
         found: Word = ()
         for one, holds in zip(chosen, (True, False), strict=True):
             side = state.copy()
-            if side.assume(condition, holds):
+            if assume(side, condition, holds):
                 self._sides.append(side)
                 found = joined(found, self._of(side, one, depth + 1))
         return found

@@ -205,8 +205,10 @@ def _magnitudes(problem: FlowProblem) -> dict[str, int]:
     return {name: count for name, count in found.items() if count > 1}
 
 
-def solve(system: FlowSystem) -> Solution:
+def solve(system: FlowSystem, *, counted: bool = True) -> Solution:
     """The largest value of an integer program, with an exact proof that there is no larger one.
+
+    Where it is not to be ``counted``, no integer solution is looked for: the bound is the same.
 
     The linear relaxation is solved by the solver and then exactly, from the solver's basis on. Where its solution is
     integral, it is the integer optimum as well; else the solver looks for one. The same system gives the same answer.
@@ -219,7 +221,9 @@ def solve(system: FlowSystem) -> Solution:
     """
     relaxed = _relaxation(system)
     certified = floor(sum(constraint.constant * relaxed.dual[constraint.name] for constraint in system.constraints))
-    solution = relaxed.primal if _is_solution(system, relaxed.primal) else _integer_solution(system, relaxed.primal)
+    solution: Mapping[str, Fraction] | None = relaxed.primal
+    if not _is_solution(system, relaxed.primal):
+        solution = _integer_solution(system, relaxed.primal) if counted else None
     if solution is None:
         return Solution(None, {}, relaxed.dual, certified)
     counts = {name: int(solution.get(name, 0)) for name in system.variables}

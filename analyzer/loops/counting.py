@@ -21,10 +21,13 @@ from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import EdgeValues, Values, killed_bindings
+from wcet_probe.analyzer.values.learning import assume, learn
+from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
-from wcet_probe.analyzer.values.state import Base, State, defined_at
-from wcet_probe.analyzer.values.terms import Linear, Term, combined
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.symbol_names import defined_at
+from wcet_probe.analyzer.values.terms import Term
 
 _FOREVER = 1 << 64
 
@@ -162,8 +165,8 @@ class _Counter:
             value = strided.meet(informed.value(symbol), later)
             if value.is_bottom:
                 return True
-            informed.learn(symbol, value)
-        return not all(informed.assume(condition, holds) for condition, holds in edge.conditions)
+            learn(informed, symbol, value)
+        return not all(assume(informed, condition, holds) for condition, holds in edge.conditions)
 
     def _later(self) -> dict[Term, StridedInterval]:
         """What symbols of the header can be from the second iteration on, as far as back edges say it."""
@@ -321,7 +324,7 @@ class _Counter:
         for symbol in {
             symbol for term in form.coefficients for symbol in self._terms.symbols(term)
         } & self._known.keys():
-            informed.learn(symbol, self._known[symbol])
+            learn(informed, symbol, self._known[symbol])
         return informed.linear_value(form.coefficients.items(), form.constant, form.bits)
 
     def _until_equal(self, distance: Linear, rate: int, bits: int) -> Count | None:

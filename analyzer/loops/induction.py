@@ -12,7 +12,7 @@ edge speaks of it, which is checked of the result.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from wcet_probe.analyzer.domains import strided
@@ -24,8 +24,9 @@ from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.analysis import Values, analyze_values, killed_bindings
 from wcet_probe.analyzer.values.call_effects import Callees, CallKey
+from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
-from wcet_probe.analyzer.values.state import Base, SymbolRange, SymbolSteps
+from wcet_probe.analyzer.values.state import Base
 from wcet_probe.analyzer.values.terms import SymbolName, Term
 from wcet_probe.model.image import Image
 
@@ -48,8 +49,11 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     words: Mapping[int, StridedInterval],
     callees: Callees | None = None,
     called: CallKey | None = None,
+    is_enough: Callable[[Values], bool] = lambda _: False,
 ) -> Values:
     """The values of ``graph``, as of `analyze_values`, again where counters tell where stores go.
+
+    Those without counters are returned where they are known to be enough, as ``is_enough`` tells.
 
     Raises:
         AnalysisError: as of `analyze_values`.
@@ -65,7 +69,7 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     ranges: Ranges = {}
     refused: set[SymbolName] = set()
     values = again(ranges)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(0 if is_enough(values) else _MOST_ROUNDS):
         found = _ranges(values) if _loses_stores(values) else {}
         added = _added(ranges, found, refused)
         if not added:

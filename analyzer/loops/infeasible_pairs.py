@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from wcet_probe.analyzer.graph.loop_forest import Loop, reach_sets
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
-from wcet_probe.analyzer.values.state import ENTRY, State, defined_at
+from wcet_probe.analyzer.values.learning import assume
+from wcet_probe.analyzer.values.state import State
+from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
 from wcet_probe.analyzer.values.terms import Term, Terms
 
 _MOST_PAIRS = 20_000
@@ -111,4 +113,4 @@ def _contradict(
     if not speaking:
         return False
     informed = state.copy()
-    return not all(informed.assume(condition, holds) for condition, holds in speaking)
+    return not all(assume(informed, condition, holds) for condition, holds in speaking)

@@ -12,6 +12,7 @@ Code does not change while it is lifted, an image holds one instruction set, no 
 
 from __future__ import annotations
 
+import atexit
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -270,6 +271,10 @@ def _name(opcode: pypcode.OpCode) -> str:
 def _description(language: str) -> pypcode.ArchLanguage | None:
     """Where the language is described; to look for it reads the indices of all processors."""
     return pypcode.ArchLanguage.from_id(language)
+
+
+# Kept until the interpreter is gone, pypcode would tell on stderr of objects that were not freed.
+atexit.register(_description.cache_clear)
 
 
 def _varnode(varnode: pypcode.Varnode) -> Varnode:

@@ -23,14 +23,17 @@ from wcet_probe.analyzer.values.call_effects import (
     Summarised,
     apply_effect,
     key_of,
+    saved_registers,
     stack_offset,
 )
 from wcet_probe.analyzer.values.enumeration import enumerated
 from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed, settled, widened
+from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
-from wcet_probe.analyzer.values.state import Base, State, SymbolRange, SymbolSteps
+from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.thresholds import thresholds
 from wcet_probe.analyzer.values.transfer import Access, Flow, LostFlowError, Transfer
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
@@ -38,12 +41,6 @@ from wcet_probe.model.target import Isa
 
 _ROUNDS_WITH_THRESHOLDS = 5
 _ROUNDS_BEFORE_SETTLING = 12
-_SAVED: Mapping[Isa, Sequence[str]] = {
-    Isa.ARM: tuple(f"r{number}" for number in range(4, 12)),
-    Isa.THUMB: tuple(f"r{number}" for number in range(4, 12)),
-    Isa.POWERPC: tuple(f"r{number}" for number in range(14, 32)),
-}
-"""Registers that callees give back, by convention; whether one does is proved."""
 _WITHOUT_LOW_BITS = (0xFFFF_FFFE, 0xFFFF_FFFC)
 """Masks of what is branched to: the bit of Thumb code, and an instruction's alignment."""
 
@@ -139,13 +136,6 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
             continue  # once: it is known from the beginning now
 
 
-def plain_call(target: int, lifter: Lifter) -> CallKey:
-    """For what a callee is analysed that is called with numbers and an aligned stack pointer."""
-    saved = (lifter.registers[name] for name in _SAVED[lifter.isa])
-    pointers = frozenset(Location("register", one.offset, one.size_bytes) for one in saved)
-    return CallKey(target, pointers, escapes=False, is_aligned=True)
-
-
 class _StackEscapes(Exception):  # noqa: N818  no error
     """A stack address may be stored outside the stack, and what was analysed so far took it that none is."""
 
@@ -173,12 +163,12 @@ class _Analysis:
         self._stack_pointer = self._register("r1" if lifter.isa is Isa.POWERPC else "r13")
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
         self._headers = frozenset(loop.header for loop in self._order.loops)
-        self._callees, self._saved = callees, [self._register(name) for name in _SAVED[lifter.isa]]
+        self._callees, self._saved = callees, saved_registers(lifter)
         self._entry, self._is_called = (
             self._entry_state(arguments, called.pointers if called else ()),
             called is not None,
         )
-        self._thresholds = _thresholds(graph)
+        self._thresholds = thresholds(graph)
 
     def values(self) -> Values:
         """The fixpoint, with the notes of its check."""
@@ -249,7 +239,7 @@ class _Analysis:
         if not ranges:
             return state
         narrowed = state.copy()
-        narrowed.learn_ranges(ranges)
+        learn_ranges(narrowed, ranges)
         return narrowed
 
     def resumed(self, node: int, entering: Sequence[EdgeValues], former: State, number: int) -> State:
@@ -335,7 +325,7 @@ class _Analysis:
         if not steps:
             return state
         narrowed = state.copy()
-        narrowed.learn_round(steps)
+        learn_round(narrowed, steps)
         return narrowed
 
     def goes_back(self, node: int, flow: Flow) -> bool:
@@ -501,17 +491,3 @@ def killed_bindings(values: Values) -> Mapping[Edge, frozenset[Term]]:
 
 def _order(edge: Edge) -> tuple[int, int, str, int]:
     return edge.source, edge.target, edge.way, edge.address or 0
-
-
-def _thresholds(graph: Supergraph) -> tuple[int, ...]:
-    """Constants of the code: where values that grow are likely to stop."""
-    found = {0, 1 << 31, (1 << 32) - 1}
-    for point in graph.points:
-        for instruction in point.block.instructions:
-            for op in instruction.ops:
-                for varnode in op.inputs:
-                    if varnode.space == "const" and varnode.size_bytes == 4:
-                        found.update(
-                            ((varnode.offset - 1) & 0xFFFFFFFF, varnode.offset, varnode.offset + 1 & 0xFFFFFFFF)
-                        )
-    return tuple(sorted(found))

@@ -13,12 +13,13 @@ pointer that may not be aligned, as what is known of its frame and of the low bi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
@@ -26,12 +27,21 @@ from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.errors import AnalysisError
+from wcet_probe.model.target import Isa
 
 _BEHIND_ALL_OPERATIONS = 1 << 16
 """Number of an operation that no instruction has: where a call's results are defined."""
 _FAR = 1 << 31
 _WHOLE_STACK = (-_FAR, _FAR - 1)
 _ALL_MEMORY = (0, (1 << 32) - 1)
+
+
+_SAVED: Mapping[Isa, Sequence[str]] = {
+    Isa.ARM: tuple(f"r{number}" for number in range(4, 12)),
+    Isa.THUMB: tuple(f"r{number}" for number in range(4, 12)),
+    Isa.POWERPC: tuple(f"r{number}" for number in range(14, 32)),
+}
+"""Registers that callees give back, by convention; whether one does is proved."""
 
 
 class CallKey(NamedTuple):
@@ -44,6 +54,17 @@ class CallKey(NamedTuple):
     pointers: frozenset[Location]
     escapes: bool
     is_aligned: bool
+
+
+def saved_registers(lifter: Lifter) -> list[Location]:
+    """The registers that callees give back by convention."""
+    found = (lifter.registers[name] for name in _SAVED[lifter.isa])
+    return [Location("register", one.offset, one.size_bytes) for one in found]
+
+
+def plain_call(target: int, lifter: Lifter) -> CallKey:
+    """For what a callee is analysed that is called with numbers and an aligned stack pointer."""
+    return CallKey(target, frozenset(saved_registers(lifter)), escapes=False, is_aligned=True)
 
 
 class Written(NamedTuple):

@@ -19,9 +19,10 @@ from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import Base, State, is_unknown
-from wcet_probe.analyzer.values.terms import Linear, Term
+from wcet_probe.analyzer.values.terms import Term
 
 _LATTICE = CongruenceLattice()
 _ALL = Congruence(1, 0)

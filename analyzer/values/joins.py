@@ -5,16 +5,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.lattice import Lattice
+from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.state import ENTRY, RELATIONS, TRUTHS, Base, State, defined_at
-from wcet_probe.analyzer.values.terms import Node, SymbolName, Term, Terms
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
+from wcet_probe.analyzer.values.terms import RELATIONS, TRUTHS, SymbolName, Term, Terms
 
 
-def join(states: Sequence[State], place: SymbolName, former: State | None = None, *, gated: bool = False) -> State:
+def join(
+    states: Sequence[State],
+    place: SymbolName,
+    former: State | None = None,
+    *,
+    gated: bool = False,
+    fork: State | None = None,
+) -> State:
     """The least state of this form that holds wherever one of ``states`` does.
 
     Args:
@@ -22,57 +32,90 @@ def join(states: Sequence[State], place: SymbolName, former: State | None = None
         place: names where the paths meet; the symbols that are made here carry it.
         former: the result of an earlier join here: what was a symbol of this place stays one.
         gated: whether two states that know the opposite of one condition make gamma nodes of it, and no symbols.
+        fork: a state that all are like, from which the result is made by changes; the first where there is none.
+            It tells nothing, and saves that what it has evaluated is evaluated again.
 
     *Soundness:* a location keeps its term only where all states agree on it; else it becomes a symbol of this place,
     whose value covers the values of all. Locations that share a symbol held equal values in each of the states. A gamma
-    node is its first part in all that the state with the condition stands for, and its second part in the rest.
+    node is its first part in all that the state with the condition stands for, and its second part in the rest. What
+    ``states`` hold or know otherwise than ``fork`` is told anew by all of them; the rest all of them say as it does.
     """
     if len(states) == 1 and former is None:
         return states[0].copy()
-    terms = states[0].terms
-    merged = State(terms, big_endian=states[0].big_endian)
+    merged = (fork or states[0]).copy()
     predicate = _predicate(states, place) if gated and former is None else None
+    made = _merge_locations(merged, states, place, former, predicate)
+    _keep_common(merged, states, place, predicate, made)
+    return merged
+
+
+class _Made(NamedTuple):
+    """The terms that a join makes for what is not the same in all states, with what they are in each.
+
+    Attributes:
+        symbols: of the place, newly defined.
+        gammas: the gamma nodes.
+        unknown: symbols of registers of which nothing is known.
+    """
+
+    symbols: dict[Term, tuple[Term, ...]]
+    gammas: dict[Term, tuple[Term, ...]]
+    unknown: list[Term]
+
+
+def _merge_locations(
+    merged: State, states: Sequence[State], place: SymbolName, former: State | None, predicate: Term | None
+) -> _Made:
+    """Let ``merged`` hold what all ``states`` do; only where they differ from it is it looked at."""
+    terms = merged.terms
+    own, speaking = terms.meeting(place), terms.speaking(place)
+    earlier = former.locations if former else {}
+    made = _Made({}, {}, [])
     classes: dict[tuple[Term | None, tuple[Term, ...]], Term] = {}
-    every = sorted(set().union(*(state.locations for state in states)))
-    first, *others = (state.locations for state in states)
-    earlier, own_symbols = former.locations if former else {}, terms.meeting(place)
-    for location in every:
-        shared = first.get(location)
-        if (
-            shared is not None
-            and all(other.get(location) == shared for other in others)
-            and earlier.get(location) not in own_symbols
-            and terms.symbols(shared).isdisjoint(own_symbols)
-        ):
-            merged.keep_location(location, shared)
-            continue
+    for location in _to_merge(merged, states, place, earlier):
         held = [state.read(location) for state in states]
         if None in held:
             if location.space == "register":
                 # Left out, it would be read as its value at entry.
                 unknown = terms.symbol(("phi", place, location), 8 * location.size_bytes)
                 merged.set_location(location, unknown)
-                merged.set_base(unknown, Base.ANY)
+                made.unknown.append(unknown)
+            elif location in merged.locations:
+                merged.forget([location])
             continue
         parts: tuple[Term, ...] = tuple(held)  # type: ignore[arg-type]
-        before = former.locations.get(location) if former else None
-        own = before if before is not None and _is_of(terms, before, place) else None
-        if own is None and len(set(parts)) == 1 and not _speaks_of(terms, parts[:1], place):
+        before = earlier.get(location)
+        before = before if before in own else None
+        speaks = not speaking.isdisjoint(parts)
+        if before is None and not speaks and len(set(parts)) == 1:
             merged.set_location(location, parts[0])
             continue
-        symbol = classes.get((own, parts))
-        if symbol is None and predicate is not None and not _speaks_of(terms, parts, place):
-            symbol = terms.gamma(predicate, *parts)
-            if symbol is not None:
-                classes[own, parts] = symbol
-                _gamma_value(merged, symbol, states, parts)
-        if symbol is None:
-            symbol = terms.symbol(("phi", place, location), 8 * location.size_bytes)
-            classes[own, parts] = symbol
-            _join_values(merged, symbol, states, parts)
-        merged.set_location(location, symbol)
-    _keep_common(merged, states, place, predicate)
-    return merged
+        term = classes.get((before, parts))
+        if term is None and predicate is not None and not speaks:
+            term = terms.gamma(predicate, *parts)
+            if term is not None:
+                made.gammas[term] = parts
+        if term is None:
+            term = terms.symbol(("phi", place, location), 8 * location.size_bytes)
+            made.symbols[term] = parts
+        classes[before, parts] = term
+        merged.set_location(location, term)
+    return made
+
+
+def _to_merge(
+    merged: State, states: Sequence[State], place: SymbolName, earlier: Mapping[Location, Term]
+) -> Sequence[Location]:
+    """The locations of ``states`` that ``merged`` cannot keep as they are."""
+    terms = merged.terms
+    own = terms.meeting(place)
+    found = merged.differing_locations(states)
+    found.update(merged.holding(terms.speaking(place)))
+    if own:
+        found.update(at for at, term in earlier.items() if term in own)
+    gone = [at for at in found if not any(at in one.locations for one in states)]
+    merged.forget([at for at in gone if at in merged.locations])
+    return sorted(found.difference(gone))
 
 
 def _predicate(states: Sequence[State], place: SymbolName) -> Term | None:
@@ -80,83 +123,103 @@ def _predicate(states: Sequence[State], place: SymbolName) -> Term | None:
     if len(states) != 2:
         return None
     one, other = states
-    terms = one.terms
+    terms, speaking = one.terms, one.terms.speaking(place)
     candidates = [
         term
-        for term, value in one.known.items()
+        for term in one.differing_known((other,))
         if terms[term].opcode in TRUTHS
-        and value.is_constant
-        and value.value == 1
-        and term in other.known
-        and other.known[term].is_constant
-        and other.known[term].value == 0
-        and not _speaks_of(terms, (term,), place)
+        and _is(one.known.get(term), 1)
+        and _is(other.known.get(term), 0)
+        and term not in speaking
     ]
     return min(candidates, key=lambda term: (terms[term].opcode not in RELATIONS, term), default=None)
+
+
+def _is(value: StridedInterval | None, number: int) -> bool:
+    return value is not None and value.is_constant and value.value == number
 
 
 def _is_of(terms: Terms, term: Term, place: SymbolName) -> bool:
     return term in terms.meeting(place)
 
 
-def _speaks_of(terms: Terms, parts: Iterable[Term], place: SymbolName) -> bool:
-    """Whether a symbol of ``place`` is in ``parts``: an older value there than the one that is made at ``place``."""
-    own = terms.meeting(place)
-    return bool(own) and any(not terms.symbols(part).isdisjoint(own) for part in parts)
-
-
 def _join_values(merged: State, symbol: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
     bases = {state.base(part) for state, part in zip(states, parts, strict=True)}
     is_part = any(state.has_low_part(part) for state, part in zip(states, parts, strict=True))
     base = bases.pop() if len(bases) == 1 and not is_part else Base.ANY
-    if base is not Base.NUMBER:
-        merged.set_base(symbol, base)
-    if base is Base.ANY:
-        return
-    value = strided.bottom(merged.terms[symbol].bits)
-    for state, part in zip(states, parts, strict=True):
-        value = strided.join(value, state.value(part))
-    merged.set_known(symbol, value)
+    merged.set_base(symbol, base)
+    merged.set_known(symbol, None if base is Base.ANY else _joined(states, parts))
 
 
-def _gamma_value(merged: State, chosen: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
+def _gamma_value(states: Sequence[State], parts: Sequence[Term]) -> StridedInterval | None:
     """What each state knows of its part, which may follow from the condition in a way that values do not tell later."""
-    if merged.terms[chosen].opcode == "CHOICE" and all(
-        state.base(part) is Base.NUMBER for state, part in zip(states, parts, strict=True)
-    ):
-        value = strided.bottom(merged.terms[chosen].bits)
-        for state, part in zip(states, parts, strict=True):
-            value = strided.join(value, state.value(part))
-        if not value.is_top:
-            merged.set_known(chosen, value)
+    terms = states[0].terms
+    if all(terms.value(part) is not None for part in parts):
+        return None  # a choice of constants tells as much by itself
+    if any(state.base(part) is not Base.NUMBER for state, part in zip(states, parts, strict=True)):
+        return None
+    value = _joined(states, parts)
+    return None if value.is_top else value
 
 
-def _keep_common(merged: State, states: Sequence[State], place: SymbolName, predicate: Term | None) -> None:
+def _joined(states: Sequence[State], parts: Sequence[Term]) -> StridedInterval:
+    """The values of all ``parts``, each in its state."""
+    value = states[0].value(parts[0])
+    for state, part in zip(states[1:], parts[1:], strict=True):
+        value = strided.join(value, state.value(part))
+    return value
+
+
+def _keep_common(
+    merged: State, states: Sequence[State], place: SymbolName, predicate: Term | None, made: _Made
+) -> None:
     """What all states know of terms that are still spoken of; ``predicate`` is that of the gamma nodes, if any.
 
-    Only where blocks meet a symbol may be given another value: `live_symbols` lets others see it.
+    Only where blocks meet a symbol may be given another value: `live_symbols` lets others see it. ``merged`` knows
+    something already; only what a state knows otherwise, or what is spoken of no more, is looked at.
     """
     terms = merged.terms
     live = (live_symbols(merged) | _still_held(terms, states)).difference(terms.meeting(place))
+    known = states
     if predicate is not None and len(place) == 1:
-        free = {symbol for symbol in live - terms.symbols(predicate) if defined_at(terms[symbol].arguments) != ENTRY}
-        states = [_completed(state, states, free) for state in states]
-    for symbol in live.intersection({symbol for state in states for symbol in state.bases}):
-        bases = {state.bases.get(symbol, Base.NUMBER) for state in states}
-        base = bases.pop() if len(bases) == 1 else Base.ANY
-        if base is not Base.NUMBER:
-            merged.set_base(symbol, base)
-    first, *others = sorted(states, key=lambda state: len(state.known))
-    for term in first.known:
-        if term in merged.known or not terms.symbols(term) <= live or merged.base(term) is Base.ANY:
-            continue
-        if not all(term in other.known or term in live or _sure(other, term) for other in others):
-            continue
-        value = first.known[term]
-        for other in others:
-            if other.known.get(term) != value:
-                value = strided.join(value, other.value(term))
-        merged.set_known(term, value)
+        known = _all_completed(states, live, terms.symbols(predicate))
+    differing = merged.differing_known(known)
+    merged.keep_live(live)
+    for symbol in merged.differing_bases(known) & live:
+        bases = {state.bases.get(symbol, Base.NUMBER) for state in known}
+        merged.set_base(symbol, bases.pop() if len(bases) == 1 else Base.ANY)
+    for symbol, parts in made.symbols.items():
+        _join_values(merged, symbol, states, parts)
+    for symbol in made.unknown:
+        merged.set_base(symbol, Base.ANY)
+    decided = set()
+    for gamma, parts in made.gammas.items():
+        value = _gamma_value(states, parts) if terms[gamma].opcode == "CHOICE" else None
+        if value is not None:
+            merged.set_known(gamma, value)
+            decided.add(gamma)
+    symbols = terms.symbols
+    merged.keep_known_numbers(differing)
+    first, *others = sorted(known, key=lambda state: len(state.known))
+    for term in sorted(differing):
+        if term not in decided and symbols(term) <= live:
+            merged.set_known(term, _common(merged, first, others, term, live))
+
+
+def _common(
+    merged: State, first: State, others: Sequence[State], term: Term, live: Collection[Term]
+) -> StridedInterval | None:
+    """What all of ``first`` and ``others`` know of ``term``, which they know something different of."""
+    value = first.known.get(term)
+    if value is None or merged.base(term) is Base.ANY:
+        return None
+    for other in others:
+        if term not in other.known and term not in live and not _sure(other, term):
+            return None
+    for other in others:
+        if other.known.get(term) != value:
+            value = strided.join(value, other.value(term))
+    return value
 
 
 def _still_held(terms: Terms, states: Sequence[State]) -> set[Term]:
@@ -164,27 +227,37 @@ def _still_held(terms: Terms, states: Sequence[State]) -> set[Term]:
 
     *Soundness:* such a register is in no state's locations, and then holds its value at entry, see `state.State.read`.
     """
-    found: set[Term] = set()
-    for term in states[0].known:
-        match terms[term]:
-            case Node("leaf", ("in", Location() as register)) if not any(one.overlapping(register) for one in states):
-                found.add(term)
+    found = set()
+    for term in terms.given & states[0].known.keys():
+        register = terms[term].arguments[1]
+        if not any(one.overlapping(register) for one in states):  # type: ignore[arg-type]
+            found.add(term)
     return found
 
 
-def _completed(state: State, states: Sequence[State], live: set[Term]) -> State:
-    """``state`` with what the other one knows of the symbols among ``live`` that it does not speak of.
+def _all_completed(states: Sequence[State], live: set[Term], fixed: Collection[Term]) -> Sequence[State]:
+    """``states``, two of them, each completed by the other but for the symbols ``fixed``; see `_completed`."""
+    terms = states[0].terms
+    killed = [live - live_symbols(state) for state in states]
+    free = {symbol for symbol in set().union(*killed).difference(fixed) if defined_at(terms[symbol].arguments) != ENTRY}
+    if not free:
+        return states
+    one, other = states
+    return [_completed(one, other, killed[0] & free), _completed(other, one, killed[1] & free)]
+
+
+def _completed(state: State, other: State, killed: set[Term]) -> State:
+    """``state`` with what the other one knows of the symbols ``killed``, which it does not speak of.
 
     *Soundness:* such a symbol came in through a gamma node; where ``state`` holds, the gamma node is the other part, so
-    the symbol can be given any value that the other one allows. Not among ``live`` are the symbols of the gamma node's
-    condition, and values at entry, which registers that are not in the state hold.
+    the symbol can be given any value that the other one allows. Not among ``killed`` are the symbols of the gamma
+    node's condition, and values at entry, which registers that are not in the state hold.
     """
-    killed = live - live_symbols(state)
     if not killed:
         return state
-    other = states[0] if states[1] is state else states[1]
     result = state.copy()
-    for term in [term for term in result.known if not result.terms.symbols(term).isdisjoint(killed)]:
+    symbols = result.terms.symbols
+    for term in [term for term in result.known if not killed.isdisjoint(symbols(term))]:
         result.set_known(term, None)
     for symbol in killed:
         result.set_base(symbol, other.bases.get(symbol, Base.NUMBER))
@@ -312,10 +385,7 @@ def covers(old: State, new: State) -> bool:
     """Whether everything that ``new`` stands for is in ``old``, as far as it can be told term by term."""
     if old == new:
         return True
-    missing = new.locations.keys() - old.locations.keys()
-    if old.locations.keys() - new.locations.keys() or any(location.space == "register" for location in missing):
-        return False
-    if any(new.locations[location] != term for location, term in old.locations.items()):
+    if any(at in old.locations or at.space == "register" for at in old.differing_locations((new,))):
         return False
     if old.bases != new.bases:
         mentioned = live_symbols(old).union(*(old.terms.symbols(term) for term in old.known))
@@ -323,7 +393,7 @@ def covers(old: State, new: State) -> bool:
             if old.bases.get(symbol, Base.NUMBER) not in (new.bases.get(symbol, Base.NUMBER), Base.ANY):
                 return False
     return all(
-        strided.leq(new.known.get(term, unknown), value) or strided.leq(new.value(term), value)
-        for term, value in old.known.items()
-        for unknown in (strided.top(value.bits),)
+        strided.leq(new.known.get(term) or strided.top(value.bits), value) or strided.leq(new.value(term), value)
+        for term in old.differing_known((new,))
+        if (value := old.known.get(term)) is not None
     )

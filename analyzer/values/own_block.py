@@ -20,7 +20,8 @@ from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.state import ENTRY, Base, State, defined_at
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
 from wcet_probe.analyzer.values.terms import Term
 
 Copies = frozenset[tuple[Location, int]]

@@ -18,7 +18,9 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import Values
-from wcet_probe.analyzer.values.state import Base, State, defined_at
+from wcet_probe.analyzer.values.learning import assume
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.terms import Node, Term
 
 _WORD_BITS = 32
@@ -103,7 +105,7 @@ def _alternatives(state: State, pointer: Term, bits: int, *, is_old: bool, depth
             condition, *chosen = terms.operands(part)
             for one, holds in zip(chosen, (True, False), strict=True):
                 side = state.copy()
-                if is_old and not side.assume(condition, holds):
+                if is_old and not assume(side, condition, holds):
                     continue
                 address = terms.apply("INT_ADD", (one, terms.constant(form.constant, _WORD_BITS)), _WORD_BITS)
                 if address is None:

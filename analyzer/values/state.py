@@ -12,24 +12,24 @@ Locations that are not in the state hold anything, registers that were never wri
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
-from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
+from wcet_probe.analyzer.values.terms import RELATIONS, TRUTHS, SymbolName, Term, Terms
 
-RELATIONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
-TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
-_REFINEMENT_DEPTH = 4
+_NARROW = frozenset({"INT_AND", "INT_ZEXT", "INT_RIGHT"})
+"""Operations whose results are a few values, of whatever they are."""
 _REGISTERS = frozenset({"register", "unique"})
-_UNKNOWN_EXTENT = 1 << 31
+UNKNOWN_EXTENT = 1 << 31
 _SMALLEST_ADDRESS = 256
 """No frame of a call lies below this address."""
 _MOST_REMEMBERED = 1 << 16
+_MOST_EVALUATED = 256
 
 # The same few questions are asked at each point of a function.
 _apply = lru_cache(_MOST_REMEMBERED)(strided.apply)
@@ -43,25 +43,6 @@ class Base(IntEnum):
     NUMBER = 0
     STACK = 1
     ANY = 2
-
-
-class SymbolRange(NamedTuple):
-    """What a symbol is known to be from elsewhere, where it is of ``base``."""
-
-    name: SymbolName
-    bits: int
-    base: Base
-    value: StridedInterval
-
-
-class SymbolSteps(NamedTuple):
-    """What a symbol of ``base`` is in round t of its loop: ``start + amount * t``, without wrapping around."""
-
-    name: SymbolName
-    bits: int
-    base: Base
-    start: int
-    amount: int
 
 
 class State:
@@ -133,13 +114,65 @@ class State:
         self.terms.overlaps.add(location)
         self._locations[location] = term
 
-    def keep_location(self, location: Location, term: Term) -> None:
-        """As `set_location`, of a location that another state of these terms holds, in a state that is no copy."""
-        self._locations[location] = term
+    def differing_locations(self, others: Iterable[State]) -> set[Location]:
+        """The locations that not all ``others`` hold, or not, as this state does."""
+        found: set[Location] = set()
+        for other in others:
+            if other._locations is not self._locations:  # noqa: SLF001
+                found.update([at for at, _ in self._locations.items() ^ other._locations.items()])  # noqa: SLF001
+        return found
+
+    def differing_known(self, others: Iterable[State]) -> set[Term]:
+        """The terms of which not all ``others`` know what this state does."""
+        found: set[Term] = set()
+        for other in others:
+            if other._known is not self._known:  # noqa: SLF001
+                found.update([term for term, _ in self._known.items() ^ other._known.items()])  # noqa: SLF001
+        return found
+
+    def differing_bases(self, others: Iterable[State]) -> set[Term]:
+        """The symbols that not all ``others`` measure from what this state does."""
+        found: set[Term] = set()
+        for other in others:
+            if other._bases is not self._bases:  # noqa: SLF001
+                found.update([symbol for symbol, _ in self._bases.items() ^ other._bases.items()])  # noqa: SLF001
+        return found
+
+    def holding(self, terms: AbstractSet[Term]) -> list[Location]:
+        """The locations that hold one of ``terms``."""
+        if not terms or terms.isdisjoint(self._locations.values()):
+            return []
+        return [at for at, term in self._locations.items() if term in terms]
+
+    def keep_live(self, live: AbstractSet[Term]) -> None:
+        """Nothing is known any more of terms that are made of other symbols than ``live``."""
+        symbols = self.terms.symbols
+        dead = [term for term in self._known if not symbols(term) <= live]
+        unbased = self._bases.keys() - live
+        if len(self._cache) > _MOST_EVALUATED + 4 * (len(self._locations) + len(self._known)):
+            self._make_own()  # most of it is of terms that nothing is made of any more
+            self._cache, self._base_cache, self._part_bases = {}, {}, {}
+        if dead or unbased:
+            self._make_own()
+            for term in dead:
+                del self._known[term]
+            for symbol in unbased:
+                del self._bases[symbol]
+            self._cache = {term: value for term, value in self._cache.items() if symbols(term) <= live}
+            self._base_cache = {term: base for term, base in self._base_cache.items() if symbols(term) <= live}
+            self._part_bases = {}
+
+    def keep_known_numbers(self, others: AbstractSet[Term]) -> None:
+        """Nothing is known any more of what may be of any base, but for ``others``."""
+        if self._bases:
+            special, symbols = self._bases.keys(), self.terms.symbols
+            for term in [one for one in self._known if not special.isdisjoint(symbols(one))]:
+                if term not in others and self.base(term) is Base.ANY:
+                    self.set_known(term, None)
 
     def set_known(self, term: Term, value: StridedInterval | None) -> None:
         """``term`` is among ``value``; None where nothing is known of it."""
-        if value is not None and value.is_top:
+        if value is not None and self._tells_nothing(term, value):
             value = None
         if self._known.get(term) == value:
             return
@@ -150,6 +183,22 @@ class State:
         else:
             self._known[term] = value
         self._forget_values(term)
+
+    def _tells_nothing(self, term: Term, value: StridedInterval) -> bool:
+        """Whether ``value`` follows from what operation ``term`` is, whatever its operands are."""
+        if value.is_top:
+            return True
+        node = self.terms[term]
+        if node.opcode in TRUTHS:
+            return 0 in value and 1 in value
+        if node.opcode not in _NARROW or not self._bases.keys().isdisjoint(self.terms.symbols(term)):
+            return False
+        return strided.leq(_apply(node.opcode, tuple(map(self._widest, self.terms.operands(term))), node.bits), value)
+
+    def _widest(self, term: Term) -> StridedInterval:
+        """What a term may be of whose symbols nothing is known."""
+        constant, bits = self.terms.value(term), self.terms[term].bits
+        return strided.top(bits) if constant is None else strided.constant(bits, constant)
 
     def set_base(self, symbol: Term, base: Base) -> None:
         """``symbol`` is measured from ``base``."""
@@ -366,14 +415,14 @@ class State:
         result = strided.bottom(self.terms[term].bits)
         for part, holds in zip(parts, (True, False), strict=True):
             if int(holds) in decided:
-                result = strided.join(result, self._under(part, condition, holds=holds))
+                result = strided.join(result, self.under(part, condition, holds=holds))
         return result
 
-    def _under(self, part: Term, condition: Term, *, holds: bool) -> StridedInterval:
+    def under(self, part: Term, condition: Term, *, holds: bool) -> StridedInterval:
         """The values of ``part`` where ``condition`` holds, or does not, as far as it speaks of it."""
         opcode, operands = self.terms[condition].opcode, self.terms.operands(condition)
         value = self.value(part)
-        if part in operands and opcode in RELATIONS and self._comparable(opcode, operands):
+        if part in operands and opcode in RELATIONS and self.comparable(opcode, operands):
             both = _constrain(opcode, self.value(operands[0]), self.value(operands[1]), holds)
             value = _meet(value, both[operands.index(part)])
         return value
@@ -438,191 +487,14 @@ class State:
             total = _apply("INT_ADD", (total, part), bits)
         return total
 
-    # --------------------------------------------------------------------------------------------------- conditions
-
-    def assume(self, condition: Term, holds: bool) -> bool:  # noqa: FBT001  a truth value it is
-        """Learn that ``condition`` holds, or that it does not; False where it cannot be."""
-        terms = self.terms
-        node, operands = terms[condition], terms.operands(condition)
-        wanted = strided.constant(node.bits, int(holds))
-        value = _meet(self.value(condition), wanted)
-        if value.is_bottom:
-            return False
-        match node.opcode:
-            case "const":
-                return True
-            case "BOOL_NEGATE" | "INT_ZEXT":
-                return self.assume(operands[0], holds != (node.opcode == "BOOL_NEGATE"))
-            case "BOOL_AND" | "BOOL_OR" if (node.opcode == "BOOL_AND") == holds:
-                self._learn_condition(condition, holds=holds)
-                return self.assume(operands[0], holds) and self.assume(operands[1], holds)
-            case "CHOICE":
-                return self._assume_gamma(condition, wanted, holds=holds)
-        self._learn_condition(condition, holds=holds)
-        if node.opcode in RELATIONS and self._comparable(node.opcode, operands):
-            left, right = operands
-            for term, refined in zip(
-                operands, _constrain(node.opcode, self.value(left), self.value(right), holds), strict=True
-            ):
-                if not self._refine(term, refined, _REFINEMENT_DEPTH):
-                    return False
-        return True
-
-    def _learn_condition(self, condition: Term, *, holds: bool) -> None:
-        bits, opposite = self.terms[condition].bits, self.terms.negated(condition)
-        self._learn(condition, strided.constant(bits, int(holds)))
-        if self.terms[opposite].opcode != "BOOL_NEGATE":
-            self._learn(opposite, strided.constant(bits, int(not holds)))
-
-    def _assume_gamma(self, gamma: Term, wanted: StridedInterval, *, holds: bool) -> bool:
-        """Learn that a gamma node of truth values is ``wanted``: where one part cannot be it, the other was chosen."""
-        condition, *parts = self.terms.operands(gamma)
-        self._learn(gamma, wanted)
-        for part, other, side in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
-            elsewhere = self.copy()
-            if not elsewhere.assume(condition, not side) or _meet(elsewhere.value(other), wanted).is_bottom:
-                return self.assume(condition, side) and self.assume(part, holds)
-        return True
-
-    def _comparable(self, opcode: str, operands: Sequence[Term]) -> bool:
+    def comparable(self, opcode: str, operands: Sequence[Term]) -> bool:
+        """Whether a comparison of ``operands`` is one of their values."""
         bases = [self.base(operand) for operand in operands]
         if bases == [Base.NUMBER, Base.NUMBER]:
             return True
         return bases == [Base.STACK, Base.STACK] and opcode in ("INT_EQUAL", "INT_NOTEQUAL")
 
-    def learn(self, term: Term, value: StridedInterval) -> None:
-        """``term`` is among ``value``, as was proved elsewhere."""
-        narrowed = _meet(self.value(term), value)
-        if not narrowed.is_bottom:
-            self._learn(term, narrowed)
-
-    def learn_ranges(self, ranges: Iterable[SymbolRange]) -> None:
-        """Learn what was proved elsewhere of symbols that locations are made of.
-
-        *Soundness:* of a symbol that is not spoken of, nothing is learnt: it may be given any value
-        (`joins.live_symbols`).
-        """
-        for one in ranges:
-            symbol = self._live(one)
-            if symbol is not None:
-                self.learn(symbol, one.value)
-
-    def learn_round(self, steps: Iterable[SymbolSteps]) -> None:
-        """Learn of several counters of a loop what follows from all of them being in the same round; so of each loop.
-
-        *Soundness:* as of `learn_ranges`; symbols of one header are of one loop.
-        """
-        loops: dict[object, list[tuple[Term, SymbolSteps]]] = {}
-        for one in steps:
-            symbol = self._live(one)
-            if symbol is not None:
-                loops.setdefault(one.name[1], []).append((symbol, one))
-        for counters in loops.values():
-            self._learn_round(counters)
-
-    def _learn_round(self, counters: Sequence[tuple[Term, SymbolSteps]]) -> None:
-        first, last = 0, _UNKNOWN_EXTENT
-        for symbol, one in counters:
-            start = strided.constant(one.bits, one.start)
-            ends = (self.value(symbol), start) if one.amount > 0 else (start, self.value(symbol))
-            low, high = strided.apply("INT_SUB", ends, one.bits).unsigned_range()
-            first, last = max(first, -(-low // abs(one.amount))), min(last, high // abs(one.amount))
-        for symbol, one in counters if first <= last < _UNKNOWN_EXTENT else ():
-            values = (one.start + one.amount * first, one.start + one.amount * last)
-            if abs(values[1] - values[0]) < _UNKNOWN_EXTENT:
-                self.learn(symbol, strided.between(one.bits, min(values), max(values), abs(one.amount)))
-
-    def _live(self, asserted: SymbolRange | SymbolSteps) -> Term | None:
-        symbol = self.terms.symbol(asserted.name, asserted.bits)
-        live_symbols = any(symbol in self.terms.symbols(term) for term in self.locations.values())
-        return symbol if live_symbols and self.base(symbol) is asserted.base else None
-
-    def _learn(self, term: Term, value: StridedInterval) -> None:
-        if self.terms[term].opcode != "const":
-            self.set_known(term, value)
-
-    def _refine(self, term: Term, value: StridedInterval, depth: int) -> bool:
-        """Learn that ``term`` is among ``value``, and what follows for what it is made of."""
-        before = self.value(term)
-        after = _meet(before, value)
-        if after.is_bottom:
-            return False
-        if after == before or self.terms[term].opcode == "const":
-            return True
-        self._learn(term, after)
-        if depth == 0:
-            return True
-        node, operands = self.terms[term], self.terms.operands(term)
-        constant = self.terms.value(operands[1]) if len(operands) == 2 else None
-        match node.opcode:
-            case "INT_ADD" if constant is not None:
-                shifted = _apply("INT_SUB", (after, strided.constant(node.bits, constant)), node.bits)
-                return self._refine(operands[0], shifted, depth - 1)
-            case "INT_ZEXT":
-                low, high = after.unsigned_range()
-                bits = self.terms[operands[0]].bits
-                if high < 1 << bits:
-                    return self._refine(operands[0], strided.between(bits, low, high), depth - 1)
-            case "CHOICE":
-                return self._refine_gamma(operands, after, depth)
-            case "INT_AND" if constant and after.is_constant and not after.value:
-                lowest = constant & -constant
-                if constant == (1 << node.bits) - lowest:  # no upper bit is set
-                    return self._refine(operands[0], strided.between(node.bits, 0, lowest - 1), depth - 1)
-            case "INT_RIGHT" if constant is not None and constant < node.bits:
-                low, high = after.unsigned_range()
-                wide = strided.between(node.bits, low << constant, (high << constant) + (1 << constant) - 1)
-                return self._refine(operands[0], wide, depth - 1)
-        return True
-
-    def _refine_gamma(self, operands: Sequence[Term], value: StridedInterval, depth: int) -> bool:
-        """Where one part cannot be among ``value``, the other was chosen."""
-        condition, *parts = operands
-        for part, other, holds in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
-            if (
-                self.base(part) is self.base(other)
-                and _meet(self._under(other, condition, holds=not holds), value).is_bottom
-            ):
-                return self.assume(condition, holds) and self._refine(part, value, depth - 1)
-        return True
-
-
-ENTRY = -1
-"""Where a symbol is defined that stands for a value at entry."""
-
-
-def defined_at(name: SymbolName) -> int | None:
-    """The point that defines the symbol of this name, ``ENTRY``, or None where that is not known."""
-    match name:
-        case ("in", _) | ("stack pointer",):
-            return ENTRY
-        case ("phi", ("edge", int(source), _), *_):
-            return source
-        case ("phi", (int(place), *_), *_) | (int(place), *_):
-            return place
-    return None
-
-
-def is_defined_before(name: SymbolName, place: int, now: tuple[int, int]) -> bool:
-    """Whether the symbol of this name, where point ``place`` defines it, was defined in the current execution of it.
-
-    Args:
-        name: of the symbol.
-        place: the point that is executed.
-        now: address and operation that it has come to.
-
-    *Soundness:* the instructions of a block are executed in the order of their addresses. Where a predicated definition
-    was skipped, what speaks of the symbol behind it does so under the condition that it was not.
-    """
-    defined = defined_at(name)
-    match name:
-        case ("phi", (int(), *at), *_) if defined == place:
-            return tuple(at) <= now
-        case (int(), *at) if defined == place:
-            return tuple(at[:2]) < now
-    return defined is not None and defined != place
-
 
 def is_unknown(factor: int, number: StridedInterval) -> bool:
     """Whether facts about pointers speak of a number: it is added or subtracted once, and no range is known of it."""
-    return factor in {1, (1 << number.bits) - 1} and number.extent >= _UNKNOWN_EXTENT
+    return factor in {1, (1 << number.bits) - 1} and number.extent >= UNKNOWN_EXTENT

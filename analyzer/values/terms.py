@@ -9,10 +9,12 @@ symbols is the same term, so copies of a value share what is learnt of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.locations import Overlaps
 
 Term = int
@@ -23,9 +25,10 @@ SymbolName = tuple[object, ...]
 _MOST_DEPTH = 24
 _MOST_GAMMA_DEPTH = 10
 _SMALL = 16
+_NONE = frozenset[int]()
 _COMMUTATIVE = frozenset({"INT_ADD", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_EQUAL", "INT_NOTEQUAL"})
-_COMPARISONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
-_TRUTHS = _COMPARISONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
+RELATIONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
+TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
 _NEGATED = {"INT_EQUAL": "INT_NOTEQUAL", "INT_NOTEQUAL": "INT_EQUAL"}
 _MIRRORED = {
     "INT_LESS": "INT_LESSEQUAL",
@@ -44,19 +47,12 @@ class Node(NamedTuple):
     bits: int
 
 
-class Linear(NamedTuple):
-    """The sum of ``coefficients`` times terms plus ``constant``, modulo 2**bits."""
-
-    coefficients: Mapping[Term, int]
-    constant: int
-    bits: int
-
-
 class Terms:
     """A table of terms.
 
     Attributes:
         overlaps: the locations that states have held terms in.
+        given: the symbols of registers at entry.
     """
 
     def __init__(self) -> None:
@@ -69,6 +65,8 @@ class Terms:
         self._has_low_bits: list[bool] = []
         self._wholes: dict[Term, list[Term]] = {}
         self._meeting: dict[object, set[Term]] = {}
+        self._speaking: dict[object, set[Term]] = {}
+        self.given: set[Term] = set()
         self._applied: dict[tuple[str, tuple[Term, ...], int], Term | None] = {}
 
     def __len__(self) -> int:
@@ -84,6 +82,10 @@ class Terms:
     def meeting(self, place: SymbolName) -> Collection[Term]:
         """The symbols for what arrives where paths meet at ``place``."""
         return self._meeting.get(place, ())
+
+    def speaking(self, place: SymbolName) -> AbstractSet[Term]:
+        """The terms that are made of symbols for what arrives where paths meet at ``place``."""
+        return self._speaking.get(place, _NONE)
 
     def wholes(self, term: Term) -> Sequence[Term] | None:
         """Terms that are made of all that ``term`` is made of, itself among them, and perhaps others.
@@ -222,6 +224,9 @@ class Terms:
                     self._wholes[term] = [term]
                     if node.arguments[0] == "phi":
                         self._meeting.setdefault(node.arguments[1], set()).add(term)
+                        self._speaking.setdefault(node.arguments[1], set()).add(term)
+                    elif node.arguments[0] == "in":
+                        self.given.add(term)
                 self._symbols.append(frozenset({term}) if node.opcode == "leaf" else frozenset())
                 self._depth.append(0)
                 self._has_low_bits.append(False)
@@ -230,6 +235,9 @@ class Terms:
                 self._symbols.append(frozenset().union(*(self._symbols[operand] for operand in operands)))
                 for symbol in self._symbols[term]:
                     self._wholes[symbol].append(term)
+                    name = self._nodes[symbol].arguments
+                    if name[0] == "phi":
+                        self._speaking[name[1]].add(term)
                 self._depth.append(1 + max(self._depth[operand] for operand in operands))
                 is_masked = node.opcode == "INT_AND" and self.value(operands[1]) is not None
                 self._has_low_bits.append(is_masked or any(self._has_low_bits[operand] for operand in operands))
@@ -244,7 +252,7 @@ class Terms:
 
     def _is_truth(self, term: Term) -> bool:
         node = self._nodes[term]
-        return node.opcode in _TRUTHS or (node.opcode == "const" and node.arguments[0] in (0, 1))
+        return node.opcode in TRUTHS or (node.opcode == "const" and node.arguments[0] in (0, 1))
 
     def _simplified(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
         if opcode in _COMMUTATIVE and self.value(arguments[0]) is not None:
@@ -487,16 +495,3 @@ class Terms:
         if self.value(zero) != 0 or combined(form, self.linear(difference), -1) != Linear({}, 0, form.bits):
             return None
         return self._make(Node("INT_SLESS", (left, right), flag.bits))
-
-
-def combined(one: Linear, other: Linear, factor: int) -> Linear:
-    """``one + factor * other``, without zero coefficients."""
-    mask = (1 << one.bits) - 1
-    coefficients = dict(one.coefficients)
-    for term, coefficient in other.coefficients.items():
-        coefficients[term] = coefficients.get(term, 0) + factor * coefficient & mask
-    return Linear(
-        {term: c for term, c in sorted(coefficients.items()) if c},
-        (one.constant + factor * other.constant) & mask,
-        one.bits,
-    )

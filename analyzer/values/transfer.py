@@ -17,10 +17,12 @@ from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import FLOAT_OPERATION, LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.analyzer.values.joins import join
+from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.prepared_instruction import PreparedInstruction
-from wcet_probe.analyzer.values.state import Base, State, is_defined_before, is_unknown
+from wcet_probe.analyzer.values.state import Base, State, is_unknown
+from wcet_probe.analyzer.values.symbol_names import is_defined_before
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
 
@@ -166,11 +168,12 @@ class Transfer:
     def _ways(self, run: _Run, place: int, instruction: LiftedInstruction, first: Flow) -> list[Flow]:
         """How control leaves an instruction that branches, or goes its own ways inside."""
         pending: dict[int, list[Flow]] = {0: [first]}
+        fork = first.state.copy()
         done: list[Flow] = []
         for index in range(len(instruction.ops)):
             arriving = pending.pop(index, [])
             if arriving:
-                current = _merged(arriving, (place, instruction.address, index))
+                current = _merged(arriving, (place, instruction.address, index), fork)
                 for to, flow in run.operation(index, current):
                     if to is None:
                         done.append(flow)
@@ -184,15 +187,15 @@ class Transfer:
         falling = [*pending.pop(len(instruction.ops), []), *(f for f in done if f.way == "fall")]
         flows = [flow for flow in done if flow.way != "fall"]
         if falling:
-            flows.insert(0, _merged(falling, (place, instruction.address, len(instruction.ops))))
+            flows.insert(0, _merged(falling, (place, instruction.address, len(instruction.ops)), fork))
         return flows
 
 
-def _merged(flows: list[Flow], place: tuple[int, ...]) -> Flow:
+def _merged(flows: list[Flow], place: tuple[int, ...], fork: State) -> Flow:
     if len(flows) == 1:
         return flows[0]
     shared = tuple(condition for condition in flows[0].conditions if all(condition in f.conditions for f in flows))
-    return Flow("fall", flows[0].address, join([flow.state for flow in flows], place, gated=True), shared)
+    return Flow("fall", flows[0].address, join([flow.state for flow in flows], place, gated=True, fork=fork), shared)
 
 
 class _Run:
@@ -265,10 +268,10 @@ class _Run:
         condition = self._read(flow.state, index, 1)
         ways: list[tuple[int | None, Flow]] = []
         other = flow.state.copy()
-        if flow.state.assume(condition, holds=True):
+        if assume(flow.state, condition, holds=True):
             taken = Flow("fall", flow.address, flow.state, (*flow.conditions, (condition, True)))
             ways.append(self._jump(op.inputs[0], index, taken))
-        if other.assume(condition, holds=False):
+        if assume(other, condition, holds=False):
             ways.append((index + 1, Flow("fall", flow.address, other, (*flow.conditions, (condition, False)))))
         return ways
 

@@ -102,7 +102,7 @@ def test_later_keys_of_a_function_share_a_summary(fails):
         proved.append(key)
         if fails == "everything" or (fails == "shared" and len(key.pointers) > 2):
             raise AnalysisError("nothing can be proved.")
-        return SimpleNamespace(pointers=key.pointers, key=key, open_loops=())
+        return SimpleNamespace(pointers=key.pointers, key=key, open_loops=(), deciding=frozenset(range(16)))
 
     summaries = CallSummaries(prove_one)
     if fails == "everything":
@@ -121,6 +121,20 @@ def test_later_keys_of_a_function_share_a_summary(fails):
     assert [summaries.summary(key) for key in keys] == answers
     other = keys[3]._replace(escapes=True)
     assert summaries.summary(other).key == other
+
+
+def test_keys_that_differ_in_nothing_that_takes_part_share_a_summary():
+    registers = [Location("register", 4 * number, 4) for number in range(4)]
+    keys = [CallKey(64, frozenset([one]), escapes=False, is_aligned=True) for one in registers]
+    proved = []
+
+    def prove_one(key):
+        proved.append(key)
+        return SimpleNamespace(key=key, open_loops=(), deciding=frozenset(range(4, 8)))
+
+    summaries = CallSummaries(prove_one)
+    assert [summaries.summary(key).key for key in keys] == [keys[0], keys[1], keys[0], keys[0]]
+    assert proved == keys[:2]
 
 
 OVERWRITING = """typedef unsigned u; u shared = 3; u *kept;

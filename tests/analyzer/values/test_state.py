@@ -12,6 +12,7 @@ import pytest
 from tests.analyzer.values.test_terms import CORNERS, evaluated
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.values.joins import _predicate, covers, join, live_symbols, resumed, settled, widened
+from wcet_probe.analyzer.values.learning import assume, learn
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Terms
@@ -66,10 +67,10 @@ class Walk:
         fresh = State(self.terms, big_endian=False)
         for location, term in state.locations.items():
             fresh.set_location(location, term)
-        for term, value in state.known.items():
-            fresh.set_known(term, value)
         for symbol, base in state.bases.items():
             fresh.set_base(symbol, base)
+        for term, value in state.known.items():
+            fresh.set_known(term, value)
         assert fresh == state
         for term in {*state.locations.values(), *state.known}:
             assert (state.value(term), state.base(term)) == (fresh.value(term), fresh.base(term)), self.terms[term]
@@ -131,7 +132,7 @@ class Walk:
             {bool(evaluated(self.terms, condition, one.symbols)) for one in concretes} if condition is not None else ()
         )
         if len(truths) == 1:
-            assert state.assume(condition, holds=truths.pop())
+            assert assume(state, condition, holds=truths.pop())
 
     def branch(self, state, concretes, depth):
         condition = self.condition(state)
@@ -141,7 +142,7 @@ class Walk:
         for holds in (True, False):
             side = state.copy()
             own = [one.copy() for one in concretes if bool(evaluated(self.terms, condition, one.symbols)) is holds]
-            possible = side.assume(condition, holds)
+            possible = assume(side, condition, holds)
             assert possible or not own
             if own:
                 sides.append(self.run(side, own, depth + 1, self.draw.randrange(4)))
@@ -225,8 +226,8 @@ def test_a_register_that_was_never_written_is_not_silent():
     entry = terms.symbol(("in", register), 32)
     restored, untouched = State(terms, big_endian=False), State(terms, big_endian=False)
     restored.set_location(register, entry)
-    restored.learn(entry, strided.between(32, 10, 20))
-    untouched.learn(entry, strided.constant(32, 3))
+    learn(restored, entry, strided.between(32, 10, 20))
+    learn(untouched, entry, strided.constant(32, 3))
     for states in ([restored, untouched], [untouched, restored]):
         assert 3 in join(states, (7,)).value(entry)
         assert 3 in join(states, (7,), gated=True).value(entry)
@@ -244,7 +245,7 @@ def test_a_choice_speaks_of_no_older_value_of_its_own_place():
         state.set_location(kept, terms.constant(1 if holds else 2, 32))
         term = terms.apply("INT_ADD", (older, terms.constant(1, 32)), 32) if holds else terms.constant(9, 32)
         state.set_location(other, term)
-        assert state.assume(condition, holds)
+        assert assume(state, condition, holds)
         states.append(state)
     merged = join(states, (7,), gated=True)
     assert older not in terms.symbols(merged.locations[other])

@@ -1,0 +1,193 @@
+"""What a state learns: from a condition that holds, and what was proved elsewhere of symbols.
+
+*Soundness:* what is learnt follows from what the state knows and from what is given; see each function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.values.state import UNKNOWN_EXTENT, Base, State
+from wcet_probe.analyzer.values.terms import RELATIONS, SymbolName, Term
+
+_REFINEMENT_DEPTH = 4
+_MOST_REMEMBERED = 1 << 16
+
+# The same few questions are asked at each point of a function.
+_apply = lru_cache(_MOST_REMEMBERED)(strided.apply)
+_meet = lru_cache(_MOST_REMEMBERED)(strided.meet)
+_constrain = lru_cache(_MOST_REMEMBERED)(strided.constrain)
+
+
+class SymbolRange(NamedTuple):
+    """What a symbol is known to be from elsewhere, where it is of ``base``."""
+
+    name: SymbolName
+    bits: int
+    base: Base
+    value: StridedInterval
+
+
+class SymbolSteps(NamedTuple):
+    """What a symbol of ``base`` is in round t of its loop: ``start + amount * t``, without wrapping around."""
+
+    name: SymbolName
+    bits: int
+    base: Base
+    start: int
+    amount: int
+
+
+def assume(state: State, condition: Term, holds: bool) -> bool:  # noqa: FBT001  a truth value it is
+    """Learn that ``condition`` holds, or that it does not; False where it cannot be."""
+    terms = state.terms
+    node, operands = terms[condition], terms.operands(condition)
+    wanted = strided.constant(node.bits, int(holds))
+    value = _meet(state.value(condition), wanted)
+    if value.is_bottom:
+        return False
+    match node.opcode:
+        case "const":
+            return True
+        case "BOOL_NEGATE" | "INT_ZEXT":
+            return assume(state, operands[0], holds != (node.opcode == "BOOL_NEGATE"))
+        case "BOOL_AND" | "BOOL_OR" if (node.opcode == "BOOL_AND") == holds:
+            _learn_condition(state, condition, holds=holds)
+            return assume(state, operands[0], holds) and assume(state, operands[1], holds)
+        case "CHOICE":
+            return _assume_gamma(state, condition, wanted, holds=holds)
+    _learn_condition(state, condition, holds=holds)
+    if node.opcode in RELATIONS and state.comparable(node.opcode, operands):
+        left, right = operands
+        for term, refined in zip(
+            operands, _constrain(node.opcode, state.value(left), state.value(right), holds), strict=True
+        ):
+            if not _refine(state, term, refined, _REFINEMENT_DEPTH):
+                return False
+    return True
+
+
+def _learn_condition(state: State, condition: Term, *, holds: bool) -> None:
+    bits, opposite = state.terms[condition].bits, state.terms.negated(condition)
+    _keep(state, condition, strided.constant(bits, int(holds)))
+    if state.terms[opposite].opcode != "BOOL_NEGATE":
+        _keep(state, opposite, strided.constant(bits, int(not holds)))
+
+
+def _assume_gamma(state: State, gamma: Term, wanted: StridedInterval, *, holds: bool) -> bool:
+    """Learn that a gamma node of truth values is ``wanted``: where one part cannot be it, the other was chosen."""
+    condition, *parts = state.terms.operands(gamma)
+    _keep(state, gamma, wanted)
+    for part, other, side in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
+        elsewhere = state.copy()
+        if not assume(elsewhere, condition, not side) or _meet(elsewhere.value(other), wanted).is_bottom:
+            return assume(state, condition, side) and assume(state, part, holds)
+    return True
+
+
+def learn(state: State, term: Term, value: StridedInterval) -> None:
+    """``term`` is among ``value``, as was proved elsewhere."""
+    narrowed = _meet(state.value(term), value)
+    if not narrowed.is_bottom:
+        _keep(state, term, narrowed)
+
+
+def learn_ranges(state: State, ranges: Iterable[SymbolRange]) -> None:
+    """Learn what was proved elsewhere of symbols that locations are made of.
+
+    *Soundness:* of a symbol that is not spoken of, nothing is learnt: it may be given any value
+    (`joins.live_symbols`).
+    """
+    for one in ranges:
+        symbol = _live(state, one)
+        if symbol is not None:
+            learn(state, symbol, one.value)
+
+
+def learn_round(state: State, steps: Iterable[SymbolSteps]) -> None:
+    """Learn of several counters of a loop what follows from all of them being in the same round; so of each loop.
+
+    *Soundness:* as of `learn_ranges`; symbols of one header are of one loop.
+    """
+    loops: dict[object, list[tuple[Term, SymbolSteps]]] = {}
+    for one in steps:
+        symbol = _live(state, one)
+        if symbol is not None:
+            loops.setdefault(one.name[1], []).append((symbol, one))
+    for counters in loops.values():
+        _learn_round(state, counters)
+
+
+def _learn_round(state: State, counters: Sequence[tuple[Term, SymbolSteps]]) -> None:
+    first, last = 0, UNKNOWN_EXTENT
+    for symbol, one in counters:
+        start = strided.constant(one.bits, one.start)
+        ends = (state.value(symbol), start) if one.amount > 0 else (start, state.value(symbol))
+        low, high = strided.apply("INT_SUB", ends, one.bits).unsigned_range()
+        first, last = max(first, -(-low // abs(one.amount))), min(last, high // abs(one.amount))
+    for symbol, one in counters if first <= last < UNKNOWN_EXTENT else ():
+        values = (one.start + one.amount * first, one.start + one.amount * last)
+        if abs(values[1] - values[0]) < UNKNOWN_EXTENT:
+            learn(state, symbol, strided.between(one.bits, min(values), max(values), abs(one.amount)))
+
+
+def _live(state: State, asserted: SymbolRange | SymbolSteps) -> Term | None:
+    symbol = state.terms.symbol(asserted.name, asserted.bits)
+    live_symbols = any(symbol in state.terms.symbols(term) for term in state.locations.values())
+    return symbol if live_symbols and state.base(symbol) is asserted.base else None
+
+
+def _keep(state: State, term: Term, value: StridedInterval) -> None:
+    if state.terms[term].opcode != "const":
+        state.set_known(term, value)
+
+
+def _refine(state: State, term: Term, value: StridedInterval, depth: int) -> bool:
+    """Learn that ``term`` is among ``value``, and what follows for what it is made of."""
+    before = state.value(term)
+    after = _meet(before, value)
+    if after.is_bottom:
+        return False
+    if after == before or state.terms[term].opcode == "const":
+        return True
+    _keep(state, term, after)
+    if depth == 0:
+        return True
+    node, operands = state.terms[term], state.terms.operands(term)
+    constant = state.terms.value(operands[1]) if len(operands) == 2 else None
+    match node.opcode:
+        case "INT_ADD" if constant is not None:
+            shifted = _apply("INT_SUB", (after, strided.constant(node.bits, constant)), node.bits)
+            return _refine(state, operands[0], shifted, depth - 1)
+        case "INT_ZEXT":
+            low, high = after.unsigned_range()
+            bits = state.terms[operands[0]].bits
+            if high < 1 << bits:
+                return _refine(state, operands[0], strided.between(bits, low, high), depth - 1)
+        case "CHOICE":
+            return _refine_gamma(state, operands, after, depth)
+        case "INT_AND" if constant and after.is_constant and not after.value:
+            lowest = constant & -constant
+            if constant == (1 << node.bits) - lowest:  # no upper bit is set
+                return _refine(state, operands[0], strided.between(node.bits, 0, lowest - 1), depth - 1)
+        case "INT_RIGHT" if constant is not None and constant < node.bits:
+            low, high = after.unsigned_range()
+            wide = strided.between(node.bits, low << constant, (high << constant) + (1 << constant) - 1)
+            return _refine(state, operands[0], wide, depth - 1)
+    return True
+
+
+def _refine_gamma(state: State, operands: Sequence[Term], value: StridedInterval, depth: int) -> bool:
+    """Where one part cannot be among ``value``, the other was chosen."""
+    condition, *parts = operands
+    for part, other, holds in ((parts[0], parts[1], True), (parts[1], parts[0], False)):
+        if (
+            state.base(part) is state.base(other)
+            and _meet(state.under(other, condition, holds=not holds), value).is_bottom
+        ):
+            return assume(state, condition, holds) and _refine(state, part, value, depth - 1)
+    return True
