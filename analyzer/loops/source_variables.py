@@ -10,11 +10,12 @@ constants, each line of the body must stand in the code twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from wcet_probe.analyzer.facts.source_parts import SourceCounter, SourceLoop
 from wcet_probe.analyzer.graph.cfg import Block
+from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.counters import settled
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import Values
@@ -43,6 +44,9 @@ class Variables:
         for one in locations:
             self._by_name.setdefault((one.function, one.name, one.line), []).append(one)
         self._registers = _register_names(values)
+        self._leaving: dict[int, list[Edge]] = {}
+        for edge in values.edges:
+            self._leaving.setdefault(edge.source, []).append(edge)
 
     def iterations(self, shape: LoopShape, loop: SourceLoop, counter: SourceCounter) -> frozenset[int]:
         """By how many iterations each of the ways round ``shape`` moves ``counter``; empty where that is not known."""
@@ -66,6 +70,39 @@ class Variables:
     def copies(self, shape: LoopShape, loop: SourceLoop) -> int:
         """How often the code of ``shape`` comes to the line of the body to which it comes least often."""
         return self._copies(loop, [one.address for block in self._blocks(shape) for one in block.instructions])
+
+    def stored_lines(self, shape: LoopShape) -> frozenset[tuple[str, int] | None]:
+        """The lines on which ``shape`` stores."""
+        return frozenset(
+            self._lines.find(one.address)
+            for block in self._blocks(shape)
+            for one in block.instructions
+            if any(op.opcode == "STORE" for op in one.ops)
+        )
+
+    def begins_again(self, former: LoopShape, shape: LoopShape, loop: SourceLoop, counter: SourceCounter) -> bool:
+        """Whether control that comes from ``former`` enters ``shape`` with the counter that it entered ``former`` with.
+
+        *Soundness:* of values that are not the same sum nothing is said.
+        """
+        behind, end = {former.loop.header}, shape.parent.header if shape.parent is not None else None
+        todo = [former.loop.header]
+        while todo:
+            for edge in self._leaving.get(todo.pop(), ()):
+                if edge.target not in behind and edge.target != end:
+                    behind.add(edge.target)
+                    todo.append(edge.target)
+        first = self._at_entry(former, former.entry_edges, loop, counter)
+        again = [edge for edge in shape.entry_edges if edge.source in behind]
+        return not first.isdisjoint(self._at_entry(shape, again, loop, counter))
+
+    def _at_entry(
+        self, shape: LoopShape, edges: Iterable[Edge], loop: SourceLoop, counter: SourceCounter
+    ) -> set[_Sum | None]:
+        """What ``counter`` is on ``edges`` to the header of ``shape``, as far as that is known."""
+        location = self.location(loop, counter, shape.loop.header)
+        found = {self.value(location, self.values.edges[edge].state) for edge in edges} if location else set()
+        return found - {None}
 
     def _blocks(self, shape: LoopShape) -> list[Block]:
         """The blocks of a loop in its own function."""
