@@ -3,15 +3,17 @@
 *Soundness:* what the registers do is proved; that they hold the variable is the compiler's word. At a loop's header the
 same sum of registers is compared in each round, so a constant that the compiler has wrong in it makes no difference.
 Compilers do name wrong registers, as one that holds ``4 * i`` for ``i``, or a pointer. So their word is taken only
-where it agrees with itself: within a round the variable must be seen to move by ``k - 1`` steps, which no register
-shows that moves twice as fast. Of two iterations, and where registers that the round has changed are compared by their
-constants, each line of the body must stand in the code twice.
+where it agrees with itself: within a round the variable must be seen to move by ``k - 1`` steps, and by a number of
+steps that has no factor with ``k`` in common: what is seen of ``f * i`` are multiples of ``f``. Of two iterations, and
+where registers that the round has changed are compared by their constants, each line of the body must stand in the code
+twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from math import gcd
 
 from wcet_probe.analyzer.facts.source_parts import SourceCounter, SourceLoop
 from wcet_probe.analyzer.graph.cfg import Block
@@ -61,8 +63,9 @@ class Variables:
         if not known or len(known) < len(set(steps)):
             return frozenset()
         most = max(known)
-        moves = self._moves(shape, loop, counter, location, before) if most > 1 else 0
-        is_seen = most <= 1 + moves + (most > _FEW) and (most != 2 or self.copies(shape, loop) > 1)
+        moves = self._moves(shape, loop, counter, location, before) if most > 1 else [0]
+        is_seen = most <= 1 + max(moves) - min(moves) + (most > _FEW) and gcd(most, *moves) == 1
+        is_seen = is_seen and (most != 2 or self.copies(shape, loop) > 1)
         if not is_seen and self.copies(shape, loop) > 1:
             is_seen = most <= 1 + self._steps(shape, loop, counter, location)
         return known if is_seen else frozenset()
@@ -112,8 +115,8 @@ class Variables:
 
     def _moves(
         self, shape: LoopShape, loop: SourceLoop, counter: SourceCounter, location: VariableLocation, before: _Sum
-    ) -> int:
-        """By how many steps the variable is seen to move within a round."""
+    ) -> list[int]:
+        """By how many steps the variable is seen to have moved within a round."""
         values, points = self.values, self.values.graph.points
         context = points[shape.loop.header].context
         told = self._by_name[loop.function, counter.name, counter.line]
@@ -124,7 +127,8 @@ class Variables:
                 is_here = one.low < block.end_address and block.address < one.high and one.scope == location.scope
                 if is_here and not self._is_written(one, block):
                     seen.append(change_of(before, self.value(one, values.states[node])) or 0)
-        return (max(seen) - min(seen)) // abs(counter.step * location.unit_bytes)
+        unit = counter.step * location.unit_bytes
+        return [change // unit for change in seen if not change % unit]
 
     def _steps(self, shape: LoopShape, loop: SourceLoop, counter: SourceCounter, location: VariableLocation) -> int:
         """By how many steps the sums of these registers lie apart that are the variable somewhere in the loop."""
