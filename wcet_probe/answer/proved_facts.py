@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.dcache.addresses import Places
-from wcet_probe.analyzer.dcache.proved_alignment import AlignmentClaim, alignment_claims
+from wcet_probe.analyzer.proved_alignment import AlignmentClaim, alignment_claims
 from wcet_probe.analyzer.invariants.kinds import ALL, Kind, Part, Word
 from wcet_probe.analyzer.invariants.typed_memory import (
     LEMMAS,
