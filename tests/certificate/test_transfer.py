@@ -178,6 +178,21 @@ def test_flags_do_not_speak_of_a_word_that_was_written_since(known):
     assert found is None or found.read(4) == number(0, 100)
 
 
+@pytest.mark.parametrize(("shift", "bits", "expected"), [("lsr", 256, 7), ("asr", 257, 3), ("lsl", 258, 28)])
+def test_the_lowest_byte_of_a_register_says_how_far_it_shifts(shift, bits, expected):
+    """Arm ARM, A8.4.2: ``UInt(R[s]<7:0>)``."""
+    source = f".globl f\n.type f, %function\nf: {shift} r0, r1, r2\n bx lr\n.size f, . - f\n"
+    assert after(f".syntax unified\n.arm\n{source}", 1, {"r1": number(7), "r2": number(bits)}).read("r0") == number(
+        expected
+    )
+    assert (
+        expected
+        in after(f".syntax unified\n.arm\n{source}", 1, {"r1": number(7), "r2": number(bits - 1, bits)})
+        .read("r0")
+        .words()
+    )
+
+
 def test_what_nobody_knows_of_leaves_no_condition_field():
     """Mcrxr 0 is no instruction that the decoder knows."""
     source = ".globl f\n.type f, @function\nf: cmpwi 3, 5\n .long 0x7c000400\n blr\n.size f, . - f\n"
