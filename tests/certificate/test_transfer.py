@@ -193,6 +193,24 @@ def test_the_lowest_byte_of_a_register_says_how_far_it_shifts(shift, bits, expec
     )
 
 
+def behind(text):
+    """The state behind the instructions of ``text`` on PowerPC."""
+    on = guest_of(f".globl f\n.type f, @function\nf: {text}\n blr\n.size f, . - f\n", load_target("mpc603e"), ".s")
+    state, running = powerpc.entry_state(), Machine(on.image)
+    for instruction in on.instructions[:-1]:
+        if instruction.address >= on.address("f") and instruction.text != "blr":
+            powerpc.execute(running, instruction, state)
+    return state
+
+
+def test_a_floating_point_register_is_no_general_one():
+    """What is stored of f1 is not the stack pointer, what is loaded into f3 does not change r3."""
+    state = behind("cmpwi 4, 5\n mr 3, 1\n lfd 3, 0(4)\n stfs 1, 8(1)\n lwz 5, 8(1)")
+    assert state.read("r3") == Value("stack", 0, 0, 0)
+    assert not state.read("r5").is_constant
+    assert state.flags
+
+
 def test_what_nobody_knows_of_leaves_no_condition_field():
     """Mcrxr 0 is no instruction that the decoder knows."""
     source = ".globl f\n.type f, @function\nf: cmpwi 3, 5\n .long 0x7c000400\n blr\n.size f, . - f\n"
