@@ -178,6 +178,27 @@ def test_flags_do_not_speak_of_a_word_that_was_written_since(known):
     assert found is None or found.read(4) == number(0, 100)
 
 
+PREDICATED = """
+ .syntax unified
+ .arm
+ .globl f
+ .type f, %function
+f: ldr r0, [sp, #4]
+   strb r1, [sp, #4]
+   addvs r5, r5, #1
+   ldr r3, [sp, #4]
+   cmp r0, #5
+   bx lr
+ .size f, . - f
+"""
+
+
+def test_a_word_that_was_written_before_ways_meet_is_not_what_was_loaded_before():
+    state = after(PREDICATED, 5, {4: number(0, 100)})
+    assert state.name("r0") == 4 != state.name("r3")
+    assert assume(state, "nzcv", "<", is_signed=False).read("r3") == ANY
+
+
 @pytest.mark.parametrize(("shift", "bits", "expected"), [("lsr", 256, 7), ("asr", 257, 3), ("lsl", 258, 28)])
 def test_the_lowest_byte_of_a_register_says_how_far_it_shifts(shift, bits, expected):
     """Arm ARM, A8.4.2: ``UInt(R[s]<7:0>)``."""

@@ -316,9 +316,8 @@ def joined(a: State, b: State) -> State:
         for place in dict.fromkeys((*a.values, *b.values))
         if isinstance(place, str) or (place in a.values and place in b.values)
     }
-    names = {place: a.name(place) for place in values if a.name(place) == b.name(place)}
-    for place in (*values, *(one for one in (*a.names, *b.names) if a.name(one) != b.name(one))):
-        names.setdefault(place, object())
+    places = dict.fromkeys((*values, *a.names, *b.names))  # a word that was dropped has a name and no value
+    names = {place: a.name(place) if a.name(place) == b.name(place) else object() for place in places}
     found = {key: _both(asserted, b.flags[key]) for key, asserted in a.flags.items() if key in b.flags}
     return State(values, names, {key: asserted for key, asserted in found.items() if asserted is not None})
 
