@@ -232,6 +232,12 @@ def test_a_floating_point_register_is_no_general_one():
     assert state.flags
 
 
+def test_a_line_of_the_stack_that_is_cleared_may_begin_before_its_address():
+    """With a stack pointer that is a multiple of 32, dcbz clears the word that was stored."""
+    assert not behind("li 5, 7\n stw 5, 8(1)\n addi 3, 1, 16\n dcbz 0, 3\n lwz 6, 8(1)").read("r6").is_constant
+    assert behind("li 5, 7\n stw 5, 48(1)\n addi 3, 1, 16\n dcbz 0, 3\n lwz 6, 48(1)").read("r6") == number(7)
+
+
 def test_what_nobody_knows_of_leaves_no_condition_field():
     """Mcrxr 0 is no instruction that the decoder knows."""
     source = ".globl f\n.type f, @function\nf: cmpwi 3, 5\n .long 0x7c000400\n blr\n.size f, . - f\n"

@@ -166,7 +166,12 @@ class Machine:
         if access.index is not None:
             index = _scaled(state.read(access.index), access)
             address = subtract(address, index) if access.subtract_index else add(address, index)
-        return TOP if access.align_mask != WORD - 1 and not address.may_be_stack else address
+        if access.align_mask == WORD - 1:
+            return address
+        if address.base != "stack":
+            return ANY if address.may_be_stack else TOP
+        # Nobody knows how the stack pointer is aligned: it is cut down by what the mask takes away at most.
+        return Value("stack", address.low - (WORD - 1 - access.align_mask), address.high, 1)
 
     def load(self, address: Value, size_bytes: int, state: State) -> tuple[Value, object]:
         """What a load finds, and its name."""
