@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 
 import pytest
 
+from tests.answer.test_proved_facts_in_runs import Caller
 from tests.path_check import Proved, lifter_of, proved
 from tests.support import assembler, guest_of, images_dir
 from wcet_probe.analyzer.pcode.interpreter import Interpretation, interpret_call
 from wcet_probe.answer.call_paths import check_call_path
 from wcet_probe.answer.contradiction import check_accesses
 from wcet_probe.answer.probe import ProbeRequest, observe
-from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.answer.proving import prove_operation
+from wcet_probe.build.program import load_program
+from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import ContradictionError
 from wcet_probe.model.proof import Bound
@@ -85,9 +89,8 @@ def exactly(address: int) -> dict[str, object]:
 def test_contexts_are_held_apart(one, other, is_false):
     made, done = twice()
     bound = with_claims(made, one, other)
-    if not is_false:
-        return held(made, bound, done)
-    with pytest.raises(ContradictionError, match=r"the load at g.* against what the proof says .*on this call path"):
+    refused = r"the load at g.* against what the proof says .*on this call path"
+    with pytest.raises(ContradictionError, match=refused) if is_false else nullcontext():
         held(made, bound, done)
 
 
@@ -115,9 +118,7 @@ def test_copies_of_a_block_are_held_apart(is_false):
     direct = [(0, point) in made.bound.point_edges for point in points]
     assert direct.count(True) == 1
     bound = with_claims(made, *(exactly(HEAP + 4 * (own == is_false)) for own in direct))
-    if not is_false:
-        return held(made, bound, done)
-    with pytest.raises(ContradictionError, match="on this call path"):
+    with pytest.raises(ContradictionError, match="on this call path") if is_false else nullcontext():
         held(made, bound, done)
 
 
@@ -153,3 +154,46 @@ def test_a_fact_that_is_false_on_one_call_path_ends_in_a_contradiction():
     ):
         observe(request)
     assert observe(replace(request, allocator=allocator)).bound
+
+
+FACTS_ABOUT_POINTERS = [
+    name for name in allocator_names() if any("[[pointer]]" in text for _, text in load_allocator(name).facts)
+]
+SIZES = (1, 7, 12, 24, 40, 100, 300, 900)
+
+
+def hold_calls(name: str, target: str, heap_bytes: int, calls: int, seed: int) -> int:
+    """Every malloc and free of a random caller, which writes into its blocks, held against its bound."""
+    program = load_program(load_allocator(name), load_target(target), "zig", images_dir(), heap_bytes)
+    bounds = {role: prove_operation(program, role, heap_bytes) for role in ("malloc", "free")}
+    caller, blocks, held_accesses = Caller(program, seed), {}, 0
+    assert caller.call("init", caller.heap, heap_bytes).result == 0
+
+    def held_call(role: str, *arguments: int) -> int:
+        nonlocal held_accesses
+        done, stack = caller.call(role, *arguments), caller.stack
+        frames = MemoryRange(stack.base_address, stack.size_bytes - 64)
+        given = done.path, done.accesses, program.image, program.target
+        check_call_path(bounds[role], *given, frames=frames, subject=f"{role}{arguments}")
+        held_accesses += len(done.accesses)
+        return done.result
+
+    for _ in range(calls):
+        if blocks and caller.random.random() < 0.45:
+            block = caller.random.choice(sorted(blocks))
+            caller.scribble(block, blocks.pop(block))
+            held_call("free", block)
+            continue
+        size_bytes = caller.random.choice(SIZES)
+        block = held_call("malloc", size_bytes, caller.random.randrange(128))
+        if block:
+            blocks[block] = size_bytes
+            caller.scribble(block, size_bytes)
+    return held_accesses
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["mpc603e", "arm926ej-s", "cortex-m7"])
+@pytest.mark.parametrize("name", FACTS_ABOUT_POINTERS)
+def test_accesses_of_calls_are_where_facts_say_on_their_paths(name, target):
+    assert hold_calls(name, target, 4992, 150, seed=1) > 300
