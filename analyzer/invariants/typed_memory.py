@@ -55,8 +55,8 @@ from wcet_probe.model.image import Image
 
 LEMMAS: Mapping[str, str] = {
     "stored-before-loaded": (
-        "a word of the arena that an operation loads, other than at a constant distance behind the start of a block that "
-        "is given, was stored by an operation since the caller last held it; a word of its stack, by the same call"
+        "a word of the arena that an operation loads, other than at a constant distance behind the start of the block "
+        "that it is given, was stored by an operation since the caller last held it; of its stack, by the same call"
     ),
     "words-keep-their-kind": (
         "a word that is loaded from the arena, or at a computed place of static data, was stored as what the loading "
