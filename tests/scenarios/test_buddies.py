@@ -124,11 +124,11 @@ def test_no_random_workload_meets_a_worse_state(name, values, target):
 
 
 def test_what_the_call_comes_back_to_is_evicted(monkeypatch):
-    """Two lines of the stack and the freed block are fetched a second time."""
+    """Two lines of the stack and the freed block are fetched a second time; heads in other places may save a word."""
     crowded = report("buddy-fibonacci", "mpc603e", "worst-free", 4 * MIB)
     monkeypatch.setattr(buddy_scenarios, "_CROWDED", ())
     plain = report.__wrapped__("buddy-fibonacci", "mpc603e", "worst-free", 4 * MIB)
-    assert crowded.measurement.instructions == plain.measurement.instructions
+    assert crowded.measurement.cycles > plain.measurement.cycles
     assert crowded.measurement.dcache.misses >= plain.measurement.dcache.misses + 3
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.dcache.addresses import Places
-from wcet_probe.analyzer.dcache.proved_alignment import AlignmentClaim, alignment_claims
 from wcet_probe.analyzer.invariants.kinds import ALL, Kind, Part, Word
 from wcet_probe.analyzer.invariants.typed_memory import (
     LEMMAS,
@@ -25,6 +24,7 @@ from wcet_probe.analyzer.invariants.typed_memory import (
 from wcet_probe.analyzer.invariants.typed_operations import TypedOperation, typed_operation
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.prepared import Prepared
+from wcet_probe.analyzer.proved_alignment import AlignmentClaim, alignment_claims
 from wcet_probe.analyzer.values.own_block import Roles
 from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import Program
