@@ -105,7 +105,9 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     accesses = tuple(access_ranges(values, prepared.data.lines))
     summaries = prepared.calls.of(values)
     callees = tuple(summaries.values())
-    points = [values.graph.points[index] for index in sorted(values.states)]
+    reached = sorted(values.states)
+    points = [values.graph.points[index] for index in reached]
+    numbers = {index: number for number, index in enumerate(reached)}
     return Bound(
         entry=request.entry,
         parameters=stage.parameters,
@@ -133,6 +135,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         ),
         by_type=_by_type(stage, (instructions, cycles)),
         initial_data=initial,
+        point_edges=tuple((numbers[edge.source], numbers.get(edge.target)) for edge in values.edges),
         summarised=tuple(sorted({function_from(request.image, key.target).name for key in summaries})),
     )
 
