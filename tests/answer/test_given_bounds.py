@@ -124,9 +124,19 @@ def other_timing(document):
     document["target_configuration"]["timing"]["alu"]["cycles"] += 1
 
 
+def known_at_entry(document):
+    document["bound"]["assumptions"].append({"id": "initial-data", "statement": "limit is 4", "check": "none"})
+    document["bound"]["digest"] = bound_digest(document["bound"])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
-    [(less, "does not verify"), (other_image, "another image"), (other_timing, "another target")],
+    [
+        (less, "does not verify"),
+        (other_image, "another image"),
+        (other_timing, "another target"),
+        (known_at_entry, "without --initial-data"),
+    ],
 )
 def test_a_document_that_does_not_verify_or_is_about_something_else_is_refused(run, made, change, message, tmp_path):
     document = json.loads((made[0] / "scan.json").read_text())

@@ -69,6 +69,11 @@ def _given(fact: GivenBoundFact, content: bytes, image: Image, described: Mappin
         raise UsageError(
             f"{fact.where}: {fact.document} is a bound by the width of a type only; bound its loops first."
         )
+    if any(one.id == "initial-data" for one in told):
+        raise UsageError(
+            f"{fact.where}: {fact.document} takes what memory holds at entry as known, which no call of it "
+            f"is held against; {remedy}, without --initial-data."
+        )
     most: dict[Unit, int] = {unit: checked[unit].bound for unit in UNITS}
     text = (
         f"a call of {fact.function} takes at most {most['instructions']} instructions and {most['cycles']} cycles, as "
