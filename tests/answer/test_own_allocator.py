@@ -130,6 +130,86 @@ void cs_put(void *p) { cells_put(&all, p); }
 """,
         PLAIN + 'symbol = "cs_heap"\nsize_macro = "CS_BYTES"',
     ),
+    "handle that init returns, from the arena, behind the size": (
+        """
+struct cells *cs_create(void *a, size_t n)
+{
+    cells_set(a, (char *)a + sizeof(struct cells) + 4, (char *)a + n);
+    return n < 64 ? 0 : a;
+}
+void *cs_get(size_t n, struct cells *c) { return n > 32 ? 0 : cells_get(c); }
+void cs_put(struct cells *c, void *p) { cells_put(c, p); }
+""",
+        '''
+declarations = """
+typedef struct cells *cells_t;
+cells_t cs_create(void *, size_t); void *cs_get(size_t, cells_t); void cs_put(cells_t, void *);
+"""
+handle = "cells_t"
+init = "handle = cs_create(arena, bytes)"
+ready = "handle != 0"
+malloc = "cs_get(size, handle)"
+free = "cs_put(handle, pointer)"
+''',
+    ),
+    "an array of another file, init by its size": (
+        ONE
+        + """
+extern unsigned char cs_heap[];
+void cs_init(size_t n) { cells_set(&all, cs_heap, cs_heap + n); }
+void *cs_get(size_t n) { return n > 32 ? 0 : cells_get(&all); }
+void cs_put(void *p) { cells_put(&all, p); }
+""",
+        PLAIN.replace("void cs_put", "void cs_init(size_t); void cs_put").replace(
+            "[heap]", 'init = "cs_init(bytes)"\n[heap]\nsymbol = "cs_heap"'
+        ),
+    ),
+    "an arena that is zero before the first call": (
+        """
+/* The heap's first cell: how many have been taken from the rest, and those that came back. */
+struct zeroed { size_t taken; void **list; };
+void *cs_get(void *a, size_t n, size_t size)
+{
+    struct zeroed *const z = a;
+    void **const first = z->list;
+    if (size > 32) return 0;
+    if (first) { z->list = *first; return first; }
+    if (n / 32 - 1 <= z->taken) return 0;
+    return (char *)a + 32 * ++z->taken;
+}
+void cs_put(void *a, void *p) { struct zeroed *const z = a; *(void **)p = z->list; z->list = p; }
+""",
+        '''
+declarations = """
+struct place { void *a; size_t n; };
+void *cs_get(void *, size_t, size_t); void cs_put(void *, void *);
+"""
+handle = "struct place"
+init = "handle = (struct place){arena, bytes}"
+malloc = "cs_get(handle.a, handle.n, size)"
+free = "cs_put(handle.a, pointer)"
+''',
+    ),
+    "from brk, with asserts and errno of a C library": (
+        ONE
+        + """
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+void *sbrk(ptrdiff_t); int brk(void *);
+void *cs_get(size_t n)
+{
+    if (!all.next) all.next = all.end = sbrk(0);
+    if (n > 32) { errno = EINVAL; return 0; }
+    if (!all.list && all.next == all.end && brk(all.end + 32) == 0) all.end += 32;
+    void *const b = cells_get(&all);
+    assert((uintptr_t)b % 8 == 0);
+    return b;
+}
+void cs_put(void *p) { if (!p) abort(); cells_put(&all, p); }
+""",
+        PLAIN + 'growth = "sbrk"',
+    ),
 }
 STUBS = 'stubs = ["lock", "unlock"]\n'
 
@@ -200,6 +280,11 @@ MISTAKES = {
         "it must give 0 where the heap is sound",
     ),
     "missing symbol": ('malloc = "cs_get(', 'malloc = "cs_got(', "cs_got"),
+    "function without a prototype": (
+        'declarations = """',
+        'declarations = """\n#include <unistd.h>\nstatic inline void *more(void) { return sbrk(8); }',
+        "-std=gnu11",
+    ),
     "unknown key": ("overhead_bytes", "overhed_bytes", "did you mean 'overhead_bytes'?"),
     "no size": ("cs_get(&handle, size)", "cs_get(&handle, 8)", "does not say size"),
     "missing file": ('["cells.c"]', '["cell.c"]', "names cell.c, which is not there"),
@@ -220,10 +305,18 @@ def test_each_mistake_in_a_manifest_is_told_with_its_remedy(mistake, tmp_path):
     assert remedy in last.found
 
 
-def test_a_system_function_that_is_missing_is_told_with_both_remedies(tmp_path):
+def test_all_system_functions_that_are_missing_are_told_with_both_remedies(tmp_path):
     at = folder(tmp_path, "lazily, from sbrk, with lock hooks")
     (at / "manifest.toml").write_text((at / "manifest.toml").read_text("utf-8").replace(STUBS, ""), "utf-8")
-    assert "lock; add the source that has it, or list it under stubs" in steps(at)[-1].found
+    assert "lock (and unlock); add the source that has it, or list it under stubs" in steps(at)[-1].found
+
+
+def test_an_assert_that_no_call_passes_is_no_part_of_a_bound_and_is_told(tmp_path):
+    way = "from brk, with asserts and errno of a C library"
+    report = observe(request(f"{folder(tmp_path, way)}/", "worst-alloc"))
+    assert report.bound
+    assert "call-returns" in {one.id for one in report.bound.assumptions}
+    assert report.bound.instructions < 2 * report.measurement.instructions
 
 
 def test_what_stubs_cost_is_an_assumption(tmp_path):

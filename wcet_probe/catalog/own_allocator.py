@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from wcet_probe.catalog.adapter import SUPPORT, Calls, adapter_sources, entry_points
+from wcet_probe.catalog.adapter import LIBRARY, SUPPORT, Calls, adapter_sources, entry_points
 from wcet_probe.catalog.toml_table import Table
 from wcet_probe.errors import UsageError
 from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter
@@ -101,7 +101,7 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
             include_dirs=files.include_dirs,
             flags=flags,
             objects=tuple((path, _object(folder, path)) for path in files.objects),
-            libraries=(SUPPORT,),
+            libraries=(SUPPORT, LIBRARY),
             stubs=stubs,
             heap_macro=_symbol(heap, "size_macro"),
             heap_symbol=_symbol(heap, "symbol"),
