@@ -12,7 +12,9 @@ from tests.support import images_dir
 from wcet_probe.answer.adversary import Unit, attack
 from wcet_probe.answer.own_steps import StepsRequest, own_steps
 from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.proving import prove_operation
 from wcet_probe.answer.search import SearchRequest, search
+from wcet_probe.build.program import load_program
 from wcet_probe.build.toolchain import find_toolchain, packaged_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.cli.app import main
@@ -264,6 +266,35 @@ def test_objects_and_archives_are_linked_as_they_are(tmp_path):
     (at / "cells.o").write_bytes(b"\x7fELF" + bytes(12) + b"\x02\x00")
     (at / "manifest.toml").write_text(text.replace("libcells.a", "cells.o") + "[call]\n" + WAYS[way][1], "utf-8")
     assert "is a linked program" in steps(at)[-1].found
+
+
+def test_facts_by_line_speak_of_objects_whose_sources_are_named(tmp_path, capsys):
+    """The last of the blocks that came back is looked for, which takes as long as only a fact tells."""
+    way = "handle first"
+    at = folder(tmp_path, way)
+    appends = "{\n    void **last = (void **)&c->list;\n    while (*last)\n        last = *last;\n"
+    appends += "    *last = p;\n    *(void **)p = 0;\n}"
+    source = CELLS + WAYS[way][0].replace("{ cells_put(c, p); }", appends)
+    (at / "cells.c").write_text(source, "utf-8")
+    target = load_target("cortex-m4")
+    compiler = [*find_toolchain("zig", target).compile, *target.compiler_flags["clang"], "-O2", "-g", "-ffreestanding"]
+    subprocess.run([*compiler, "-c", "cells.c", "-o", "cells.o"], cwd=at, check=True)
+    call = "[call]\n" + WAYS[way][1]
+    head = HEAD.replace('sources = ["cells.c"]', 'objects = ["cells.o"]\nobject_sources = ["cells.c"]')
+    (at / "manifest.toml").write_text(head + call, "utf-8")
+    assert main(["facts", f"{at}/", "--entry", "free", "--heap", "4KiB", "-q"]) == ExitCode.OK
+    told = capsys.readouterr().out
+    assert f'function = "cs_put"\nline = {1 + source[: source.index("while (*last)")].count(chr(10))}\n' in told
+    facts = told.replace('max = "?"', 'max = "H // 32"').replace('"?"', '"each is a cell of the heap"')
+    (at / "facts.toml").write_text(facts, "utf-8")
+    assert all(step.code is ExitCode.OK for step in steps(at))
+    program = load_program(load_allocator(f"{at}/"), target, "zig", images_dir(), 4096)
+    (said,) = [
+        one.statement for one in prove_operation(program, "free", 4096).assumptions if one.id == "object-sources"
+    ]
+    assert "compiled from cells.c" in said
+    (at / "manifest.toml").write_text(head.replace('objects = ["cells.o"]', 'sources = ["cells.c"]') + call, "utf-8")
+    assert "speaks of objects" in steps(at)[-1].found
 
 
 # What is changed of a manifest that is right, and the words of the remedy.

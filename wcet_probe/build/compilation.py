@@ -136,7 +136,11 @@ def _own_job(job: _Job, allocator: Allocator, target: Target, toolchain: Toolcha
         message = f"{allocator.name} is compiled for one size of the heap; give --heap, or ask where a heap is known."
         raise BuildError(message)
     lazy = (*own.libraries, "runtime.c")
-    texts = tuple((own.paths.get(file, file), text) for file, text in job.texts if file != "replay.c")
+    texts = tuple(
+        (path, text)
+        for file, text in job.texts
+        if file != "replay.c" and (path := own.paths.get(file, file)) not in own.object_sources
+    )
     units = tuple(file for file, _ in texts if file.endswith(".c") and file not in lazy)
     size = (f"-D{own.heap_macro}={heap_bytes}",) if own.heap_macro else ()
     folders = dict.fromkeys((".", *own.include_dirs, *(str(PurePosixPath(path).parent) for path in own.paths.values())))

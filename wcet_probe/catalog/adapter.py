@@ -109,28 +109,21 @@ WP_COPIES(8)
 _LIBRARY = """
 /* How a C library ends a program, by the names of musl and newlib: nothing comes back, and no bound counts it. What the
  * allocator brings of these names is taken instead. */
-#define WP_END(name, parameters)                                                                              \\
-    __attribute__((weak, noreturn)) void name parameters;                                                     \\
-    __attribute__((weak, noreturn)) void name parameters                                                      \\
-    {                                                                                                         \\
-        for (;;)                                                                                              \\
-            __asm__ volatile("");                                                                             \\
-    }
-WP_END(abort, (void))
-WP_END(exit, (int status))
-WP_END(_exit, (int status))
-WP_END(__assert_fail, (const char *what, const char *file, int line, const char *function))
-WP_END(__assert_func, (const char *file, int line, const char *function, const char *what))
-WP_END(__stack_chk_fail, (void))
+#define WP_END __attribute__((weak, noreturn)) void
+#define WP_FOREVER { for (;;) __asm__ volatile(""); }
+WP_END abort(void) WP_FOREVER
+WP_END exit(int status) WP_FOREVER
+WP_END _exit(int status) WP_FOREVER
+WP_END __assert_fail(const char *what, const char *file, int line, const char *function) WP_FOREVER
+WP_END __assert_func(const char *file, int line, const char *function, const char *what) WP_FOREVER
+WP_END __stack_chk_fail(void) WP_FOREVER
 
 /* Where errno is. */
 static int wp_errno;
-#define WP_ERRNO(name)                                                                                        \\
-    __attribute__((weak)) int *name(void);                                                                    \\
-    __attribute__((weak)) int *name(void) { return &wp_errno; }
-WP_ERRNO(__errno_location)
-WP_ERRNO(__errno)
-WP_ERRNO(__aeabi_errno_addr)
+#define WP_ERRNO __attribute__((weak)) int *
+WP_ERRNO __errno_location(void) { return &wp_errno; }
+WP_ERRNO __errno(void) { return &wp_errno; }
+WP_ERRNO __aeabi_errno_addr(void) { return &wp_errno; }
 """
 
 
