@@ -58,7 +58,7 @@ from wcet_probe.analyzer.prepared import (
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, effect_of, plain_call
 from wcet_probe.analyzer.values.dead_ends import returning_part
-from wcet_probe.analyzer.values.entry_registers import deciding_registers
+from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.recursion import deeper
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
@@ -105,7 +105,9 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     accesses = tuple(access_ranges(values, prepared.data.lines))
     summaries = prepared.calls.of(values)
     callees = tuple(summaries.values())
-    points = [values.graph.points[index] for index in sorted(values.states)]
+    reached = sorted(values.states)
+    points = [values.graph.points[index] for index in reached]
+    numbers = {index: number for number, index in enumerate(reached)}
     return Bound(
         entry=request.entry,
         parameters=stage.parameters,
@@ -133,6 +135,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         ),
         by_type=_by_type(stage, (instructions, cycles)),
         initial_data=initial,
+        point_edges=tuple((numbers[edge.source], numbers.get(edge.target)) for edge in values.edges),
         summarised=tuple(sorted({function_from(request.image, key.target).name for key in summaries})),
     )
 
@@ -263,13 +266,7 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
         loops=stage.loops.loops if stage else (),
         claims=stage.loops.claims if stage else (),
         inner=frozenset(call.key for call in calls),
-        deciding=deciding_registers(
-            values,
-            lambda edge: [
-                (one.deciding, [result.location for result in one.effect.results])
-                for one in work.calls.on(values, edge)
-            ],
-        ),
+        deciding=_deciding(work, values),
         open_loops=missing,
         analysed=prepared.analysed,
     )
@@ -297,6 +294,17 @@ def _given(work: _Work, key: CallKey, given: GivenBound, progress: Callable[[str
         loops=(),
         claims=(),
         inner=frozenset(),
+        deciding=_deciding(work, values),
+    )
+
+
+def _deciding(work: _Work, values: Values) -> RegisterBytes:
+    """The registers at entry that take part in what a callee with these values does."""
+    return deciding_registers(
+        values,
+        lambda edge: [
+            (one.deciding, [result.location for result in one.effect.results]) for one in work.calls.on(values, edge)
+        ],
     )
 
 

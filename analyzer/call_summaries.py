@@ -54,7 +54,7 @@ class CallSummary:
     loops: tuple[LoopBound, ...]
     claims: tuple[LoopClaim, ...]
     inner: frozenset[CallKey]
-    deciding: RegisterBytes = frozenset()
+    deciding: RegisterBytes
     open_loops: tuple[int, ...] = ()
     analysed: Analysed | None = None
 

@@ -62,13 +62,15 @@ def alignment_claims(
     for index, (one, told) in enumerate(zip(operations, places, strict=True)):
         for access in one.accesses:
             asserted = asserted_of(access.access, told.pointers)
-            if access.access.base is not Base.NUMBER or not asserted:
+            if not asserted:
                 continue
             where = told.pointers.of(access.access.instruction_address).where
             if not where:
                 continue
             counts[where] = counts.get(where, 0) + 1
             found = "the address of a store is not known" if memory.lost else ""
+            if access.access.base is not Base.NUMBER:
+                found = found or "its address may be on the stack, of which words are not told by residues"
             for term, own in asserted.items():
                 allowed = told.residues.of_unknown(term, own)
                 found = found or _outside(index, access, term, allowed, memory, evaluator)

@@ -27,6 +27,7 @@ from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.prepared import Bounded, BoundRequest
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.answer.call_paths import check_call_path
 from wcet_probe.answer.contradiction import check_accesses, check_counts, check_loops, register_check
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
 from wcet_probe.errors import EmulationError
@@ -104,6 +105,9 @@ def interpret(proof: Proved, *arguments: int, step_limit: int | None = None):
     )
     frames = MemoryRange(pointer - 4096, 4096)
     check_accesses(proof.bound, result.accesses, guest.image, guest.target, frames=frames, subject=subject)
+    check_call_path(
+        proof.bound, result.path, result.accesses, guest.image, guest.target, frames=frames, subject=subject
+    )
     return result
 
 

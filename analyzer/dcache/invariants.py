@@ -30,7 +30,7 @@ def access_ranges(values: Values, lines: SymbolicBlocks | None) -> Iterable[Acce
     *Soundness:* as said of `access_places`.
     """
     places = lines.places if lines else None
-    for index in sorted(values.states):
+    for number, index in enumerate(sorted(values.states)):
         point = values.graph.points[index]
         cut = lines.pieces[index] if lines else [(access,) for access in values.accesses[index]]
         for access, pieces in zip(values.accesses[index], cut, strict=True):
@@ -51,6 +51,7 @@ def access_ranges(values: Values, lines: SymbolicBlocks | None) -> Iterable[Acce
                 is_one_line=len(pieces) == 1,
                 lines=places.lines_of(access) if places else None,
                 fact=places.fact_of(access) if places else "",
+                point=number,
             )
 
 

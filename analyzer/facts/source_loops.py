@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -93,7 +93,7 @@ def parse_source(
     definitions = [node for node in nodes if node.type == "function_definition" and not _is_nested(node)]
     functions = tuple(_function(file, node) for node in definitions)
     found = [_loop(file, node, functions) for node in nodes if node.type in _LOOPS and not _runs_once(node)]
-    counters = _loop_counters(root, definitions, macro_words)
+    counters = _loop_counters(root, definitions, macro_words, macros.keys())
     found = [replace(each, loop=replace(each.loop, counters=counters.get(each.start, ()))) for each in found]
     for definition in definitions:
         found += _backward_gotos(file, definition, functions, [each.loop for each in found])
@@ -338,12 +338,14 @@ def _points(
 
 
 def _loop_counters(
-    root: Node, definitions: list[Node], macro_words: frozenset[str]
+    root: Node, definitions: list[Node], macro_words: frozenset[str], loop_macros: Collection[str]
 ) -> Mapping[int, tuple[SourceCounter, ...]]:
     """The counters of the loops of ``definitions``, by the byte where the loop starts.
 
     Soundness: a variable is no counter where its address is taken, a macro may speak of it, assembly or a call of what
-    is not declared as a function does, or the loop may be entered in its midst or repeated by a jump.
+    is not declared as a function does, or the loop may be entered in its midst or repeated by a jump. A loop with a
+    macro's loop in it has none, nor one that is not understood: a macro of a header that is not among the sources may
+    be a loop, too.
     """
     functions = {
         _text(found.child_by_field_name("declarator")) for found in _walk(root) if found.type == "function_declarator"
@@ -354,6 +356,8 @@ def _loop_counters(
         declared = [name for node in nodes if node.type in _DECLARATIONS for name in _declared(node)]
         exposed = {_text(name) for node in nodes for name in _exposed(node, functions)} | macro_words
         for loop in (node for node in nodes if node.type in _LOOPS and not _runs_once(node)):
+            if loop.has_error or any(_is_macro(node, loop_macros) for node in _walk(loop)):
+                continue
             found = [_counter(loop, name, declared) for name in {_text(n): n for n in declared} if name not in exposed]
             result[loop.start_byte] = tuple(each for each in found if each is not None)
     return result
@@ -361,6 +365,12 @@ def _loop_counters(
 
 _DECLARATIONS = frozenset({"declaration", "parameter_declaration"})
 _CHANGES = frozenset({"update_expression", "assignment_expression"})
+
+
+def _is_macro(node: Node, loop_macros: Collection[str]) -> bool:
+    """Whether ``node`` is the name of a macro with a loop, or a statement that is a name alone, as no other one is."""
+    named = node.named_children if node.type == "expression_statement" else []
+    return (not node.children and _text(node) in loop_macros) or [each.type for each in named] == ["identifier"]
 
 
 def _text(node: Node | None) -> str:
@@ -395,6 +405,8 @@ def _counter(loop: Node, name: str, declared: list[Node]) -> SourceCounter | Non
     if len(own or of_name) != 1 or (own and (start is None or not _is_in(own[0], start))):
         return None  # which variable is meant is not clear
     changes = [node for node in inside if node.type in _CHANGES and _text(_changed(node)) == name]
+    if any(_is_in(each, node) for node in inside if node.type == "array_declarator" for each in changes):
+        return None  # `MACRO a[i++] = 0;` is parsed as a declaration of an array
     if len(changes) != 1 or any(_is_in(changes[0], node) for node in inside if node.type in _LOOPS and node != loop):
         return None
     step = _step(changes[0], name)

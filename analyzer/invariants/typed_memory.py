@@ -7,8 +7,8 @@ the blocks of the caller. Alignments follow from it (`alignment_claims`).
 What is taken for granted is `LEMMAS`:
 
 * ``stored-before-loaded``: the payload of a block is the caller's while it holds it; that a load is of a word which the
-  allocator has stored since is structure of the heap, which this domain does not know. What a call of free loads from
-  the block that it is given may be anything all the same.
+  allocator has stored since is structure of the heap, which this domain does not know. What a call of free loads at a
+  constant distance behind the start of its block may be anything all the same; at a computed one, the next may begin.
 * ``words-keep-their-kind``: tags and links have the same residues, and a load of one seems to give the other, too. Of
   an address that is followed, those alternatives are left out that are made of a word from the arena and no address.
   Of other words (arguments, words in static data), nothing is left out but null.
@@ -55,14 +55,14 @@ from wcet_probe.model.image import Image
 
 LEMMAS: Mapping[str, str] = {
     "stored-before-loaded": (
-        "a word of the arena that an operation loads, other than from the block that free is given, was stored by an "
-        "operation since the caller last held it; a word of its stack, by the same call"
+        "a word of the arena that an operation loads, other than at a constant distance behind the start of the block "
+        "that it is given, was stored by an operation since the caller last held it; of its stack, by the same call"
     ),
     "words-keep-their-kind": (
         "a word that is loaded from the arena, or at a computed place of static data, was stored as what the loading "
-        "instruction's operation uses it as: what is followed as a link, or stands for one where paths meet, as an "
-        "address; what is added to one, subtracted, masked or shifted, and not followed, as a number; null is not "
-        "followed, nor what is computed from it"
+        "instruction's operation uses it as: what is followed as a link, is compared with one, or stands for one where "
+        "paths meet, as an address; what is added to one, subtracted, masked or shifted, and not followed, as a "
+        "number; null is not followed, nor what is computed from it"
     ),
     "heads-are-no-blocks": (
         "what is taken from a list as a block is one of the arena, and not the list's head in static data: malloc "

@@ -204,8 +204,10 @@ def _parts(  # noqa: PLR0917  as of `_part`
 ) -> list[tuple[int | None, list[_Part]]]:
     """The binary loops of ``source`` that stand side by side, by context, with the header of the loop around them.
 
-    *Soundness:* all that are known are of one copy of the function. A round of one of which nothing is known is one
-    iteration at least, as the count of each loop alone has it.
+    *Soundness:* all that are known are of one copy of the function. Loops into which a compiler has distributed the
+    statements of one are no such parts: they store on other lines, or begin with the counter of the other one. So a
+    loop of which nothing is known is a part where none of them stores, as one that does not is not distributed; its
+    round is one iteration at least, as the count of each loop alone has it.
     """
     known = {shape.loop.header: _part(variables, shapes, shape, source, counter, index) for shape in copies}
     found = [one for one in known.values() if one is not None]
@@ -215,16 +217,28 @@ def _parts(  # noqa: PLR0917  as of `_part`
     result: dict[tuple[Context, int | None], list[_Part]] = {}
     for part, _, outer in found:
         result.setdefault((points[part.shape.loop.header].context, outer), []).append(part)
-    for shape in copies:
+    if not any(variables.stored_lines(shape) for shape in copies):
         for (context, _), parts in result.items():
-            is_beside = points[shape.loop.header].context == context and _parent(shape) == _parent(parts[0].shape)
-            if known[shape.loop.header] is None and is_beside:
-                parts.append(_Part(shape, 1))
-    return [(outer, parts) for (_, outer), parts in result.items() if len(parts) > 1]
+            parts += [
+                _Part(shape, 1)
+                for shape in copies
+                if known[shape.loop.header] is None and points[shape.loop.header].context == context
+                if _parent(shape) == _parent(parts[0].shape)
+            ]
+    groups = [(outer, parts) for (_, outer), parts in result.items() if len(parts) > 1]
+    return [] if any(_is_distributed(variables, parts, source, counter) for _, parts in groups) else groups
 
 
 def _parent(shape: LoopShape) -> int | None:
     return shape.parent.header if shape.parent is not None else None
+
+
+def _is_distributed(variables: Variables, parts: Sequence[_Part], source: SourceLoop, counter: SourceCounter) -> bool:
+    """Whether rounds of several of ``parts`` may be of one iteration."""
+    shapes = [part.shape for part in parts]
+    return len({variables.stored_lines(shape) for shape in shapes}) > 1 or any(
+        variables.begins_again(one, other, source, counter) for one in shapes for other in shapes if one != other
+    )
 
 
 def _part(  # noqa: PLR0917  two loops, and what is known of both

@@ -3,18 +3,21 @@
 *Soundness:* what the registers do is proved; that they hold the variable is the compiler's word. At a loop's header the
 same sum of registers is compared in each round, so a constant that the compiler has wrong in it makes no difference.
 Compilers do name wrong registers, as one that holds ``4 * i`` for ``i``, or a pointer. So their word is taken only
-where it agrees with itself: within a round the variable must be seen to move by ``k - 1`` steps, which no register
-shows that moves twice as fast. Of two iterations, and where registers that the round has changed are compared by their
-constants, each line of the body must stand in the code twice.
+where it agrees with itself: within a round the variable must be seen to move by ``k - 1`` steps, and by a number of
+steps that has no factor with ``k`` in common: what is seen of ``f * i`` are multiples of ``f``. Of two iterations, and
+where registers that the round has changed are compared by their constants, each line of the body must stand in the code
+twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from math import gcd
 
 from wcet_probe.analyzer.facts.source_parts import SourceCounter, SourceLoop
 from wcet_probe.analyzer.graph.cfg import Block
+from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.counters import settled
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import Values
@@ -43,6 +46,9 @@ class Variables:
         for one in locations:
             self._by_name.setdefault((one.function, one.name, one.line), []).append(one)
         self._registers = _register_names(values)
+        self._leaving: dict[int, list[Edge]] = {}
+        for edge in values.edges:
+            self._leaving.setdefault(edge.source, []).append(edge)
 
     def iterations(self, shape: LoopShape, loop: SourceLoop, counter: SourceCounter) -> frozenset[int]:
         """By how many iterations each of the ways round ``shape`` moves ``counter``; empty where that is not known."""
@@ -57,8 +63,9 @@ class Variables:
         if not known or len(known) < len(set(steps)):
             return frozenset()
         most = max(known)
-        moves = self._moves(shape, loop, counter, location, before) if most > 1 else 0
-        is_seen = most <= 1 + moves + (most > _FEW) and (most != 2 or self.copies(shape, loop) > 1)
+        moves = self._moves(shape, loop, counter, location, before) if most > 1 else [0]
+        is_seen = most <= 1 + max(moves) - min(moves) + (most > _FEW) and gcd(most, *moves) == 1
+        is_seen = is_seen and (most != 2 or self.copies(shape, loop) > 1)
         if not is_seen and self.copies(shape, loop) > 1:
             is_seen = most <= 1 + self._steps(shape, loop, counter, location)
         return known if is_seen else frozenset()
@@ -66,6 +73,39 @@ class Variables:
     def copies(self, shape: LoopShape, loop: SourceLoop) -> int:
         """How often the code of ``shape`` comes to the line of the body to which it comes least often."""
         return self._copies(loop, [one.address for block in self._blocks(shape) for one in block.instructions])
+
+    def stored_lines(self, shape: LoopShape) -> frozenset[tuple[str, int] | None]:
+        """The lines on which ``shape`` stores."""
+        return frozenset(
+            self._lines.find(one.address)
+            for block in self._blocks(shape)
+            for one in block.instructions
+            if any(op.opcode == "STORE" for op in one.ops)
+        )
+
+    def begins_again(self, former: LoopShape, shape: LoopShape, loop: SourceLoop, counter: SourceCounter) -> bool:
+        """Whether control that comes from ``former`` enters ``shape`` with the counter that it entered ``former`` with.
+
+        *Soundness:* of values that are not the same sum nothing is said.
+        """
+        behind, end = {former.loop.header}, shape.parent.header if shape.parent is not None else None
+        todo = [former.loop.header]
+        while todo:
+            for edge in self._leaving.get(todo.pop(), ()):
+                if edge.target not in behind and edge.target != end:
+                    behind.add(edge.target)
+                    todo.append(edge.target)
+        first = self._at_entry(former, former.entry_edges, loop, counter)
+        again = [edge for edge in shape.entry_edges if edge.source in behind]
+        return not first.isdisjoint(self._at_entry(shape, again, loop, counter))
+
+    def _at_entry(
+        self, shape: LoopShape, edges: Iterable[Edge], loop: SourceLoop, counter: SourceCounter
+    ) -> set[_Sum | None]:
+        """What ``counter`` is on ``edges`` to the header of ``shape``, as far as that is known."""
+        location = self.location(loop, counter, shape.loop.header)
+        found = {self.value(location, self.values.edges[edge].state) for edge in edges} if location else set()
+        return found - {None}
 
     def _blocks(self, shape: LoopShape) -> list[Block]:
         """The blocks of a loop in its own function."""
@@ -75,8 +115,8 @@ class Variables:
 
     def _moves(
         self, shape: LoopShape, loop: SourceLoop, counter: SourceCounter, location: VariableLocation, before: _Sum
-    ) -> int:
-        """By how many steps the variable is seen to move within a round."""
+    ) -> list[int]:
+        """By how many steps the variable is seen to have moved within a round."""
         values, points = self.values, self.values.graph.points
         context = points[shape.loop.header].context
         told = self._by_name[loop.function, counter.name, counter.line]
@@ -87,7 +127,8 @@ class Variables:
                 is_here = one.low < block.end_address and block.address < one.high and one.scope == location.scope
                 if is_here and not self._is_written(one, block):
                     seen.append(change_of(before, self.value(one, values.states[node])) or 0)
-        return (max(seen) - min(seen)) // abs(counter.step * location.unit_bytes)
+        unit = counter.step * location.unit_bytes
+        return [change // unit for change in seen if not change % unit]
 
     def _steps(self, shape: LoopShape, loop: SourceLoop, counter: SourceCounter, location: VariableLocation) -> int:
         """By how many steps the sums of these registers lie apart that are the variable somewhere in the loop."""

@@ -78,6 +78,35 @@ def test_the_document_bounds_the_callee_as_expanding_it_does_and_its_assumptions
     assert (code, "verified here" in out) == (6, True)
 
 
+def test_a_callee_that_writes_to_its_callers_stack_takes_back_what_was_there(capsys, monkeypatch, tmp_path):
+    # put(limits, 4) leaves 200 in the local that bounds the caller's loop, which was 1.
+    source = """\
+volatile unsigned sink;
+__attribute__((noinline)) void put(volatile unsigned *p, unsigned n)
+{
+    _Pragma("loopbound min 0 max 4")
+    for (unsigned i = 0; i < n; i++)
+        p[i] = 200;
+}
+unsigned control(void)
+{
+    volatile unsigned limits[4] = {1, 1, 1, 1};
+    put(limits, 4);
+    for (unsigned i = 0; i < limits[0]; i++)
+        sink = i;
+    return 0;
+}
+"""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.c").write_text(source)
+    (tmp_path / "facts.toml").write_text(FACT.replace("scan", "put"))
+    (tmp_path / "firmware.elf").write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
+    assert main(["bound", "firmware.elf", "--entry", "put", "--json", "-q"]) == 0
+    (tmp_path / "put.json").write_text(capsys.readouterr().out)
+    assert main([*ASK, "--facts", "facts.toml"]) == 4
+    assert "no bound for the loop at control" in capsys.readouterr().err
+
+
 def less(document):
     document["bound"]["instructions"] -= 1
     document["bound"]["digest"] = bound_digest(document["bound"])

@@ -36,14 +36,39 @@ BROKEN = {
 }
 
 
-def program(name, change=None, target="mpc603e"):
+LIST = "block->next = kingsley_control.heads[bucket];"
+OTHERS = {
+    "a link stored with an offset": (
+        "kingsley",
+        "kingsley.c",
+        LIST,
+        LIST.replace("= k", "= (void *)((char *)k").replace(";", " + 2);"),
+    ),
+    "a break that is moved wrongly": ("djgpp-quarters", "djgpp_buckets.h", "= old + bytes;", "= old + bytes / 3;"),
+    "a break from the payload": (
+        "djgpp-quarters",
+        "djgpp_quarters.c",
+        ".brk = start;",
+        ".brk = *(unsigned char **)payload;",
+    ),
+    "a bitmap added to a link": (
+        "tlsf",
+        "tlsf.c",
+        "block->next_free = head;",
+        "block->next_free = (void *)((char *)head + (tlsf_control.fl_bitmap & 2));",
+    ),
+    "a rest that is too small": ("tlsf", "tlsf.c", "(rest, spare - TLSF_HEADER_BYTES)", "(rest, spare - 2)"),
+}
+
+
+def program(name, change=None, target="mpc603e", multiple_of=8):
     allocator = load_allocator(name)
     sources = allocator.sources
     if change is not None:
         file, old, new = change
         assert sum(text.count(old) for own, text in sources if own == file) == 1, (file, old)
         sources = tuple((own, text.replace(old, new) if own == file else text) for own, text in sources)
-    facts = (("facts.toml", FACT),)
+    facts = (("facts.toml", FACT.replace("8", str(multiple_of))),)
     return load_program(replace(allocator, sources=sources, facts=facts), load_target(target), "zig", images_dir())
 
 
@@ -59,6 +84,25 @@ def test_a_broken_allocator_proves_nothing(name):
     found = proved_facts(program("first-fit", BROKEN[name]), HEAP_BYTES)
     assert found.why_not or found.claims
     assert not any(claim.is_proved for claim in found.claims), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_broken_allocators_prove_nothing(name):
+    """Where nothing but blocks and heads of lists is at addresses that facts speak of."""
+    allocator, *change = OTHERS[name]
+    found = proved_facts(program(allocator, change, multiple_of=4), HEAP_BYTES)
+    assert found.why_not or found.claims
+    assert not any(claim.is_proved for claim in found.claims), name
+
+
+def test_an_index_of_the_stack_is_no_proved_multiple():
+    """A bound takes it for one, as of all numbers of which it knows nothing."""
+    change = "kingsley.c", LIST, f"volatile unsigned char path[64]; (void)path[block->tag]; {LIST}"
+    (claim,) = proved_facts(program("kingsley", change, multiple_of=4), HEAP_BYTES).claims
+    assert {why for _, why in claim.open_accesses} == {
+        "its address may be on the stack, of which words are not told by residues"
+    }
 
 
 def test_what_is_open_is_named():

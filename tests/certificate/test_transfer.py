@@ -178,6 +178,66 @@ def test_flags_do_not_speak_of_a_word_that_was_written_since(known):
     assert found is None or found.read(4) == number(0, 100)
 
 
+PREDICATED = """
+ .syntax unified
+ .arm
+ .globl f
+ .type f, %function
+f: ldr r0, [sp, #4]
+   strb r1, [sp, #4]
+   addvs r5, r5, #1
+   ldr r3, [sp, #4]
+   cmp r0, #5
+   bx lr
+ .size f, . - f
+"""
+
+
+def test_a_word_that_was_written_before_ways_meet_is_not_what_was_loaded_before():
+    state = after(PREDICATED, 5, {4: number(0, 100)})
+    assert state.name("r0") == 4 != state.name("r3")
+    assert assume(state, "nzcv", "<", is_signed=False).read("r3") == ANY
+
+
+@pytest.mark.parametrize(("shift", "bits", "expected"), [("lsr", 256, 7), ("asr", 257, 3), ("lsl", 258, 28)])
+def test_the_lowest_byte_of_a_register_says_how_far_it_shifts(shift, bits, expected):
+    """Arm ARM, A8.4.2: ``UInt(R[s]<7:0>)``."""
+    source = f".globl f\n.type f, %function\nf: {shift} r0, r1, r2\n bx lr\n.size f, . - f\n"
+    assert after(f".syntax unified\n.arm\n{source}", 1, {"r1": number(7), "r2": number(bits)}).read("r0") == number(
+        expected
+    )
+    assert (
+        expected
+        in after(f".syntax unified\n.arm\n{source}", 1, {"r1": number(7), "r2": number(bits - 1, bits)})
+        .read("r0")
+        .words()
+    )
+
+
+def behind(text):
+    """The state behind the instructions of ``text`` on PowerPC."""
+    on = guest_of(f".globl f\n.type f, @function\nf: {text}\n blr\n.size f, . - f\n", load_target("mpc603e"), ".s")
+    state, running = powerpc.entry_state(), Machine(on.image)
+    for instruction in on.instructions[:-1]:
+        if instruction.address >= on.address("f") and instruction.text != "blr":
+            powerpc.execute(running, instruction, state)
+    return state
+
+
+def test_a_floating_point_register_is_no_general_one():
+    """What is stored of f1 is not the stack pointer, what is loaded into f3 does not change r3."""
+    state = behind("cmpwi 4, 5\n mr 3, 1\n lfd 3, 0(4)\n stfs 1, 8(1)\n lwz 5, 8(1)")
+    assert state.read("r3") == Value("stack", 0, 0, 0)
+    assert not state.read("r5").is_constant
+    assert state.flags
+
+
+def test_a_line_of_the_stack_that_is_cleared_may_begin_before_its_address():
+    """With a stack pointer that is a multiple of 32, dcbz clears the word that was stored."""
+    assert not behind("li 5, 7\n stw 5, 8(1)\n addi 3, 1, 16\n dcbz 0, 3\n lwz 6, 8(1)").read("r6").is_constant
+    assert behind("li 5, 7\n stw 5, 48(1)\n addi 3, 1, 16\n dcbz 0, 3\n lwz 6, 48(1)").read("r6") == number(7)
+
+
 def test_what_nobody_knows_of_leaves_no_condition_field():
     """Mcrxr 0 is no instruction that the decoder knows."""
     source = ".globl f\n.type f, @function\nf: cmpwi 3, 5\n .long 0x7c000400\n blr\n.size f, . - f\n"

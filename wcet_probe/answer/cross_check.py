@@ -9,6 +9,7 @@ from typing import Protocol
 
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.answer.call_paths import check_call_path
 from wcet_probe.answer.contradiction import check_accesses, check_path, register_check
 from wcet_probe.answer.victims import seeded
 from wcet_probe.build.image import require_symbol
@@ -115,5 +116,6 @@ def cross_check(
         frames = MemoryRange(pointer - measurement.stack_bytes, measurement.stack_bytes)
         returns = check_path(bound, second.path, image, subject)
         check_accesses(bound, second.accesses, image, target, frames=frames, subject=subject)
+        check_call_path(bound, second.path, second.accesses, image, target, frames=frames, subject=subject)
         check = replace(check, returns=returns)
     return check

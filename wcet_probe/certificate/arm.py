@@ -262,6 +262,8 @@ def _result(
         left = _register(operands[1])
         a = _read(state, left, instruction, thumb=thumb)
         b, right_name = _second_operand(state, operands[2:], instruction, thumb=thumb)
+        if name in _SHIFTS:  # of a register, its lowest byte says how far
+            b = numbers.conjunction(b, constant(0xFF))
         if name == "sub":
             return numbers.subtract(a, b), None, Comparison(state.name(left), a, right_name, b)
         if name == "add" and b.is_number and b.is_constant and 0 < b.low < WORD // 2:

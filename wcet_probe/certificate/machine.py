@@ -166,7 +166,12 @@ class Machine:
         if access.index is not None:
             index = _scaled(state.read(access.index), access)
             address = subtract(address, index) if access.subtract_index else add(address, index)
-        return TOP if access.align_mask != WORD - 1 and not address.may_be_stack else address
+        if access.align_mask == WORD - 1:
+            return address
+        if address.base != "stack":
+            return ANY if address.may_be_stack else TOP
+        # Nobody knows how the stack pointer is aligned: it is cut down by what the mask takes away at most.
+        return Value("stack", address.low - (WORD - 1 - access.align_mask), address.high, 1)
 
     def load(self, address: Value, size_bytes: int, state: State) -> tuple[Value, object]:
         """What a load finds, and its name."""
@@ -316,9 +321,8 @@ def joined(a: State, b: State) -> State:
         for place in dict.fromkeys((*a.values, *b.values))
         if isinstance(place, str) or (place in a.values and place in b.values)
     }
-    names = {place: a.name(place) for place in values if a.name(place) == b.name(place)}
-    for place in (*values, *(one for one in (*a.names, *b.names) if a.name(one) != b.name(one))):
-        names.setdefault(place, object())
+    places = dict.fromkeys((*values, *a.names, *b.names))  # a word that was dropped has a name and no value
+    names = {place: a.name(place) if a.name(place) == b.name(place) else object() for place in places}
     found = {key: _both(asserted, b.flags[key]) for key, asserted in a.flags.items() if key in b.flags}
     return State(values, names, {key: asserted for key, asserted in found.items() if asserted is not None})
 

@@ -34,6 +34,9 @@ _ARITHMETIC: Mapping[int, Callable[[Value, Value], Value]] = {
     235: numbers.multiply,
     459: numbers.divide,
 }
+_OF_GENERAL_REGISTERS = range(32, 48)
+"""Primary opcodes of loads and stores by a displacement; behind them are those of floating-point registers."""
+_INDEXED = range(23, 440, 32)
 _ALGEBRAIC = {42, 43, 343, 375}
 _REVERSED = {534, 662, 790, 918}
 
@@ -253,9 +256,11 @@ def _access(machine: Machine, instruction: Instruction, word: int, state: State)
     (access,) = instruction.accesses
     primary, extended = word >> 26, word >> 1 & 0x3FF
     code = extended if primary == 31 else primary
-    plain = primary != 31 or code in {*range(23, 440, 32)} - {20}
+    plain = primary in _OF_GENERAL_REGISTERS or (primary == 31 and code in _INDEXED)
     if not plain or (primary == 31 and code in _REVERSED) or access.align_mask != WORD - 1:
+        kept = {field: one for field, one in state.flags.items() if field not in instruction.writes}
         machine.havoc(instruction, state)
+        state.flags = kept
         return
     first = word >> 21 & 31
     base = f"r{word >> 16 & 31}"

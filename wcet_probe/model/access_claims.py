@@ -1,6 +1,7 @@
 """What a proof says of the data accesses of an instruction, the contexts put together: what a run can be held against.
 
-A run does not tell contexts and copies of a block apart: an access may be what it may be in any of them.
+The native core does not tell contexts and copies of a block apart: an access may be what it may be in any of them. The
+second engine does besides (`wcet_probe.answer.call_paths`).
 """
 
 from __future__ import annotations

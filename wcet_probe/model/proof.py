@@ -188,6 +188,7 @@ class AccessRange:
         lines: a flow fact, how many different lines the accesses that it speaks of may be to in the call, and how many
             of them may be in one cache set; or None.
         fact: the flow fact about pointers that any of this rests on; or empty.
+        point: index in `Bound.points` of the block that it is said of; None for all that the instruction is in.
     """
 
     address: int
@@ -205,6 +206,7 @@ class AccessRange:
     is_one_line: bool = True
     lines: tuple[str, int, int] | None = None
     fact: str = ""
+    point: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +266,8 @@ class Bound:
         loops: every loop with its bound.
         assumptions: all that the bound rests on and that is not proved.
         worst_path: blocks of the worst path in instructions, in order of the code.
-        points: address and context of each block that can be reached.
+        points: address and context of each block that can be reached, copies of it by what led there apart; the entry
+            is the first.
         accesses, registers: invariants of the data accesses, and of the registers at the entry of blocks.
         loop_claims, flow_claims: what every emulated run is held against, calls of a set-up included.
         certify: makes ``certificates``; many a question never reads them, and they cost as much as the proof.
@@ -277,6 +280,7 @@ class Bound:
         by_type: the loops with no other bound than the width of a type, on which the numbers rest.
         summarised: functions that were analysed once by themselves, and not expanded where they are called.
         initial_data: what memory is assumed to hold at entry, by address, for runs.
+        point_edges: by index in ``points``, from where to where control may go; to None where the call returns.
     """
 
     entry: str
@@ -301,6 +305,7 @@ class Bound:
     by_type: tuple[TypeBound, ...] = ()
     summarised: tuple[str, ...] = ()
     initial_data: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
+    point_edges: tuple[tuple[int, int | None], ...] = field(default=(), repr=False)
 
     @property
     def certificates(self) -> tuple[str, ...]:

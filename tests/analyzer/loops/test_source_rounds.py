@@ -136,6 +136,26 @@ def test_loops_side_by_side_share_the_count_of_their_source_loop():
     assert sorted(weight for _, weight in claim.blocks)[1:] == [1, 8]
 
 
+@pytest.mark.parametrize("between", ["\n", " "])
+def test_loops_that_the_statements_of_one_were_distributed_to_share_no_count(between):
+    # Each of the two runs all iterations, and on one line only the counter tells so.
+    source = f"""\
+typedef unsigned u;
+u words[420], other[100], third[100];
+void both(u n)
+{{
+    _Pragma("loopbound min 0 max 100")
+    _Pragma("clang loop distribute(enable) unroll_count(4)")
+    for (u i = 0; i < n; i++) {{
+        words[2 * i + 1] = words[3 * i] * 5;{between}other[i] = third[i] ^ i;
+    }}
+}}
+"""
+    proof_of = proved(guest_of(source, load_target("cortex-m4"), ".c"), "both", sources={"guest.c": source})
+    assert [loop.expression for loop in proof_of.bound.loops] == ["(100) // 4"] * 2
+    assert attack(proof_of, 100) <= proof_of.bound.instructions
+
+
 def test_where_nothing_shows_how_often_a_loop_is_unrolled_the_count_stays_and_says_how_loose_it_may_be():
     bound = proof("cortex-m4", "table").bound
     (inner,) = [loop for loop in bound.loops if loop.max == 17]
@@ -165,3 +185,30 @@ def test_a_register_that_moves_by_more_than_is_seen_within_a_round_is_no_counter
     bound = proved(guest("cortex-m4", "-O2"), "table", sources={"guest.c": SOURCE}).bound
     (found,) = [loop for loop in bound.loops if loop.address == inner.address]
     assert found.expression == ("16" if refused else "(16) // 4")
+
+
+def test_a_register_that_moves_by_a_whole_round_at_once_is_no_counter(monkeypatch):
+    # One iteration each round: r5 is four times the counter, and the debug information calls it that.
+    source = """\
+unsigned words[256]; volatile unsigned sink;
+unsigned f(unsigned n, unsigned key)
+{
+    unsigned s = 0;
+    _Pragma("loopbound min 0 max 100")
+    _Pragma("clang loop unroll(disable)")
+    for (unsigned i = 0; i != n; i++) {
+        if (words[i] == key)
+            sink = s;
+        s = s * 3 + words[i];
+    }
+    return s;
+}
+"""
+    own = guest_of(source, load_target("mpc603e"), ".c")
+    (loop,) = proved(own, "f", sources={"guest.c": source}).bound.loops
+    place = (loop.address, loop.address + 64)
+    for register in (4, 5, 6):
+        told = VariableLocation("f", "i", 7, 1, *place, ((register, Fraction(1)),), Fraction(0))
+        monkeypatch.setattr(source_rounds, "variable_locations", lambda *_, told=told: (told,))
+        proof_of = proved(own, "f", sources={"guest.c": source})
+        assert attack(proof_of, 100, 5) <= proof_of.bound.instructions

@@ -1,0 +1,198 @@
+"""A claim that is false on the path that a call took is refused, though other call paths allow what the run showed."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from tests.answer.test_proved_facts_in_runs import Caller
+from tests.path_check import Proved, lifter_of, proved
+from tests.support import assembler, guest_of, images_dir
+from wcet_probe.analyzer.pcode.interpreter import Interpretation, interpret_call
+from wcet_probe.answer.call_paths import check_call_path
+from wcet_probe.answer.contradiction import check_accesses
+from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.proving import prove_operation
+from wcet_probe.build.program import load_program
+from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
+from wcet_probe.emu.machine import RETURN_ADDRESS
+from wcet_probe.errors import ContradictionError
+from wcet_probe.model.proof import Bound
+from wcet_probe.model.target import MemoryRange
+
+TARGET = load_target("mpc603e")
+TWICE = {"f": "mflr 0\nbl g\naddi 3, 3, 40\nbl g\nmtlr 0\nblr", "g": "lwz 5, 0(3)\nstw 5, 4(3)\nblr"}
+WAYS = {"f": "cmpwi 4, 0\nbeq 1f\nlwz 3, 8(3)\n1: lwz 5, 0(3)\nblr"}
+HEAP = TARGET.memory_map.heap_address
+
+
+@cache
+def twice() -> tuple[Proved, Interpretation]:
+    """``f`` calls ``g`` twice, the second time for 40 bytes further on."""
+    made = proved(guest_of(assembler(TWICE, TARGET), TARGET), "f")
+    return made, run(made, HEAP)
+
+
+def run(made: Proved, *arguments: int) -> Interpretation:
+    guest = made.guest
+    with guest.machine() as machine:
+        registers = machine.entry_registers(arguments)
+    return interpret_call(
+        lifter_of(TARGET.pcode_language, TARGET.isa, guest.image.segments),
+        made.memory,
+        registers,
+        entry_address=guest.address(made.entry),
+        return_address=RETURN_ADDRESS,
+        step_limit=100,
+    )
+
+
+def held(made: Proved, bound: Bound, done: Interpretation) -> None:
+    """Both checks of the second engine: of instructions, which must not refuse anything here, and of call paths."""
+    frames = MemoryRange(TARGET.memory_map.stack.base_address, 64)
+    check_accesses(bound, done.accesses, made.guest.image, TARGET, frames=frames, subject="a test")
+    check_call_path(bound, done.path, done.accesses, made.guest.image, TARGET, frames=frames, subject="a test")
+
+
+def with_claims(made: Proved, *changes: dict[str, object]) -> Bound:
+    """The bound with changes of what is said of the last function's load, one for each of its points."""
+    load = max(one.address for one in made.bound.accesses if not one.is_store)
+    points = sorted({one.point for one in made.bound.accesses if one.address == load})
+    assert len(points) == len(changes)
+    told = dict(zip(points, changes, strict=True))
+    return replace(
+        made.bound,
+        accesses=tuple(replace(one, **told[one.point]) if one.address == load else one for one in made.bound.accesses),
+    )
+
+
+SETS = tuple(frozenset({address // 32 % 128}) for address in (HEAP, HEAP + 40))
+
+
+def exactly(address: int) -> dict[str, object]:
+    return {"base": "number", "low": address, "stride": 0, "steps": 0}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_false"),
+    [
+        ({}, {}, False),
+        (exactly(HEAP), exactly(HEAP + 40), False),
+        (exactly(HEAP + 40), exactly(HEAP), True),
+        ({"sets": SETS[0]}, {"sets": SETS[1]}, False),
+        ({"sets": SETS[1]}, {"sets": SETS[0]}, True),
+    ],
+)
+def test_contexts_are_held_apart(one, other, is_false):
+    made, done = twice()
+    bound = with_claims(made, one, other)
+    refused = r"the load at g.* against what the proof says .*on this call path"
+    with pytest.raises(ContradictionError, match=refused) if is_false else nullcontext():
+        held(made, bound, done)
+
+
+def test_the_fact_of_the_path_is_named():
+    made, done = twice()
+    bound = with_claims(made, exactly(HEAP + 40) | {"fact": "a.toml:1"}, exactly(HEAP) | {"fact": "a.toml:2"})
+    with pytest.raises(ContradictionError, match=r"call path; the fact a\.toml:1 speaks of it"):
+        held(made, bound, done)
+
+
+def test_a_claim_without_a_point_is_of_all():
+    made, done = twice()
+    bound = with_claims(made, exactly(HEAP) | {"point": None}, exactly(HEAP + 40) | {"point": None})
+    held(made, bound, done)
+
+
+@pytest.mark.parametrize("is_false", [False, True])
+def test_copies_of_a_block_are_held_apart(is_false):
+    """Behind the branch the load is by the argument, or by a loaded word: two copies of one block."""
+    made = proved(guest_of(assembler(WAYS, TARGET), TARGET), "f")
+    done = run(made, HEAP, 0)
+    load = done.accesses[-1].instruction_address
+    points = sorted(one.point for one in made.bound.accesses if one.address == load)
+    assert len(points) == 2
+    direct = [(0, point) in made.bound.point_edges for point in points]
+    assert direct.count(True) == 1
+    bound = with_claims(made, *(exactly(HEAP + 4 * (own == is_false)) for own in direct))
+    with pytest.raises(ContradictionError, match="on this call path") if is_false else nullcontext():
+        held(made, bound, done)
+
+
+def test_a_way_that_the_values_exclude_is_refused():
+    made, done = twice()
+    edges = made.bound.point_edges
+    held(made, made.bound, done)
+    for left in range(len(edges)):
+        with pytest.raises(ContradictionError, match="excludes on this call path"):
+            held(made, replace(made.bound, point_edges=edges[:left] + edges[left + 1 :]), done)
+
+
+def test_a_fact_that_is_false_on_one_call_path_ends_in_a_contradiction():
+    """Where a freed block does not merge, its start is computed from the payload, 8 bytes behind a multiple of 16."""
+    allocator = load_allocator("buddy-binary")
+    ((name, text),) = allocator.facts
+    true, false = (f'functions = ["push"]\nmultiple_of = "{one}"' for one in ("alignment", "minimum_block"))
+    assert true in text
+    request = ProbeRequest(
+        allocator=replace(allocator, facts=((name, text.replace(true, false)),)),
+        target=TARGET,
+        scenario="best-free",
+        heap_bytes=4992,
+        seed=1,
+        initial_cache=None,
+        compiler="zig",
+        cross_check=True,
+        prove=True,
+        cache_dir=images_dir(),
+    )
+    with pytest.raises(
+        ContradictionError, match=r"the store at buddy_binary_free.* on this call path; the fact .* of it"
+    ):
+        observe(request)
+    assert observe(replace(request, allocator=allocator)).bound
+
+
+NAMES = ["budgeted:tlsf" if name == "budgeted" else name for name in allocator_names()]
+FACTS_ABOUT_POINTERS = [name for name in NAMES if any("[[pointer]]" in text for _, text in load_allocator(name).facts)]
+SIZES = (1, 7, 12, 24, 40, 100, 300, 900)
+
+
+def hold_calls(name: str, target: str, heap_bytes: int, calls: int, seed: int) -> int:
+    """Every malloc and free of a random caller, which writes into its blocks, held against its bound."""
+    program = load_program(load_allocator(name), load_target(target), "zig", images_dir(), heap_bytes)
+    bounds = {role: prove_operation(program, role, heap_bytes) for role in ("malloc", "free")}
+    caller, blocks, held_accesses = Caller(program, seed), {}, 0
+    assert caller.call("init", caller.heap, heap_bytes).result == 0
+
+    def held_call(role: str, *arguments: int) -> int:
+        nonlocal held_accesses
+        done, stack = caller.call(role, *arguments), caller.stack
+        frames = MemoryRange(stack.base_address, stack.size_bytes - 64)
+        given = done.path, done.accesses, program.image, program.target
+        check_call_path(bounds[role], *given, frames=frames, subject=f"{role}{arguments}")
+        held_accesses += len(done.accesses)
+        return done.result
+
+    for _ in range(calls):
+        if blocks and caller.random.random() < 0.45:
+            block = caller.random.choice(sorted(blocks))
+            caller.scribble(block, blocks.pop(block))
+            held_call("free", block)
+            continue
+        size_bytes = caller.random.choice(SIZES)
+        block = held_call("malloc", size_bytes, caller.random.randrange(128))
+        if block:
+            blocks[block] = size_bytes
+            caller.scribble(block, size_bytes)
+    return held_accesses
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["mpc603e", "arm926ej-s", "cortex-m7"])
+@pytest.mark.parametrize("name", FACTS_ABOUT_POINTERS)
+def test_accesses_of_calls_are_where_facts_say_on_their_paths(name, target):
+    assert hold_calls(name, target, 4992, 150, seed=1) > 300
