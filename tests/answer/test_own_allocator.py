@@ -12,7 +12,9 @@ from tests.support import images_dir
 from wcet_probe.answer.adversary import Unit, attack
 from wcet_probe.answer.own_steps import StepsRequest, own_steps
 from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.proving import prove_operation
 from wcet_probe.answer.search import SearchRequest, search
+from wcet_probe.build.program import load_program
 from wcet_probe.build.toolchain import find_toolchain, packaged_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.cli.app import main
@@ -130,6 +132,86 @@ void cs_put(void *p) { cells_put(&all, p); }
 """,
         PLAIN + 'symbol = "cs_heap"\nsize_macro = "CS_BYTES"',
     ),
+    "handle that init returns, from the arena, behind the size": (
+        """
+struct cells *cs_create(void *a, size_t n)
+{
+    cells_set(a, (char *)a + sizeof(struct cells) + 4, (char *)a + n);
+    return n < 64 ? 0 : a;
+}
+void *cs_get(size_t n, struct cells *c) { return n > 32 ? 0 : cells_get(c); }
+void cs_put(struct cells *c, void *p) { cells_put(c, p); }
+""",
+        '''
+declarations = """
+typedef struct cells *cells_t;
+cells_t cs_create(void *, size_t); void *cs_get(size_t, cells_t); void cs_put(cells_t, void *);
+"""
+handle = "cells_t"
+init = "handle = cs_create(arena, bytes)"
+ready = "handle != 0"
+malloc = "cs_get(size, handle)"
+free = "cs_put(handle, pointer)"
+''',
+    ),
+    "an array of another file, init by its size": (
+        ONE
+        + """
+extern unsigned char cs_heap[];
+void cs_init(size_t n) { cells_set(&all, cs_heap, cs_heap + n); }
+void *cs_get(size_t n) { return n > 32 ? 0 : cells_get(&all); }
+void cs_put(void *p) { cells_put(&all, p); }
+""",
+        PLAIN.replace("void cs_put", "void cs_init(size_t); void cs_put").replace(
+            "[heap]", 'init = "cs_init(bytes)"\n[heap]\nsymbol = "cs_heap"'
+        ),
+    ),
+    "an arena that is zero before the first call": (
+        """
+/* The heap's first cell: how many have been taken from the rest, and those that came back. */
+struct zeroed { size_t taken; void **list; };
+void *cs_get(void *a, size_t n, size_t size)
+{
+    struct zeroed *const z = a;
+    void **const first = z->list;
+    if (size > 32) return 0;
+    if (first) { z->list = *first; return first; }
+    if (n / 32 - 1 <= z->taken) return 0;
+    return (char *)a + 32 * ++z->taken;
+}
+void cs_put(void *a, void *p) { struct zeroed *const z = a; *(void **)p = z->list; z->list = p; }
+""",
+        '''
+declarations = """
+struct place { void *a; size_t n; };
+void *cs_get(void *, size_t, size_t); void cs_put(void *, void *);
+"""
+handle = "struct place"
+init = "handle = (struct place){arena, bytes}"
+malloc = "cs_get(handle.a, handle.n, size)"
+free = "cs_put(handle.a, pointer)"
+''',
+    ),
+    "from brk, with asserts and errno of a C library": (
+        ONE
+        + """
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+void *sbrk(ptrdiff_t); int brk(void *);
+void *cs_get(size_t n)
+{
+    if (!all.next) all.next = all.end = sbrk(0);
+    if (n > 32) { errno = EINVAL; return 0; }
+    if (!all.list && all.next == all.end && brk(all.end + 32) == 0) all.end += 32;
+    void *const b = cells_get(&all);
+    assert((uintptr_t)b % 8 == 0);
+    return b;
+}
+void cs_put(void *p) { if (!p) abort(); cells_put(&all, p); }
+""",
+        PLAIN + 'growth = "sbrk"',
+    ),
 }
 STUBS = 'stubs = ["lock", "unlock"]\n'
 
@@ -186,6 +268,35 @@ def test_objects_and_archives_are_linked_as_they_are(tmp_path):
     assert "is a linked program" in steps(at)[-1].found
 
 
+def test_facts_by_line_speak_of_objects_whose_sources_are_named(tmp_path, capsys):
+    """The last of the blocks that came back is looked for, which takes as long as only a fact tells."""
+    way = "handle first"
+    at = folder(tmp_path, way)
+    appends = "{\n    void **last = (void **)&c->list;\n    while (*last)\n        last = *last;\n"
+    appends += "    *last = p;\n    *(void **)p = 0;\n}"
+    source = CELLS + WAYS[way][0].replace("{ cells_put(c, p); }", appends)
+    (at / "cells.c").write_text(source, "utf-8")
+    target = load_target("cortex-m4")
+    compiler = [*find_toolchain("zig", target).compile, *target.compiler_flags["clang"], "-O2", "-g", "-ffreestanding"]
+    subprocess.run([*compiler, "-c", "cells.c", "-o", "cells.o"], cwd=at, check=True)
+    call = "[call]\n" + WAYS[way][1]
+    head = HEAD.replace('sources = ["cells.c"]', 'objects = ["cells.o"]\nobject_sources = ["cells.c"]')
+    (at / "manifest.toml").write_text(head + call, "utf-8")
+    assert main(["facts", f"{at}/", "--entry", "free", "--heap", "4KiB", "-q"]) == ExitCode.OK
+    told = capsys.readouterr().out
+    assert f'function = "cs_put"\nline = {1 + source[: source.index("while (*last)")].count(chr(10))}\n' in told
+    facts = told.replace('max = "?"', 'max = "H // 32"').replace('"?"', '"each is a cell of the heap"')
+    (at / "facts.toml").write_text(facts, "utf-8")
+    assert all(step.code is ExitCode.OK for step in steps(at))
+    program = load_program(load_allocator(f"{at}/"), target, "zig", images_dir(), 4096)
+    (said,) = [
+        one.statement for one in prove_operation(program, "free", 4096).assumptions if one.id == "object-sources"
+    ]
+    assert "compiled from cells.c" in said
+    (at / "manifest.toml").write_text(head.replace('objects = ["cells.o"]', 'sources = ["cells.c"]') + call, "utf-8")
+    assert "speaks of objects" in steps(at)[-1].found
+
+
 # What is changed of a manifest that is right, and the words of the remedy.
 MISTAKES = {
     "alignment": ("alignment_bytes = 8", "alignment_bytes = 1024", "correct alignment_bytes"),
@@ -200,6 +311,11 @@ MISTAKES = {
         "it must give 0 where the heap is sound",
     ),
     "missing symbol": ('malloc = "cs_get(', 'malloc = "cs_got(', "cs_got"),
+    "function without a prototype": (
+        'declarations = """',
+        'declarations = """\n#include <unistd.h>\nstatic inline void *more(void) { return sbrk(8); }',
+        "-std=gnu11",
+    ),
     "unknown key": ("overhead_bytes", "overhed_bytes", "did you mean 'overhead_bytes'?"),
     "no size": ("cs_get(&handle, size)", "cs_get(&handle, 8)", "does not say size"),
     "missing file": ('["cells.c"]', '["cell.c"]', "names cell.c, which is not there"),
@@ -220,10 +336,18 @@ def test_each_mistake_in_a_manifest_is_told_with_its_remedy(mistake, tmp_path):
     assert remedy in last.found
 
 
-def test_a_system_function_that_is_missing_is_told_with_both_remedies(tmp_path):
+def test_all_system_functions_that_are_missing_are_told_with_both_remedies(tmp_path):
     at = folder(tmp_path, "lazily, from sbrk, with lock hooks")
     (at / "manifest.toml").write_text((at / "manifest.toml").read_text("utf-8").replace(STUBS, ""), "utf-8")
-    assert "lock; add the source that has it, or list it under stubs" in steps(at)[-1].found
+    assert "lock (and unlock); add the source that has it, or list it under stubs" in steps(at)[-1].found
+
+
+def test_an_assert_that_no_call_passes_is_no_part_of_a_bound_and_is_told(tmp_path):
+    way = "from brk, with asserts and errno of a C library"
+    report = observe(request(f"{folder(tmp_path, way)}/", "worst-alloc"))
+    assert report.bound
+    assert "call-returns" in {one.id for one in report.bound.assumptions}
+    assert report.bound.instructions < 2 * report.measurement.instructions
 
 
 def test_what_stubs_cost_is_an_assumption(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -51,12 +51,18 @@ def prove_operation(
         UsageError: a flow fact is wrong.
     """
     bound = prove(operation_request(program, role, heap_bytes), progress)
-    stubs = program.allocator.own.stubs if program.allocator.own else ()
-    called = [name for name in stubs if name in program.image.symbols]
-    if not called:
-        return bound
-    said = f"what {', '.join(called)} cost{'s' if len(called) == 1 else ''} is left out: they do nothing here"
-    return replace(bound, assumptions=(*bound.assumptions, Assumption("stubs", said, "no run can check it")))
+    return replace(bound, assumptions=(*bound.assumptions, *_of_its_build(program)))
+
+
+def _of_its_build(program: Program) -> Iterator[Assumption]:
+    """What a bound of an allocator of one's own takes as given of its functions that do nothing, and of its objects."""
+    own = program.allocator.own
+    if own and (called := [name for name in own.stubs if name in program.image.symbols]):
+        said = f"what {', '.join(called)} cost{'s' if len(called) == 1 else ''} is left out: they do nothing here"
+        yield Assumption("stubs", said, "no run can check it")
+    if own and own.object_sources:
+        said = f"the objects were compiled from {', '.join(own.object_sources)}, whose lines facts and pragmas name"
+        yield Assumption("object-sources", said, "every emulated run counts the loops that they name")
 
 
 def remembering() -> Callable[[Program, str, int], Bound]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -134,7 +136,11 @@ def _own_job(job: _Job, allocator: Allocator, target: Target, toolchain: Toolcha
         message = f"{allocator.name} is compiled for one size of the heap; give --heap, or ask where a heap is known."
         raise BuildError(message)
     lazy = (*own.libraries, "runtime.c")
-    texts = tuple((own.paths.get(file, file), text) for file, text in job.texts if file != "replay.c")
+    texts = tuple(
+        (path, text)
+        for file, text in job.texts
+        if file != "replay.c" and (path := own.paths.get(file, file)) not in own.object_sources
+    )
     units = tuple(file for file, _ in texts if file.endswith(".c") and file not in lazy)
     size = (f"-D{own.heap_macro}={heap_bytes}",) if own.heap_macro else ()
     folders = dict.fromkeys((".", *own.include_dirs, *(str(PurePosixPath(path).parent) for path in own.paths.values())))
@@ -218,8 +224,21 @@ def _call(command: list[str], here: Path) -> None:
     if done.returncode:
         problems = [line for line in done.stderr.splitlines() if "error" in line] or [f"exit status {done.returncode}"]
         what = "the image" if "image.ld" in command else command[-3]
-        message = f"{Path(command[0]).name} failed on {what}: {problems[0].strip()}; {_remedy(problems[0])}."
+        message = f"{Path(command[0]).name} failed on {what}: {_all_undefined(problems)}; {_remedy(problems[0])}."
         raise BuildError(message)
+
+
+_UNDEFINED = re.compile(r"(?:undefined symbol: |undefined reference to [`'])([^\s`';]+)")
+
+
+def _all_undefined(problems: Sequence[str]) -> str:
+    """The first of the problems; where it is a symbol that nobody defines, with all of these, each once."""
+    first = problems[0].strip()
+    if not _UNDEFINED.search(first):
+        return first
+    others = dict.fromkeys(found[1] for problem in problems[1:] if (found := _UNDEFINED.search(problem)))
+    named = ", ".join(name for name in others if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", first))
+    return f"{first} (and {named})" if named else first
 
 
 def _remedy(problem: str) -> str:
@@ -228,4 +247,6 @@ def _remedy(problem: str) -> str:
         return "add the source that has it, or list it under stubs where it may do nothing and return 0"
     if "file not found" in problem or "No such file" in problem:
         return "add its folder to include_dirs, or leave the header out by a -D under flags"
+    if "undeclared function" in problem or "implicit declaration" in problem:
+        return "include what declares it; some headers do with -std=gnu11 under flags only"
     return "mend the source or choose another --cc"

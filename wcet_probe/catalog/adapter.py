@@ -10,8 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-ADAPTER, SUPPORT, STUBS = "wp_adapter.c", "wp_support.c", "wp_stubs.c"
-"""Names of the files that are made: the calls; what compilers call on their own, and sbrk; what does nothing."""
+ADAPTER, SUPPORT, LIBRARY, STUBS = "wp_adapter.c", "wp_support.c", "wp_library.c", "wp_stubs.c"
+"""Names of the files that are made: the calls; what compilers call on their own, and sbrk; ends and errors of a C
+library; what does nothing."""
 
 _HEAD = "/* SPDX-License-Identifier: 0BSD */\n/* Made by wcet-probe from the manifest of {name}. */\n"
 _DIRECT = {"malloc": re.compile(r"(\w+)\s*\(\s*size\s*\)"), "free": re.compile(r"(\w+)\s*\(\s*pointer\s*\)")}
@@ -105,6 +106,27 @@ WP_COPIES(8)
 """
 
 
+_LIBRARY = """
+/* How a C library ends a program, by the names of musl and newlib: nothing comes back, and no bound counts it. What the
+ * allocator brings of these names is taken instead. */
+#define WP_END __attribute__((weak, noreturn)) void
+#define WP_FOREVER { for (;;) __asm__ volatile(""); }
+WP_END abort(void) WP_FOREVER
+WP_END exit(int status) WP_FOREVER
+WP_END _exit(int status) WP_FOREVER
+WP_END __assert_fail(const char *what, const char *file, int line, const char *function) WP_FOREVER
+WP_END __assert_func(const char *file, int line, const char *function, const char *what) WP_FOREVER
+WP_END __stack_chk_fail(void) WP_FOREVER
+
+/* Where errno is. */
+static int wp_errno;
+#define WP_ERRNO __attribute__((weak)) int *
+WP_ERRNO __errno_location(void) { return &wp_errno; }
+WP_ERRNO __errno(void) { return &wp_errno; }
+WP_ERRNO __aeabi_errno_addr(void) { return &wp_errno; }
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Calls:
     """How an allocator is called, as C: the tables ``call`` and ``heap`` of its manifest.
@@ -151,7 +173,7 @@ def adapter_sources(name: str, calls: Calls, stubs: Sequence[str]) -> tuple[tupl
     head = _HEAD.format(name=name)
     support = f"{head}#include <stddef.h>\n{_SBRK if calls.grows else ''}{_ARM_RUNTIME}"
     bodies = "".join(f"int {stub}(void);\nint {stub}(void)\n{{\n    return 0;\n}}\n" for stub in stubs)
-    made = [(ADAPTER, _adapter(head, calls)), (SUPPORT, support)]
+    made = [(ADAPTER, _adapter(head, calls)), (SUPPORT, support), (LIBRARY, f"{head}{_LIBRARY}")]
     return (*made, (STUBS, f"{head}{bodies}")) if stubs else tuple(made)
 
 

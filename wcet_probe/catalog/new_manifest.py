@@ -14,6 +14,8 @@ headers = {headers}
 include_dirs = []
 # Compiled files for the core that you ask about (*.o, *.a), beside the sources or in place of them.
 objects = []
+# The C files that they were compiled from (with -g): for facts by label or line, which else need offset.
+# object_sources = ["my_malloc.c"]
 # Flags behind the tool's own (-O2 -g -ffreestanding ...), such as "-DNDEBUG", "-Os", "-std=gnu11".
 flags = []
 # Functions that may do nothing and return 0 here: locks, logging. What they cost is left out, which the answer says.

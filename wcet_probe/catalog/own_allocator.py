@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from wcet_probe.catalog.adapter import SUPPORT, Calls, adapter_sources, entry_points
+from wcet_probe.catalog.adapter import LIBRARY, SUPPORT, Calls, adapter_sources, entry_points
 from wcet_probe.catalog.toml_table import Table
 from wcet_probe.errors import UsageError
 from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter
@@ -32,6 +32,7 @@ class OwnFiles:
         headers: paths of the headers that are named.
         include_dirs: folders whose headers are all taken in.
         objects: paths of relocatable objects and archives.
+        object_sources: paths of the C files that these were compiled from, as far as facts speak of them.
         table: the rest.
     """
 
@@ -40,7 +41,13 @@ class OwnFiles:
     headers: tuple[str, ...]
     include_dirs: tuple[str, ...]
     objects: tuple[str, ...]
+    object_sources: tuple[str, ...]
     table: Table
+
+    @property
+    def compiled(self) -> tuple[str, ...]:
+        """Paths of all C files: those to compile, and those that the objects were compiled from."""
+        return (*self.sources, *self.object_sources)
 
 
 def read_own_name(folder: Traversable) -> str:
@@ -59,7 +66,7 @@ def own_files(folder: Traversable) -> tuple[str, ...]:
         UsageError: there is no manifest, or a file that it names is missing.
     """
     files = _files(folder)
-    found = {MANIFEST, *files.sources, *_headers(folder, files), *files.objects}
+    found = {MANIFEST, *files.compiled, *_headers(folder, files), *files.objects}
     return tuple(sorted(found | ({FACTS} if (folder / FACTS).is_file() else set())))
 
 
@@ -77,9 +84,9 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
     flags, stubs = table.optional_texts("flags"), table.optional_texts("stubs")
     calls = _calls(table, heap)
     headers = _headers(folder, files)
-    own_texts = tuple((PurePosixPath(path).name, _text(folder, path)) for path in (*headers, *files.sources))
+    own_texts = tuple((PurePosixPath(path).name, _text(folder, path)) for path in (*headers, *files.compiled))
     made = adapter_sources(name, calls, stubs)
-    _check_distinct([*headers, *files.sources, *(file for file, _ in made)])
+    _check_distinct([*headers, *files.compiled, *(file for file, _ in made)])
     alignment = table.power_of_two("alignment_bytes")
     allocator = Allocator(
         name=name,
@@ -97,11 +104,12 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
         literature=table.optional_texts("literature"),
         facts=((f"{name}/{FACTS}", _text(folder, FACTS)),) if (folder / FACTS).is_file() else (),
         own=OwnBuild(
-            paths=MappingProxyType({PurePosixPath(path).name: path for path in (*headers, *files.sources)}),
+            paths=MappingProxyType({PurePosixPath(path).name: path for path in (*headers, *files.compiled)}),
             include_dirs=files.include_dirs,
             flags=flags,
             objects=tuple((path, _object(folder, path)) for path in files.objects),
-            libraries=(SUPPORT,),
+            object_sources=files.object_sources,
+            libraries=(SUPPORT, LIBRARY),
             stubs=stubs,
             heap_macro=_symbol(heap, "size_macro"),
             heap_symbol=_symbol(heap, "symbol"),
@@ -136,8 +144,11 @@ def _files(folder: Traversable) -> OwnFiles:
         headers=_paths(table, "headers"),
         include_dirs=_paths(table, "include_dirs"),
         objects=_paths(table, "objects"),
+        object_sources=_paths(table, "object_sources"),
         table=table,
     )
+    if files.object_sources and not files.objects:
+        raise table.error("object_sources", "speaks of objects; name these under objects, or the C files under sources")
     if not files.sources and not files.objects:
         raise table.error("sources", "is missing; name C files, or with objects compiled ones (*.o, *.a)")
     return files

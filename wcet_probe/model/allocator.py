@@ -64,6 +64,7 @@ class OwnBuild:
         include_dirs: folders of headers, from the folder of the manifest.
         flags: of the compiler, behind the tool's own.
         objects: compiled files that are linked as well, as ``(path, content)``: relocatable objects and archives.
+        object_sources: C files that the objects were compiled from, which facts and lines are read in, as their paths.
         libraries: sources that are linked only as far as something needs them, by file name.
         stubs: functions that do nothing and return 0 in place of what a system has, such as locks.
         heap_macro: the macro that says the size of the heap in bytes when it is compiled; empty if none does.
@@ -79,6 +80,7 @@ class OwnBuild:
     include_dirs: tuple[str, ...]
     flags: tuple[str, ...]
     objects: tuple[tuple[str, bytes], ...]
+    object_sources: tuple[str, ...]
     libraries: tuple[str, ...]
     stubs: tuple[str, ...]
     heap_macro: str
