@@ -424,7 +424,7 @@ SPECIMENS = (
     ("djgpp-sbrk", "mpc603e", "free"),
     ("djgpp-quarters", "mpc603e", "free"),
     ("first-fit", "cortex-m7", "free"),
-    ("buddy-binary", "cortex-m7", "malloc"),
+    ("buddy-fibonacci", "cortex-m7", "malloc"),
     ("half-fit", "arm926ej-s", "malloc"),
 )
 """Bounds that are checked in full: allocator, core, function."""

@@ -65,14 +65,16 @@ def run_firmware(
     """Run ``script`` and hold it against ``found``, then search for dearer inputs of its last call of the entry.
 
     Raises:
-        UsageError: a name is none of the image, or the entry is never called.
+        UsageError: a name is none of the image, or no statement calls the entry itself.
         EmulationError: the guest went astray.
         ContradictionError: something that was proved or claimed does not hold; the message names the fact.
     """
     entry = found.bound.entry
     last = next((at for at in reversed(range(len(script))) if _is_call(script[at], entry)), None)
     if last is None:
-        raise UsageError(f"no call of {entry} is run, which is bounded; add it, like --run 'init(); {entry}(3)'.")
+        raise UsageError(
+            f"no call of {entry} is run by itself, which is bounded; add it, like --run 'init(); {entry}(3)'."
+        )
     target = replace(found.target, memory_map=free_map(found.image, found.target))
     watched = [claim.loop for claim in found.bound.loop_claims]
     with Machine(
