@@ -92,28 +92,49 @@ def operation(  # noqa: PLR0917  the operation and what it is read from
 
     *Soundness:* as said of the module.
     """
-    if any(one.calls for one in values.edges.values()):
-        raise AnalysisError(f"{role} has calls that are not expanded, whose stores are not seen.")
+    require_expanded(role, values)
     moved = tuple(_moved(values, image, lifter, roles))
-    states = (*values.states.values(), *(one.state for one in values.edges.values()))
-    symbols = {symbol for state in states for term in state.locations.values() for symbol in values.terms.symbols(term)}
-    register = values.registers[roles.returned] if roles.returned else None
-    returned = []
-    for edge, one in values.edges.items():
-        if edge.target == EXIT and register is not None:
-            term = one.state.read(register)
-            if term is None:
-                raise AnalysisError(f"what {role} returns is not known.")
-            returned.append((one.state, term))
     return Operation(
         role=role,
         values=values,
         roles=roles,
         moved=moved,
-        meetings=tuple(_meetings(values, symbols)),
-        returned=tuple(returned),
+        meetings=tuple(_meetings(values, held_symbols(values))),
+        returned=returned_words(role, values, roles),
         surely_stored=frozenset(surely_stored(values, moved, values.registers[result])),
     )
+
+
+def require_expanded(role: str, values: Values) -> None:
+    """Refuse an operation with calls whose stores are not seen.
+
+    Raises:
+        AnalysisError: there are such calls.
+    """
+    if any(one.calls for one in values.edges.values()):
+        raise AnalysisError(f"{role} has calls that are not expanded, whose stores are not seen.")
+
+
+def held_symbols(values: Values) -> set[Term]:
+    """The symbols of all that locations hold where blocks begin and at edges."""
+    states = (*values.states.values(), *(one.state for one in values.edges.values()))
+    return {symbol for state in states for term in state.locations.values() for symbol in values.terms.symbols(term)}
+
+
+def returned_words(role: str, values: Values, roles: Roles) -> tuple[tuple[State, Term], ...]:
+    """What the operation returns, with the state there, at each of its ways out; nothing where it returns no word.
+
+    Raises:
+        AnalysisError: what it returns is not known.
+    """
+    returned = []
+    for edge, one in values.edges.items():
+        if edge.target == EXIT and roles.returned:
+            term = one.state.read(values.registers[roles.returned])
+            if term is None:
+                raise AnalysisError(f"what {role} returns is not known.")
+            returned.append((one.state, term))
+    return tuple(returned)
 
 
 def _moved(values: Values, image: Image, lifter: Lifter, roles: Roles) -> Iterable[Moved]:

@@ -9,9 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.invariants.kinds import WORD_BITS, Kind, Word
-from wcet_probe.analyzer.invariants.operations import Moved, surely_stored
+from wcet_probe.analyzer.invariants.operations import (
+    Moved,
+    held_symbols,
+    require_expanded,
+    returned_words,
+    surely_stored,
+)
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.locations import Location
@@ -120,22 +125,11 @@ def typed_operation(  # noqa: PLR0917  the operation and what it is read from
 
     *Soundness:* as said of the module.
     """
-    if any(one.calls for one in values.edges.values()):
-        raise AnalysisError(f"{role} has calls that are not expanded, whose stores are not seen.")
+    require_expanded(role, values)
     if values.stack_escapes:
         raise AnalysisError(f"{role} stores an address of its stack, through which words may be changed.")
-    states = (*values.states.values(), *(one.state for one in values.edges.values()))
-    symbols = {symbol for state in states for term in state.locations.values() for symbol in values.terms.symbols(term)}
-    meetings = tuple(_meetings(values, symbols))
+    meetings = tuple(_meetings(values, held_symbols(values)))
     accesses = tuple(_accesses(values, image, lifter, roles, _uses(values, roles, meetings, kind_of)))
-    returned = []
-    if roles.returned:
-        for edge, one in values.edges.items():
-            if edge.target == EXIT:
-                term = one.state.read(values.registers[roles.returned])
-                if term is None:
-                    raise AnalysisError(f"what {role} returns is not known.")
-                returned.append((one.state, term))
     return TypedOperation(
         role=role,
         values=values,
@@ -143,7 +137,7 @@ def typed_operation(  # noqa: PLR0917  the operation and what it is read from
         meetings=meetings,
         arguments={_argument(values, name): parts for name, parts in arguments.items()},
         given=_argument(values, roles.given) if roles.given else None,
-        returned=tuple(returned),
+        returned=returned_words(role, values, roles),
         surely_stored=_stored(values, accesses, result),
     )
 
