@@ -8,15 +8,8 @@ from contextlib import suppress
 from random import Random
 from typing import NamedTuple
 
-from tests.analyzer.relational_programs import (
-    BrokenFactError,
-    Event,
-    Program,
-    Run,
-    bound_of,
-    cycles_of_points,
-    most_events,
-)
+from tests.analyzer.relational_programs import Program
+from tests.analyzer.relational_runs import BrokenFactError, Event, Run, bound_of, cycles_of_points, most_events
 from wcet_probe.analyzer.dcache.miss_constraints import Shared, SharedMisses
 from wcet_probe.analyzer.dcache.misses import DataMisses
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock

@@ -10,11 +10,7 @@ import pytest
 
 from tests.analyzer.concrete_caches import contents, touches
 from tests.analyzer.random_relational_programs import random_program
-from tests.analyzer.relational_programs import (
-    LINE_BYTES,
-    Program,
-    choices_of,
-)
+from tests.analyzer.relational_programs import LINE_BYTES, Program, choices_of
 from wcet_probe.model.target import Replacement
 
 

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.analyzer.concrete_caches import config_of
-from tests.analyzer.relational_programs import LINE_BYTES, Program, Step, Variable, bound_of
+from tests.analyzer.relational_programs import LINE_BYTES, Program, Step, Variable
+from tests.analyzer.relational_runs import bound_of
 from wcet_probe.analyzer.dcache.misses import data_misses
 from wcet_probe.analyzer.domains import strided
 

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.analyzer.concrete_caches import config_of
-from tests.analyzer.relational_programs import LINE_BYTES, Address, Program, Step, Sum, Variable, bound_of
+from tests.analyzer.relational_programs import LINE_BYTES, Address, Program, Step, Sum, Variable
+from tests.analyzer.relational_runs import bound_of
 from wcet_probe.analyzer.dcache import strided_traversals as traversals
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.memory import Objects, Pointers

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analyzer.random_relational_programs import random_program
-from tests.analyzer.relational_programs import LINE_BYTES, Run
+from tests.analyzer.relational_programs import LINE_BYTES
+from tests.analyzer.relational_runs import Run
 from tests.analyzer.test_cache_soundness import analysed
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
