@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wcet_probe.analyzer.facts.binding import Analysed, BoundFact
+from wcet_probe.analyzer.facts.inlined_lines import Inlining
 from wcet_probe.analyzer.facts.source_match import LoopSite
 from wcet_probe.analyzer.graph.supergraph import Edge, Point
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation
@@ -56,13 +57,14 @@ class BoundedLoops:
 def analysed_code(image: Image, values: Values) -> Analysed:
     """The analysed functions and the binary's loops in them, their contexts put together."""
     points = values.graph.points
-    sites = tuple(
-        _site(image, values, address, group) for address, group in _by_address(values, loop_shapes(values)).items()
-    )
     own = {points[index].function.name for index in values.states}
     # A function may share the end of another one, which is told by that one's name.
     held = {function.name for index in values.states if (function := image.function_at(points[index].block.address))}
-    return Analysed(image, sorted(own | held), sites)
+    functions = sorted(own | held)
+    inlining = Inlining(image, functions)
+    grouped = _by_address(values, loop_shapes(values))
+    sites = tuple(_site(image, values, address, group, inlining) for address, group in grouped.items())
+    return Analysed(image, functions, sites)
 
 
 def bound_loops(
@@ -345,7 +347,7 @@ def _own_points(values: Values, shape: LoopShape) -> list[Point]:
     return [point for point in points if point.context == context]
 
 
-def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape]) -> LoopSite:
+def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape], inlining: Inlining) -> LoopSite:
     points = values.graph.points
     header = _header(values, shapes[0])
     latches = {points[edge.source].block.last_address for shape in shapes for edge in shape.back_edges}
@@ -364,6 +366,9 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
         latch_lines=tuple(line for at in sorted(latches) if (line := image.lines.find(at))),
         own_lines=tuple(line for at in sorted(own) if (line := image.lines.find(at))),
         outer=outers.pop() if len(outers) == 1 else None,
+        latches=tuple(sorted(latches)),
+        own=tuple(sorted(own)),
+        inlining=inlining,
     )
 
 
