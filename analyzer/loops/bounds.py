@@ -68,7 +68,11 @@ def analysed_code(image: Image, values: Values) -> Analysed:
 
 
 def bound_loops(
-    image: Image, values: Values, facts: Sequence[BoundFact], parameters: Mapping[str, int]
+    image: Image,
+    values: Values,
+    facts: Sequence[BoundFact],
+    parameters: Mapping[str, int],
+    counted: Collection[int] = (),
 ) -> BoundedLoops:
     """Bound every loop of ``values``.
 
@@ -77,6 +81,7 @@ def bound_loops(
         values: result of the value analysis.
         facts: what facts and pragmas say of its loops.
         parameters: what the facts' expressions were evaluated with.
+        counted: headers, by address, of the loops that the caller limits; they are left out where they have no bound.
 
     Raises:
         AnalysisError: loops without a bound; the message names each.
@@ -90,10 +95,10 @@ def bound_loops(
     for shape in shapes:
         address = _header(values, shape).block.address
         choice = _choose(counts.get(shape.loop.header), [fact for fact in facts if fact.header_address == address])
-        if choice is None:
-            missing.append(address)
-        else:
+        if choice is not None:
             chosen.append((shape, choice))
+        elif address not in counted:
+            missing.append(address)
     if missing:
         raise no_bound(image, missing)
     totals = _fact_totals(values, shapes, facts)
