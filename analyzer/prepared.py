@@ -166,7 +166,7 @@ class Prepared:
             analysed=self.analysed,
             unexpanded=unexpanded,
         )
-        told = tuple(facts_of_calls(facts, counted, parameters))
+        told = tuple(facts_of_calls(facts, values, counted, parameters))
         asserted = replace(
             asserted,
             constraints=(*asserted.constraints, *(constraint for constraint, _, _ in told)),
@@ -183,9 +183,12 @@ class Prepared:
     def _counted(self) -> Iterator[CountedCalls]:
         """The functions that call themselves and are not expanded, but for the callee itself."""
         own = self.values.graph.entry.address if self.is_callee else None
-        targets = {call.key.target for one in self.values.edges.values() for call in one.calls}
-        for target in sorted((targets & self.calls.counted) - {own}):
-            yield CountedCalls(function_from(self.request.image, target).name, target)
+        edges: dict[int, list[Edge]] = {}
+        for edge, one in self.values.edges.items():
+            for call in one.calls:
+                edges.setdefault(call.key.target, []).append(edge)
+        for target in sorted((edges.keys() & self.calls.counted) - {own}):
+            yield CountedCalls(function_from(self.request.image, target).name, target, tuple(edges[target]))
 
     def _unexpanded(self, counted: Iterable[CountedCalls]) -> Unexpanded:
         """What is executed in calls that are not expanded."""
@@ -194,7 +197,7 @@ class Prepared:
         inside = {name for one in summaries.values() if one.analysed for name in one.analysed.functions}
         if any(one.analysed is None for one in summaries.values()):
             inside = {function.name for function in image.functions}
-        return Unexpanded(frozenset(entered | inside), {one.function: one.variable for one in counted})
+        return Unexpanded(frozenset(entered | inside), {one.function: (one.variable, one.outside) for one in counted})
 
     def _loops(
         self, facts: Sequence[BoundFact], parameters: Mapping[str, int], repeated: Collection[int]
@@ -285,7 +288,7 @@ class Bounded:
         )
 
     def _executions(self, unit: Unit) -> Iterator[AuxiliaryVariable]:
-        """Of functions that call themselves, at what each execution costs."""
+        """Calls of functions by themselves, at what each costs."""
         summaries = self.prepared.calls.of(self.prepared.values)
         for one in self.trees:
             own = (summary.trees[unit].each for key, summary in summaries.items() if key.target == one.address)

@@ -5,10 +5,10 @@ Where no value shows how deep a recursion goes, somebody may know the number of 
 solved for a whole tree of calls: it is entered as often as it calls itself, and once more for each call from outside.
 
 *Soundness:* each execution of the function is a path through its graph, and all together a flow through it that enters
-it so often. By weak duality what all of them cost is at most ``each`` for each execution and ``first`` for each call
-from outside, however many there are of both: all other limits are the same for any number of executions. What a call
-does to its caller's state is proved by induction over the depth: if the calls within an execution do no more than is
-supposed, the execution does no more than that, see `values.call_effects.covers`.
+it so often. By weak duality what all of them cost is at most ``each`` for each call of itself and ``first`` for each
+call from outside, however many there are of both: all other limits are the same for any number of executions. What a
+call does to its caller's state is proved by induction over the depth: if the calls within an execution do no more than
+is supposed, the execution does no more than that, see `values.call_effects.covers`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.restrictions import named_function
 from wcet_probe.analyzer.facts.source_match import SourceIndex
+from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import ENTER, Constraint, FlowProblem, flow_system, solve
+from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.model.proof import Assumption, FlowClaim
 
 _SUM_OF_CALLS = re.compile(r"(?:1\s*\*\s*)?([A-Za-z_]\w*)\s*<=\s*([0-9]+)\s*\*\s*[A-Za-z_][\w.-]*")
@@ -32,7 +34,7 @@ _SUM_OF_CALLS = re.compile(r"(?:1\s*\*\s*)?([A-Za-z_]\w*)\s*<=\s*([0-9]+)\s*\*\s
 
 @dataclass(frozen=True, slots=True)
 class TreeCost:
-    """What a tree of calls costs at most: ``each`` for each execution of the function, ``first`` for the tree.
+    """What a tree of calls costs at most: ``each`` for each call of the function within it, ``first`` for the tree.
 
     ``rests_on`` are the constraints that decide it.
     """
@@ -68,7 +70,8 @@ def tree_cost(problem: FlowProblem, recursive: Collection[str], repeated: Collec
     constraints.append(Constraint("tree", {**dict.fromkeys(recursive, 1), ENTER: -1}, "=", -1))
     solution = solve(replace(system, constraints=tuple(constraints)), counted=False)
     deciding = frozenset(name for name, factor in solution.dual.items() if factor)
-    return TreeCost(ceil(solution.dual["calls"]), max(0, ceil(-solution.dual["tree"])), deciding)
+    each, tree = solution.dual["calls"], solution.dual["tree"]
+    return TreeCost(ceil(each), max(0, ceil(each - tree)), deciding)
 
 
 def expected_calls(facts: Facts, index: SourceIndex, parameters: Mapping[str, int], name: str) -> int | None:
@@ -105,24 +108,31 @@ def tail_calls(analysed: Analysed, index: SourceIndex, name: str, headers: Seque
 
 @dataclass(frozen=True, slots=True)
 class CountedCalls:
-    """A function that calls itself and is not expanded: its executions are an auxiliary variable of the flow problem.
+    """A function that calls itself and is not expanded: its calls of itself are an auxiliary variable.
 
     Attributes:
         function: its name.
         address: where it starts.
+        outside: the edges of the graph that call it; together with the variable they count its executions.
     """
 
     function: str
     address: int
+    outside: tuple[Edge, ...]
 
     @property
     def variable(self) -> str:
         """The auxiliary variable's name."""
         return f"calls:{self.function}"
 
+    def expanded(self, values: Values) -> list[int]:
+        """The points at which it is entered where it is expanded none the less, as where it is jumped to."""
+        points = values.graph.points
+        return [index for index in sorted(values.states) if points[index].block.address == self.address]
+
 
 def facts_of_calls(
-    facts: Facts, counted: Sequence[CountedCalls], parameters: Mapping[str, int]
+    facts: Facts, values: Values, counted: Sequence[CountedCalls], parameters: Mapping[str, int]
 ) -> Iterator[tuple[LinearConstraint, FlowClaim, Assumption]]:
     """What facts say of the number of all calls.
 
@@ -136,7 +146,13 @@ def facts_of_calls(
         most = evaluate(fact.max_calls, parameters)
         text = f"{one.function} is called at most {fact.max_calls} times in all: {fact.because}"
         yield (
-            LinearConstraint(f"recursion:{number}", constant=most, auxiliaries=((one.variable, 1),)),
+            LinearConstraint(
+                f"recursion:{number}",
+                points=tuple((index, 1) for index in one.expanded(values)),
+                edges=tuple((edge, 1) for edge in one.outside),
+                constant=most,
+                auxiliaries=((one.variable, 1),),
+            ),
             FlowClaim(fact.where, text, ((one.address, 1),), (), most),
             Assumption(f"fact {fact.where}", text, "every emulated run counts the calls"),
         )

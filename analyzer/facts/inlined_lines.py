@@ -22,10 +22,14 @@ Line = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class LoopLines:
-    """File and line of the last instruction of each latch, and of each instruction of a loop and of no loop inside."""
+    """File and line of the last instruction of each latch, and of each instruction of a loop and of no loop inside.
+
+    ``direct`` are those of code that no call has brought; none where the whole loop is in a call.
+    """
 
     latch: tuple[Line, ...]
     own: tuple[Line, ...]
+    direct: frozenset[Line]
 
 
 @dataclass(slots=True)
@@ -48,7 +52,10 @@ class Inlining:
         shared = sum(1 for _ in takewhile(lambda calls: len(set(calls)) == 1, zip(*chains, strict=False)))
         for depth in range(shared, -1, -1):
             if any(len(chain) > depth for chain in chains):
-                yield LoopLines(tuple(self._lines(last, depth)), tuple(self._lines(all_own, depth)))
+                direct = [address for address in all_own if len(self._chain(address)) == depth]
+                lines = (tuple(self._lines(addresses, depth)) for addresses in (last, all_own, direct))
+                latch, every, directly = lines
+                yield LoopLines(latch, every, frozenset(directly))
 
     def _lines(self, addresses: Sequence[int], depth: int) -> Iterator[Line]:
         for address in addresses:

@@ -23,6 +23,7 @@ from wcet_probe.analyzer.facts.binding import Analysed
 from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourcePoint, SourceRestriction
 from wcet_probe.analyzer.graph.cfg import Block
+from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
@@ -50,11 +51,12 @@ class Unexpanded:
 
     Attributes:
         functions: all of them.
-        counted: the auxiliary variable that counts all executions of one there, for those that have it.
+        counted: the auxiliary variable and the edges that count all executions of one there together, for those that
+            have them.
     """
 
     functions: frozenset[str] = frozenset()
-    counted: Mapping[str, str] = field(default_factory=dict)
+    counted: Mapping[str, tuple[str, tuple[Edge, ...]]] = field(default_factory=dict)
 
 
 def named_function(index: SourceIndex, one: SourceRestriction, name: str) -> SourceFunction | None:
@@ -122,19 +124,21 @@ def _restricted(places: _Places, one: SourceRestriction, where: str, number: int
     for row, (less, more) in enumerate(ways):
         weights: dict[int, int] = {}
         variables: dict[str, int] = {}
+        edges: dict[Edge | None, int] = {}
         for sign, terms in ((1, less), (-1, more)):
             for factor, said in terms:
                 name = meant.get(said, said)
                 variable = places.variable(name, is_upper=sign < 0)
                 if variable is not None:
-                    variables[variable] = variables.get(variable, 0) + sign * factor
+                    variables[variable[0]] = variables.get(variable[0], 0) + sign * factor
+                    edges |= {edge: edges.get(edge, 0) + sign * factor for edge in variable[1]}
                 for address in places.blocks(name, is_upper=sign < 0):
                     weights[address] = weights.get(address, 0) + sign * factor
         points = places.values.states
         own = ((i, weights.get(places.values.graph.points[i].block.address, 0)) for i in sorted(points))
         name = f"restriction:{2 * number + row}"
         counted = tuple((i, weight) for i, weight in own if weight)
-        constraints.append(LinearConstraint(name, counted, auxiliaries=tuple(sorted(variables.items()))))
+        constraints.append(LinearConstraint(name, counted, tuple(edges.items()), 0, tuple(sorted(variables.items()))))
         claims.append(FlowClaim(where, statement, tuple(sorted((a, w) for a, w in weights.items() if w)), (), 0))
     return Restricted(tuple(constraints), tuple(claims), Assumption(f"pragma {where}", statement, _CHECKED))
 
@@ -153,8 +157,8 @@ class _Places:
         self.values, self.index, self._analysed, self._unexpanded = values, index, analysed, unexpanded
         self._copies = source_copies(analysed.image, {*analysed.functions, *unexpanded.functions})
 
-    def variable(self, name: str, *, is_upper: bool) -> str | None:
-        """The variable that counts the executions of the function ``name`` which the graph does not; None without any.
+    def variable(self, name: str, *, is_upper: bool) -> tuple[str, tuple[Edge, ...]] | None:
+        """What counts the executions of the function ``name`` that are no points of the graph; None without any.
 
         Raises:
             _DroppedError: it is executed in calls that are not expanded, and nothing counts it there.

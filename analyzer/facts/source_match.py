@@ -166,17 +166,20 @@ def match_loop(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop
 def _match_seen_from_callers(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -> SourceLoop | None:
     """The source loop that the lines of inlined calls tell.
 
-    Only where a latch is on the head of that very loop, or where no line of the code is in any loop: code of a caller
-    that has strayed into a callee's loop tells nothing.
+    Only where a latch is on the head of that very loop, or where no line of the code is in any loop, or those that some
+    are in are claimed, and several lines of the loop found are there by themselves: code of a caller that has strayed
+    into a callee's loop tells nothing.
     """
     if site.inlining is None:
         return None
     lines = {*site.latch_lines, *site.own_lines}
-    is_free = not any(index.loops_at(*line) for line in lines)
+    loops = {loop for line in lines for loop in index.loops_at(*line)}
     for seen in site.inlining.seen_from_callers(site.latches, site.own):
         found = _match(replace(site, latch_lines=seen.latch, own_lines=seen.own), index, claimed)
         heads = {(found.file, line) for line in found.header_lines} if found else set()
-        if found and (is_free or heads & {*site.latch_lines}):
+        direct = [line for line in seen.direct if found in index.loops_at(*line)]
+        others = loops - {loop for line in seen.direct for loop in index.loops_at(*line)}
+        if found and (not loops or heads & {*site.latch_lines} or (len(direct) > 1 and others <= claimed)):
             return found
         if any(index.loops_at(*line) for line in {*seen.latch, *seen.own}):
             break  # it is one of this function, and which one is not clear

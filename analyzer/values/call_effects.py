@@ -259,11 +259,10 @@ def joined(one: Effect, other: Effect, *, in_haste: bool) -> Effect:
             is_kept = base is Base.NUMBER and not in_haste
             value = strided.join(former.value, each.value) if is_kept else strided.top(each.value.bits)
         results[each.location] = Result(each.location, base, value)
-    before = {(each.base, each.high): each.low for each in one.written}
-    written = set(one.written)
-    for part in other.written:
-        grows = part.base is Base.STACK and before.get((part.base, part.high), part.low) > part.low
-        written.add(part._replace(low=-_FAR) if grows and in_haste else part)
+    lowest = min((each.low for each in one.written if each.base is Base.STACK), default=0)
+    below = Written(Base.STACK, -_FAR, -1)
+    grows = [part for part in other.written if part.base is Base.STACK and part.low < lowest and part.high < 0]
+    written = {*one.written, *(below if in_haste and part in grows else part for part in other.written)}
     return Effect(
         tuple(results[at] for at in sorted(results)), tuple(sorted(_merged(written))), one.escapes or other.escapes
     )
