@@ -7,25 +7,32 @@ from tests.support import TARGETS, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
-HEAD = """typedef unsigned u; volatile u port, sink; u left, words[64];
-static inline u word(void) { u w = port; if (w & 1) w ^= 5; if (w & 2) w += sink; if (w & 4) w -= left; return w; }
-static inline u bit(void) {
-  if (left == 0) { u w = word(); sink = w; left = 7; if (w & 8) sink = 1; return w & 1; }
-  left--;
-  return sink & 1;
+HEAD = """typedef unsigned u; volatile u port, sink; u words[64];
+static inline void line(u *q) {
+#pragma clang loop unroll(full)
+  for (u i = 0; i < 6; i++)
+    q[i] = port ^ i;
 }
-static inline void swap(u *a, u *b) {
-  _Pragma("loopbound min 0 max 6")
-  for (u i = sink; i; i >>= port) { u t = *a; *a = *b; *b = t; a++; b++; sink = t; }
+static inline u bit(void) {
+  if (sink == 0) { sink = 7; return port & 1; }
+  sink--;
+  return words[sink & 7];
+}
+static inline u bits(u n) {
+  u r = 0;
+  _Pragma("loopbound min 0 max 4")
+  while (n) {
+    if (port < n) { r = (r << 1) + port; n -= port; }
+    else { r = (r << 2) + sink; n = 0; }
+    if (n > port + 3) n = 3;
+  }
+  return r;
 }
 """
 BODIES = {
-    "a body that is a call": """_Pragma("loopbound min 0 max 9")
-  while (n) { words[n & 7] = bit(); n = n ? n - port : 0; }""",
-    "a test that is a call": """_Pragma("loopbound min 0 max 9")
-  while (word() != n) n += 3;""",
-    "a loop inside that is a call's": """_Pragma("loopbound min 0 max 9")
-  while (n != port) { sink = n; swap(words, words + 8); n++; if (port) words[n & 3] = n; }""",
+    "a loop inside that is unrolled as a whole": "while (port != n) { line(words + (n & 7)); n++; }",
+    "a body that is a call": "for (u i = 0; i != port; i++) words[i & 7] = bit();",
+    "a call with a loop": "while (n) { words[bits(5) & 7] = 1; n--; }",
 }
 """Loops that only their pragmas bound."""
 
@@ -34,7 +41,8 @@ BODIES = {
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("body", BODIES)
 def test_a_loop_around_inlined_calls_has_its_own_pragma(target, body):
-    source = f"{HEAD}u f(u n) {{\n  {BODIES[body]}\n  return sink;\n}}\n"
+    pragma = '_Pragma("loopbound min 0 max 9")'
+    source = f"{HEAD}u f(u n) {{\n  {pragma}\n  {BODIES[body]}\n  return sink;\n}}\n"
     proof = proved(guest_of(source, load_target(target), ".c"), "f", sources={"guest.c": source})
     own = {one.where for one in proof.bound.loops}
     assert f"guest.c:{2 + HEAD.count(chr(10))}" in own
