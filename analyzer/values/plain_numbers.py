@@ -64,6 +64,6 @@ def _compared(state: State) -> Iterator[tuple[Term, StridedInterval]]:
         if len(unknown) == 1:
             (side,) = unknown
             before = found.get(side, strided.top(terms[side].bits))
-            known = tuple(before if one == side else state.value(one) for one in sides)
-            found[side] = strided.constrain(node.opcode, *known, bool(truth.value))[sides.index(side)]
+            left, right = (before if one == side else state.value(one) for one in sides)
+            found[side] = strided.constrain(node.opcode, left, right, bool(truth.value))[sides.index(side)]
     yield from found.items()

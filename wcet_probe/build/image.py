@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import PurePosixPath
+from typing import cast
 
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct import ConstructError
@@ -21,7 +22,6 @@ from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.dwarf.lineprogram import LineProgram
 from elftools.dwarf.locationlists import BaseAddressEntry, LocationEntry, LocationParser
 from elftools.dwarf.ranges import BaseAddressEntry as BaseRange
-from elftools.dwarf.ranges import RangeEntry
 from elftools.elf.constants import P_FLAGS, SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import ARMAttributesSection, Section, SymbolTableSection
@@ -146,8 +146,7 @@ def inlined_calls(image: Image, functions: Collection[str]) -> tuple[InlinedCall
     """
     try:
         file = ELFFile(io.BytesIO(image.elf))
-        dwarf = file.get_dwarf_info() if file.has_dwarf_info() else None
-        found: list[InlinedCall] = []
+        found, dwarf = list[InlinedCall](), file.get_dwarf_info() if file.has_dwarf_info() else None
         todo = [(entry, 0) for entry in _live_functions(dwarf, image, functions)] if dwarf else []
         while dwarf and todo:
             entry, depth = todo.pop(0)
@@ -170,17 +169,20 @@ def _code_of(dwarf: DWARFInfo, entry: DIE) -> Iterator[MemoryRange]:
         end = int(high.value) + (0 if high.form == "DW_FORM_addr" else int(low.value))
         yield MemoryRange(int(low.value), end - int(low.value))
     lists, base = dwarf.range_lists(), _base_address(entry)
-    for one in lists.get_range_list_at_offset(listed.value, entry.cu) if listed is not None and lists else ():
+    for one in (
+        lists.get_range_list_at_offset(listed.value, cast("CompileUnit", entry.cu))
+        if listed is not None and lists
+        else ()
+    ):
         if isinstance(one, BaseRange):
             base = one.base_address
-        elif isinstance(one, RangeEntry) and one.begin_offset < one.end_offset:
+        elif one.begin_offset < one.end_offset:
             yield MemoryRange(one.begin_offset + (0 if one.is_absolute else base), one.end_offset - one.begin_offset)
 
 
 def _file_name(dwarf: DWARFInfo, entry: DIE, attribute: str) -> str:
-    program, number = dwarf.line_program_for_CU(entry.cu), entry.attributes.get(attribute)
-    files = _file_names(program) if program is not None else {}
-    return files.get(int(number.value), "?") if number is not None else "?"
+    program, number = dwarf.line_program_for_CU(cast("CompileUnit", entry.cu)), entry.attributes.get(attribute)
+    return _file_names(program).get(int(number.value), "?") if program is not None and number is not None else "?"
 
 
 def _live_functions(dwarf: DWARFInfo, image: Image, functions: Collection[str]) -> Iterator[DIE]:
