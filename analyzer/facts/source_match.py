@@ -83,6 +83,7 @@ class LoopSite:
         own_lines: file and line of each instruction of the loop that is in no loop inside of it.
         outer: header address of the next loop around it in the same function, or None.
         latches, own: the addresses of these instructions.
+        header_line: file and line of the header's first instruction.
         inlining: the inlined calls of the code, where they are known.
     """
 
@@ -94,6 +95,7 @@ class LoopSite:
     outer: int | None = None
     latches: tuple[int, ...] = ()
     own: tuple[int, ...] = ()
+    header_line: tuple[str, int] | None = None
     inlining: Inlining | None = field(default=None, compare=False, repr=False)
 
 
@@ -196,7 +198,7 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
         return loop if not most or loop in most or any(_encloses(loop, other) for other in most) else None
     if latch:
         return None
-    around = _around_claimed(votes, claimed)
+    around = _around_claimed(site, index, votes, claimed)
     if around or len(most) != 1:
         return around
     (loop,) = most
@@ -204,13 +206,19 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
     return loop if loop not in claimed or is_split else None
 
 
-def _around_claimed(votes: Mapping[SourceLoop, int], claimed: frozenset[SourceLoop]) -> SourceLoop | None:
+def _around_claimed(
+    site: LoopSite, index: SourceIndex, votes: Mapping[SourceLoop, int], claimed: frozenset[SourceLoop]
+) -> SourceLoop | None:
     """The one loop that is not claimed, where all others are, and are inside of it.
 
     First and last iterations of loops inside may stand outside of them, with more lines than the loop around them has.
+    It has to have several, and that of the header: a loop inside that has become two may hold a line of the other.
     """
     free = [loop for loop in votes if loop not in claimed]
-    return free[0] if len(free) == 1 and all(_encloses(free[0], loop) for loop in votes) else None
+    if len(free) != 1 or not all(_encloses(free[0], loop) for loop in votes):
+        return None
+    own = {line for line in site.own_lines if index.loops_at(*line) == free}
+    return free[0] if len(own) > 1 and site.header_line in own else None
 
 
 def _latch(site: LoopSite, index: SourceIndex) -> frozenset[SourceLoop]:

@@ -373,6 +373,7 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
         outer=outers.pop() if len(outers) == 1 else None,
         latches=tuple(sorted(latches)),
         own=tuple(sorted(own)),
+        header_line=image.lines.find(address),
         inlining=inlining,
     )
 
