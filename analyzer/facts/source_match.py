@@ -63,6 +63,21 @@ class SourceIndex:
             raise unknown_name(f"source function{f' of {file}' if file else ''}", name, {f.name for f in everything})
         return found[0]
 
+    def may_call_itself(self, file: str, line: int) -> bool:
+        """Whether the function at ``line`` may be called by what it calls: so where it calls what is not known."""
+        functions = {each.name: each for source in self.files.values() for each in source.functions}
+        known = self.files[file].functions if file in self.files else ()
+        own = [each for each in known if line in range(each.first_line, each.last_line + 1)]
+        if len(own) != 1:
+            return True
+        reached, todo = set[str](), list(own[0].calls)
+        while todo:
+            name = todo.pop()
+            if name not in reached:
+                reached.add(name)
+                todo += functions[name].calls if name in functions else ()
+        return own[0].name in reached or not reached <= functions.keys()
+
     def loops_at(self, file: str, line: int) -> list[SourceLoop]:
         """The loops that ``line`` may belong to: those with their head on it, else the innermost around it."""
         around = [loop for loop in self.files[file].loops if line in loop] if file in self.files else []
@@ -181,7 +196,11 @@ def _match_seen_from_callers(site: LoopSite, index: SourceIndex, claimed: frozen
         heads = {(found.file, line) for line in found.header_lines} if found else set()
         direct = [line for line in seen.direct if found in index.loops_at(*line)]
         others = loops - {loop for line in seen.direct for loop in index.loops_at(*line)}
-        if found and (not loops or heads & {*site.latch_lines} or (len(direct) > 1 and others <= claimed)):
+        if found and heads & {*site.latch_lines}:
+            return found
+        # A call at a function's own end, which is no loop of the source, may have become one of the binary.
+        is_simple = not any(index.may_call_itself(file, line) for file, line in lines - seen.direct)
+        if found and is_simple and (not loops or (len(direct) > 1 and others <= claimed)):
             return found
         if any(index.loops_at(*line) for line in {*seen.latch, *seen.own}):
             break  # it is one of this function, and which one is not clear

@@ -63,3 +63,17 @@ u f(u n) {
 """
     with pytest.raises(AnalysisError, match="no bound for the loop"):
         proved(guest_of(source, load_target(target), ".c"), "f", sources={"guest.c": source})
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_loop_that_is_a_recursion_does_not_take_the_pragma_of_the_loop_around_its_call(target):
+    source = """typedef unsigned u; volatile u port, sink;
+static u fac(u n) { if (n == port) return 1; return n * fac(n - 1); }
+u f(u n) {
+  _Pragma("loopbound min 0 max 3")
+  for (u i = 0; i < 3; i++) sink += fac(i + 9);
+  return n;
+}
+"""
+    with pytest.raises(AnalysisError, match=r"no bound for the loop|recursively"):
+        proved(guest_of(source, load_target(target), ".c"), "f", sources={"guest.c": source})
