@@ -6,7 +6,7 @@ against the bound that was kept as against one that is proved.
 
 *Soundness:* the key is a hash of the image, the allocator with its sources and facts, the target, the heap, and of all
 that proves: every source of this package, the versions of the packages that it asks, and Python. A file whose content
-is not what was written is not read. A bound that rests on anything else is not kept: those of allocators of one's own are
+is not what was written is not read. What rests on anything else is not kept: bounds of allocators of one's own are
 proved in each run, and a proof without a bound is tried again.
 """
 
