@@ -4,8 +4,10 @@ import hashlib
 import pickle
 import shutil
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -74,6 +76,14 @@ def test_its_certificates_are_of_a_proof_of_now(kept, monkeypatch):
     monkeypatch.setattr(proved_again, "prove_anew", lambda *_: other)
     with pytest.raises(AnalysisError, match="remove its folder bounds"):
         assert ask(store).certificates
+
+
+def test_read_only_mappings_and_fractions_come_back(tmp_path):
+    found = replace(proved(), parameters=MappingProxyType({"H": 4096, "a": Fraction(1, 3)}))
+    bound_store._write(tmp_path / "kept", found)
+    again = bound_store._read(tmp_path / "kept", program(), "free", HEAP_BYTES)
+    assert again == found
+    assert isinstance(again.parameters, MappingProxyType)
 
 
 def changed_allocators():

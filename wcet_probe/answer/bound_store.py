@@ -36,7 +36,14 @@ from wcet_probe.output_files import write_whole
 _PACKAGES = ("capstone", "highspy", "numpy", "pyelftools", "pypcode", "tree-sitter", "tree-sitter-c")
 _DIGEST_BYTES = 32
 _CERTIFY = "certify"
-_KNOWN = {("fractions", "Fraction"): Fraction, ("types", "MappingProxyType"): MappingProxyType}
+
+
+def _read_only(content: dict[object, object]) -> Mapping[object, object]:
+    """What a read-only mapping is written as, which pickle does not know."""
+    return MappingProxyType(content)
+
+
+_KNOWN = {("fractions", "Fraction"): Fraction, (__name__, _read_only.__name__): _read_only}
 
 
 class _NotKeptError(Exception):
@@ -134,15 +141,17 @@ def _sources() -> list[Path]:
 
 
 class _Writer(pickle.Pickler):
+    """Writes a bound without what makes its certificate, which is a function of a proof."""
+
+    def __init__(self, file: IO[bytes], certify: object) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._certify = certify
+
     def reducer_override(self, value: object) -> object:
-        """Read-only mappings, which pickle does not know, as what they are made of."""
-        if isinstance(value, MappingProxyType):
-            return MappingProxyType, (dict(value),)
-        return NotImplemented
+        return (_read_only, (dict(value),)) if isinstance(value, MappingProxyType) else NotImplemented
 
     def persistent_id(self, value: object) -> str | None:
-        """What makes the certificate is not kept: it is a function of a proof."""
-        return _CERTIFY if callable(value) and not isinstance(value, type) else None
+        return _CERTIFY if value is self._certify else None
 
 
 class _Reader(pickle.Unpickler):
@@ -186,7 +195,7 @@ def _read(file: Path, program: Program, role: str, heap_bytes: int) -> Bound | N
 def _write(file: Path, bound: Bound) -> None:
     text = io.BytesIO()
     try:
-        _Writer(text, protocol=pickle.HIGHEST_PROTOCOL).dump(bound)
+        _Writer(text, bound.certify).dump(bound)
         write_whole(file, hashlib.sha256(text.getvalue()).digest() + text.getvalue())
     except (pickle.PicklingError, TypeError, AttributeError, WcetProbeError):
         return  # what cannot be kept is proved again
