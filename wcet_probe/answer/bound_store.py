@@ -25,7 +25,7 @@ from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO
+from typing import IO, Any
 
 from wcet_probe.answer.proved_again import prove_anew, proved_again
 from wcet_probe.build.program import Program
@@ -100,10 +100,10 @@ def _canonical(value: object) -> object:
     Raises:
         _NotKeptError: it holds something else.
     """
-    if value is None or isinstance(value, (bool, int, float, str, bytes)):
-        return (type(value).__name__, value.value if isinstance(value, Enum) else value)
     if isinstance(value, (Enum, Fraction)):
         return (type(value).__name__, str(value))
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return (type(value).__name__, value)
     if isinstance(value, Mapping):
         return ("mapping", tuple((_canonical(key), _canonical(each)) for key, each in value.items()))
     if isinstance(value, (tuple, list)):
@@ -147,7 +147,7 @@ class _Writer(pickle.Pickler):
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self._certify = certify
 
-    def reducer_override(self, value: object) -> object:
+    def reducer_override(self, value: object) -> Any:
         return (_read_only, (dict(value),)) if isinstance(value, MappingProxyType) else NotImplemented
 
     def persistent_id(self, value: object) -> str | None:
