@@ -147,7 +147,7 @@ class _Writer(pickle.Pickler):
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self._certify = certify
 
-    def reducer_override(self, value: object) -> Any:
+    def reducer_override(self, value: object) -> Any:  # noqa: ANN401  (as the class above says it)
         return (_read_only, (dict(value),)) if isinstance(value, MappingProxyType) else NotImplemented
 
     def persistent_id(self, value: object) -> str | None:
