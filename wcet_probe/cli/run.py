@@ -25,6 +25,7 @@ from wcet_probe.sizes import format_size, parse_size
 if TYPE_CHECKING:
     from wcet_probe.answer.bench import ProbeRequest
     from wcet_probe.answer.gap import Account
+    from wcet_probe.answer.probe import Proving
 
 DEFAULT_SCENARIO = "worst-alloc"
 DEFAULT_HEAP_BYTES = 4 << 20
@@ -108,6 +109,7 @@ def parameter_value(text: str) -> tuple[str, int]:
 @click.option("--no-bound", is_flag=True, help="Observe only; prove no upper bound.")
 @click.option("--why", is_flag=True, help="The worst path, the gap to the observed one, all assumptions.")
 @click.option("--fact-effects", is_flag=True, help="As --why, and the bound without each fact.")
+@click.option("--prove-facts", is_flag=True, help="Try to prove alignments of pointers that facts assert.")
 @click.option(
     "--cross-check/--no-cross-check", default=None, help="Repeat the call in a second engine, however long it is."
 )
@@ -131,6 +133,7 @@ def run(
     no_bound: bool,
     why: bool,
     fact_effects: bool,
+    prove_facts: bool,
     cross_check: bool | None,
     as_json: bool,
     quiet: bool,
@@ -142,6 +145,8 @@ def run(
     """
     if (why or fact_effects) and no_bound:
         raise UsageError(f"{'--why' if why else '--fact-effects'} explains a bound; leave --no-bound out.")
+    if prove_facts and no_bound:
+        raise UsageError("--prove-facts proves what a bound rests on; leave --no-bound out.")
     from wcet_probe.answer import bench, probe
     from wcet_probe.answer.bound_store import BoundStore
     from wcet_probe.catalog.lookup import load_allocator
@@ -152,7 +157,12 @@ def run(
     cores = [reduce(apply_cache_option, caches, configured_target(name, config)) for name in names]
     sizes = dict.fromkeys(heaps or (config.heap_bytes or DEFAULT_HEAP_BYTES,))
     is_long = why or fact_effects
-    store = None if prove_anew or is_long or as_json else BoundStore(cache_dir(config))
+    store = None if prove_anew or prove_facts or is_long or as_json else BoundStore(cache_dir(config))
+    proving: Proving | None = store
+    if prove_facts:
+        from wcet_probe.answer.proved_assumptions import claiming
+
+        proving = claiming()
     reports: list[Report] = []
     accounts: list[Account | None] = []
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
@@ -173,7 +183,7 @@ def run(
             )
             parts = (done, len(asked)) if len(asked) > 1 else (0, 0)
             told = partial(_tell_about, tell, request, parts)
-            reports.append(probe.observe(request, told, proving=store))
+            reports.append(probe.observe(request, told, proving=proving))
             accounts.append(long_account(request, reports[-1], told, each_fact=fact_effects) if is_long else None)
     _print(reports, accounts, as_json=as_json)
     if store is not None and store.recalled:
