@@ -32,7 +32,9 @@ from wcet_probe.emu.layout import (
     RETURN_ADDRESS,
     SLOTS_ADDRESS,
     guest_regions,
+    heap_range,
     parts,
+    stack_range,
     write_operations,
 )
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
@@ -47,7 +49,7 @@ from wcet_probe.errors import EmulationError, ImageError, UsageError
 from wcet_probe.identity import Same
 from wcet_probe.isa.effective_address import evaluate
 from wcet_probe.model.held_calls import BrokenClaim, HeldCalls
-from wcet_probe.model.image import Image
+from wcet_probe.model.image import HEAP_SYMBOL, STACK_SYMBOL, Image
 from wcet_probe.model.instruction import AccessKind, Instruction, InstructionCost
 from wcet_probe.model.measurement import CallCost, Measurement
 from wcet_probe.model.proof import Bound
@@ -95,7 +97,8 @@ class Machine:
         translates_calls: bool = False,
     ) -> None:
         self._image, self._target = image, target
-        self._translations, self._translated = translations, dict[Detail, TranslatedCode]()
+        is_moved = image.placed(HEAP_SYMBOL) or image.placed(STACK_SYMBOL)  # translated code has the target's places
+        self._translations, self._translated = None if is_moved else translations, dict[Detail, TranslatedCode]()
         self._translates_calls = translates_calls
         self._most_instructions = most_instructions
         regions = self._regions = guest_regions(image, target, heap_bytes)
@@ -115,7 +118,8 @@ class Machine:
         self._hooks: tuple[int | None, int | None, int] = (None, None, 0)
         self._claims = self._hold(bounds, regions) if bounds else None
         self._stack_register = stack_pointer
-        self._stack_pointer = target.memory_map.stack.end_address - _FRAME_BYTES
+        self._stack_pointer = stack_range(image, target).end_address - _FRAME_BYTES
+        self._heap = heap_range(image, target, heap_bytes)
 
     def __enter__(self) -> Self:
         return self
@@ -158,7 +162,7 @@ class Machine:
     @property
     def heap(self) -> MemoryRange:
         """The heap's bytes."""
-        return self.memory.regions["heap"].extent
+        return self._heap
 
     def slot(self, index: int) -> int:
         """Address of the block that a replay put into slot ``index``."""
@@ -272,6 +276,7 @@ class Machine:
             self._table,
             self._target,
             stack_pointer=self._stack_pointer,
+            heap=self._heap,
             result=result,
             heap_metadata=chain(headers, heap_metadata()),
             victims=victims,

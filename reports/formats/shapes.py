@@ -65,6 +65,7 @@ class OwnBuildShape(TypedDict):
     """How an allocator that is none of the package is built and called."""
 
     objects: list[SourceShape]
+    elf: SourceShape | None
 
 
 @extends(Allocator)

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Literal
 
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct import ConstructError
@@ -24,7 +23,9 @@ from elftools.elf.constants import P_FLAGS, SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import ARMAttributesSection, Section, SymbolTableSection
 
+from wcet_probe.build.gnu_attributes import gnu_attribute
 from wcet_probe.build.location import linear_location
+from wcet_probe.build.segments import Part, apart
 from wcet_probe.errors import ImageError, unknown_name
 from wcet_probe.model.image import BuildAttributes, Image, LineTable, Segment, Symbol, VariableLocation
 from wcet_probe.model.target import Isa, MemoryRange
@@ -207,7 +208,7 @@ def _arm_attributes(file: ELFFile) -> BuildAttributes:
 def _powerpc_attributes(file: ELFFile) -> BuildAttributes:
     variable_length = any(section["sh_flags"] & _VLE for section in file.iter_sections())
     section = file.get_section_by_name(".gnu.attributes")
-    unit = _gnu_attribute(section.data(), "little" if file.little_endian else "big", _POWER_ABI_FP) if section else 0
+    unit = gnu_attribute(section.data(), "little" if file.little_endian else "big", _POWER_ABI_FP) if section else 0
     hard = unit & 3 in {1, 3}
     words = {1: "double precision", 3: "single precision"}
     return BuildAttributes(
@@ -216,41 +217,6 @@ def _powerpc_attributes(file: ELFFile) -> BuildAttributes:
         fpu_double=hard and unit & 3 == 1,
         variable_length=variable_length,
     )
-
-
-def _gnu_attribute(data: bytes, order: Literal["little", "big"], wanted: int) -> int:
-    """A number of the section ``.gnu.attributes``: vendors, scopes, and tags with their values; 0 where it is not."""
-    at = 1
-    while data[:1] == b"A" and at + 4 < len(data):
-        end = at + int.from_bytes(data[at : at + 4], order)
-        name = data.index(0, at + 4)
-        at, vendor = name + 1, data[at + 4 : name]
-        while vendor == b"gnu" and at + 5 <= end:
-            scope, scope_end = data[at], at + int.from_bytes(data[at + 1 : at + 5], order)
-            at += 5
-            while scope == 1 and at < scope_end:
-                tag, at = _number(data, at)
-                if tag & 1:
-                    at = data.index(0, at) + 1
-                    continue
-                value, at = _number(data, at)
-                if tag == wanted:
-                    return value
-            if scope_end <= at - 5:
-                raise ValueError("a scope of no bytes")
-            at = scope_end
-        if end < at:
-            raise ValueError("a vendor of no bytes")
-        at = end
-    return 0
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number in LEB128 at ``at``, and where the next one starts."""
-    value = shift = 0
-    while data[at] & 0x80:
-        value, shift, at = value | (data[at] & 0x7F) << shift, shift + 7, at + 1
-    return value | data[at] << shift, at + 1
 
 
 def require_symbol(image: Image, name: str) -> Symbol:
@@ -288,7 +254,7 @@ def _read(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...]) -> Image:
         sha256=hashlib.sha256(elf).hexdigest(),
         isa=isa,
         big_endian=not file.little_endian,
-        segments=tuple(_segments(file)),
+        segments=tuple(apart(_segments(file), _parts(file))),
         symbols=symbols,
         functions=tuple(functions),
         code=tuple(_code_ranges(file, isa, mapping)),
@@ -308,6 +274,15 @@ def _segments(file: ELFFile) -> Iterator[Segment]:
                 writable=bool(segment["p_flags"] & P_FLAGS.PF_W),
                 executable=bool(segment["p_flags"] & P_FLAGS.PF_X),
             )
+
+
+def _parts(file: ELFFile) -> list[Part]:
+    loaded = [one for one in file.iter_sections() if one["sh_flags"] & SH_FLAGS.SHF_ALLOC and one["sh_size"]]
+    flags = SH_FLAGS.SHF_WRITE, SH_FLAGS.SHF_EXECINSTR
+    return [
+        Part(one["sh_addr"], one["sh_addr"] + one["sh_size"], *(bool(one["sh_flags"] & flag) for flag in flags))
+        for one in loaded
+    ]
 
 
 def _symbols(table: SymbolTableSection, file: ELFFile) -> tuple[dict[str, Symbol], list[tuple[int, Isa | None]]]:

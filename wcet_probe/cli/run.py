@@ -14,7 +14,7 @@ import click
 
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.cli import completion, streams
-from wcet_probe.cli.configured import configured_target, naming_compiler
+from wcet_probe.cli.configured import configured_target, default_heap_bytes, naming_compiler
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import AnalysisError, ExitCode, UsageError, unknown_name
 from wcet_probe.model.report import Report, Verdict
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from wcet_probe.answer.gap import Account
 
 DEFAULT_SCENARIO = "worst-alloc"
-DEFAULT_HEAP_BYTES = 4 << 20
 DEFAULT_COMPILER = "zig"
 
 EXIT_CODES = {
@@ -144,7 +143,7 @@ def run(
     allocator = load_allocator(ctx.info_name or "", dict(values), preset)
     names: Iterable[str | None] = dict.fromkeys(targets) or (None,)
     cores = [reduce(apply_cache_option, caches, configured_target(name, config)) for name in names]
-    sizes = dict.fromkeys(heaps or (config.heap_bytes or DEFAULT_HEAP_BYTES,))
+    sizes = dict.fromkeys(heaps or (default_heap_bytes(allocator, config),))
     reports: list[Report] = []
     accounts: list[Account | None] = []
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
