@@ -150,6 +150,30 @@ class Engine:
         self._scratch.buffer[offset : offset + len(_MAKE_CARRY)] = before
         self.set_hooks(*installed)
 
+    def saved(self) -> object:
+        """All registers, for ``restore``."""
+        return self._uc.context_save()
+
+    def restore(self, registers: object) -> None:
+        """Give all registers back what they were when ``saved`` was asked."""
+        self._uc.context_restore(registers)
+
+    def run_to_either(self, begin: int, until: int, other: int, *, goes_on: bool) -> bool:
+        """As ``run``, but stop at ``other``, too; whether it was there.
+
+        Raises:
+            EngineFault: as ``run``.
+        """
+        self._uc.ctl_exits_enabled(True)
+        try:
+            self._uc.ctl_set_exits([until, other])
+            self._uc.ctl_flush_tb()
+            self.run(begin, until, goes_on=goes_on)
+        finally:
+            self._uc.ctl_exits_enabled(False)
+            self._uc.ctl_flush_tb()
+        return self.program_counter == other
+
     def run(self, begin: int, until: int, *, goes_on: bool = False) -> None:
         """Run from ``begin`` until control reaches ``until``; where it ``goes_on`` with the flags as they are.
 

@@ -26,6 +26,11 @@ HARNESS_BYTES = 64 << 20
 OPERATION_BYTES = 16
 OPERATIONS_AT_ONCE = 1 << 20
 SLOTS_ADDRESS = HARNESS_ADDRESS + OPERATION_BYTES * OPERATIONS_AT_ONCE
+_FRAME_BYTES = 24
+"""Left free above the first frame: the PowerPC ABI saves the link register in its caller's frame.
+
+The stack pointer is at 8 in a cache line: then small frames lie in two lines, the most that they can.
+"""
 _MOST_SEGMENTS = 200
 """The native core counts regions in a byte."""
 _MOST_SLOTS = (HARNESS_BYTES - OPERATION_BYTES * OPERATIONS_AT_ONCE) // 4
@@ -87,6 +92,11 @@ def heap_range(image: Image, target: Target, heap_bytes: int) -> MemoryRange:
 def stack_range(image: Image, target: Target) -> MemoryRange:
     """Where calls have their stack."""
     return image.placed(STACK_SYMBOL) or target.memory_map.stack
+
+
+def first_stack_pointer(image: Image, target: Target) -> int:
+    """The stack pointer that calls begin with."""
+    return stack_range(image, target).end_address - _FRAME_BYTES
 
 
 def _is_of_image(image: Image) -> bool:
