@@ -86,9 +86,7 @@ def parse_facts(file: str, text: str) -> Facts:
         file=shown,
         loops=entries("loop", _loop),
         arguments=entries("argument", _argument),
-        recursions=entries(
-            "recursion", lambda e: RecursionFact(e.where, e.place(), e.expression("max_depth"), *_reason(e))
-        ),
+        recursions=entries("recursion", _recursion),
         calls=tuple(one for one in calls if isinstance(one, CallsFact)),
         given=tuple(one for one in calls if isinstance(one, GivenBoundFact)),
         infeasible=entries(
@@ -222,6 +220,12 @@ def _reason(entry: _Entry) -> tuple[str, str]:
     if sha256:
         entry.check_sha256(sha256)
     return because, sha256
+
+
+def _recursion(entry: _Entry) -> RecursionFact:
+    """With an offset it is about the function's code, whose source need not be known."""
+    place = entry.place("offset") if entry.has("offset") else entry.place()
+    return RecursionFact(entry.where, place, entry.expression("max_depth"), *_reason(entry))
 
 
 def _loop(entry: _Entry) -> LoopFact:

@@ -204,7 +204,10 @@ def _with_command(error: AnalysisError, request: FirmwareRequest) -> AnalysisErr
         return error
     command = ["wcet-probe", "facts", str(request.elf), "--entry", request.entry, "--target", request.target.name]
     command += [word for file in request.facts for word in ("--facts", str(file))]
-    return AnalysisError(f"{error} All that is missing is written at once by: {shlex.join(command)}", error.headers)
+    space = "\n" if "\n" in str(error) else " "
+    return AnalysisError(
+        f"{error}{space}All that is missing is written at once by: {shlex.join(command)}", error.headers
+    )
 
 
 def _script(run: str | None, file: Path | None) -> tuple[Statement, ...]:
