@@ -250,6 +250,7 @@ def _source_lines(trial: _Trial, prepared: Prepared, loop: SourceLoop) -> tuple[
 def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
     """Note the indirect branches and calls, or the recursion, that ``error`` is about, and tell something for trial."""
     image, message = trial.asked.image, str(error)
+    table: tuple[str, ...]
     if error.sites:
         places: list[tuple[Place, str]] = []
         for site in error.sites:
@@ -270,8 +271,9 @@ def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
             trial.stopped = message
             return False
         code = code_sha256(image, name)
+        where: tuple[str, ...] = ()
         try:
-            where, sha256 = (), index_sources(trial.asked.sources).function(name).sha256
+            sha256 = index_sources(trial.asked.sources).function(name).sha256
         except UsageError:  # no source, or several of that name
             where, sha256 = ("offset = 0",), code
         table = ("[[recursion]]", f'function = "{name}"', *where, 'max_depth = "?"', 'because = "?"')

@@ -189,8 +189,8 @@ def _guest_sources() -> tuple[tuple[str, str], ...]:
 
 def _key(job: _Job, toolchain: Toolchain, script: str) -> str:
     own = (job.units, job.lazy, job.objects, job.link_flags) if job.link_flags else ()
-    own += (job.program, job.place) if job.program else ()
-    content = repr((job.texts, job.flags, toolchain.identity, toolchain.family, script, *own))
+    linked = (job.program, job.place) if job.program else ()
+    content = repr((job.texts, job.flags, toolchain.identity, toolchain.family, script, *own, *linked))
     return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 

@@ -133,7 +133,9 @@ def read_elf(data: bytes, name: str) -> ElfFile:
     try:
         return _read(data)
     except (struct.error, IndexError, ValueError) as error:
-        message = f"{name} is no usable 32-bit ELF file ({error or type(error).__name__}); link it again, with symbols."
+        message = (
+            f"{name} is no usable 32-bit ELF file ({str(error) or type(error).__name__}); link it again, with symbols."
+        )
         raise ImageError(message) from error
 
 
