@@ -13,7 +13,7 @@ from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.catalog.own_allocator import own_files
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import AnalysisError, ExitCode, WcetProbeError
+from wcet_probe.errors import AnalysisError, EmulationError, ExitCode, WcetProbeError
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import Operation, OperationKind
 from wcet_probe.model.target import Target
@@ -220,7 +220,15 @@ def _full(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
     builder, size = TraceBuilder(), _sizes(allocator)[-1]
     for _ in range(heap_bytes // size + 1):
         builder.malloc(size)
-    refused = machine.replay(builder.trace())
+    try:
+        refused = machine.replay(builder.trace())
+    except EmulationError as error:
+        if allocator.own is None or allocator.own.elf is None:
+            raise
+        raise _FailedError(
+            f"the program does not stop at the end of its heap, {machine.heap.end_address:#x}: correct end of [heap]; "
+            f"an sbrk that compares with the stack pointer has no end here. ({error})"
+        ) from error
     served = builder.slot_count - refused
     if not refused:
         raise _FailedError(
