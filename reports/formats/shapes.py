@@ -297,6 +297,8 @@ class ObservedRunShape(TypedDict):
     calls: list[ObservedCallShape]
     instructions: Natural
     cycles: Natural
+    held: NotRequired[Natural]
+    repeated: NotRequired[Natural]
     found: FoundInputsShape | None
 
 

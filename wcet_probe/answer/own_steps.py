@@ -11,7 +11,6 @@ from wcet_probe.answer.proving import prove_operation
 from wcet_probe.build.linked_program import linked_heap_bytes
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator
-from wcet_probe.catalog.own_allocator import own_files
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, EmulationError, ExitCode, WcetProbeError
 from wcet_probe.model.allocator import Allocator
@@ -58,7 +57,8 @@ def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _:
     """The steps of the check, one after the other, up to the first that fails; bounds of both operations come last."""
     try:
         allocator = load_allocator(f"{request.folder}/")
-        files = len(own_files(request.folder)) - 1
+        own = allocator.own
+        files = len(own.paths) + len(own.objects) + (own.elf is not None) if own else 0
         heap_bytes = request.heap_bytes or linked_heap_bytes(allocator) or _HEAP_BYTES
         yield Step("manifest", f"{allocator.name}, {files} files, malloc is {allocator.entry_points['malloc']}()")
         progress("building")
