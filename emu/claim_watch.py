@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeVar
 
+from wcet_probe.build.image import require_symbol
 from wcet_probe.emu import claim_layouts as layouts
+from wcet_probe.emu.loops import LoopTable
 from wcet_probe.emu.memory import Region
 from wcet_probe.emu.tables import CodeTable
 from wcet_probe.model.access_claims import access_claims
 from wcet_probe.model.held_calls import BrokenClaim, ClaimKind, HeldCalls
+from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Bound, WordClaim
 from wcet_probe.model.target import Target
 
@@ -86,6 +89,24 @@ class ClaimWatch:
     def calls(self) -> tuple[HeldCalls, ...]:
         """What was counted, for each of the bounds."""
         return tuple(entry.calls(layout) for entry, layout in zip(self._entries, self._layouts, strict=True))
+
+
+def claim_watch(  # noqa: PLR0917  (as of a machine)
+    image: Image, bounds: Sequence[Bound], table: CodeTable, regions: Sequence[Region], target: Target, loops: LoopTable
+) -> ClaimWatch:
+    """What is claimed of all observed calls of the entries of ``bounds``.
+
+    Raises:
+        ImageError: the image lacks one of them.
+    """
+    return ClaimWatch(
+        bounds,
+        [require_symbol(image, bound.entry).address for bound in bounds],
+        table=table,
+        regions=regions,
+        target=target,
+        loops=[loop.name for loop in loops.watched],
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ _RANGES = ("heap", "stack", "static", "operations", "code")
 _REGISTERS = 64
 _WORD_BYTES = 4
 _MARKS_AT_ONCE = 8
+_MOST_ARGUMENTS = 4
 _QUANTUM = 1 << 26
 """Instructions after which a run pauses, so that an interrupt is heard: a tenth of a second at most."""
 
@@ -102,6 +103,38 @@ class RepeatedCall:
     result_name: str
     restored: tuple[tuple[Region, bytes], ...]
     most_instructions: int
+
+
+def repeated_call(
+    isa: Isa,
+    entry_address: int,
+    registers: Mapping[str, int],
+    given: Mapping[str, int],
+    *,
+    kept: Mapping[Region, bytes],
+    most_instructions: int,
+) -> RepeatedCall:
+    """Calls of the function at ``entry_address`` that all begin alike.
+
+    Parameters:
+        isa: of the image.
+        entry_address: of the function.
+        registers: the guest's, by the names of translated code.
+        given: those that each call finds otherwise, arguments among them, by the machine's names.
+        kept: what regions hold at the beginning.
+        most_instructions: that one call may take.
+    """
+    names = {"r13": "sp", "r14": "lr"} if isa is not Isa.POWERPC else {}
+    first = 3 if isa is Isa.POWERPC else 0
+    arguments = [f"r{first + number}" for number in range(_MOST_ARGUMENTS)]
+    return RepeatedCall(
+        entry_address=entry_address,
+        registers={**registers, **{names.get(name, name): value for name, value in given.items()}},
+        argument_names=tuple(name for name in arguments if name in given),
+        result_name=f"r{first}",
+        restored=tuple((each, content) for each, content in kept.items() if each.name != "stack"),
+        most_instructions=most_instructions,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

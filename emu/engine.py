@@ -61,14 +61,17 @@ class Engine:
         self._uc.ctl_set_cpu_model(_cpu_model(target))
         if self._isa is not Isa.POWERPC:  # which has pages of 4 KiB anyway
             self._uc.ctl_set_page_size(PAGE_BYTES)
-        for region in regions:
-            permissions = unicorn_const.UC_PROT_READ | (
-                unicorn_const.UC_PROT_WRITE if region.writable else unicorn_const.UC_PROT_EXEC
-            )
-            pointer = ctypes.c_char.from_buffer(region.buffer)
-            self._uc.mem_map_ptr(
-                region.pages.base_address, region.pages.size_bytes, permissions, ctypes.addressof(pointer)
-            )
+        together = {id(region.buffer): [one for one in regions if one.buffer is region.buffer] for region in regions}
+        self._constant: list[tuple[Region, bytes]] = []
+        for shared in together.values():
+            pages, permissions = shared[0].pages, unicorn_const.UC_PROT_READ
+            if any(region.writable for region in shared):
+                permissions |= unicorn_const.UC_PROT_WRITE
+                self._constant += [(region, _content(region)) for region in shared if not region.writable]
+            if not all(region.writable for region in shared):
+                permissions |= unicorn_const.UC_PROT_EXEC
+            pointer = ctypes.c_char.from_buffer(shared[0].buffer)
+            self._uc.mem_map_ptr(pages.base_address, pages.size_bytes, permissions, ctypes.addressof(pointer))
         if self._isa is not Isa.THUMB:
             self._uc.ctl_set_tlb_mode(unicorn_const.UC_TLB_VIRTUAL)
             self._add_hook(unicorn_const.UC_HOOK_TLB_FILL, fill_callback, fill_user)
@@ -147,6 +150,30 @@ class Engine:
         self._scratch.buffer[offset : offset + len(_MAKE_CARRY)] = before
         self.set_hooks(*installed)
 
+    def saved(self) -> object:
+        """All registers, for ``restore``."""
+        return self._uc.context_save()
+
+    def restore(self, registers: object) -> None:
+        """Give all registers back what they were when ``saved`` was asked."""
+        self._uc.context_restore(registers)
+
+    def run_to_either(self, begin: int, until: int, other: int, *, goes_on: bool) -> bool:
+        """As ``run``, but stop at ``other``, too; whether it was there.
+
+        Raises:
+            EngineFault: as ``run``.
+        """
+        self._uc.ctl_exits_enabled(True)
+        try:
+            self._uc.ctl_set_exits([until, other])
+            self._uc.ctl_flush_tb()
+            self.run(begin, until, goes_on=goes_on)
+        finally:
+            self._uc.ctl_exits_enabled(False)
+            self._uc.ctl_flush_tb()
+        return self.program_counter == other
+
     def run(self, begin: int, until: int, *, goes_on: bool = False) -> None:
         """Run from ``begin`` until control reaches ``until``; where it ``goes_on`` with the flags as they are.
 
@@ -177,6 +204,9 @@ class Engine:
             raise
         if failures:
             raise EngineFault(str(failures[0])) from failures[0]
+        # Within a page the engine allows all or nothing. Runs that are observed are checked access by access.
+        if any(_content(region) != content for region, content in self._constant):
+            raise EngineFault("the guest wrote to its code or constants")
 
     def _add_hook(self, kind: int, callback: int, user: int) -> None:
         hook = ctypes.c_size_t()
@@ -192,6 +222,11 @@ class Engine:
         if status:
             raise EngineFault(str(UcError(status)))
         self._hooks.append(hook)
+
+
+def _content(region: Region) -> bytes:
+    start = region.extent.base_address - region.pages.base_address
+    return region.buffer[start : start + region.extent.size_bytes]
 
 
 def register_id(isa: Isa, name: str) -> int:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from wcet_probe.emu.memory import GuestMemory
 from wcet_probe.emu.native import BUDGET_SPENT, OUTSIDE_CODE, PROBLEM_EXECUTED
 from wcet_probe.emu.tables import CodeTable
 from wcet_probe.errors import EmulationError
+from wcet_probe.isa.effective_address import evaluate
 from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import AccessKind
 
 
 def stopped(image: Image, table: CodeTable, stop: tuple[int, int, int], most_instructions: int) -> EmulationError:
@@ -47,3 +52,38 @@ def stray(image: Image, pc: int, address: int | None, reason: str) -> EmulationE
     return EmulationError(
         f"{what} at pc {pc:#010x} in {image.location(pc)}: {reason}; check the call's arguments and the heap."
     )
+
+
+def culprit(table: CodeTable, pc: int, inaccessible_at: Callable[[int], int | None]) -> int:
+    """The instruction that faulted, where the engine stopped at ``pc``.
+
+    An exception leaves the program counter behind the instruction that raised it, and a store that fails inside an
+    IT block leaves it behind the block.
+
+    Parameters:
+        table: the code that was run.
+        pc: where the engine stopped.
+        inaccessible_at: as ``inaccessible`` tells of an address of an instruction.
+    """
+    if inaccessible_at(pc) is not None:
+        return pc
+    behind = table.instruction_at(pc)
+    before = table.instruction_before(pc)
+    if before and before.problem and not (behind and behind.problem):
+        return before.address
+    suspects = []
+    while before and before.in_it_block:
+        suspects.append(before.address)
+        before = table.instruction_before(before.address)
+    return next((address for address in reversed(suspects) if inaccessible_at(address) is not None), pc)
+
+
+def inaccessible(table: CodeTable, memory: GuestMemory, register: Callable[[str], int], pc: int) -> int | None:
+    """The address that the instruction at ``pc`` would access and must not, or None where it is another fault."""
+    instruction = table.instruction_at(pc)
+    for access in instruction.accesses if instruction and not instruction.problem else ():
+        registers = {name: register(name) for name in (access.base, access.index) if name}
+        for address, size_bytes in evaluate(access, registers):
+            if not memory.allows(address, size_bytes, is_write=access.kind is not AccessKind.LOAD):
+                return address
+    return None

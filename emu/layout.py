@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from wcet_probe.emu.memory import GuestMemory, Region, region
+from wcet_probe.emu.memory import GuestMemory, Region, Use, regions
 from wcet_probe.errors import ImageError, UsageError
-from wcet_probe.model.image import Image
+from wcet_probe.model.image import HEAP_SYMBOL, STACK_SYMBOL, Image
 from wcet_probe.model.scenario import Trace
 from wcet_probe.model.target import MemoryRange, Target
 
@@ -28,6 +28,13 @@ OPERATIONS_AT_ONCE = 1 << 20
 SLOTS_ADDRESS = HARNESS_ADDRESS + OPERATION_BYTES * OPERATIONS_AT_ONCE
 _MANY_OPERATIONS = 1 << 16
 """Whose table fills half a large page."""
+_FRAME_BYTES = 24
+"""Left free above the first frame: the PowerPC ABI saves the link register in its caller's frame.
+
+The stack pointer is at 8 in a cache line: then small frames lie in two lines, the most that they can.
+"""
+_MOST_SEGMENTS = 200
+"""The native core counts regions in a byte."""
 _MOST_SLOTS = (HARNESS_BYTES - OPERATION_BYTES * OPERATIONS_AT_ONCE) // 4
 
 
@@ -38,8 +45,7 @@ def guest_regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region
         ImageError: a segment is larger than the target's memory.
         UsageError: the target's memory map has no room for the heap.
     """
-    layout = target.memory_map
-    heap = MemoryRange(layout.heap_address, heap_bytes)
+    layout, heap, stack = target.memory_map, heap_range(image, target, heap_bytes), stack_range(image, target)
     harness = MemoryRange(HARNESS_ADDRESS, HARNESS_BYTES)
     most = max(layout.code.size_bytes, layout.data.size_bytes)
     for segment in image.segments:
@@ -49,28 +55,56 @@ def guest_regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region
                 f"of more than {most}; link the image for that target."
             )
             raise ImageError(message)
+    if len(image.segments) > _MOST_SEGMENTS:
+        message = f"the image has {len(image.segments)} segments, more than {_MOST_SEGMENTS}; link it into fewer."
+        raise ImageError(message)
     code = [s for s in image.segments if s.executable]
     static = [s for s in image.segments if not s.executable]
     returning = MemoryRange(RETURN_ADDRESS, 4)
-    others = [layout.code, layout.data, layout.stack, returning, harness]
-    for other in others:
+    others = [layout.code, layout.data, stack, returning, harness]
+    for other in () if _is_of_image(image) else others:
         if heap.base_address < other.end_address and other.base_address < heap.end_address:
             room = other.base_address - heap.base_address
             message = f"a heap of {heap_bytes} bytes does not fit into the memory of {target.name}; at most {room} do."
             raise UsageError(message)
     named = [("code", code, False), ("static", static, True)]
-    regions = [
-        region(name if i == 0 else f"{name}{i}", MemoryRange(s.address, s.size_bytes), writable=writable)
+    uses = [
+        Use(name if i == 0 else f"{name}{i}", MemoryRange(s.address, s.size_bytes), writable)
         for name, segments, writable in named
         for i, s in enumerate(segments)
     ]
-    return (
-        *regions,
-        region("stack", layout.stack, writable=True),
-        region("heap", heap, writable=True),
-        region("operations", harness, writable=True, harness=True),
-        region("return", returning, writable=False, harness=True),
-    )
+    uses.append(Use("stack", stack, writable=True))
+    uses += [] if _is_of_image(image) else [Use("heap", heap, writable=True)]
+    uses.append(Use("operations", harness, writable=True, harness=True))
+    return regions([*uses, Use("return", returning, writable=False, harness=True)])
+
+
+def heap_range(image: Image, target: Target, heap_bytes: int) -> MemoryRange:
+    """Where a heap of ``heap_bytes`` bytes is: where the image has it, or where the target has it.
+
+    Raises:
+        UsageError: the image has a smaller one.
+    """
+    own = image.placed(HEAP_SYMBOL)
+    if own and own.size_bytes and own.size_bytes < heap_bytes:
+        raise UsageError(f"the heap of the image has {own.size_bytes} bytes, not {heap_bytes}; give a smaller --heap.")
+    return MemoryRange(own.base_address if own else target.memory_map.heap_address, heap_bytes)
+
+
+def stack_range(image: Image, target: Target) -> MemoryRange:
+    """Where calls have their stack."""
+    return image.placed(STACK_SYMBOL) or target.memory_map.stack
+
+
+def first_stack_pointer(image: Image, target: Target) -> int:
+    """The stack pointer that calls begin with."""
+    return stack_range(image, target).end_address - _FRAME_BYTES
+
+
+def _is_of_image(image: Image) -> bool:
+    """Whether the heap lies in a segment of the image."""
+    own = image.placed(HEAP_SYMBOL)
+    return own is not None and own.size_bytes > 0
 
 
 def parts(trace: Trace) -> Iterable[Trace]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from types import TracebackType
 from typing import Self
@@ -12,43 +13,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wcet_probe.build.image import require_symbol
-from wcet_probe.emu.claim_watch import ClaimWatch
+from wcet_probe.emu.claim_watch import claim_watch
 from wcet_probe.emu.compiled import (
     DISAGREED,
     RETURNED,
     CallCounts,
     Detail,
-    RepeatedCall,
     RepeatedCalls,
     TranslatedCode,
     Translations,
+    repeated_call,
 )
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
-from wcet_probe.emu.faults import outside, stopped, stray
+from wcet_probe.emu.faults import culprit, inaccessible, outside, stopped, stray
 from wcet_probe.emu.guest_registers import ARM_FLAGS
 from wcet_probe.emu.layout import (
     HARNESS_ADDRESS,
     OPERATIONS_AT_ONCE,
     RETURN_ADDRESS,
     SLOTS_ADDRESS,
+    first_stack_pointer,
     guest_regions,
+    heap_range,
     parts,
     write_operations,
 )
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
 from wcet_probe.emu.measurement import executions, measurement, stall_cycles
-from wcet_probe.emu.memory import GuestMemory, Region
+from wcet_probe.emu.memory import GuestMemory
 from wcet_probe.emu.native import RUNNING
 from wcet_probe.emu.observer import Observation, Observer
 from wcet_probe.emu.operations import OperationColumns
+from wcet_probe.emu.reached_calls import ReachedCall, make_call, reached_call
 from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table, it_state
 from wcet_probe.errors import EmulationError, ImageError, UsageError
 from wcet_probe.identity import Same
-from wcet_probe.isa.effective_address import evaluate
 from wcet_probe.model.held_calls import BrokenClaim, HeldCalls
-from wcet_probe.model.image import Image
-from wcet_probe.model.instruction import AccessKind, Instruction, InstructionCost
+from wcet_probe.model.image import HEAP_SYMBOL, STACK_SYMBOL, Image
+from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.measurement import CallCost, Measurement
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache, Trace
@@ -59,12 +62,6 @@ _SLOT_BYTES = 4
 _MOST_ARGUMENTS = 4
 _LEAST_HEAP_BYTES = 16
 """Of translated code, which takes the size of an access off that of the heap."""
-
-_FRAME_BYTES = 24
-"""Left free above the first frame: the PowerPC ABI saves the link register in its caller's frame.
-
-The stack pointer is at 8 in a cache line: then small frames lie in two lines, the most that they can.
-"""
 
 
 class Machine:
@@ -95,7 +92,8 @@ class Machine:
         translates_calls: bool = False,
     ) -> None:
         self._image, self._target = image, target
-        self._translations, self._translated = translations, dict[Detail, TranslatedCode]()
+        is_moved = image.placed(HEAP_SYMBOL) or image.placed(STACK_SYMBOL)  # translated code has the target's places
+        self._translations, self._translated = None if is_moved else translations, dict[Detail, TranslatedCode]()
         self._translates_calls = translates_calls
         self._most_instructions = most_instructions
         regions = self._regions = guest_regions(image, target, heap_bytes)
@@ -113,9 +111,12 @@ class Machine:
         self._observed = False
         self._detail = Detail.NOTHING
         self._hooks: tuple[int | None, int | None, int] = (None, None, 0)
-        self._claims = self._hold(bounds, regions) if bounds else None
+        self._claims = claim_watch(image, bounds, self._table, regions, target, self._loops) if bounds else None
+        if self._claims:
+            self._observer.hold_claims(self._claims.setup)
         self._stack_register = stack_pointer
-        self._stack_pointer = target.memory_map.stack.end_address - _FRAME_BYTES
+        self._stack_pointer = first_stack_pointer(image, target)
+        self._heap = heap_range(image, target, heap_bytes)
 
     def __enter__(self) -> Self:
         return self
@@ -124,19 +125,6 @@ class Machine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._observer.close()
-
-    def _hold(self, bounds: Sequence[Bound], regions: Sequence[Region]) -> ClaimWatch:
-        """Have all observed calls of the entries of ``bounds`` held against them."""
-        claims = ClaimWatch(
-            bounds,
-            [require_symbol(self._image, bound.entry).address for bound in bounds],
-            table=self._table,
-            regions=regions,
-            target=self._target,
-            loops=[loop.name for loop in self._loops.watched],
-        )
-        self._observer.hold_claims(claims.setup)
-        return claims
 
     def broken_claim(self) -> BrokenClaim | None:
         """The first claim of a bound that an observed call violated."""
@@ -158,7 +146,7 @@ class Machine:
     @property
     def heap(self) -> MemoryRange:
         """The heap's bytes."""
-        return self.memory.regions["heap"].extent
+        return self._heap
 
     def slot(self, index: int) -> int:
         """Address of the block that a replay put into slot ``index``."""
@@ -246,6 +234,8 @@ class Machine:
         initial: InitialCache,
         heap_metadata: Callable[[], Iterable[int]] = tuple,
         victims: Victims = OWN_VICTIMS,
+        *,
+        reached: ReachedCall | None = None,
     ) -> Measurement:
         """Count one call of ``function``.
 
@@ -256,6 +246,7 @@ class Machine:
             heap_metadata: gives the addresses of all words of the headers of the heap's blocks, as they are at that
                 moment; asked before and after the call.
             victims: seeds in place of the target's, where the caches are filled.
+            reached: the call is made as it was reached within another one, in place of one with ``arguments``.
 
         Raises:
             ImageError: the image has no such function.
@@ -265,17 +256,47 @@ class Machine:
         self._observer.restart(initial)
         self._hook(instructions=True)
         headers = heap_metadata()
-        result = self._run(function, arguments)
+        result = self._from(partial(make_call, self._engine, self._hooks, reached)) if reached else None
+        result = self._run(function, arguments) if result is None else result
         observation = self._observer.observation()
         return measurement(
             observation,
             self._table,
             self._target,
-            stack_pointer=self._stack_pointer,
+            stack_pointer=reached.registers[self._stack_register] if reached else self._stack_pointer,
+            heap=self._heap,
             result=result,
             heap_metadata=chain(headers, heap_metadata()),
             victims=victims,
         )
+
+    def reach(self, function: str, arguments: Sequence[int], entry: str) -> ReachedCall | int:
+        """Run ``function`` unobserved up to the first call of ``entry`` within it; the result where there is none.
+
+        Raises:
+            ImageError: the image has no such function.
+            EmulationError: the guest went astray.
+        """
+        symbol, place = require_symbol(self._image, function), require_symbol(self._image, entry).address
+        for name, value in self.entry_registers(arguments).items():
+            self._engine.write_register(name, value)
+        return self._reached(symbol.address, place, goes_on=False)
+
+    def reach_next(self, before: ReachedCall) -> ReachedCall | int:
+        """Go on behind the call ``before``, measured last, up to the next one; the result where there is none.
+
+        Raises:
+            EmulationError: the guest went astray.
+        """
+        return self._reached(before.return_address, before.entry_address, goes_on=True)
+
+    def _reached(self, address: int, entry_address: int, *, goes_on: bool) -> ReachedCall | int:
+        self._unhook()
+        self._engine.set_hooks(*self._hooks)
+        found: list[bool] = []
+        ends = (RETURN_ADDRESS, entry_address)
+        result = self._from(lambda: found.append(self._engine.run_to_either(address, *ends, goes_on=goes_on)))
+        return reached_call(self._engine, self._target.isa, entry_address) if found[0] else result
 
     def count(self, function: str, arguments: Sequence[int]) -> int:
         """Instructions of one call of ``function``; nothing else is counted."""
@@ -328,17 +349,14 @@ class Machine:
         if code is None:
             message = "there is no translated code of the image; count its calls one by one."
             raise UsageError(message)
-        names = {"r13": "sp", "r14": "lr"} if self._target.isa is not Isa.POWERPC else {}
-        entry = {names.get(name, name): value for name, value in self.entry_registers((0,) * argument_count).items()}
-        first = 3 if self._target.isa is Isa.POWERPC else 0
         ours = [each for each in self._regions if each.writable and not each.harness]
         kept = {each: self.memory.read(each.extent.base_address, each.extent.size_bytes) for each in ours}
-        asked = RepeatedCall(
-            entry_address=require_symbol(self._image, function).address,
-            registers=self._engine.guest_registers() | entry,
-            argument_names=tuple(f"r{first + number}" for number in range(argument_count)),
-            result_name=f"r{first}",
-            restored=tuple((each, content) for each, content in kept.items() if each.name != "stack"),
+        asked = repeated_call(
+            self._target.isa,
+            require_symbol(self._image, function).address,
+            self._engine.guest_registers(),
+            self.entry_registers((0,) * argument_count),
+            kept=kept,
             most_instructions=most_instructions,
         )
         try:
@@ -449,15 +467,24 @@ class Machine:
             raise ImageError(message)
         for name, value in self.entry_registers(arguments).items():
             self._engine.write_register(name, value)
+        return self._from(lambda: self._start(symbol.address, operations))
+
+    def _from(self, start: Callable[[], object]) -> int:
+        """What the guest returns that ``start`` lets run.
+
+        Raises:
+            EmulationError: it went astray, or the observer stopped it.
+        """
         try:
-            self._start(symbol.address, operations)
+            start()
         except EngineFault as fault:
             self._check_stop()
-            pc = self._culprit(self._engine.program_counter)
+            look = partial(inaccessible, self._table, self.memory, self._engine.read_register)
+            pc = culprit(self._table, self._engine.program_counter, look)
             self._observer.settle(pc)
             if not any(pc in code for code in self._image.code):
                 raise outside(pc) from fault
-            raise stray(self._image, pc, self._inaccessible(pc), str(fault)) from fault
+            raise stray(self._image, pc, look(pc), str(fault)) from fault
         self._check_stop()
         self._observer.finish()
         return self._engine.read_register("r3" if self._target.isa is Isa.POWERPC else "r0")
@@ -469,31 +496,3 @@ class Machine:
         if why != RUNNING:
             self._observer.settle(pc)
             raise stopped(self._image, self._table, (why, pc, address), self._most_instructions)
-
-    def _culprit(self, pc: int) -> int:
-        """The instruction that faulted, where the engine stopped at ``pc``.
-
-        An exception leaves the program counter behind the instruction that raised it, and a store that fails inside an
-        IT block leaves it behind the block.
-        """
-        if self._inaccessible(pc) is not None:
-            return pc
-        behind = self._table.instruction_at(pc)
-        before = self._table.instruction_before(pc)
-        if before and before.problem and not (behind and behind.problem):
-            return before.address
-        suspects = []
-        while before and before.in_it_block:
-            suspects.append(before.address)
-            before = self._table.instruction_before(before.address)
-        return next((address for address in reversed(suspects) if self._inaccessible(address) is not None), pc)
-
-    def _inaccessible(self, pc: int) -> int | None:
-        """The address that the instruction at ``pc`` would access and must not, or None where it is another fault."""
-        instruction = self._table.instruction_at(pc)
-        for access in instruction.accesses if instruction and not instruction.problem else ():
-            registers = {name: self._engine.read_register(name) for name in (access.base, access.index) if name}
-            for address, size_bytes in evaluate(access, registers):
-                if not self.memory.allows(address, size_bytes, is_write=access.kind is not AccessKind.LOAD):
-                    return address
-        return None

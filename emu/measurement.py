@@ -9,7 +9,7 @@ from wcet_probe.emu.observer import Observation
 from wcet_probe.emu.tables import CodeTable
 from wcet_probe.model.instruction import Control
 from wcet_probe.model.measurement import Measurement, Run
-from wcet_probe.model.target import OWN_VICTIMS, CacheConfig, Target, Victims
+from wcet_probe.model.target import OWN_VICTIMS, CacheConfig, MemoryRange, Target, Victims
 
 _WORD_BYTES = 4
 
@@ -20,6 +20,7 @@ def measurement(
     target: Target,
     *,
     stack_pointer: int,
+    heap: MemoryRange,
     result: int,
     heap_metadata: Iterable[int] = (),
     victims: Victims = OWN_VICTIMS,
@@ -31,11 +32,12 @@ def measurement(
         table: the code that was run.
         target: whose memory timing is charged.
         stack_pointer: its value at entry.
+        heap: its addresses, which may be static memory of the image.
         result: the call's return value.
         heap_metadata: addresses of the words of the heap's headers, which are told apart from the rest of the heap.
         victims: what replacement evicted.
     """
-    touched = dict(_split_heap(observation.touched, heap_metadata))
+    touched = dict(_split_heap(_heap_apart(observation.touched, heap), heap_metadata))
     stalls = stall_cycles(observation, target)
     runs, path = executed_path(observation, table)
     cached = {name: [word for word in words if not target.memory.region_at(word)] for name, words in touched.items()}
@@ -159,6 +161,14 @@ def _sets(addresses: Iterable[int], cache: CacheConfig | None) -> tuple[int, ...
     if cache is None:
         return ()
     return tuple(sorted({address // cache.line_bytes % cache.sets for address in addresses}))
+
+
+def _heap_apart(touched: Mapping[str, Sequence[int]], heap: MemoryRange) -> Mapping[str, Sequence[int]]:
+    """``touched`` with the words of a heap that lies in another region under a name of their own."""
+    if "heap" in touched:
+        return touched
+    rest = {name: tuple(word for word in words if word not in heap) for name, words in touched.items()}
+    return rest | {"heap": tuple(word for words in touched.values() for word in words if word in heap)}
 
 
 def _split_heap(

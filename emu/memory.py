@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -26,27 +26,50 @@ class Region:
         extent: the bytes that the guest may use.
         writable: whether the guest may write; what it may not write it may execute.
         harness: whether it serves the observer and not the guest's program.
-        buffer: the bytes of the pages around ``extent``, shared with the engine.
+        pages: the pages around ``extent``, and those that others have who share one of these with it.
+        buffer: the bytes of ``pages``, shared with the engine.
     """
 
     name: str
     extent: MemoryRange
     writable: bool
     harness: bool
+    pages: MemoryRange
     buffer: mmap.mmap = field(repr=False, compare=False)
 
-    @property
-    def pages(self) -> MemoryRange:
-        """The pages around ``extent``."""
-        return _pages(self.extent)
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a region is to be: as of `Region`, without its memory."""
+
+    name: str
+    extent: MemoryRange
+    writable: bool
+    harness: bool = False
 
 
-def region(name: str, extent: MemoryRange, *, writable: bool, harness: bool = False) -> Region:
-    """A zero-filled region."""
-    memory = zeroed(_pages(extent).size_bytes)
-    if not harness:  # of the harness's tables most runs use little
-        advise_large_pages(memory)
-    return Region(name, extent, writable, harness, memory)
+def regions(uses: Iterable[Use]) -> tuple[Region, ...]:
+    """Zero-filled regions for ``uses``, in their order; those that lie in one page share its memory."""
+    uses = tuple(uses)
+    groups: list[MemoryRange] = []
+    for pages in sorted((_pages(use.extent) for use in uses), key=lambda one: one.base_address):
+        if groups and pages.base_address < groups[-1].end_address:
+            end = max(pages.end_address, groups[-1].end_address)
+            groups[-1] = MemoryRange(groups[-1].base_address, end - groups[-1].base_address)
+        else:
+            groups.append(pages)
+    buffers = [(group, zeroed(group.size_bytes)) for group in groups]
+    for group, buffer in buffers:
+        if not any(
+            use.harness for use in uses if use.extent.base_address in group
+        ):  # of whose tables most runs use little
+            advise_large_pages(buffer)
+    return tuple(
+        Region(use.name, use.extent, use.writable, use.harness, group, buffer)
+        for use in uses
+        for group, buffer in buffers
+        if use.extent.base_address in group
+    )
 
 
 def zeroed(size_bytes: int) -> mmap.mmap:

@@ -9,7 +9,7 @@ on from here, and a family of scenarios of its own is better than both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
@@ -234,6 +234,50 @@ def _holes_before_free(request: HeapRequest, scenario: str) -> _States:
             yield _plan(scenario, variant, builder, _free(slots[at]), "A list of holes is walked to the block's place.")
 
 
+def _prefix_sizes(request: HeapRequest) -> list[int]:
+    """Sizes of one power of two that share ever more leading bits, the one that shares most with all last.
+
+    Blocks of them, freed in this order, are a path of a tree that branches by the bits of a size, or by size.
+    """
+    allocator, step = request.allocator, request.allocator.alignment_bytes
+    overhead = allocator.own.overhead_bytes if allocator.own else 2 * step
+    room = request.heap_bytes - allocator.minimum_heap_bytes - request.heap_bytes // _SPARE_SHARE
+    for bits in range(request.heap_bytes.bit_length(), step.bit_length() + 1, -1):
+        offsets = [step << place for place in range(bits - step.bit_length(), -1, -1)]
+        sizes = [_served(request, (1 << bits) + offset - overhead) for offset in (*offsets, 0)]
+        if sum(sizes) + len(sizes) * (overhead + 8 * step) <= room and sizes[-1] < sizes[0]:
+            return sizes
+    return []
+
+
+def _prefixes(request: HeapRequest, scenario: str) -> _States:
+    """Free of a block that becomes the deepest of a path in a tree of sizes: by itself, and merged with its neighbours.
+
+    Few blocks make such a path deep.
+    """
+    sizes, step = _prefix_sizes(request), request.allocator.alignment_bytes
+    overhead = request.allocator.own.overhead_bytes if request.allocator.own else 2 * step
+    third = max(step, ((sizes[-1] + overhead) // 3 if sizes else 0) // step * step - overhead)
+    last = sizes[-1] - 2 * (third + overhead) if sizes else 0
+    for order, freed in product(("falling", "rising") if sizes else (), ("alone", "between free ones")):
+        if freed != "alone" and min(third, last) <= 0:
+            continue
+        builder = TraceBuilder()
+        slots = []
+        for size in sizes[:-1]:
+            slots.append(builder.malloc(size))
+            builder.malloc(1)
+        parts = [builder.malloc(size) for size in (sizes[-1:] if freed == "alone" else (third, last, third))]
+        builder.malloc(1)
+        for slot in (*(slots if order == "falling" else slots[::-1]), *parts[::2][: len(parts) - 1]):
+            builder.free(slot)
+        variant = (
+            f"{len(slots)} holes of {sizes[-2]} to {sizes[0]} bytes that share leading bits, freed {order}, {freed}"
+        )
+        reason = "What becomes one hole is put in at the end of a path that is as long as a size has bits."
+        yield _plan(scenario, variant, builder, _free(parts[len(parts) // 2]), reason)
+
+
 def _first_and_last_free(request: HeapRequest, scenario: str) -> _States:
     size = _fitting(request)[0]
     count = _count(request, size)
@@ -277,7 +321,7 @@ def _again(request: HeapRequest, scenario: str) -> _States:
 
 _Part = Callable[[HeapRequest, str], _States]
 _OF_MALLOC: tuple[_Part, ...] = (_size_sweep, _checkerboard, _ladder, _drained)
-_OF_FREE: tuple[_Part, ...] = (_neighbours, _holes_before_free, _first_and_last_free)
+_OF_FREE: tuple[_Part, ...] = (_neighbours, _holes_before_free, _prefixes, _first_and_last_free)
 _PARTS: Mapping[str, tuple[_Part, ...]] = MappingProxyType(
     {
         "worst-alloc": _OF_MALLOC,

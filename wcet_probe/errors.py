@@ -60,14 +60,15 @@ class StateError(WcetProbeError):
 class AnalysisError(WcetProbeError):
     """No bound can be proved: the message names what stands in the way and what to add.
 
-    ``headers`` are the addresses of the headers of loops without a bound, in order, where these are the reason.
+    ``headers`` are the addresses of the headers of loops without a bound, in order, where these are the reason, and
+    ``sites`` those of the indirect branches and calls of which no target is known.
     """
 
     exit_code = ExitCode.NO_BOUND
 
-    def __init__(self, message: str, headers: tuple[int, ...] = ()) -> None:
+    def __init__(self, message: str, headers: tuple[int, ...] = (), sites: tuple[int, ...] = ()) -> None:
         super().__init__(message)
-        self.headers = headers
+        self.headers, self.sites = headers, sites
 
 
 class VerificationError(WcetProbeError):

@@ -289,14 +289,16 @@ def _prove(question: _Question, pytest_config: pytest.Config) -> WcetBound:
         from wcet_probe.answer.bench import ProbeRequest
         from wcet_probe.answer.probe import observe
         from wcet_probe.catalog.lookup import load_allocator
-        from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES
+        from wcet_probe.cli.configured import default_heap_bytes
+        from wcet_probe.cli.run import DEFAULT_COMPILER
         from wcet_probe.config import cache_dir
 
+        allocator = load_allocator(question.allocator, question.params, question.preset)
         request = ProbeRequest(
-            allocator=load_allocator(question.allocator, question.params, question.preset),
+            allocator=allocator,
             target=target,
             scenario=_SCENARIOS[question.operation],
-            heap_bytes=question.heap_bytes or config.heap_bytes or DEFAULT_HEAP_BYTES,
+            heap_bytes=question.heap_bytes or default_heap_bytes(allocator, config),
             seed=0,
             initial_cache=None,
             compiler=config.cc or DEFAULT_COMPILER,

@@ -204,12 +204,14 @@ def _expression(value: object, error: Callable[[str], UsageError]) -> Expression
 
 
 def _recursion(entry: _Entry) -> RecursionFact:
+    """With an offset it is about the function's code, whose source need not be known."""
+    place = entry.place("offset") if entry.has("offset") else entry.place()
     keys = ("max_depth", "max_calls")
     given = entry.has(*keys)
     if len(given) != 1:
         raise entry.error("max_depth", f"{' and '.join(given) or 'is missing'}; give exactly one of {', '.join(keys)}")
     depth, calls = (entry.expression(key) if key in given else None for key in keys)
-    return RecursionFact(entry.where, entry.place(), depth, calls, *_reason(entry))
+    return RecursionFact(entry.where, place, depth, calls, *_reason(entry))
 
 
 def _calls(entry: _Entry) -> CallsFact | GivenBoundFact:

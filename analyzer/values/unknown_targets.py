@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph, never_returns
 from wcet_probe.analyzer.values.analysis import Values
@@ -27,9 +27,9 @@ def check_resolved(image: Image, graph: Supergraph, values: Values, asserted: Co
     """
     reachable = {graph.points[index].block.last_address for index in values.states}
     unknown = {site for site, targets in values.indirect.items() if not targets and site not in asserted}
-    for address in sorted(unknown.union(graph.unresolved)):
-        if address in reachable:
-            raise _unknown_targets(image, values, address)
+    missing = sorted(unknown.union(graph.unresolved) & reachable)
+    if missing:
+        raise _unknown_targets(image, values, missing)
     for index, targets in sorted(values.strays.items()):
         place = image.location(graph.points[index].block.last_address)
         elsewhere = " or ".join(map(image.location, targets[:2])) + (" or elsewhere" if len(targets) > 2 else "")
@@ -48,8 +48,22 @@ def check_resolved(image: Image, graph: Supergraph, values: Values, asserted: Co
         raise never_returns(graph.entry.name)
 
 
-def _unknown_targets(image: Image, values: Values, address: int) -> AnalysisError:
-    """The error that the targets of the indirect branch or call at ``address`` are not known, and what is missing."""
+def _unknown_targets(image: Image, values: Values, addresses: Sequence[int]) -> AnalysisError:
+    """The error that the targets of the branches and calls at ``addresses`` are not known, and what is missing."""
+    reasons = [_reason(image, values, address) for address in addresses]
+    if len(addresses) == 1:
+        head = f"the targets of the indirect branch or call at {image.location(addresses[0])} are not known: "
+        return AnalysisError(head + (f"{reasons[0]}, or {_REMEDY}" if reasons[0] else _REMEDY), sites=(addresses[0],))
+    each = [
+        f"of the one at {image.location(address)}{f' {reason}' if reason else ''}"
+        for address, reason in zip(addresses, reasons, strict=True)
+    ]
+    head = f"the targets of {len(addresses)} indirect branches or calls are not known: "
+    return AnalysisError(f"{head}{'; '.join(each)}; {_REMEDY}", sites=tuple(addresses))
+
+
+def _reason(image: Image, values: Values, address: int) -> str:
+    """What is missing where the indirect branch or call at ``address`` reads its target from a table or a word."""
     points = values.graph.points
     loads = [
         access
@@ -59,8 +73,7 @@ def _unknown_targets(image: Image, values: Values, address: int) -> AnalysisErro
         if not access.is_store and access.base is Base.NUMBER
     ]
     found = [text for access in reversed(loads) if (text := _table(image, access) or _word(image, access))]
-    head = f"the targets of the indirect branch or call at {image.location(address)} are not known: "
-    return AnalysisError(head + (f"{found[0]}, or {_REMEDY}" if found else _REMEDY))
+    return found[0] if found else ""
 
 
 def _table(image: Image, access: Access) -> str:

@@ -12,7 +12,7 @@ enum { WP_SLACK = 1 << 17 }; /* more than is executed between two looks at the l
 
 static const struct wp_range *range_of(const struct wp_observer *observer, uint32_t address, uint32_t bytes, bool is_write)
 {
-    const uint32_t known = observer->range_of_page[wp_page_of(address)];
+    const uint32_t known = wp_range_at(observer, address);
     if (!known)
         return NULL;
     const struct wp_range *const range = &observer->setup.ranges[known - 1];

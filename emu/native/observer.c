@@ -53,7 +53,7 @@ WP_EXPORT struct wp_observer *wp_observer_open(const struct wp_setup *setup, con
     for (uint32_t i = 0; i < setup->range_count; i++) {
         const struct wp_range *const range = &setup->ranges[i];
         for (uint32_t page = wp_page_of(range->base); page <= wp_page_of(range->base + range->bytes - 1); page++)
-            observer->range_of_page[page] = (uint8_t)(i + 1);
+            observer->range_of_page[page] = observer->range_of_page[page] ? WP_SEVERAL : (uint8_t)(i + 1);
     }
     observer->counts.lowest_stack_pointer = UINT32_MAX;
     return observer;
@@ -436,7 +436,7 @@ static uint32_t effective_address(const struct wp_observer *observer, uc_engine 
 static bool mark_touched(struct wp_observer *observer, uint32_t address, uint32_t bytes, bool is_write)
 {
     const struct wp_setup *const setup = &observer->setup;
-    const uint32_t known = observer->range_of_page[wp_page_of(address)];
+    const uint32_t known = wp_range_at(observer, address);
     if (!known)
         return false;
     const struct wp_range *const range = &setup->ranges[known - 1];
@@ -469,7 +469,7 @@ void wp_observer_access(struct wp_observer *observer, uc_engine *engine, uint32_
     observer->counts.stores += is_write;
     if (observer->claims.active)
         wp_claims_access(&observer->claims, (pc - observer->setup.code_base) / 2,
-                         observer->range_of_page[wp_page_of(address)] - 1u, pc, address, bytes, is_write);
+                         wp_range_at(observer, address) - 1u, pc, address, bytes, is_write);
     const struct wp_uncached *const uncached = uncached_at(&observer->setup, address);
     if (uncached) {
         observer->counts.region_accesses++;
@@ -484,7 +484,7 @@ void wp_observer_access(struct wp_observer *observer, uc_engine *engine, uint32_
     for (uint32_t line = address >> shift; line <= (address + bytes - 1) >> shift; line++) {
         wp_cache_access(&observer->dcache, line, is_write);
         if (observer->sets.operation)
-            wp_sets_access(&observer->sets, observer->range_of_page[wp_page_of(address)] - 1u, line, pc, address);
+            wp_sets_access(&observer->sets, wp_range_at(observer, address) - 1u, line, pc, address);
     }
 }
 
@@ -555,7 +555,7 @@ WP_EXPORT bool wp_observer_tlb_fill(uc_engine *engine, uint64_t address, int kin
     if (!known)
         return false;
     entry->physical_address = address; /* the engine takes the page of it */
-    entry->permissions = observer->setup.ranges[known - 1].writable ? 3 : 5;
+    entry->permissions = known == WP_SEVERAL ? 7 : observer->setup.ranges[known - 1].writable ? 3 : 5;
     return true;
 }
 

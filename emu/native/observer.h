@@ -24,7 +24,7 @@ enum { WP_CONDITIONAL_BRANCH = 1, WP_IN_IT_BLOCK = 2, WP_WRITES_STACK_POINTER = 
 enum { WP_LOAD = 1, WP_STORE = 2 };
 enum { WP_LSL, WP_LSR, WP_ASR, WP_ROR, WP_RRX };
 enum { WP_ALWAYS = 14 };
-enum { WP_PAGE_SHIFT = 12, WP_PAGES = 1 << 20 };
+enum { WP_PAGE_SHIFT = 12, WP_PAGES = 1 << 20, WP_SEVERAL = 0xFF };
 enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE, WP_BUDGET_SPENT };
 
 struct wp_access {
@@ -103,7 +103,7 @@ struct wp_observer {
     struct wp_operation_counts operation_start;
     bool in_operation;
     uint64_t budget, spent; /* instructions that all runs together may take, and took; budget 0: no limit */
-    uint8_t *range_of_page; /* 1 + index of the range that holds some of a 4 KiB page, 0: none; no two share one */
+    uint8_t *range_of_page; /* 1 + index of the range that has bytes in a 4 KiB page, 0: none, or WP_SEVERAL ranges */
 };
 
 /* As by the callbacks of observer.c; `engine` is what the setup's functions are given. */
@@ -114,5 +114,17 @@ void wp_observer_access(struct wp_observer *observer, uc_engine *engine, uint32_
 WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc);
 
 static inline uint32_t wp_page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
+
+/* 1 + index of the range that has the byte at `address`, or may have it; 0: none. */
+static inline uint32_t wp_range_at(const struct wp_observer *observer, uint32_t address)
+{
+    const uint32_t known = observer->range_of_page[wp_page_of(address)];
+    if (known != WP_SEVERAL)
+        return known;
+    for (uint32_t i = 0; i < observer->setup.range_count; i++)
+        if (address - observer->setup.ranges[i].base < observer->setup.ranges[i].bytes)
+            return i + 1;
+    return 0;
+}
 
 #endif

@@ -96,8 +96,13 @@ def allocator_document(allocator: Allocator) -> Document:
 
 def _own_build(own: OwnBuild) -> Document:
     """How an allocator of one's own is built; of what is linked as it is, a hash."""
-    objects = [{"name": path, "sha256": sha256(content).hexdigest()} for path, content in own.objects]
-    return {**record(replace(own, objects=())), "objects": objects}
+    objects, elf = ([_hashed(*one) for one in several] for several in (own.objects, [own.elf] if own.elf else []))
+    rest = record(replace(own, objects=(), elf=None))
+    return {**rest, "objects": objects, "elf": elf[0] if elf else None}
+
+
+def _hashed(path: str, content: bytes) -> Document:
+    return {"name": path, "sha256": sha256(content).hexdigest()}
 
 
 def scenario_document(name: str, description: str, allocators: Iterable[str]) -> Document:

@@ -65,6 +65,7 @@ class OwnBuildShape(TypedDict):
     """How an allocator that is none of the package is built and called."""
 
     objects: list[SourceShape]
+    elf: SourceShape | None
 
 
 @extends(Allocator)
@@ -296,6 +297,8 @@ class ObservedRunShape(TypedDict):
     calls: list[ObservedCallShape]
     instructions: Natural
     cycles: Natural
+    held: NotRequired[Natural]
+    repeated: NotRequired[Natural]
     found: FoundInputsShape | None
 
 

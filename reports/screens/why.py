@@ -87,9 +87,11 @@ def observed_lines(bound: Bound, seen: Observed, width: int) -> Iterator[Line]:
         for unit, value in most.items()
     ]
     yield from table(rows, ("", "bound", "observed", "bound / observed"))
-    repeated = sum(call.is_repeated for call in seen.calls)
-    calls = f"{counted(len(seen.calls), 'call')} of {bound.entry} held against bound and facts, {repeated} repeated"
+    calls = f"{counted(seen.held, 'call')} of {bound.entry} held against bound and facts, {seen.repeated} repeated"
     yield from paragraph("  ", f"{calls} by the p-code interpreter", width, 2)
+    dearest = max(seen.calls, key=lambda call: call.cycles)
+    counts = f"{dearest.instructions:,} instructions, {dearest.cycles:,} cycles"
+    yield from paragraph("  ", f"dearest in cycles: {dearest.call}, {counts}", width, 2)
     if seen.found:
         found = seen.found
         said = f"dearest of {found.evaluations:,} inputs, seed {found.seed}: {found.cycles:,} cycles, by"

@@ -77,6 +77,55 @@ def test_all_that_is_missing_is_told_at_once_and_accepted_when_it_is_answered(ta
     assert "# Nothing is missing." in tool("facts", *bound[1:])[1]
 
 
+SEVERAL = """\
+int (*volatile one)(int);
+int (*volatile two)(int, int);
+int (*jumps[4])(int);
+int leaf(int x) { return x + 1; }
+int depth(int n) { return n <= 0 ? 0 : n + depth(one ? n - 1 : 0) / 3; }
+int f(int n, int *p)
+{
+    int sum = 0;
+    if (n & 1)
+        sum = one(n);
+    else
+        sum = two(n, n) - 3;
+    sum += jumps[n & 3](sum);
+    while (*p)
+        sum += *p++;
+    while (p[-1] != sum)
+        sum -= *--p;
+    return sum + depth(sum);
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s", "mpc603e"])
+def test_a_bound_that_fails_tells_all_that_is_missing_and_not_only_the_first(target, tool):
+    write(SEVERAL, target)
+    code, _, error = tool("bound", "f.elf", "--entry", "f", "--target", target)
+    assert code == ExitCode.NO_BOUND
+    assert "the targets of 2 indirect branches or calls are not known: of the one at f+0x" in error
+    assert "are read from one at 0x" in error
+    assert "are read from two at 0x" in error
+    lines = [line for line in error.splitlines() if line.startswith("  ")]
+    assert [re.findall(r"\[\[(\w+)\]\]", line) for line in lines] == [["calls"]] * 3 + [["recursion"]] + [["loop"]] * 2
+    assert f"\n{len(lines)} facts are missing:\n" in error
+    assert sum(bool(re.search(r"\(guest\.c:\d+\)", line)) for line in lines) >= len(lines) - 1  # code of no line
+    code, text, _ = tool("facts", "f.elf", "--entry", "f", "--target", target)
+    Path("facts.toml").write_text(filled(text), "utf-8")
+    assert tool("bound", "f.elf", "--entry", "f", "--target", target, "--facts", "facts.toml")[0] == ExitCode.OK
+
+
+def test_a_recursion_without_source_is_offered_by_the_code_of_its_function(tool):
+    Path("guest.c").write_text("", "utf-8")
+    code, text, _ = tool("facts", "f.elf", "--entry", "depth")
+    assert code == ExitCode.OK
+    assert 'function = "depth"\noffset = 0\nmax_depth = "?"' in text
+    Path("facts.toml").write_text(filled(text), "utf-8")
+    assert tool("bound", "f.elf", "--entry", "depth", "--facts", "facts.toml")[0] == ExitCode.OK
+
+
 def test_a_range_of_an_argument_is_offered_where_it_bounds_a_loop(tool):
     text = tool("facts", "f.elf", "--entry", "walk")[1]
     offered = re.findall(

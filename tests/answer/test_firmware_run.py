@@ -33,6 +33,17 @@ __attribute__((noinline)) int f(int n, int32_t *b)
     return found;
 }
 int twice(int n) { return f(n, buffer) + f(n, buffer); }
+int last(int n) { return f(n, buffer + 1); }
+int many(int n)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        buffer[i & 15] = i;
+        found += f(i & 15, buffer) ^ i;
+    }
+    return found;
+}
+int deep(int n) { return n < 3 ? last(n) : many(n) + twice(n); }
 int counted(void)
 {
     int found = 0;
@@ -145,8 +156,49 @@ def test_a_false_fact_about_a_word_is_named(firmware, capsys):
     assert "facts.toml:1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_calls_within_other_functions_are_measured_one_by_one(target, firmware, capsys):
+    """The state of the program goes on as if nobody looked: each returns what a call of the whole returns."""
+    asked = ("--run", "init(); many(12); deep(7); last(2); f(9, &buffer)", "--json")
+    assert firmware("f", ARGUMENT, *asked, target=target) == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    seen, bound = document["observed"], document["bound"]
+    assert seen["held"] == 12 + (7 + 1) + 1 + 1  # twice(7) needs one call
+    calls = {one["call"]: one for one in seen["calls"]}
+    assert list(calls) == ["call 12 of 12 of f in many(12)", "call 8 of 8 of f in deep(7)", *list(calls)[2:]]
+    assert list(calls)[2:] == ["call 1 of 1 of f in last(2)", "f(9, &buffer)"]
+    assert all(one["is_repeated"] for one in calls.values())
+    # By hand: buffer holds 0 to 11, then deep writes 0 to 6 again; f sums squares above 3.
+    squares = [sum(i * i for i in range(4, n)) for n in (11, 7, 0, 9)]
+    assert [one["result"] for one in calls.values()] == squares
+    assert max(one["instructions"] for one in calls.values()) == seen["instructions"] <= bound["instructions"]
+    assert seen["cycles"] <= bound["cycles"]
+    direct = ("--run", "init(); many(12); f(11, &buffer)", "--json")
+    assert firmware("f", ARGUMENT, *direct, target=target) == ExitCode.OK
+    one, other = json.loads(capsys.readouterr().out)["observed"]["calls"]
+    assert (one["instructions"], one["result"]) == (other["instructions"], other["result"])
+
+
+def test_a_call_that_another_function_makes_is_held_against_facts_about_arguments_and_loops(firmware, capsys):
+    assert firmware("f", ARGUMENT, "--run", "many(12)") == ExitCode.OK
+    out = capsys.readouterr().out
+    assert "12 calls of f held against bound and facts, 12 repeated" in out
+    assert "dearest in cycles: call 12 of 12 of f in many(12)" in " ".join(out.split())
+    assert firmware("f", ARGUMENT, "--run", "deep(2); deep(-20)") == ExitCode.CONTRADICTION
+    assert (
+        "argument 0 is 4294967276 in call 1 of f in deep(-20), against the fact facts.toml:1" in capsys.readouterr().err
+    )
+    facts = hashed(firmware, "f", LOOP, capsys) + ARGUMENT
+    assert firmware("f", facts, "--run", "many(2)") == ExitCode.OK
+    capsys.readouterr()
+    assert firmware("f", facts, "--run", "many(12)") == ExitCode.CONTRADICTION
+    assert "fact facts.toml:1" in capsys.readouterr().err
+    assert firmware("f", ARGUMENT, "--run", "many(2)", "--search", "3") == ExitCode.USAGE
+    assert "a search changes the inputs of a call of f" in capsys.readouterr().err
+
+
 REFUSED = {
-    "init()": "no call of f is run",
+    "init()": "is never called",
     "f(3, buffer)": "no address like &buffer + 4",
     "f(3, &bufer)": "did you mean 'buffer'?",
     "intit(); f(1, &buffer)": "did you mean 'init'?",

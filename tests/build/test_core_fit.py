@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support import assembler, image_of
+from wcet_probe.build.build_attributes import build_attributes
 from wcet_probe.build.core_fit import check_fit, core_name
-from wcet_probe.build.image import build_attributes
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.errors import ImageError, UsageError
 from wcet_probe.model.image import BuildAttributes

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wcet_probe.answer.contradiction import refusal
+from wcet_probe.build.linked_program import check_heap_bytes, fixed_heap_bytes
 from wcet_probe.build.program import Program
 from wcet_probe.emu.compiled import Translations
 from wcet_probe.emu.machine import Machine
@@ -78,7 +79,8 @@ def check_heap(request: ProbeRequest) -> None:
             f"a heap of {heap} bytes is too small for {allocator.name}; give at least {allocator.minimum_heap_bytes}."
         )
         raise UsageError(message)
-    if heap % allocator.alignment_bytes:
+    check_heap_bytes(allocator, heap)
+    if heap % allocator.alignment_bytes and not fixed_heap_bytes(allocator):
         down = heap // allocator.alignment_bytes * allocator.alignment_bytes
         message = (
             f"a heap of {heap} bytes is no multiple of the alignment of {allocator.name}, "

@@ -34,6 +34,7 @@ from wcet_probe.model.proof import FactCandidate
 _TRIAL = "told for trial"
 _MOST_ROUNDS = 64
 _MOST_STAND_INS = 6
+_SEVERAL = 2
 _ARGUMENTS = 4
 _EXCERPT_INSTRUCTIONS = 6
 _MOST_TRIED = 2_000
@@ -41,7 +42,6 @@ _MOST_TRIED = 2_000
 _TRIAL_MOST = 16
 """The range that an argument is given for trial: what it bounds then, some range bounds."""
 _ALIGNMENTS = (4, 8)
-_CALL = re.compile(r"the targets of the indirect branch or call at (.+?)\+0x([0-9a-f]+)")
 _RECURSION = re.compile(r"(.+?)\+0x[0-9a-f]+.* calls (\S+) recursively")
 _LOCATION = re.compile(r"(.+?)\+0x([0-9a-f]+)")
 
@@ -98,12 +98,44 @@ def fact_skeleton(asked: BoundRequest, progress: Callable[[str], None] = lambda 
     Raises:
         UsageError: there is no such function, or a fact that is there is wrong.
     """
+    trial = _looked(asked, progress)
+    candidates = [*_argument_candidates(trial, progress), *pointer_candidates(_closed(trial), progress)]
+    return Skeleton(asked.entry, tuple(trial.missing), tuple(candidates), trial.stopped)
+
+
+def _looked(asked: BoundRequest, progress: Callable[[str], None]) -> _Trial:
     trial = _Trial(asked)
     for _ in range(_MOST_ROUNDS):
         if trial.stopped or not _round(trial, progress):
             break
-    candidates = [*_argument_candidates(trial, progress), *pointer_candidates(_closed(trial), progress)]
-    return Skeleton(asked.entry, tuple(trial.missing), tuple(candidates), trial.stopped)
+    return trial
+
+
+def with_all_missing(
+    asked: BoundRequest, error: AnalysisError, progress: Callable[[str], None] = lambda _: None
+) -> AnalysisError:
+    """``error``, for which ``asked`` has no bound, with all facts that are missing and not only those in the way first.
+
+    Raises:
+        UsageError: a fact that is there is wrong.
+    """
+    if not (error.headers or error.sites or _RECURSION.match(str(error))):
+        return error
+    progress("looking for all that is missing")
+    trial = _looked(asked, progress)
+    if len(trial.missing) < _SEVERAL:
+        return error
+    lines = [f"  {one.title}: {_in_a_line(one.lines)}" for one in trial.missing]
+    lines += [f"  and what comes behind: {trial.stopped}"] if trial.stopped else []
+    head = f"{error}\n{len(trial.missing)} facts are missing:"
+    return AnalysisError("\n".join((head, *lines)), error.headers, error.sites)
+
+
+def _in_a_line(table: Sequence[str]) -> str:
+    """The table of a fact, shortened: what is to be answered is a question mark."""
+    kept = (line for line in table if not line.startswith(("because", "sha256")))
+    head, *keys = (line.replace('"?"', "?") for line in kept)
+    return f"{head} {', '.join(keys)}"
 
 
 def pointer_candidates(
@@ -147,7 +179,7 @@ def _round(trial: _Trial, progress: Callable[[str], None]) -> bool:
     try:
         prepared = prepare(trial.request(), progress)
     except AnalysisError as error:
-        return _call_or_recursion(trial, str(error))
+        return _call_or_recursion(trial, error)
     try:
         trial.bounded = prepared.bounded(trial.asked.parameters)
     except AnalysisError as error:
@@ -215,44 +247,54 @@ def _source_lines(trial: _Trial, prepared: Prepared, loop: SourceLoop) -> tuple[
     return (f'function = "{loop.function}"', *file, place), function.sha256, tuple(text)
 
 
-def _call_or_recursion(trial: _Trial, message: str) -> bool:
-    image = trial.asked.image
-    lines: tuple[str, ...]
-    if found := _CALL.search(message):
-        name, offset = found[1], int(found[2], 16)
-        sha256 = code_sha256(image, name)
-        lines = ("[[calls]]", f'function = "{name}"', f"offset = {offset:#x}", 'targets = ["?"]', 'because = "?"')
-        trial.missing.append(OpenFact(message.partition(": ")[0], (*lines, f'sha256 = "{sha256}"')))
-        return _with_stand_in(trial, Place(name, offset=offset), sha256, message)
+def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
+    """Note the indirect branches and calls, or the recursion, that ``error`` is about, and tell something for trial."""
+    image, message = trial.asked.image, str(error)
+    table: tuple[str, ...]
+    if error.sites:
+        places: list[tuple[Place, str]] = []
+        for site in error.sites:
+            function = image.function_at(site)
+            if function is None:
+                trial.stopped = message
+                return False
+            sha256 = code_sha256(image, function.name)
+            places.append((Place(function.name, offset=site - function.address), sha256))
+            lines = (f'function = "{function.name}"', f"offset = {site - function.address:#x}", 'targets = ["?"]')
+            title = f"the targets of the indirect branch or call at {image.location(site)} are not known"
+            table = ("[[calls]]", *lines, 'because = "?"', f'sha256 = "{sha256}"')
+            trial.missing.append(OpenFact(title, table, code=_code(trial.asked, site)[:1]))
+        return _with_stand_in(trial, places, message)
     if found := _RECURSION.match(message):
         name, place = found[2], Place(found[2], offset=0)
         if any(fact.place.function == name for fact in trial.told.recursions):
             trial.stopped = message
             return False
-        lines = ("[[recursion]]", f'function = "{name}"', 'max_depth = "?"', 'because = "?"')
+        code = code_sha256(image, name)
+        where: tuple[str, ...] = ()
         try:
-            source = index_sources(trial.asked.sources).function(name).sha256
-        except UsageError as error:
-            trial.stopped = f"{message} ({error})"
-            return False
-        trial.missing.append(OpenFact(message.partition(": ")[0], (*lines, f'sha256 = "{source}"')))
-        fact = RecursionFact(_TRIAL, place, parse("1"), None, _TRIAL, code_sha256(image, name))
+            sha256 = index_sources(trial.asked.sources).function(name).sha256
+        except UsageError:  # no source, or several of that name
+            where, sha256 = ("offset = 0",), code
+        table = ("[[recursion]]", f'function = "{name}"', *where, 'max_depth = "?"', 'because = "?"')
+        trial.missing.append(OpenFact(message.partition(": ")[0], (*table, f'sha256 = "{sha256}"')))
+        fact = RecursionFact(_TRIAL, place, parse("1"), None, _TRIAL, code)
         trial.told = replace(trial.told, recursions=(*trial.told.recursions, fact))
         return True
     trial.stopped = message
     return False
 
 
-def _with_stand_in(trial: _Trial, place: Place, sha256: str, message: str) -> bool:
-    """Have the call go to a small function that returns, if one of the smallest does."""
+def _with_stand_in(trial: _Trial, places: Sequence[tuple[Place, str]], message: str) -> bool:
+    """Have the calls at ``places`` go to a small function that returns, if one of the smallest does."""
     small = sorted((f for f in trial.asked.image.functions if f.size_bytes), key=lambda f: (f.size_bytes, f.name))
     for function in small[:_MOST_STAND_INS]:
-        fact = CallsFact(_TRIAL, place, (function.name,), _TRIAL, sha256)
-        told = replace(trial.told, calls=(*trial.told.calls, fact))
+        facts = tuple(CallsFact(_TRIAL, place, (function.name,), _TRIAL, sha256) for place, sha256 in places)
+        told = replace(trial.told, calls=(*trial.told.calls, *facts))
         try:
             prepare(trial.request(told))
         except AnalysisError as error:
-            if str(error) == message or not (_CALL.search(str(error)) or _RECURSION.match(str(error))):
+            if str(error) == message or not (error.sites or _RECURSION.match(str(error))):
                 continue
         trial.told = told
         return True

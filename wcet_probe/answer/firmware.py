@@ -11,13 +11,15 @@ from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.answer.entry_memory import entry_memory
+from wcet_probe.answer.fact_skeleton import with_all_missing
 from wcet_probe.answer.given_bounds import read_given
 from wcet_probe.answer.run_script import Statement
+from wcet_probe.build.build_attributes import build_attributes
 from wcet_probe.build.core_fit import check_fit
-from wcet_probe.build.image import build_attributes, read_image
+from wcet_probe.build.image import read_image
 from wcet_probe.build.sources import find_sources
 from wcet_probe.catalog.lookup import load_target, target_names
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.image import Image
@@ -145,7 +147,10 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
     """
     read = read_firmware(request, progress)
     asked = read.asked
-    bound = prove(asked, progress)
+    try:
+        bound = prove(asked, progress)
+    except AnalysisError as error:
+        raise with_all_missing(asked, error, progress) from error
     if read.other_core:
         bound = replace(bound, assumptions=(*bound.assumptions, read.other_core))
     bound = bound if request.is_run else _without_runs(bound)

@@ -32,6 +32,7 @@ from wcet_probe.answer.run_script import (
 )
 from wcet_probe.answer.victims import LEAST_TRIED, victim_choices
 from wcet_probe.emu.machine import Machine
+from wcet_probe.emu.reached_calls import ReachedCall
 from wcet_probe.errors import ContradictionError, EmulationError, UsageError, unknown_name
 from wcet_probe.isa.timing import costs
 from wcet_probe.model.measurement import Measurement
@@ -43,6 +44,9 @@ from wcet_probe.progress import Progress, silent
 UNITS = ("instructions", "cycles")
 _MOST_INSTRUCTIONS = 1 << 30
 _REPEATED_INSTRUCTIONS = 200_000
+_REPEATED_CALLS = 16
+"""Within one call, those after them are not repeated by the second engine."""
+_WORDS_IN_REGISTERS = 4
 _PATIENCE = 50
 """Changes without improvement after which a search begins again with the inputs of the script, changed at random."""
 
@@ -64,16 +68,19 @@ def run_firmware(
 ) -> Observed:
     """Run ``script`` and hold it against ``found``, then search for dearer inputs of its last call of the entry.
 
+    Each call of the entry is measured and held, those within other calls as well.
+
     Raises:
-        UsageError: a name is none of the image, or no statement calls the entry itself.
+        UsageError: a name is none of the image, or the entry is never called; for a search: by no statement itself.
         EmulationError: the guest went astray.
         ContradictionError: something that was proved or claimed does not hold; the message names the fact.
     """
     entry = found.bound.entry
     last = next((at for at in reversed(range(len(script))) if _is_call(script[at], entry)), None)
-    if last is None:
+    if last is None and search:
         raise UsageError(
-            f"no call of {entry} is run by itself, which is bounded; add it, like --run 'init(); {entry}(3)'."
+            f"a search changes the inputs of a call of {entry}, and none is run by itself; add it, like "
+            f"--run 'init(); {entry}(3)'."
         )
     target = replace(found.target, memory_map=free_map(found.image, found.target))
     watched = [claim.loop for claim in found.bound.loop_claims]
@@ -92,11 +99,14 @@ def run_firmware(
             if at == last:
                 guest.before_last = machine.memory.snapshot(), guest.result
             guest.run(statement)
-        dearer = _searched(guest, script[last], search, progress) if search else None
+        if not guest.calls:
+            raise UsageError(f"{entry}, which is bounded, is never called; add it, like --run 'init(); {entry}(3)'.")
+        made, repeated = guest.held, guest.repeated
+        dearer = _searched(guest, script[last], search, progress) if search and last is not None else None
         held = Held(machine.held_calls()[0], guest.loop_entries, 0)
         executions = dict(checked_executions(found.bound, held, ())) | guest.argument_checks
     if found.bound.initial_data:
-        executions["initial-data"] = len(guest.calls)
+        executions["initial-data"] = made
     if "return-address" in executions:
         executions["return-address"] = guest.returns
     most = {unit: max(getattr(call, unit) for call in guest.calls) for unit in UNITS}
@@ -112,6 +122,8 @@ def run_firmware(
         executions=executions,
         loop_maxima=guest.maxima,
         flow_maxima=held.calls.flow_maxima,
+        held=made,
+        repeated=repeated,
     )
 
 
@@ -126,6 +138,8 @@ class _Guest:
     result: int = 0
     before_last: tuple[dict[int, bytes | bytearray], int] = field(default_factory=lambda: ({}, 0))
     calls: list[ObservedCall] = field(default_factory=list)
+    held: int = 0
+    repeated: int = 0
     returns: int = 0
     loop_entries: Counter[str] = field(default_factory=Counter)
     maxima: dict[int, int] = field(default_factory=dict)
@@ -139,13 +153,37 @@ class _Guest:
         arguments = tuple(self.value(argument) for argument in statement.arguments)
         if statement.function != self.found.bound.entry:
             self._check_function(statement.function)
-            self.result = self.machine.measure(statement.function, arguments, InitialCache.COLD).result
-            self._settle(statement.text)
+            self._calls_within(statement, arguments)
             return
         measured, is_repeated = self.measured(statement.text, arguments)
         self.result = measured.result
         call = ObservedCall(statement.text, measured.instructions, measured.cycles, measured.result, is_repeated)
         self.calls.append(call)
+
+    def _calls_within(self, statement: CallStatement, arguments: tuple[int, ...]) -> None:
+        """Make a call of another function; those of the entry in it are measured where the guest comes to them.
+
+        Of several the dearest in each unit is told.
+        """
+        entry, machine = self.found.bound.entry, self.machine
+        dearest: dict[str, tuple[int, Measurement, bool]] = {}
+        number, first = 0, 3 if self.target.isa is Isa.POWERPC else 0
+        at = machine.reach(statement.function, arguments, entry)
+        self._settle(statement.text)
+        while isinstance(at, ReachedCall):
+            number += 1
+            given = tuple(at.registers[f"r{first + index}"] for index in range(_WORDS_IN_REGISTERS))
+            text = f"call {number} of {entry} in {statement.text}"
+            seen = (number, *self.measured(text, given, repeats=number <= _REPEATED_CALLS, reached=at))
+            for unit in UNITS:
+                dearest[unit] = max(dearest.get(unit, seen), seen, key=lambda one: getattr(one[1], unit))
+            at = machine.reach_next(at)
+            self._settle(statement.text)
+        self.result = at
+        for which, measured, is_repeated in {seen[0]: seen for seen in dearest.values()}.values():
+            text = f"call {which} of {number} of {entry} in {statement.text}"
+            counts = measured.instructions, measured.cycles
+            self.calls.append(ObservedCall(text, *counts, measured.result, is_repeated))
 
     def store(self, address: int, statement: StoreStatement) -> None:
         """Put the values of ``statement`` at ``address``."""
@@ -165,18 +203,30 @@ class _Guest:
         symbols = {SCRATCH: self.machine.heap.base_address} | symbols
         return resolved(value, symbols, self.result, lambda name: unknown_name("symbol", name, symbols))
 
-    def measured(self, text: str, arguments: tuple[int, ...], *, repeats: bool = True) -> tuple[Measurement, bool]:
-        """The dearest measurement of a call of the entry, over what replacement may evict; each is held against all."""
+    def measured(
+        self, text: str, arguments: tuple[int, ...], *, repeats: bool = True, reached: ReachedCall | None = None
+    ) -> tuple[Measurement, bool]:
+        """The dearest measurement of a call of the entry, over what replacement may evict; each is held against all.
+
+        Parameters:
+            text: of the call.
+            arguments: its words in registers.
+            repeats: whether the second engine repeats it.
+            reached: the call, where another one makes it.
+        """
         bound, machine = self.found.bound, self.machine
         self._check_arguments(text, arguments)
         check_entry_memory(bound.initial_data, machine.memory.read, self.found.image, text)
-        before, registers = machine.memory.snapshot(), machine.entry_registers(arguments)
+        before = machine.memory.snapshot()
+        registers = reached.registers if reached else machine.entry_registers(arguments)
+        self.held += 1
         runs = []
         for victims in victim_choices(self.target)[:LEAST_TRIED]:
             machine.memory.restore(before)
             machine.restart_loop_counts()
             try:
-                runs.append(machine.measure(bound.entry, arguments, InitialCache.DIRTY, victims=victims))
+                run = machine.measure(bound.entry, arguments, InitialCache.DIRTY, victims=victims, reached=reached)
+                runs.append(run)
             except EmulationError:
                 self._settle(text)
                 raise
@@ -188,6 +238,7 @@ class _Guest:
         if repeats and dearest.instructions <= _REPEATED_INSTRUCTIONS:
             call = Call(bound.entry, registers, before, InitialCache.DIRTY)
             is_repeated = self._repeated(call, dearest, text)
+        self.repeated += is_repeated
         return dearest, is_repeated
 
     def _repeated(self, call: Call, measured: Measurement, text: str) -> bool:

@@ -8,10 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from wcet_probe.answer.proving import prove_operation
+from wcet_probe.build.linked_program import linked_heap_bytes
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import AnalysisError, ExitCode, WcetProbeError
+from wcet_probe.errors import AnalysisError, EmulationError, ExitCode, WcetProbeError
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import Operation, OperationKind
 from wcet_probe.model.target import Target
@@ -22,6 +23,7 @@ _SIZES = (1, 24, 100)
 
 _MOST_INSTRUCTIONS = 50_000_000
 _FILL_BYTES = 4
+_HEAP_BYTES = 16 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StepsRequest:
-    """What is checked: the allocator in ``folder``, for ``target`` on a heap of ``heap_bytes``."""
+    """What is checked: the allocator in ``folder``, for ``target`` on a heap of ``heap_bytes``.
+
+    None: on the heap that it is linked with, else on one of 16 KiB.
+    """
 
     folder: Path
     target: Target
-    heap_bytes: int
+    heap_bytes: int | None
     compiler: str
     cache_dir: Path
 
@@ -52,10 +57,12 @@ def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _:
     """The steps of the check, one after the other, up to the first that fails; bounds of both operations come last."""
     try:
         allocator = load_allocator(f"{request.folder}/")
-        files = len(allocator.own.paths) + len(allocator.own.objects) if allocator.own else 0
+        own = allocator.own
+        files = len(own.paths) + len(own.objects) + (own.elf is not None) if own else 0
+        heap_bytes = request.heap_bytes or linked_heap_bytes(allocator) or _HEAP_BYTES
         yield Step("manifest", f"{allocator.name}, {files} files, malloc is {allocator.entry_points['malloc']}()")
         progress("building")
-        program = load_program(allocator, request.target, request.compiler, request.cache_dir, request.heap_bytes)
+        program = load_program(allocator, request.target, request.compiler, request.cache_dir, heap_bytes)
         yield Step("build", f"{len(program.instructions)} instructions for {request.target.name}")
         for name, check in (
             ("init", _init),
@@ -65,8 +72,8 @@ def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _:
             ("full", _full),
         ):
             progress(name)
-            with _machine(program, request.heap_bytes) as machine:
-                yield Step(name, check(program.allocator, machine, request.heap_bytes))
+            with _machine(program, heap_bytes) as machine:
+                yield Step(name, check(program.allocator, machine, heap_bytes))
     except WcetProbeError as error:
         yield Step("stopped", str(error), error.exit_code)
         return
@@ -76,7 +83,7 @@ def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _:
     for kind in OperationKind:
         progress(f"proving a bound of {kind}")
         try:
-            bound = prove_operation(program, kind, request.heap_bytes)
+            bound = prove_operation(program, kind, heap_bytes)
             yield Step(f"bound of {kind}", f"at most {bound.instructions:,} instructions, {bound.cycles:,} cycles")
         except AnalysisError as error:
             yield Step(f"bound of {kind}", f"{error} Put facts into facts.toml beside the manifest.", error.exit_code)
@@ -135,7 +142,8 @@ def _malloc(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
         if not heap.base_address <= block <= heap.end_address - size:
             raise _FailedError(
                 f"malloc({size}) gives {block:#x}, outside of the heap at {heap.base_address:#x}; give init the arena, "
-                "name the array under [heap] symbol, let it grow by sbrk, or correct the order of arguments of malloc."
+                "tell under [heap] where it is (symbol, or start and end), let it grow by sbrk, or correct the order "
+                "of arguments of malloc."
             )
         if block % allocator.alignment_bytes:
             raise _FailedError(
@@ -212,7 +220,15 @@ def _full(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
     builder, size = TraceBuilder(), _sizes(allocator)[-1]
     for _ in range(heap_bytes // size + 1):
         builder.malloc(size)
-    refused = machine.replay(builder.trace())
+    try:
+        refused = machine.replay(builder.trace())
+    except EmulationError as error:
+        if allocator.own is None or allocator.own.elf is None:
+            raise
+        raise _FailedError(
+            f"the program does not stop at the end of its heap, {machine.heap.end_address:#x}: correct end of [heap]; "
+            f"an sbrk that compares with the stack pointer has no end here. ({error})"
+        ) from error
     served = builder.slot_count - refused
     if not refused:
         raise _FailedError(

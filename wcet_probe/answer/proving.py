@@ -11,6 +11,7 @@ from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.analyzer.parametric import parametric_bound
 from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.build.linked_program import built_for
 from wcet_probe.build.program import Program
 from wcet_probe.identity import Same
 from wcet_probe.model.allocator import Allocator
@@ -51,18 +52,26 @@ def prove_operation(
         UsageError: a flow fact is wrong.
     """
     bound = prove(operation_request(program, role, heap_bytes), progress)
-    return replace(bound, assumptions=(*bound.assumptions, *_of_its_build(program)))
+    return replace(bound, assumptions=(*bound.assumptions, *assumptions_of_build(program)))
 
 
-def _of_its_build(program: Program) -> Iterator[Assumption]:
-    """What a bound of an allocator of one's own takes as given of its functions that do nothing, and of its objects."""
+def assumptions_of_build(program: Program) -> Iterator[Assumption]:
+    """What a bound of an allocator of one's own takes as given of its functions that do nothing, and of its objects.
+
+    Raises:
+        UsageError: it is linked for another core, which executes what ``program.target`` does not.
+    """
     own = program.allocator.own
     if own and (called := [name for name in own.stubs if name in program.image.symbols]):
         said = f"what {', '.join(called)} cost{'s' if len(called) == 1 else ''} is left out: they do nothing here"
         yield Assumption("stubs", said, "no run can check it")
     if own and own.object_sources:
-        said = f"the objects were compiled from {', '.join(own.object_sources)}, whose lines facts and pragmas name"
+        what = own.elf[0] if own.elf else "the objects"
+        said = f"{what} {'was' if own.elf else 'were'} compiled from {', '.join(own.object_sources)}, whose lines "
+        said += "facts and pragmas name"
         yield Assumption("object-sources", said, "every emulated run counts the loops that they name")
+    if own and own.elf and (other := built_for(*own.elf, program.target)):
+        yield Assumption("built-for-another-core", other, "not checked: the integrator's")
 
 
 def remembering() -> Callable[[Program, str, int], Bound]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from wcet_probe.build.image import read_image
+from wcet_probe.build.linked_program import Beside, beside, check_heap_bytes, with_calls
 from wcet_probe.build.toolchain import Toolchain, find_toolchain
 from wcet_probe.catalog.resources import folder
 from wcet_probe.errors import BuildError
@@ -40,6 +41,9 @@ source is one in the binary, and a loop bound means in both the same.
 
 GUEST_FILES = ("replay.c", "runtime.c")
 """What is linked to every allocator, from the package's folder ``guest``."""
+
+_SYMBOLS = "wp_symbols.o"
+"""The object with the symbols of a linked program."""
 
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -76,7 +80,7 @@ SECTIONS
 class _Job:
     """What is built: ``texts`` by path, the ``units`` among them that are compiled, ``lazy`` ones as they are needed.
 
-    ``objects`` are linked as they are, with ``link_flags``.
+    ``objects`` are linked as they are, with ``link_flags``; or beside ``program``, which is linked, to ``place``.
     """
 
     texts: tuple[tuple[str, str], ...]
@@ -85,6 +89,8 @@ class _Job:
     lazy: tuple[str, ...] = ()
     objects: tuple[tuple[str, bytes], ...] = ()
     link_flags: tuple[str, ...] = ()
+    program: tuple[str, bytes] | None = None
+    place: Beside | None = None
 
 
 def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: Path, heap_bytes: int = 0) -> Image:
@@ -101,8 +107,11 @@ def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: 
         BuildError: the compiler is missing or fails, or the cache cannot be written.
     """
     toolchain = find_toolchain(compiler, target)
-    script = _LINKER_SCRIPT.format(code=target.memory_map.code, data=target.memory_map.data)
+    if heap_bytes:
+        check_heap_bytes(allocator, heap_bytes)
     job = _own_job(_job(allocator, target, toolchain), allocator, target, toolchain, heap_bytes)
+    place = job.place or target.memory_map
+    script = _LINKER_SCRIPT.format(code=place.code, data=place.data)
     kept = cache_dir / "images" / f"{allocator.name}-{target.name}-{_key(job, toolchain, script)}.elf"
     try:
         elf = _kept(kept) or _keep(kept, job, toolchain, script)
@@ -112,7 +121,10 @@ def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: 
             "or name a writable folder in WCET_PROBE_CACHE_DIR."
         )
         raise BuildError(message) from error
-    return read_image(elf, target.isa, toolchain.identity, job.flags)
+    identity = (
+        f"{job.program[0]} as it is linked, called by {toolchain.identity}" if job.program else toolchain.identity
+    )
+    return read_image(elf, target.isa, identity, job.flags)
 
 
 def _job(allocator: Allocator, target: Target, toolchain: Toolchain) -> _Job:
@@ -154,10 +166,13 @@ def _own_job(job: _Job, allocator: Allocator, target: Target, toolchain: Toolcha
     )
     roots = ("wp_replay", *allocator.entry_points.values())
     options = ("--gc-sections", *(f"--undefined={symbol}" for symbol in roots))
-    if own.heap_symbol:
+    if own.heap_symbol and not own.elf:
         options += (f"--defsym={own.heap_symbol}={target.memory_map.heap_address:#x}",)
     link_flags = options if toolchain.links_lazily else tuple(f"-Wl,{option}" for option in options)
-    return _Job(texts, units, flags, lazy, own.objects, link_flags)
+    if own.elf is None:
+        return _Job(texts, units, flags, lazy, own.objects, link_flags)
+    place = beside(own, target)
+    return _Job(texts, units, flags, lazy, ((_SYMBOLS, place.symbols),), link_flags, own.elf, place)
 
 
 def _flags(allocator: Allocator, target: Target, toolchain: Toolchain) -> tuple[str, ...]:
@@ -174,7 +189,8 @@ def _guest_sources() -> tuple[tuple[str, str], ...]:
 
 def _key(job: _Job, toolchain: Toolchain, script: str) -> str:
     own = (job.units, job.lazy, job.objects, job.link_flags) if job.link_flags else ()
-    content = repr((job.texts, job.flags, toolchain.identity, toolchain.family, script, *own))
+    linked = (job.program, job.place) if job.program else ()
+    content = repr((job.texts, job.flags, toolchain.identity, toolchain.family, script, *own, *linked))
     return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
@@ -198,6 +214,7 @@ def _keep(kept: Path, job: _Job, toolchain: Toolchain, script: str) -> bytes:
         command = [*toolchain.link, *job.link_flags, "-T", "image.ld", *objects, *toolchain.libraries]
         _call([*command, "-o", "image.elf"], here)
         elf = (here / "image.elf").read_bytes()
+        elf = with_calls(job.program, job.place, elf) if job.program and job.place else elf
         (here / "image.kept").write_bytes(elf + hashlib.sha256(elf).digest())
         (here / "image.kept").replace(kept)
         return elf

@@ -24,23 +24,20 @@ from elftools.dwarf.locationlists import BaseAddressEntry, LocationEntry, Locati
 from elftools.dwarf.ranges import BaseAddressEntry as BaseRange
 from elftools.elf.constants import P_FLAGS, SH_FLAGS
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import ARMAttributesSection, Section, SymbolTableSection
+from elftools.elf.sections import Section, SymbolTableSection
 
-from wcet_probe.build.attribute_tags import ARM_ARCHITECTURES, ARM_FPUS, gnu_attribute
 from wcet_probe.build.location import linear_location
+from wcet_probe.build.segments import Part, apart
 from wcet_probe.errors import ImageError, unknown_name
-from wcet_probe.model.image import BuildAttributes, Image, InlinedCall, LineTable, Segment, Symbol, VariableLocation
+from wcet_probe.model.image import Image, InlinedCall, LineTable, Segment, Symbol, VariableLocation
 from wcet_probe.model.target import Isa, MemoryRange
 
 _MACHINES = {"EM_ARM": (Isa.ARM, Isa.THUMB), "EM_PPC": (Isa.POWERPC,)}
-_DAMAGED = (
+DAMAGED = (
     *(ELFError, DWARFError, ConstructError),
     *(ValueError, KeyError, IndexError, AssertionError, EOFError, TypeError, AttributeError, OverflowError),
 )
 """What pyelftools and the readers here raise of a file that is not as it should be."""
-_POWER_ABI_FP = 4
-_VLE = 0x10000000
-"""SHF_PPC_VLE: the section holds VLE instructions."""
 _KEPT = 32
 """Images that are remembered: campaigns ask for those of all allocators by turns."""
 _SCOPES = frozenset({"DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"})
@@ -62,7 +59,7 @@ def read_image(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...] = ())
     """
     try:
         return _read(elf, isa, compiler, flags)
-    except _DAMAGED as error:
+    except DAMAGED as error:
         message = (
             f"the file is no usable ELF ({str(error) or type(error).__name__}); link it again as a 32-bit executable."
         )
@@ -81,7 +78,7 @@ def source_paths(elf: bytes) -> tuple[PurePosixPath, ...]:
             return ()
         dwarf = file.get_dwarf_info()
         return tuple(sorted({path for unit in dwarf.iter_CUs() for path in _unit_paths(dwarf, unit)}))
-    except _DAMAGED as error:
+    except DAMAGED as error:
         message = f"the file's line table cannot be read ({str(error) or type(error).__name__}); link it again with -g."
         raise ImageError(message) from error
 
@@ -112,7 +109,7 @@ def variable_locations(image: Image, functions: Collection[str]) -> tuple[Variab
         for entry in _live_functions(dwarf, image, functions):
             found.add(entry, _name_of(entry), entry.offset)
         return _LOCATIONS.setdefault(key, tuple(found.locations))
-    except _DAMAGED as error:
+    except DAMAGED as error:
         message = f"the file's variables cannot be read ({str(error) or type(error).__name__}); link it again with -g."
         raise ImageError(message) from error
 
@@ -132,7 +129,7 @@ def source_copies(image: Image, functions: Collection[str]) -> Mapping[str, int]
             if entry.tag in {"DW_TAG_subprogram", "DW_TAG_inlined_subroutine"}:
                 counts[_name_of(entry)] += 1
             todo += [child for child in entry.iter_children() if child.tag in _SCOPES]
-    except _DAMAGED as error:
+    except DAMAGED as error:
         message = f"the file's functions cannot be read ({str(error) or type(error).__name__}); link it again with -g."
         raise ImageError(message) from error
     return counts
@@ -156,7 +153,7 @@ def inlined_calls(image: Image, functions: Collection[str]) -> tuple[InlinedCall
                 found.append(InlinedCall(_name_of(entry), *place, depth, tuple(_code_of(dwarf, entry))))
             inner = depth + (entry.tag == "DW_TAG_inlined_subroutine")
             todo += [(child, inner) for child in entry.iter_children() if child.tag in _SCOPES]
-    except _DAMAGED as error:
+    except DAMAGED as error:
         message = f"the file's functions cannot be read ({str(error) or type(error).__name__}); link it again with -g."
         raise ImageError(message) from error
     return tuple(sorted(found, key=lambda one: one.depth))
@@ -195,60 +192,6 @@ def _live_functions(dwarf: DWARFInfo, image: Image, functions: Collection[str]) 
                 yield entry
 
 
-def build_attributes(elf: bytes) -> BuildAttributes:
-    """What the ELF file ``elf`` says of the core that it is built for: the attributes that its tools left in it.
-
-    ARM: the section ``.ARM.attributes`` (Addenda to the ABI for the Arm Architecture, ARM IHI 0045, chapter 3).
-    PowerPC: ``.gnu.attributes`` (tag 4, the floating-point ABI, as GNU binutils and GCC write it), and VLE sections.
-
-    Raises:
-        ImageError: no ELF, or a damaged section of attributes.
-    """
-    try:
-        file = ELFFile(io.BytesIO(elf))
-        return _arm_attributes(file) if file["e_machine"] == "EM_ARM" else _powerpc_attributes(file)
-    except _DAMAGED as error:
-        message = f"the file's build attributes cannot be read ({str(error) or type(error).__name__}); link it again."
-        raise ImageError(message) from error
-
-
-def _arm_attributes(file: ELFFile) -> BuildAttributes:
-    section = file.get_section_by_name(".ARM.attributes")
-    if not isinstance(section, ARMAttributesSection):
-        return BuildAttributes()
-    of_file = (one for vendor in section.iter_subsections() for one in vendor.iter_subsubsections("TAG_FILE"))
-    tags = {attribute.tag: attribute.value for one in of_file for attribute in one.iter_attributes()}
-    number = tags.get("TAG_CPU_ARCH")
-    architecture = "" if number is None else ARM_ARCHITECTURES.get(number, f"architecture number {number}")
-    profile = chr(tags.get("TAG_CPU_ARCH_PROFILE", 0))
-    if architecture == "v7" and profile in "MRA":
-        architecture += f"-{profile}"
-    unit = tags.get("TAG_FP_ARCH", 0)
-    name, level, wide = ARM_FPUS.get(unit, (f"floating-point architecture number {unit}", 99, False))
-    return BuildAttributes(
-        core=str(tags.get("TAG_CPU_NAME", "")).lower(),
-        architecture=architecture,
-        fpu=f"{name}, single precision" if tags.get("TAG_ABI_HARDFP_USE") == 1 and unit else name,
-        fpu_level=level,
-        fpu_double=bool(unit) and tags.get("TAG_ABI_HARDFP_USE") != 1,
-        fpu_wide=wide,
-    )
-
-
-def _powerpc_attributes(file: ELFFile) -> BuildAttributes:
-    variable_length = any(section["sh_flags"] & _VLE for section in file.iter_sections())
-    section = file.get_section_by_name(".gnu.attributes")
-    unit = gnu_attribute(section.data(), "little" if file.little_endian else "big", _POWER_ABI_FP) if section else 0
-    hard = unit & 3 in {1, 3}
-    words = {1: "double precision", 3: "single precision"}
-    return BuildAttributes(
-        fpu=f"hard floating point, {words[unit & 3]}" if hard else "",
-        fpu_level=int(hard),
-        fpu_double=hard and unit & 3 == 1,
-        variable_length=variable_length,
-    )
-
-
 def require_symbol(image: Image, name: str) -> Symbol:
     """The symbol ``name`` of ``image``.
 
@@ -284,7 +227,7 @@ def _read(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...]) -> Image:
         sha256=hashlib.sha256(elf).hexdigest(),
         isa=isa,
         big_endian=not file.little_endian,
-        segments=tuple(_segments(file)),
+        segments=tuple(apart(_segments(file), _parts(file))),
         symbols=symbols,
         functions=tuple(functions),
         code=tuple(_code_ranges(file, isa, mapping)),
@@ -304,6 +247,15 @@ def _segments(file: ELFFile) -> Iterator[Segment]:
                 writable=bool(segment["p_flags"] & P_FLAGS.PF_W),
                 executable=bool(segment["p_flags"] & P_FLAGS.PF_X),
             )
+
+
+def _parts(file: ELFFile) -> list[Part]:
+    loaded = [one for one in file.iter_sections() if one["sh_flags"] & SH_FLAGS.SHF_ALLOC and one["sh_size"]]
+    flags = SH_FLAGS.SHF_WRITE, SH_FLAGS.SHF_EXECINSTR
+    return [
+        Part(one["sh_addr"], one["sh_addr"] + one["sh_size"], *(bool(one["sh_flags"] & flag) for flag in flags))
+        for one in loaded
+    ]
 
 
 def _symbols(table: SymbolTableSection, file: ELFFile) -> tuple[dict[str, Symbol], list[tuple[int, Isa | None]]]:

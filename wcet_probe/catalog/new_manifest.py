@@ -16,6 +16,8 @@ include_dirs = []
 objects = []
 # The C files that they were compiled from (with -g): for facts by label or line, which else need offset.
 # object_sources = ["my_malloc.c"]
+# In place of sources and objects: a linked program, whose functions are called where they are.
+# elf = "firmware.elf"
 # Flags behind the tool's own (-O2 -g -ffreestanding ...), such as "-DNDEBUG", "-Os", "-std=gnu11".
 flags = []
 # Functions that may do nothing and return 0 here: locks, logging. What they cost is left out, which the answer says.
@@ -35,6 +37,9 @@ minimum_block_bytes = 16
 # size_macro = "TOTAL_HEAP_SIZE"   # a macro that says the heap's size in bytes when the allocator is compiled
 # symbol = "heap_array"            # the (extern) array that is the heap, where init is not told
 # growth = "sbrk"                  # the allocator takes its memory by sbrk, _sbrk or brk
+# Of a linked program: symbol, an array of its own, or else from where to where (symbols or addresses).
+# start = "_end"
+# end = 0x20010000
 
 [call]
 # Headers with the prototypes, or the prototypes themselves.

@@ -33,6 +33,7 @@ class OwnFiles:
         include_dirs: folders whose headers are all taken in.
         objects: paths of relocatable objects and archives.
         object_sources: paths of the C files that these were compiled from, as far as facts speak of them.
+        elf: path of the linked program, or empty.
         table: the rest.
     """
 
@@ -42,6 +43,7 @@ class OwnFiles:
     include_dirs: tuple[str, ...]
     objects: tuple[str, ...]
     object_sources: tuple[str, ...]
+    elf: str
     table: Table
 
     @property
@@ -66,7 +68,7 @@ def own_files(folder: Traversable) -> tuple[str, ...]:
         UsageError: there is no manifest, or a file that it names is missing.
     """
     files = _files(folder)
-    found = {MANIFEST, *files.compiled, *_headers(folder, files), *files.objects}
+    found = {MANIFEST, *files.compiled, *_headers(folder, files), *files.objects, *([files.elf] if files.elf else [])}
     return tuple(sorted(found | ({FACTS} if (folder / FACTS).is_file() else set())))
 
 
@@ -83,6 +85,11 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
     heap = table.table("heap") if "heap" in table else Table(MANIFEST, "heap.", {})
     flags, stubs = table.optional_texts("flags"), table.optional_texts("stubs")
     calls = _calls(table, heap)
+    start, end = (_place(heap, key) for key in ("start", "end"))
+    if files.elf:
+        _check_linked(table, heap, calls)
+    elif start or end:
+        raise heap.error("start", 'tells where a linked program has its heap; name it by elf = "firmware.elf"')
     headers = _headers(folder, files)
     own_texts = tuple((PurePosixPath(path).name, _text(folder, path)) for path in (*headers, *files.compiled))
     made = adapter_sources(name, calls, stubs)
@@ -118,9 +125,12 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
             minimum_block_bytes=table.number("minimum_block_bytes", default=4 * alignment),
             is_checked=bool(calls.check),
             calls=MappingProxyType({role: getattr(calls, role) for role in ROLES}),
+            heap_start=start,
+            heap_end=end,
+            elf=(files.elf, _linked(folder, files.elf)) if files.elf else None,
         ),
     )
-    heap.finish("size_macro", "symbol", "growth")
+    heap.finish("size_macro", "symbol", "growth", "start", "end")
     table.finish("heap", "complexity", "presets", "parameters", "facts")
     return allocator, presets
 
@@ -145,23 +155,40 @@ def _files(folder: Traversable) -> OwnFiles:
         include_dirs=_paths(table, "include_dirs"),
         objects=_paths(table, "objects"),
         object_sources=_paths(table, "object_sources"),
+        elf=_checked_path(table, "elf", table.text("elf", default="")),
         table=table,
     )
-    if files.object_sources and not files.objects:
+    if files.elf and (files.sources or files.objects):
+        raise table.error("elf", "names a program that is linked already; leave sources and objects out")
+    if files.object_sources and not files.objects and not files.elf:
         raise table.error("object_sources", "speaks of objects; name these under objects, or the C files under sources")
-    if not files.sources and not files.objects:
-        raise table.error("sources", "is missing; name C files, or with objects compiled ones (*.o, *.a)")
+    if not files.sources and not files.objects and not files.elf:
+        message = "is missing; name C files, with objects compiled ones (*.o, *.a), or with elf a linked program"
+        raise table.error("sources", message)
     return files
 
 
 def _paths(table: Table, key: str) -> tuple[str, ...]:
-    paths = table.optional_texts(key)
-    for path in paths:
-        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or "\\" in path:
-            raise table.error(
-                key, f"cannot be {path!r}; put the manifest into a folder above, and write a path from it"
-            )
-    return tuple(str(PurePosixPath(path)) for path in paths)
+    return tuple(_checked_path(table, key, path) for path in table.optional_texts(key))
+
+
+def _checked_path(table: Table, key: str, path: str) -> str:
+    """``path`` as it is written from the manifest's folder; nothing stays nothing."""
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or "\\" in path:
+        raise table.error(key, f"cannot be {path!r}; put the manifest into a folder above, and write a path from it")
+    return str(PurePosixPath(path)) if path else ""
+
+
+def _place(heap: Table, key: str) -> str | int:
+    """An address, or the name of a symbol; empty where there is none."""
+    if key not in heap:
+        return ""
+    found: object = heap.value(key, object, "give an address, or the name of a symbol")
+    if isinstance(found, str) and _SYMBOL.fullmatch(found):
+        return found
+    if type(found) is int and 0 <= found < 1 << 32:
+        return found
+    raise heap.error(key, f"cannot be {found!r}; give an address, or the name of a symbol")
 
 
 def _headers(folder: Traversable, files: OwnFiles) -> tuple[str, ...]:
@@ -204,12 +231,35 @@ def _object(folder: Traversable, path: str) -> bytes:
     content = _bytes(folder, path)
     if content[:4] == b"\x7fELF" and 2 in content[16:18]:  # ET_EXEC, in either byte order
         raise UsageError(
-            f"{path} is a linked program, and cannot be linked again; give the objects or the archive it was made of, "
-            "or ask for its functions with wcet-probe bound FILE.elf --entry FUNCTION."
+            f"{path} is a linked program, and cannot be linked again; name it by elf in place of objects, or give the "
+            "objects or the archive that it was made of."
         )
     if content[:4] != b"\x7fELF" and content[:8] != b"!<arch>\n":
         raise UsageError(f"{path} is neither a relocatable object nor a static archive; give a *.o or *.a file.")
     return content
+
+
+def _linked(folder: Traversable, path: str) -> bytes:
+    content = _bytes(folder, path)
+    if content[:4] != b"\x7fELF" or 2 not in content[16:18]:  # ET_EXEC, in either byte order
+        raise UsageError(f"{path} is no linked program (an ELF file with addresses); name *.o and *.a under objects.")
+    return content
+
+
+def _check_linked(table: Table, heap: Table, calls: Calls) -> None:
+    """What is compiled or linked anew cannot be said of a program that is linked.
+
+    Raises:
+        UsageError: it is.
+    """
+    for key in ("stubs", "parameters"):
+        if key in table:
+            raise table.error(key, "changes how a program is built, and that of elf is linked; leave it out")
+    if heap.text("size_macro", default="") or calls.grows:
+        key = "growth" if calls.grows else "size_macro"
+        raise heap.error(key, "cannot be said of a linked program; tell where its heap is: symbol, or start and end")
+    if ("start" in heap) != ("end" in heap) or ("start" in heap and "symbol" in heap):
+        raise heap.error("start", "tells where the heap is together with end, and in place of symbol")
 
 
 def _text(folder: Traversable, path: str) -> str:

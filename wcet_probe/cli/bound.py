@@ -15,8 +15,8 @@ import click
 
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.cli import completion, streams
-from wcet_probe.cli.configured import configured_target, naming_compiler
-from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
+from wcet_probe.cli.configured import DEFAULT_HEAP_BYTES, configured_target, naming_compiler
+from wcet_probe.cli.run import DEFAULT_COMPILER, parameter_value
 from wcet_probe.config import Config, cache_dir, load_config
 from wcet_probe.errors import AnalysisError, ExitCode, UsageError
 from wcet_probe.sizes import parse_size
@@ -204,7 +204,10 @@ def _with_command(error: AnalysisError, request: FirmwareRequest) -> AnalysisErr
         return error
     command = ["wcet-probe", "facts", str(request.elf), "--entry", request.entry, "--target", request.target.name]
     command += [word for file in request.facts for word in ("--facts", str(file))]
-    return AnalysisError(f"{error} All that is missing is written at once by: {shlex.join(command)}", error.headers)
+    space = "\n" if "\n" in str(error) else " "
+    return AnalysisError(
+        f"{error}{space}All that is missing is written at once by: {shlex.join(command)}", error.headers
+    )
 
 
 def _script(run: str | None, file: Path | None) -> tuple[Statement, ...]:

@@ -12,9 +12,11 @@ from wcet_probe.config import Config
 from wcet_probe.errors import BuildError, UsageError
 
 if TYPE_CHECKING:
+    from wcet_probe.model.allocator import Allocator
     from wcet_probe.model.target import Target
 
 DEFAULT_TARGET = "cortex-m4"
+DEFAULT_HEAP_BYTES = 4 << 20
 
 
 def configured_target(name: str | None, config: Config) -> Target:
@@ -31,6 +33,17 @@ def configured_target(name: str | None, config: Config) -> Target:
         if name or not config.target:
             raise
         raise UsageError(f"{config.file}: {error}") from error
+
+
+def default_heap_bytes(allocator: Allocator, config: Config, otherwise: int = DEFAULT_HEAP_BYTES) -> int:
+    """The heap of ``allocator`` where none is asked for: the one that it is linked with, else the configuration's.
+
+    Raises:
+        UsageError: the heap of a linked program is not where its manifest says.
+    """
+    from wcet_probe.build.linked_program import linked_heap_bytes
+
+    return linked_heap_bytes(allocator) or config.heap_bytes or otherwise
 
 
 @contextmanager

@@ -12,8 +12,8 @@ import click
 
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.cli import completion, streams
-from wcet_probe.cli.configured import configured_target
-from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
+from wcet_probe.cli.configured import configured_target, default_heap_bytes
+from wcet_probe.cli.run import DEFAULT_COMPILER, parameter_value
 from wcet_probe.config import Config, cache_dir, load_config
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.sizes import parse_size
@@ -116,7 +116,7 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
     if any(left_out) or not _is_allocator(what):
         raise UsageError("--prove asks of an allocator's own facts; leave --entry, --facts, --source and --bless out.")
     allocator = load_allocator(f"{what}/" if Path(what).is_dir() else what, values)
-    heap_bytes = heap or config.heap_bytes or DEFAULT_HEAP_BYTES
+    heap_bytes = heap or default_heap_bytes(allocator, config)
     program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap_bytes)
     click.echo(proved_facts_text(program, proved_facts(program, heap_bytes)), nl=False)
 
@@ -142,7 +142,7 @@ def _of_allocator(
     roles = {"malloc", "free"}
     if role not in roles:
         raise unknown_name(f"entry of {allocator.name}", role, roles)
-    heap = heap_bytes or config.heap_bytes or DEFAULT_HEAP_BYTES
+    heap = heap_bytes or default_heap_bytes(allocator, config)
     program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap)
     return operation_request(program, role, heap)
 

@@ -31,12 +31,12 @@ Exit codes: 0 written, or all steps hold, 1 failure of the build or the
 @click.command("new-allocator", epilog=EPILOG)
 @click.argument("folder", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]", shell_complete=completion.targets)
-@click.option("--heap", "heap_bytes", type=parse_size, default="16KiB", show_default=True, metavar="SIZE")
+@click.option("--heap", "heap_bytes", type=parse_size, metavar="SIZE", help="Size of the heap.  [default: 16KiB]")
 @click.option("--cc", "compiler", metavar="COMMAND", help="Compiler.  [default: zig]")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
 def new_allocator(
-    *, folder: Path, target: str | None, heap_bytes: int, compiler: str | None, quiet: bool, verbose: bool
+    *, folder: Path, target: str | None, heap_bytes: int | None, compiler: str | None, quiet: bool, verbose: bool
 ) -> int:
     """Write a manifest for the allocator in FOLDER, or check the one that is there.
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from wcet_probe.cli import completion, streams
-from wcet_probe.cli.configured import configured_target, naming_compiler
-from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
+from wcet_probe.cli.configured import DEFAULT_HEAP_BYTES, configured_target, naming_compiler
+from wcet_probe.cli.run import DEFAULT_COMPILER, parameter_value
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError
 from wcet_probe.sizes import parse_size

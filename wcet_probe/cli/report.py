@@ -17,8 +17,8 @@ import click
 
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.cli import streams
-from wcet_probe.cli.configured import configured_target, naming_compiler
-from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, EXIT_CODES, long_account
+from wcet_probe.cli.configured import configured_target, default_heap_bytes, naming_compiler
+from wcet_probe.cli.run import DEFAULT_COMPILER, EXIT_CODES, long_account
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError
 from wcet_probe.model.report import Verdict
@@ -127,9 +127,10 @@ def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> 
         reduce(apply_cache_option, asked["caches"], configured_target(name, config))
         for name in dict.fromkeys(asked["targets"]) or (None,)
     ]
-    heaps = dict.fromkeys(asked["heaps"] or (config.heap_bytes or DEFAULT_HEAP_BYTES,))
     proving = remembering()  # the scenarios of an allocator share its bounds
-    combinations = [*product(allocators, targets, heaps, dict.fromkeys(asked["scenarios"] or _SCENARIOS))]
+    scenarios = dict.fromkeys(asked["scenarios"] or _SCENARIOS)
+    heaps = {one.name: dict.fromkeys(asked["heaps"] or (default_heap_bytes(one, config),)) for one in allocators}
+    combinations = [each for one in allocators for each in product((one,), targets, heaps[one.name], scenarios)]
     with naming_compiler(compiler, config):
         for done, (allocator, target, heap_bytes, scenario) in enumerate(combinations):
             request = bench.ProbeRequest(

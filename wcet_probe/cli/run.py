@@ -14,7 +14,7 @@ import click
 
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.cli import completion, streams
-from wcet_probe.cli.configured import configured_target, naming_compiler
+from wcet_probe.cli.configured import configured_target, default_heap_bytes, naming_compiler
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import AnalysisError, ExitCode, UsageError, unknown_name
 from wcet_probe.model.report import Report, Verdict
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from wcet_probe.answer.probe import Proving
 
 DEFAULT_SCENARIO = "worst-alloc"
-DEFAULT_HEAP_BYTES = 4 << 20
 DEFAULT_COMPILER = "zig"
 PROVE_ANEW_VARIABLE = "WCET_PROBE_PROVE_ANEW"
 
@@ -155,7 +154,7 @@ def run(
     allocator = load_allocator(ctx.info_name or "", dict(values), preset)
     names: Iterable[str | None] = dict.fromkeys(targets) or (None,)
     cores = [reduce(apply_cache_option, caches, configured_target(name, config)) for name in names]
-    sizes = dict.fromkeys(heaps or (config.heap_bytes or DEFAULT_HEAP_BYTES,))
+    sizes = dict.fromkeys(heaps or (default_heap_bytes(allocator, config),))
     is_long = why or fact_effects
     store = None if prove_anew or prove_facts or is_long or as_json else BoundStore(cache_dir(config))
     proving: Proving | None = store

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wcet_probe.cli import completion, streams
-from wcet_probe.cli.configured import configured_target, naming_compiler
-from wcet_probe.cli.run import DEFAULT_COMPILER, DEFAULT_HEAP_BYTES, parameter_value
+from wcet_probe.cli.configured import DEFAULT_HEAP_BYTES, configured_target, naming_compiler
+from wcet_probe.cli.run import DEFAULT_COMPILER, parameter_value
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
 from wcet_probe.model.scenario import OperationKind
@@ -109,10 +109,13 @@ def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: 
     return ExitCode.OK
 
 
+_SEARCHED_HEAP_BYTES = 4 << 10
+
+
 @click.command()
 @click.argument("allocator", metavar="ALLOCATOR", shell_complete=completion.allocators)
 @click.option("--operation", default="malloc", show_default=True, metavar="malloc|free", help="What becomes dear.")
-@click.option("--heap", "heap_bytes", type=parse_size, default="4KiB", show_default=True, metavar="SIZE")
+@click.option("--heap", "heap_bytes", type=parse_size, metavar="SIZE", help="Size of the heap.  [default: 4KiB]")
 @click.option("--evaluations", default=2000, show_default=True, metavar="N", help="Sequences to run.")
 @click.option(
     "--start",
@@ -133,7 +136,7 @@ def search(
     *,
     allocator: str,
     operation: str,
-    heap_bytes: int,
+    heap_bytes: int | None,
     evaluations: int,
     seed: int,
     start: str,
@@ -147,17 +150,18 @@ def search(
     """
     from wcet_probe.answer.search import SearchRequest, case_text
     from wcet_probe.answer.search import search as look
+    from wcet_probe.build.linked_program import linked_heap_bytes
     from wcet_probe.reports.screens.studies import render_search, search_document
 
     kinds = {kind.value: kind for kind in OperationKind}
     if operation not in kinds:
         raise unknown_name("operation", operation, kinds)
-    asked = _request(allocator, "worst-alloc", heap_bytes, common)
+    asked = _request(allocator, "worst-alloc", heap_bytes or 0, common)
     request = SearchRequest(
         allocator=asked.allocator,
         target=asked.target,
         kind=kinds[operation],
-        heap_bytes=heap_bytes,
+        heap_bytes=heap_bytes or linked_heap_bytes(asked.allocator) or _SEARCHED_HEAP_BYTES,
         evaluations=evaluations,
         seed=seed,
         compiler=asked.compiler,

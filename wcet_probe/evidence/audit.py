@@ -18,6 +18,7 @@ from zipfile import ZipFile
 from wcet_probe.answer.probe import replay
 from wcet_probe.answer.victims import tried_of_each
 from wcet_probe.build.image import read_image
+from wcet_probe.build.linked_program import holds_program
 from wcet_probe.build.program import Program, program_of
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.catalog.target_file import parse_target
@@ -224,6 +225,7 @@ def _program(pack: Pack, root: ZipPath, result: Recorded, programs: list[Program
     demand(document["allocator_manifest"] == manifest, "the allocator in the pack is another one")
     target = _target(pack, result)
     elf, stated = _image(pack, result), document["image"]
+    demand(holds_program(elf, allocator), "the image has not the linked program that the allocator's manifest names")
     programs.append(
         program_of(allocator, target, read_image(elf, target.isa, stated["compiler"], tuple(stated["flags"])))
     )

@@ -13,8 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from wcet_probe.answer.proving import fact_parameters
+from wcet_probe.answer.proving import assumptions_of_build, fact_parameters
 from wcet_probe.build.image import read_image
+from wcet_probe.build.linked_program import holds_program
 from wcet_probe.build.program import Program
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_allocator, load_target
@@ -90,6 +91,7 @@ def _program(result: Recorded, elf: bytes) -> Program:
     target = configured(result, load_target(result.target))
     _check_target(result.document, target)
     stated = result.document["image"]
+    demand(holds_program(elf, allocator), "the image has not the linked program that the allocator's manifest names")
     image = read_image(elf, target.isa, str(stated["compiler"]), tuple(stated["flags"]))
     instructions = with_timing_problems(decode(image), target)
     return Program(allocator, target, image, instructions, costs(instructions, target))
@@ -142,7 +144,8 @@ def answer_findings(result: Recorded, program: Program, checked: Checked | None)
     _check_witnesses(document, plans)
     if checked is not None:
         facts = read_asserted(allocator.facts, dict(allocator.sources))
-        check_said(document, program.image, checked, facts, target, is_run=True)
+        of_build = {one.id: one for one in assumptions_of_build(program)}
+        check_said(document, program.image, checked, facts, target, of_build=of_build, is_run=True)
         check_gap(document, program.image, program.instructions)
     return (
         Finding("question", OK, "the command, the state and its reason are those of the scenario"),

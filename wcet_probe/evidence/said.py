@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from wcet_probe.certificate.asserted import Asserted
@@ -20,6 +21,7 @@ from wcet_probe.evidence.frames import Frames
 from wcet_probe.model.image import Image
 from wcet_probe.model.induction import LEMMA_CHECK, LEMMAS, PREMISE_CHECK, PREMISES, PROVED_CHECK
 from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.proof import Assumption
 from wcet_probe.model.target import Target
 from wcet_probe.reports.formats.listing import hex_address
 
@@ -83,7 +85,14 @@ _FACT_CHECKS = (
 
 
 def check_said(
-    document: Json, image: Image, checked: Checked, asserted: Asserted, target: Target, *, is_run: bool
+    document: Json,
+    image: Image,
+    checked: Checked,
+    asserted: Asserted,
+    target: Target,
+    *,
+    of_build: Mapping[str, Assumption] = MappingProxyType({}),
+    is_run: bool,
 ) -> None:
     """Check what the section ``bound`` says for people.
 
@@ -93,6 +102,7 @@ def check_said(
         checked: what its certificates prove.
         asserted: the facts.
         target: the core.
+        of_build: what is assumed because of how the binary was made, by id.
         is_run: whether anything was run; if not, no assumption is checked by runs.
 
     Raises:
@@ -106,7 +116,7 @@ def check_said(
     _check_loops(bound, image, checked, asserted, headers, frames=frames)
     _check_paths(bound, image, checked, frames)
     _check_graph(bound, checked, frames, records)
-    _check_assumptions(bound, asserted, target, is_run=is_run)
+    _check_assumptions(bound, asserted, target, of_build, is_run=is_run)
     _check_claims(bound, asserted)
     _check_types(bound)
     cycles = read_records(bound["certificates"][-1])
@@ -196,7 +206,11 @@ def _check_graph(bound: Json, checked: Checked, frames: Frames, records: Records
     demand(listed == calls and len(listed) == len(shown["calls"]), "the calls that are shown are other ones")
 
 
-def _check_assumptions(bound: Json, asserted: Asserted, target: Target, *, is_run: bool) -> None:
+def _check_assumptions(
+    bound: Json, asserted: Asserted, target: Target, of_build: Mapping[str, Assumption], *, is_run: bool
+) -> None:
+    missing = of_build.keys() - {one["id"] for one in bound["assumptions"]}
+    demand(not missing, f"the assumption {min(missing, default='')} is left out")
     lemmas = {str(fact.content.get("id")): str(fact.content.get("check")) for fact in asserted.of("lemma")}
     for one in bound["assumptions"]:
         name, kind = one["id"], one["id"].partition(" ")[0]
@@ -204,6 +218,9 @@ def _check_assumptions(bound: Json, asserted: Asserted, target: Target, *, is_ru
             allowed: Sequence[str] = (PROVED_CHECK,)
         elif kind in {"fact", "given", "lemma", "pragma", "rounds"}:
             allowed = (lemmas.get(name.partition(" ")[2], ""),) if kind == "lemma" else _FACT_CHECKS
+        elif name in of_build:
+            demand(one["statement"] == of_build[name].statement, f"the assumption {name} says something else")
+            allowed = (of_build[name].check,)
         else:
             demand(name in _WORDS, f"nobody knows the assumption {name}")
             statement, check = _WORDS[name]

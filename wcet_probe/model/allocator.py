@@ -69,6 +69,10 @@ class OwnBuild:
         stubs: functions that do nothing and return 0 in place of what a system has, such as locks.
         heap_macro: the macro that says the size of the heap in bytes when it is compiled; empty if none does.
         heap_symbol: the array that is the heap; empty where ``init`` is given the heap.
+        heap_start, heap_end: where the heap of a linked program begins, and ends: an address or a symbol; empty where
+            it is ``heap_symbol``, or where ``init`` is given the heap.
+        elf: the linked program whose functions are called where they are, as ``(path, content)``; None where the
+            allocator is compiled or linked here.
         overhead_bytes: bytes of a block besides what is asked for, at most; scenarios fill heaps by it.
         minimum_block_bytes: bytes that the smallest block takes, with all that belongs to it; scenarios count with it.
         largest_request_bytes: the largest size that malloc serves, as of a pool of blocks of one size; 0: any.
@@ -90,6 +94,9 @@ class OwnBuild:
     largest_request_bytes: int
     is_checked: bool
     calls: Mapping[str, str]
+    heap_start: str | int = ""
+    heap_end: str | int = ""
+    elf: tuple[str, bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)

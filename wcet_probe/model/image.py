@@ -114,6 +114,10 @@ class BuildAttributes:
     variable_length: bool = False
 
 
+HEAP_SYMBOL, STACK_SYMBOL = "wp_heap", "wp_stack"
+"""Symbols of an image that has its heap, or the stack of calls, in another place than its target's memory map."""
+
+
 @dataclass(frozen=True, slots=True)
 class Image:
     """A linked ELF: the identity of all that follows.
@@ -143,6 +147,14 @@ class Image:
     lines: LineTable = field(repr=False)
     compiler: str
     flags: tuple[str, ...]
+
+    def placed(self, symbol: str) -> MemoryRange | None:
+        """Where the image has its heap (``HEAP_SYMBOL``) or stack (``STACK_SYMBOL``); None: where the target says.
+
+        A heap of no bytes only begins there, in memory of its own.
+        """
+        found = self.symbols.get(symbol)
+        return MemoryRange(found.address, found.size_bytes) if found and not found.is_function else None
 
     def function_at(self, address: int) -> Symbol | None:
         """The function that holds ``address``, or None."""

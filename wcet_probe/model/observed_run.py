@@ -34,12 +34,14 @@ class Observed:
 
     Attributes:
         statements: as they were written.
-        calls: those of the entry, in order.
+        calls: those of the entry, in order; of several within the call of another function the dearest in each unit.
         instructions, cycles: of the dearest call of each unit, those of the search included.
         found: what a search found.
         executions: in how many each assumption was checked, by its id.
         flow_maxima: the largest sum of each flow claim.
         loop_maxima: most executions of the headers of loops, by address.
+        held: how many calls of the entry were made and held against everything, without those of a search.
+        repeated: how many of these the second engine repeated.
     """
 
     statements: tuple[str, ...]
@@ -50,3 +52,5 @@ class Observed:
     executions: Mapping[str, int] = field(default_factory=dict)
     loop_maxima: Mapping[int, int] = field(default_factory=dict)
     flow_maxima: tuple[int, ...] = ()
+    held: int = 0
+    repeated: int = 0
