@@ -16,7 +16,8 @@ from types import MappingProxyType
 from wcet_probe.answer.budgeting import greedy, profile
 from wcet_probe.answer.papers.exhibit import rounded
 from wcet_probe.answer.papers.laboratory import Laboratory
-from wcet_probe.answer.papers.points import Point, Settings, allocator_of, measure
+from wcet_probe.answer.papers.measuring import measure
+from wcet_probe.answer.papers.points import Point, Settings, allocator_of
 from wcet_probe.answer.papers.store import ResultStore
 from wcet_probe.answer.workload_run import Placement, WorkloadRequest, run_batches, run_workload
 from wcet_probe.build.program import load_program
@@ -79,7 +80,7 @@ def small_blocks(settings: Settings, allocations: int = 5000) -> Lines:
     )
     for name in ("first-fit", "best-fit", "buddy-binary", "dlmalloc27", "half-fit", "tlsf"):
         request = WorkloadRequest(
-            _allocator(name, "m06"), settings.target, 64 * _MIB, settings.compiler, settings.cache_dir, prove=False
+            _allocator(name, "m06"), settings.target, 64 * _MIB, settings.compiler, settings.cache_dir
         )
         found = run_batches(request, periodic_batches(tasks, 0, Length(allocations=allocations))).distributions
         yield f"{name}: mean free {rounded(found['free', 'instructions'].mean)} instructions"
@@ -132,7 +133,7 @@ def placement(settings: Settings) -> Lines:
         for size in (16, 20, 32):
             request = WorkloadRequest(
                 *(_allocator("cama", "h11", ("line-bytes", line)), target, 16 * _MIB, settings.compiler),
-                *(settings.cache_dir, False, "consecutive"),
+                *(settings.cache_dir, "consecutive"),
             )
             blocks = [HeapOperation(is_free=False, slot=at, size_bytes=size, row=at) for at in range(3000)]
             reached = run_workload(request, blocks).peak_reached_bytes

@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from tests.support import images_dir
+from wcet_probe.answer.bounded_run import run_bounded
 from wcet_probe.answer.workload_run import WorkloadRequest, run_workload
 from wcet_probe.answer.workload_tally import Distribution
 from wcet_probe.build.program import load_program
@@ -56,7 +57,7 @@ def test_the_first_operation_counts_what_a_measured_call_counts(target):
 def test_instructions_are_those_of_a_replay_of_the_same_operations():
     wanted = request("first-fit")
     rows = list(heap_operations(workload("mean").rows(3, 500)))
-    found = run_workload(wanted, rows)
+    found = run_bounded(wanted, rows)
     program = load_program(wanted.allocator, wanted.target, "zig", images_dir())
     with Machine(program.image, program.target, program.instructions, program.costs, wanted.heap_bytes) as machine:
         machine.call(wanted.allocator.entry_points["init"], machine.heap.base_address, wanted.heap_bytes)
@@ -72,7 +73,7 @@ def test_instructions_are_those_of_a_replay_of_the_same_operations():
 
 def test_memory_is_what_is_live_and_where_the_highest_block_ends():
     rows = [HeapOperation(False, 0, 1000, 1), HeapOperation(False, 1, 500, 2), HeapOperation(True, 0, 0, 3)]
-    found = run_workload(request(prove=False), [*rows, HeapOperation(False, 0, 100, 4)])
+    found = run_workload(request(), [*rows, HeapOperation(False, 0, 100, 4)])
     assert [(s.operation, s.live_bytes) for s in found.samples] == [(1, 1000), (2, 1500), (3, 500), (4, 600)]
     assert found.peak_live_bytes == 1500
     assert 1500 < found.peak_reached_bytes < 1600
@@ -82,20 +83,20 @@ def test_memory_is_what_is_live_and_where_the_highest_block_ends():
 
 def test_what_is_refused_is_counted_and_frees_nothing():
     rows = [TraceRow("malloc", 1, 2 << 20), TraceRow("malloc", 2, 8), TraceRow("free", 1), TraceRow("free", 2)]
-    found = run_workload(request(prove=False), heap_operations(rows))
+    found = run_workload(request(), heap_operations(rows))
     assert (found.refused, found.operations, found.peak_live_bytes) == (1, 4, 8)
 
 
 def test_a_heap_that_is_refused():
     with pytest.raises(UsageError, match="refused a heap"):
-        run_workload(request(heap_bytes=8, prove=False), [])
+        run_workload(request(heap_bytes=8), [])
 
 
 def test_nothing_to_run_and_a_request_beyond_a_word_of_the_core():
     with pytest.raises(UsageError, match="no operation"):
-        run_workload(request(prove=False), [])
+        run_workload(request(), [])
     with pytest.raises(UsageError, match="4,294,967,296 bytes is beyond a word"):
-        run_workload(request(prove=False), [HeapOperation(False, 0, 1 << 32, 1)])
+        run_workload(request(), [HeapOperation(False, 0, 1 << 32, 1)])
 
 
 LONG = ("patricia-large", "susan-large", "dijkstra-large")
