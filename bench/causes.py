@@ -141,20 +141,20 @@ def placement(settings: Settings) -> Lines:
 
 
 def headers(settings: Settings) -> Lines:
-    """L11: what buckets save under td_s, and if two DJGPP allocators had headers apart: requests a word smaller."""
-    word_bytes = 4
+    """L11: what buckets save under td_s with two DJGPP allocators, by where their headers lie."""
     for sizes in ("oc2l", "oc2s"):
+        arguments = (0, 0, MOST_OBJECTS, *CONFIGURATIONS[sizes])
+        chosen = greedy(profile(lambda: papers_rows("l11-objects", arguments)))  # noqa: B023  (called at once)
+        values = tuple(sorted(chosen.parameters.items()))
         for name in ("djgpp-sbrk", "djgpp-quarters"):
-            for less in (0, word_bytes):
-                arguments = (0, 0, MOST_OBJECTS, *(size - less for size in CONFIGURATIONS[sizes]))
-                chosen = greedy(profile(lambda: papers_rows("l11-objects", arguments)))  # noqa: B023  (called at once)
-                values = tuple(sorted(chosen.parameters.items()))
+            for apart, where in enumerate(("in 2^b", "apart")):
+                place = (("header-apart", apart),)
                 plain, budgeted = (
                     measure(Point("run", who, "l11", own, 128 * _MIB, "l11-objects", arguments), settings)
-                    for who, own in ((name, ()), (f"budgeted:{name}", values))
+                    for who, own in ((name, place), (f"budgeted:{name}", (*values, *place)))
                 )
                 ratio = Fraction(budgeted["peak_reached_bytes"], plain["peak_reached_bytes"])
-                yield f"{sizes}, {name}, requests {less} bytes smaller: {rounded(100 * (1 - ratio), 2)} %"
+                yield f"{sizes}, {name}, headers {where}: {rounded(100 * (1 - ratio), 2)} %"
 
 
 CAUSES: MappingProxyType[str, Callable[[Settings], Lines]] = MappingProxyType(

@@ -29,6 +29,16 @@ def test_every_state_is_reached_and_the_worst_is_worst(name, heap_bytes, target)
     assert cycles["worst-free"] >= cycles["best-free"]
 
 
+@pytest.mark.parametrize("target", ["cortex-m4", "mpc603e"])
+@pytest.mark.parametrize("name", ["djgpp-sbrk", "djgpp-quarters"])
+def test_every_state_is_reached_with_headers_apart(name, target):
+    values = (("header-apart", 1), ("minimum-block", 8))
+    found = {scenario: report(name, target, scenario, 4 * KIB, values) for scenario in family(name).builders}
+    cycles = reached(found)
+    assert cycles["worst-alloc"] >= max(cycles["worst-failing-alloc"], cycles["random"], cycles["best-alloc"])
+    assert cycles["worst-free"] >= cycles["best-free"]
+
+
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("heap_bytes", [24, 32, 40, 48])
 @pytest.mark.parametrize("scenario", ["best-alloc", "best-free", "random"])
