@@ -95,6 +95,16 @@ def test_fragments_of_other_pages_at_both_ends_cost_cycles_where_there_is_a_cach
     assert found.measurement.cycles > paper.measurement.cycles
 
 
+def test_other_runs_before_and_behind_those_that_leave_their_list_cost_two_lines_more() -> None:
+    found = report("mpc603e", "worst-free", 64 * KIB)
+    ending = ", other runs before and behind"
+    assert found.plan.variant.endswith(ending)
+    of = {one.variant: one for one in found.candidates}
+    with_runs, without = of[found.plan.variant], of[found.plan.variant.removesuffix(ending)]
+    assert with_runs.instructions == without.instructions
+    assert with_runs.cycles > without.cycles + 100
+
+
 def test_the_costs_of_cutting_and_emptying_are_as_far_apart_as_p02_measured() -> None:
     """Without caches, as there: 481,267 cycles to 207,609 (tables 2 and 3), which is what P02 2.4 is read by."""
     cut, empty = (
