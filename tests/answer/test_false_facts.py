@@ -119,6 +119,23 @@ def home(tmp_path_factory):
     return folder
 
 
+def hashed(facts, command, capsys):
+    """The facts with their hashes, and exit code and words of ``command`` with them.
+
+    The error of a fact without a hash names the fact's line and the hash of what it speaks of.
+    """
+    while True:
+        Path("facts.toml").write_text(facts, "utf-8")
+        code = main(command)
+        captured = capsys.readouterr()
+        asked = re.search(r'facts\.toml:(\d+).*(sha256 = "[0-9a-f]+")', captured.err, re.DOTALL)
+        if code != ExitCode.USAGE or not asked:
+            return facts, code, captured.out + captured.err
+        lines = facts.splitlines(keepends=True)
+        lines.insert(int(asked[1]), asked[2] + "\n")
+        facts = "".join(lines)
+
+
 @pytest.mark.parametrize("kind", FALSE)
 def test_a_false_fact_of_each_kind_is_refuted_and_named(kind, home, capsys, monkeypatch):
     monkeypatch.chdir(home)
@@ -126,16 +143,7 @@ def test_a_false_fact_of_each_kind_is_refuted_and_named(kind, home, capsys, monk
     if facts.startswith('[[loop]]\nfunction = "chain"\nlabel = "walk"'):
         facts += fact("loop", function="chain", label="rounds", max=9)
     command = ["bound", "guest.elf", "--entry", entry, "--target", TARGET, "--facts", "facts.toml", "-q", "--run", run]
-    # Each time the error of a fact without a hash names the fact's line and the hash of what it speaks of.
-    while True:
-        Path("facts.toml").write_text(facts, "utf-8")
-        code, said = main(command), capsys.readouterr().err
-        asked = re.search(r'facts\.toml:(\d+).*(sha256 = "[0-9a-f]+")', said, re.DOTALL)
-        if code != ExitCode.USAGE or not asked:
-            break
-        lines = facts.splitlines(keepends=True)
-        lines.insert(int(asked[1]), asked[2] + "\n")
-        facts = "".join(lines)
+    facts, code, said = hashed(facts, command, capsys)
     assert code == ExitCode.CONTRADICTION, said
     assert sentence in said
     (named,) = set(re.findall(r"facts\.toml:(\d+)", said))
@@ -143,3 +151,15 @@ def test_a_false_fact_of_each_kind_is_refuted_and_named(kind, home, capsys, monk
     assert int(named) in falses
     if kind not in {"maximum", "total"}:
         assert int(named) == falses[-1]
+
+
+def test_a_fact_without_effect_is_told_on_the_first_screen(tmp_path, capsys, monkeypatch):
+    """The place is executed on a condition, within a block that is executed all the same."""
+    monkeypatch.chdir(tmp_path)
+    Path("guest.c").write_text(SOURCE, "utf-8")
+    Path("guest.elf").write_bytes(image_of(SOURCE, load_target("cortex-m4"), ".c").elf)
+    facts = LOOPS + fact("infeasible", function="chain", point="never")
+    command = ["bound", "guest.elf", "--entry", "chain", "--target", "cortex-m4", "--facts", "facts.toml", "-q"]
+    _, code, said = hashed(facts, command, capsys)
+    assert code == ExitCode.OK
+    assert "Facts without effect: 1; --why tells each" in said
