@@ -47,9 +47,7 @@ def test_what_the_table_has_now_is_measured(name, scenario):
 
 def test_what_tlsf_pays_for_a_flag_of_the_block_before():
     (row,) = (line for line in PAGE.splitlines() if "`tells-previous=1` in the presets" in line)
-    without, flagged, *cycles = (
-        number(one) for one in re.findall(r"\d+", row.split("|")[-2].replace("cortex-m4", ""))
-    )
+    without, flagged, *cycles = (number(one) for one in re.findall(r"\d+", row.split("|")[-2].replace("cortex-m4", "")))
     free, malloc = cycles[:2], cycles[2:]
     for at, values in enumerate(({}, {"tells-previous": 1})):
         found = most("tlsf", "cortex-m4", "worst-free", 64 << 10, values)

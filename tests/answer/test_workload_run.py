@@ -1,18 +1,22 @@
 """A workload run held against a replay operation by operation, and against a model of what is live."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from tests.support import images_dir
+from wcet_probe.answer import bounded_run
 from wcet_probe.answer.bounded_run import run_bounded
 from wcet_probe.answer.workload_run import WorkloadRequest, run_workload
 from wcet_probe.answer.workload_tally import Distribution
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import AnalysisError, ContradictionError, UsageError
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind
+from wcet_probe.reports.formats.workload import workload_document
+from wcet_probe.reports.screens.workload import workload_lines
 from wcet_probe.scenarios.traces import trace_of
 from wcet_probe.scenarios.workloads.named import WORKLOADS, workload
 from wcet_probe.traces.operations import HeapOperation, TraceRow, heap_operations
@@ -133,3 +137,23 @@ def test_the_mean_model_has_the_means_of_the_paper():
 def test_frames_of_the_player_have_the_means_of_the_paper():
     rows = [row for row in workload("mpg123").rows(0, 2_008) if row.kind == "malloc"][8:]
     assert sum(row.size_bytes for row in rows) / len(rows) == 143
+
+
+def test_where_no_bound_is_established_the_screen_says_so_and_where_none_was_asked_for_not(monkeypatch):
+    def unknown(*_):
+        raise AnalysisError("a loop has no bound")
+
+    monkeypatch.setattr(bounded_run, "prove_operation", unknown)
+    rows = [HeapOperation(False, 0, 100, 1), HeapOperation(True, 0, 0, 2)]
+    asked, plain = run_bounded(request(), rows), run_workload(request(), rows)
+    assert (asked.bounds, plain.bounds) == ({}, None)
+    said = ["none is established" in "\n".join(workload_lines(request(), "two", one, 80)) for one in (asked, plain)]
+    assert said == [True, False]
+    assert workload_document(request(), "two", plain)["operations"] == 2
+
+
+def test_an_operation_above_a_bound_is_a_contradiction(monkeypatch):
+    proved = bounded_run.prove_operation
+    monkeypatch.setattr(bounded_run, "prove_operation", lambda *given: replace(proved(*given), instructions=10))
+    with pytest.raises(ContradictionError, match="at most 10 were proved"):
+        run_bounded(request(), [HeapOperation(False, 0, 100, 1)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -76,7 +76,7 @@ class WorkloadRun:
         samples: over the run, evenly, at most 1,024.
         windows: what mallocs cost between two samples.
         parts: internal and external fragmentation, where they were asked for.
-        bounds: proved bounds by role, where they were asked for and are established.
+        bounds: proved bounds by role, as far as they are established; None where they were not asked for.
     """
 
     image: Image
@@ -88,7 +88,7 @@ class WorkloadRun:
     samples: tuple[MemorySample, ...]
     windows: tuple[MallocWindow, ...]
     parts: FragmentationParts | None = None
-    bounds: Mapping[str, Bound] = field(default_factory=dict)
+    bounds: Mapping[str, Bound] | None = None
 
     @property
     def fragmentation(self) -> Fraction:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import packages_distributions, version
+from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -199,7 +200,7 @@ def _allocator(name: str, preset: str, values: tuple[tuple[str, int], ...], *, w
 def _data(name: str) -> str:
     """A digest of the package's data folder ``name``."""
 
-    def texts(home: Path, path: str) -> Iterator[str]:
+    def texts(home: Traversable, path: str) -> Iterator[str]:
         for entry in sorted(home.iterdir(), key=lambda one: one.name):
             if entry.is_dir():
                 yield from texts(entry, f"{path}/{entry.name}")
