@@ -16,7 +16,8 @@ from types import MappingProxyType
 from wcet_probe.answer.budgeting import greedy, profile
 from wcet_probe.answer.papers.exhibit import rounded
 from wcet_probe.answer.papers.laboratory import Laboratory
-from wcet_probe.answer.papers.points import Point, Settings, allocator_of, measure
+from wcet_probe.answer.papers.measuring import measure
+from wcet_probe.answer.papers.points import Point, Settings, allocator_of
 from wcet_probe.answer.papers.store import ResultStore
 from wcet_probe.answer.workload_run import Placement, WorkloadRequest, run_batches, run_workload
 from wcet_probe.build.program import load_program
@@ -79,7 +80,7 @@ def small_blocks(settings: Settings, allocations: int = 5000) -> Lines:
     )
     for name in ("first-fit", "best-fit", "buddy-binary", "dlmalloc27", "half-fit", "tlsf"):
         request = WorkloadRequest(
-            _allocator(name, "m06"), settings.target, 64 * _MIB, settings.compiler, settings.cache_dir, prove=False
+            _allocator(name, "m06"), settings.target, 64 * _MIB, settings.compiler, settings.cache_dir
         )
         found = run_batches(request, periodic_batches(tasks, 0, Length(allocations=allocations))).distributions
         yield f"{name}: mean free {rounded(found['free', 'instructions'].mean)} instructions"
@@ -132,7 +133,7 @@ def placement(settings: Settings) -> Lines:
         for size in (16, 20, 32):
             request = WorkloadRequest(
                 *(_allocator("cama", "h11", ("line-bytes", line)), target, 16 * _MIB, settings.compiler),
-                *(settings.cache_dir, False, "consecutive"),
+                *(settings.cache_dir, "consecutive"),
             )
             blocks = [HeapOperation(is_free=False, slot=at, size_bytes=size, row=at) for at in range(3000)]
             reached = run_workload(request, blocks).peak_reached_bytes
@@ -140,20 +141,20 @@ def placement(settings: Settings) -> Lines:
 
 
 def headers(settings: Settings) -> Lines:
-    """L11: what buckets save under td_s, and if two DJGPP allocators had headers apart: requests a word smaller."""
-    word_bytes = 4
+    """L11: what buckets save under td_s with two DJGPP allocators, by where their headers lie."""
     for sizes in ("oc2l", "oc2s"):
+        arguments = (0, 0, MOST_OBJECTS, *CONFIGURATIONS[sizes])
+        chosen = greedy(profile(lambda: papers_rows("l11-objects", arguments)))  # noqa: B023  (called at once)
+        values = tuple(sorted(chosen.parameters.items()))
         for name in ("djgpp-sbrk", "djgpp-quarters"):
-            for less in (0, word_bytes):
-                arguments = (0, 0, MOST_OBJECTS, *(size - less for size in CONFIGURATIONS[sizes]))
-                chosen = greedy(profile(lambda: papers_rows("l11-objects", arguments)))  # noqa: B023  (called at once)
-                values = tuple(sorted(chosen.parameters.items()))
+            for apart, where in enumerate(("in 2^b", "apart")):
+                place = (("header-apart", apart),)
                 plain, budgeted = (
                     measure(Point("run", who, "l11", own, 128 * _MIB, "l11-objects", arguments), settings)
-                    for who, own in ((name, ()), (f"budgeted:{name}", values))
+                    for who, own in ((name, place), (f"budgeted:{name}", (*values, *place)))
                 )
                 ratio = Fraction(budgeted["peak_reached_bytes"], plain["peak_reached_bytes"])
-                yield f"{sizes}, {name}, requests {less} bytes smaller: {rounded(100 * (1 - ratio), 2)} %"
+                yield f"{sizes}, {name}, headers {where}: {rounded(100 * (1 - ratio), 2)} %"
 
 
 CAUSES: MappingProxyType[str, Callable[[Settings], Lines]] = MappingProxyType(

@@ -11,7 +11,7 @@ Sources: P02 §2.3.1, §3.1.1, §3.1.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isqrt
 from types import MappingProxyType
@@ -33,6 +33,10 @@ _MOST_BYTES_FOR_APART = 1 << 21
 """Above it a path is so much longer than the cache that its nodes are evicted wherever they lie."""
 _DOUBLINGS = (2, 3)
 """Nodes are 4 or 8 lines apart."""
+_LEAST_BYTES_FOR_TURNS = 1 << 17
+"""Below it a path has so few lines that some sets have no more of them than ways in any order."""
+_SETS = 128
+"""What is even over so many sets is even over half of them, too; the cores have as many."""
 _N = "n different sizes and their fences fill H (n ~ sqrt(2H / a))"
 
 _WHY_ALLOC = (
@@ -82,25 +86,27 @@ class _Layout:
 
     Attributes:
         lead: bytes of the fence before the first free block, 0 for none.
-        free: sizes of the free blocks.
+        free: sizes of the free blocks, in the order in which they are freed.
         fences: sizes of the used blocks behind them; the last one takes what is left of the heap, 0 for none.
+        placed: numbers of the free blocks in address order; the last two of both are the same.
     """
 
     lead: int
     free: Sequence[int]
     fences: Sequence[int]
+    placed: Sequence[int]
 
     def slot(self, number: int) -> int:
         """Slot of the free block ``number``; that of the used one behind it follows."""
-        return 2 * number + (self.lead > 0)
+        return 2 * self.placed.index(number) + (self.lead > 0)
 
-    def trace(self, order: Sequence[int]) -> Trace:
-        """Allocate all from low addresses to high ones, free the blocks with these numbers."""
+    def trace(self) -> Trace:
+        """Allocate all from low addresses to high ones, free the free blocks."""
         blocks = [self.lead] if self.lead else []
-        for free, fence in zip(self.free, self.fences, strict=True):
-            blocks += [free, fence]
+        for number in self.placed:
+            blocks += [self.free[number], self.fences[number]]
         requests = [size - OVERHEAD_BYTES for size in blocks if size]
-        return trace_of_layout(requests, [self.slot(number) for number in order])
+        return trace_of_layout(requests, [self.slot(number) for number in range(len(self.free))])
 
 
 def _lay_out(size: _Bytes, line: int | None, free: Sequence[int]) -> _Layout | None:
@@ -120,12 +126,51 @@ def _lay_out(size: _Bytes, line: int | None, free: Sequence[int]) -> _Layout | N
     if left < size.least_rest:
         fences[-1] += left  # moves the last free block alone
         left = 0
-    return _Layout(lead, free, [*fences, left])
+    return _Layout(lead, free, [*fences, left], range(len(free)))
 
 
-def _longest(request: HeapRequest, line: int | None, sizes: Callable[[int], Sequence[int]]) -> _Layout:
+def _in_turn(layout: _Layout, line: int) -> _Layout:
+    """``layout`` with its blocks in another order of addresses, in which no set of a cache has few of the nodes' lines.
+
+    A set with no more of them than ways is not read again by a second walk. One block is put behind the other, each
+    time of a length that leads to the sets which have fewest so far; the last two stay last.
+    """
+    lengths: dict[int, list[int]] = {}
+    for number in range(len(layout.free) - 2):
+        lengths.setdefault((layout.free[number] + layout.fences[number]) // line, []).append(number)
+    used, at, placed = [0] * _SETS, 0, list[int]()
+    while lengths:
+        for place in (at, at + 1):
+            used[place % _SETS] += 1
+        ahead = {length: used[(at + length) % _SETS] + used[(at + length + 1) % _SETS] for length in lengths}
+        chosen = min(lengths, key=lambda length: (ahead[length], -len(lengths[length]), length))
+        placed.append(lengths[chosen].pop())
+        at += chosen
+        if not lengths[chosen]:
+            del lengths[chosen]
+    count = len(layout.free)
+    return replace(layout, placed=(*placed, count - 2, count - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """How nodes lie in lines: headers before a multiple of ``line`` bytes, or, None, wherever they come to lie.
+
+    ``in_turn``: so that no set has few of them.
+    """
+
+    line: int | None = None
+    in_turn: bool = False
+
+    def variant(self, path: str) -> str:
+        """The name of a path whose nodes lie so."""
+        where = "" if self.line is None else f", headers before a multiple of {self.line} bytes"
+        return f"{path}{where}{', in all sets in turn' if self.in_turn else ''}"
+
+
+def _longest(request: HeapRequest, places: _Places, sizes: Callable[[int], Sequence[int]]) -> _Layout:
     """The layout with the most free blocks of ``sizes(count)`` that the heap holds."""
-    size = _Bytes.of(request)
+    size, line = _Bytes.of(request), places.line
     low, high = 3, 4 + isqrt(2 * request.heap_bytes // size.alignment)
     if _lay_out(size, line, sizes(low)) is None:
         message = (
@@ -138,24 +183,24 @@ def _longest(request: HeapRequest, line: int | None, sizes: Callable[[int], Sequ
         low, high = (low, middle) if _lay_out(size, line, sizes(middle)) is None else (middle, high)
     layout = _lay_out(size, line, sizes(low))
     assert layout is not None  # noqa: S101  (for the type checker: low always fits)
-    return layout
+    return _in_turn(layout, line) if places.in_turn and line else layout
 
 
-def _lines(request: HeapRequest) -> tuple[int | None, ...]:
-    """Lines that headers are laid to the end of; None for headers wherever they come to lie.
+def _places(request: HeapRequest) -> tuple[_Places, ...]:
+    """Where nodes may lie.
 
-    A path that the cache can hold is read again for nothing, unless its nodes are in few sets: several lines apart.
+    A path that the cache can hold is read again for nothing, unless its nodes are in few sets: several lines apart. Of
+    one that it cannot hold, what lies in sets with few others is, unless they are in all sets in turn.
     """
     line = request.data_line_bytes
     if line is None or line < 2 * OVERHEAD_BYTES:
-        return (None,)
+        return (_Places(),)
+    near = [_Places(), _Places(line)]
+    if request.heap_bytes > _LEAST_BYTES_FOR_TURNS:
+        near.append(_Places(line, in_turn=True))
     if request.heap_bytes > _MOST_BYTES_FOR_APART:
-        return (None, line)
-    return (None, line, *(line << doublings for doublings in _DOUBLINGS))
-
-
-def _variant(path: str, line: int | None) -> str:
-    return path if line is None else f"{path}, headers before a multiple of {line} bytes"
+        return tuple(near)
+    return (*near, *(_Places(line << doublings) for doublings in _DOUBLINGS))
 
 
 def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
@@ -176,15 +221,15 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         return size.sizes(count, size.least + size.least_rest)[::-1]
 
     plans = []
-    for line in _lines(request):
+    for places in _places(request):
         for path, sizes in (
             ("path to the right", new),
             ("path to the right, rest joins a list", joining),
             ("path to the left", left),
         ):
-            layout = _longest(request, line, sizes)
+            layout = _longest(request, places, sizes)
             cut = size.least if sizes is left else layout.free[-2] + size.alignment
-            plans.append(_alloc_plan("worst-alloc", _variant(path, line), layout, cut))
+            plans.append(_alloc_plan("worst-alloc", places.variant(path), layout, cut))
     return tuple(plans)
 
 
@@ -195,7 +240,7 @@ def _alloc_plan(scenario: str, variant: str, layout: _Layout, cut: int) -> Scena
     return ScenarioPlan(
         scenario=scenario,
         variant=variant,
-        trace=layout.trace(range(count)),
+        trace=layout.trace(),
         measured=Operation(OperationKind.MALLOC, 0, cut - OVERHEAD_BYTES),
         initial_cache=InitialCache.DIRTY,
         state=(
@@ -218,11 +263,11 @@ def _alloc_plan(scenario: str, variant: str, layout: _Layout, cut: int) -> Scena
 def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     size = _Bytes.of(request)
     plans = []
-    for line in _lines(request):
-        plans.append(_free_plan(_variant("path to the right", line), _longest(request, line, size.sizes)))
-        variant = _variant("path to the left", line)
+    for places in _places(request):
+        plans.append(_free_plan(places.variant("path to the right"), _longest(request, places, size.sizes)))
+        variant = places.variant("path to the left")
         to_left = [
-            _free_plan(variant, _longest(request, line, partial(_sizes_to_left, size, skip))) for skip in range(5)
+            _free_plan(variant, _longest(request, places, partial(_sizes_to_left, size, skip))) for skip in range(5)
         ]
         plans.append(max(to_left, key=lambda plan: plan.driver_value or 0))
     return tuple(plans)
@@ -245,7 +290,7 @@ def _free_plan(variant: str, layout: _Layout) -> ScenarioPlan:
     return ScenarioPlan(
         scenario="worst-free",
         variant=variant,
-        trace=layout.trace(range(count)),
+        trace=layout.trace(),
         measured=Operation(OperationKind.FREE, layout.slot(count - 2) + 1),
         initial_cache=InitialCache.DIRTY,
         state=(
@@ -268,23 +313,23 @@ def _free_plan(variant: str, layout: _Layout) -> ScenarioPlan:
 def _paper_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     size = _Bytes.of(request)
     plans = []
-    for line in _lines(request):
-        layout = _longest(request, line, size.sizes)
-        plans.append(_alloc_plan("paper-alloc", _variant("path to the right", line), layout, layout.free[-1]))
+    for places in _places(request):
+        layout = _longest(request, places, size.sizes)
+        plans.append(_alloc_plan("paper-alloc", places.variant("path to the right"), layout, layout.free[-1]))
     return tuple(plans)
 
 
 def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     size = _Bytes.of(request)
     plans = []
-    for line in _lines(request):
-        layout = _longest(request, line, size.sizes)
+    for places in _places(request):
+        layout = _longest(request, places, size.sizes)
         count, wanted = len(layout.free), layout.free[-1] + size.alignment
         plans.append(
             ScenarioPlan(
                 scenario="worst-failing-alloc",
-                variant=_variant("path to the right", line),
-                trace=layout.trace(range(count)),
+                variant=places.variant("path to the right"),
+                trace=layout.trace(),
                 measured=Operation(OperationKind.MALLOC, 0, wanted - OVERHEAD_BYTES),
                 initial_cache=InitialCache.DIRTY,
                 state=f"{count} free blocks of different sizes on one path; malloc({wanted - OVERHEAD_BYTES})",

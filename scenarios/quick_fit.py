@@ -10,6 +10,7 @@ Sources: P02 §3.1.1, §3.1.2, §5.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -22,6 +23,7 @@ from wcet_probe.scenarios.traces import TraceBuilder
 
 _LEAST_PAGES_FOR_RANDOM = 12
 _LEAST_PAGES_FOR_FREE = 4
+_PAGES_FOR_OTHER_RUNS = 6
 
 _CUT_DRIVER = "fragments linked = page / smallest fragment - 1"
 _SCAN_DRIVER = "free runs visited = floor(pages / 2), pages = floor((H - 32) / (page + 16))"
@@ -226,6 +228,8 @@ def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     plans = [_free_plan(pages), _simple_free_plan("worst-free", pages)]
     if pages.count >= _LEAST_PAGES_FOR_FREE + 2:
         plans.append(_between_plan(pages))
+    if pages.count >= _LEAST_PAGES_FOR_FREE + 2 + _PAGES_FOR_OTHER_RUNS:
+        plans.append(_between_plan(pages, other_runs=2))
     return tuple(plans)
 
 
@@ -248,26 +252,39 @@ def _free_plan(pages: _Pages) -> ScenarioPlan:
     above = builder.malloc(2 * pages.bytes_each)
     slot = builder.malloc(pages.smallest)
     below = builder.malloc(pages.bytes_each)
-    _rover_above(builder, pages, above, below, pages.count - _LEAST_PAGES_FOR_FREE)
+    _rover_above(builder, pages, above, below, left=pages.count - _LEAST_PAGES_FOR_FREE)
     return _last_fragment("worst-free", "fragments of one page", pages, builder, slot, alone=True)
 
 
-def _rover_above(builder: TraceBuilder, pages: _Pages, above: int, below: int, left: int) -> None:
-    """Free what lies above and below a page, and bring the rover to the upper run, which the lower one follows.
+def _rover_above(
+    builder: TraceBuilder,
+    pages: _Pages,
+    above: int,
+    below: int,
+    *,
+    left: int,
+    others: Sequence[int] = (),
+    taken: int = 1,
+) -> None:
+    """Free what lies above and below a page, and ``others``, and bring the rover to the upper run, by ``taken`` pages.
 
     Both runs leave their list, the upper one first: the rover moves on from one to the other, and on again.
     """
     if left:
         builder.malloc(left * pages.bytes_each)
-    builder.free(above)
-    builder.free(below)
-    builder.malloc(pages.bytes_each)
+    for slot in (above, below, *others):
+        builder.free(slot)
+    builder.malloc(taken * pages.bytes_each)
 
 
-def _between_plan(pages: _Pages) -> ScenarioPlan:
-    """In the list, fragments of other pages stand before and behind those of the page: two more lines are touched."""
-    builder = TraceBuilder()
-    above = builder.malloc(2 * pages.bytes_each)
+def _between_plan(pages: _Pages, other_runs: int = 0) -> ScenarioPlan:
+    """In the list, fragments of other pages stand before and behind those of the page: two more lines are touched.
+
+    So are the headers of two ``other_runs`` of a page, which stand before and behind the two that leave their list.
+    They are passed on the way to the upper run, which the rover is brought to by a request for more than a page.
+    """
+    builder, taken = TraceBuilder(), 2 if other_runs else 1
+    above = builder.malloc((1 + taken) * pages.bytes_each)
     own = [builder.malloc(pages.smallest) for _ in range(pages.fragments)]
     below = builder.malloc(pages.bytes_each)
     behind, before = ([builder.malloc(pages.smallest) for _ in range(pages.fragments)] for _ in range(2))
@@ -275,8 +292,13 @@ def _between_plan(pages: _Pages) -> ScenarioPlan:
     for slot in own[1:]:
         builder.free(slot)
     builder.free(before[-1])
-    _rover_above(builder, pages, above, below, pages.count - _LEAST_PAGES_FOR_FREE - 2)
-    return _last_fragment("worst-free", "between fragments of other pages", pages, builder, own[0], alone=False)
+    runs = [slots[1] for _ in range(other_runs) for slots in ([builder.malloc(pages.bytes_each) for _ in range(2)],)]
+    used = _LEAST_PAGES_FOR_FREE + 2 + (_PAGES_FOR_OTHER_RUNS - 1 if other_runs else 0)
+    for slot in runs[:1]:
+        builder.free(slot)
+    _rover_above(builder, pages, above, below, left=pages.count - used, others=runs[1:], taken=taken)
+    variant = "between fragments of other pages" + (", other runs before and behind" if other_runs else "")
+    return _last_fragment("worst-free", variant, pages, builder, own[0], alone=False)
 
 
 def _last_fragment(

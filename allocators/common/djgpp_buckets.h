@@ -6,7 +6,8 @@
  * DJGPP_BLOCK_BYTES(bucket) before it includes this.
  *
  * A block starts with one word, the number of its bucket. The break starts one word behind the arena's start, so that
- * payloads are aligned on two words. The arena starts at a multiple of the least block, a power of two, as memory from
+ * payloads are aligned on two words. An allocator whose sizes do not count this word defines DJGPP_APART_BYTES: then
+ * payloads are aligned on one word. The arena starts at a multiple of the least block, a power of two, as memory from
  * sbrk starts at a page. Where all sizes are powers of two from 16 bytes on, no block then has its header in one cache
  * line and its link in the next.
  */
@@ -17,6 +18,9 @@
 #include <stdint.h>
 
 #define DJGPP_HEADER_BYTES sizeof(size_t)
+#ifndef DJGPP_APART_BYTES
+#define DJGPP_APART_BYTES ((size_t)0) /* of the header, those that no bucket's size counts: none of them or all */
+#endif
 #define DJGPP_ALIGNMENT (2 * sizeof(size_t))
 #define DJGPP_MAX_HEAP ((size_t)1 << 28)
 

@@ -37,7 +37,7 @@ static inline int djgpp_check_list(const struct djgpp_buckets *heap, size_t buck
 {
     for (const struct djgpp_block *block = heap->heads[bucket]; block != NULL; block = block->next) {
         const uintptr_t offset = (uintptr_t)block - (uintptr_t)heap->base;
-        if (offset >= (size_t)(heap->brk - heap->base) || offset % DJGPP_ALIGNMENT != 0)
+        if (offset >= (size_t)(heap->brk - heap->base) || offset % (DJGPP_APART_BYTES != 0 ? DJGPP_HEADER_BYTES : DJGPP_ALIGNMENT) != 0)
             return DJGPP_BAD_LIST_ADDRESS;
         if (block->bucket != bucket)
             return DJGPP_BAD_LIST_BUCKET;

@@ -3,6 +3,7 @@
  * djgpp_quarters.h. */
 #include "djgpp_quarters.h"
 
+_Static_assert(DJGPP_QUARTERS_HEADER_APART == 0 || DJGPP_QUARTERS_HEADER_APART == 1, "0 or 1");
 _Static_assert(DJGPP_QUARTERS_MINIMUM == 8 || DJGPP_QUARTERS_MINIMUM == 16, "DJGPP_QUARTERS_MINIMUM is 8 or 16");
 
 struct djgpp_buckets djgpp_quarters_control;
@@ -12,11 +13,11 @@ int djgpp_quarters_init(void *arena, size_t bytes)
     return djgpp_init(&djgpp_quarters_control, arena, bytes, DJGPP_QUARTERS_MINIMUM_BLOCK);
 }
 
-/* The bucket of the smallest blocks that hold bytes and header. Units that round up to the next power of two have the
+/* The bucket of the smallest blocks that hold bytes, and header unless it is apart. Units that round up to the next power of two have the
  * next bucket's number without further ado. */
 static inline size_t bucket_for(size_t bytes)
 {
-    size_t units = (bytes + DJGPP_HEADER_BYTES + DJGPP_ALIGNMENT - 1) / DJGPP_ALIGNMENT;
+    size_t units = (bytes + DJGPP_HEADER_BYTES - DJGPP_APART_BYTES + DJGPP_ALIGNMENT - 1) / DJGPP_ALIGNMENT;
 
     if (units <= DJGPP_QUARTERS_LEAST_BUCKET)
         return DJGPP_QUARTERS_LEAST_BUCKET;

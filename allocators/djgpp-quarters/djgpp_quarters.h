@@ -8,7 +8,7 @@
  *
  * Sizes are counted in units of two words. Buckets 1 to 7 hold blocks of as many units; bucket 4 e + 4 + q, for q from
  * 0 to 3, blocks of (4 + q) 2^e units: 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, ... bytes on 32-bit
- * targets, header included. The header is one word, the bucket; whether a block is in use is written nowhere. A block
+ * targets, header included; with DJGPP_QUARTERS_HEADER_APART that many bytes behind the header. The header is one word, the bucket; whether a block is in use is written nowhere. A block
  * stays in its bucket until it is given back. Only the block that is freed is: blocks below it, even if they are in
  * lists, stay there.
  */
@@ -22,9 +22,16 @@
 #define DJGPP_QUARTERS_MINIMUM 16
 #endif
 
+/* 1: the header is no part of the units. */
+#ifndef DJGPP_QUARTERS_HEADER_APART
+#define DJGPP_QUARTERS_HEADER_APART 0
+#endif
+#define DJGPP_APART_BYTES (DJGPP_QUARTERS_HEADER_APART ? DJGPP_HEADER_BYTES : 0)
+
 #define DJGPP_BUCKETS 97
 #define DJGPP_BLOCK_BYTES(bucket) \
-    (((bucket) < 4 ? (size_t)(bucket) : ((size_t)4 + ((bucket) & 3)) << (((bucket) >> 2) - 1)) * DJGPP_ALIGNMENT)
+    (((bucket) < 4 ? (size_t)(bucket) : ((size_t)4 + ((bucket) & 3)) << (((bucket) >> 2) - 1)) * DJGPP_ALIGNMENT + \
+     DJGPP_APART_BYTES)
 #include "djgpp_buckets.h"
 
 /* Double on 64-bit hosts, with the pointers. */
@@ -43,7 +50,7 @@ extern struct djgpp_buckets djgpp_quarters_control;
 int djgpp_quarters_init(void *arena, size_t bytes);
 
 /*
- * Returns a block of at least `bytes` bytes, aligned on two words: the head of its bucket's list, or a new block.
+ * Returns a block of at least `bytes` bytes, aligned on two words, with a header apart on one: the head of its bucket's list, or a new block.
  *
  * Returns NULL iff bytes is 0, or the list is empty and the rest of the arena too small; then nothing has changed.
  * Time: O(1).

@@ -2,6 +2,7 @@
 /* test1 of the DJGPP allocators that L11 measures, from its public description. The manual is djgpp_sbrk.h. */
 #include "djgpp_sbrk.h"
 
+_Static_assert(DJGPP_SBRK_HEADER_APART == 0 || DJGPP_SBRK_HEADER_APART == 1, "DJGPP_SBRK_HEADER_APART is 0 or 1");
 _Static_assert(DJGPP_SBRK_MINIMUM == 8 || DJGPP_SBRK_MINIMUM == 16, "DJGPP_SBRK_MINIMUM is 8 or 16");
 
 struct djgpp_buckets djgpp_sbrk_control;
@@ -11,12 +12,12 @@ int djgpp_sbrk_init(void *arena, size_t bytes)
     return djgpp_init(&djgpp_sbrk_control, arena, bytes, DJGPP_SBRK_MINIMUM_BLOCK);
 }
 
-/* The least b with bytes + header <= 2^b, and not below the least block's. */
+/* The least b with bytes, and header unless it is apart, <= 2^b, and not below the least block's. */
 static inline size_t bucket_for(size_t bytes)
 {
-    size_t block = bytes + DJGPP_HEADER_BYTES;
+    size_t sized = bytes + DJGPP_HEADER_BYTES - DJGPP_APART_BYTES;
 
-    return djgpp_log2((block < DJGPP_SBRK_MINIMUM_BLOCK ? DJGPP_SBRK_MINIMUM_BLOCK : block) - 1) + 1;
+    return djgpp_log2((sized < DJGPP_SBRK_LEAST_SIZE ? DJGPP_SBRK_LEAST_SIZE : sized) - 1) + 1;
 }
 
 void *djgpp_sbrk_malloc(size_t bytes)

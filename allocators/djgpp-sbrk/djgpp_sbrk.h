@@ -6,7 +6,8 @@
  * the break by one block. free pushes. Both take constant time. Nothing here calls a library function; there is one
  * heap; nothing is thread-safe: the caller locks, or calls from one thread only.
  *
- * Bucket b holds blocks of 2^b bytes, header included. The header is one word, b itself; whether a block is in use is
+ * Bucket b holds blocks of 2^b bytes, header included, or with DJGPP_SBRK_HEADER_APART of 2^b bytes behind their header,
+ * as public copies of the program have it. The header is one word, b itself; whether a block is in use is
  * written nowhere. Free blocks are in one singly-linked list a bucket, last in, first out. A block stays in its bucket
  * for ever.
  */
@@ -20,12 +21,21 @@
 #define DJGPP_SBRK_MINIMUM 16
 #endif
 
+/* 1: the header is no part of the 2^b bytes. */
+#ifndef DJGPP_SBRK_HEADER_APART
+#define DJGPP_SBRK_HEADER_APART 0
+#endif
+#define DJGPP_APART_BYTES (DJGPP_SBRK_HEADER_APART ? DJGPP_HEADER_BYTES : 0)
+
 #define DJGPP_BUCKETS 29 /* by log2 of the block's bytes; the first ones are not used */
-#define DJGPP_BLOCK_BYTES(bucket) ((size_t)1 << (bucket))
+#define DJGPP_BLOCK_BYTES(bucket) (((size_t)1 << (bucket)) + DJGPP_APART_BYTES)
 #include "djgpp_buckets.h"
 
 /* Double on 64-bit hosts, with the pointers. */
 #define DJGPP_SBRK_MINIMUM_BLOCK DJGPP_SCALED(DJGPP_SBRK_MINIMUM)
+/* The least 2^b: with a header apart, a block of two words has one word behind it, and there is none of four. */
+#define DJGPP_SBRK_LEAST_SIZE \
+    (DJGPP_SBRK_HEADER_APART && DJGPP_SBRK_MINIMUM == 8 ? DJGPP_HEADER_BYTES : DJGPP_SBRK_MINIMUM_BLOCK)
 
 /* Offsets on 32-bit targets: base 0, brk 4, end 8, heads 12 + 4 b. */
 extern struct djgpp_buckets djgpp_sbrk_control;
@@ -39,7 +49,7 @@ extern struct djgpp_buckets djgpp_sbrk_control;
 int djgpp_sbrk_init(void *arena, size_t bytes);
 
 /*
- * Returns a block of at least `bytes` bytes, aligned on two words: the head of its bucket's list, or a new block.
+ * Returns a block of at least `bytes` bytes, aligned on two words, with a header apart on one: the head of its bucket's list, or a new block.
  *
  * Returns NULL iff bytes is 0, or the list is empty and the rest of the arena too small; then nothing has changed.
  * Time: O(1).

@@ -33,7 +33,7 @@ def workload_document(request: WorkloadRequest, source: str, found: WorkloadRun)
         "operations": found.operations,
         "refused": found.refused,
         "costs": [
-            _cost(role, unit, distribution, found.bounds)
+            _cost(role, unit, distribution, found.bounds or {})
             for (role, unit), distribution in found.distributions.items()
             if distribution.count
         ],

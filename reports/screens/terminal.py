@@ -5,6 +5,7 @@ Renderers only read their values and print to the console that they are given. C
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -132,7 +133,7 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[Line]:
         yield from paragraph("Repeated", report.no_cross_check, width)
     yield ""
     yield heading("Counted")
-    yield from table(_counted(report))
+    yield from _within(_counted(report), width)
     if by_function := _by_function(report):
         yield from paragraph("", by_function, width, 1)
     if _cached(report.target):
@@ -212,6 +213,13 @@ def _cross_check(check: CrossCheck, target: Target) -> str:
         (check.dcache_writebacks, "write-backs"),
     ]
     return f"by {check.engine}, the same: {', '.join(f'{n:,} {what}' for n, what in counts if n is not None)}"
+
+
+def _within(rows: Sequence[tuple[int | str, ...]], width: int) -> Iterator[str]:
+    """The rows as a table, whose last column goes on in further lines where it is too long for a line."""
+    for row, line in zip(rows, table(rows), strict=True):
+        indent = " " * (len(line) - len(str(row[-1])))
+        yield from textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _counted(report: Report) -> list[tuple[str, int | str, str]]:

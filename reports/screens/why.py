@@ -18,6 +18,7 @@ from wcet_probe.reports.screens.bound import (
     how_checked,
     origins,
     short_assumptions,
+    short_idle_facts,
     short_loops,
     timing_model,
     verdict_lines,
@@ -61,6 +62,7 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
         print_lines(console, short_loops(bound.loops, width))
         checked = found.observed.executions if found.observed else None
         print_lines(console, short_assumptions(bound.assumptions, width, checked))
+        print_lines(console, short_idle_facts(bound.idle_facts))
         return
     print_lines(console, [heading("Worst path, in instructions")])
     print_lines(console, listing(gaps, found.image, found.sources, width, observed=False))

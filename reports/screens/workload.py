@@ -20,7 +20,7 @@ def workload_lines(request: WorkloadRequest, source: str, found: WorkloadRun, wi
     for (role, unit), distribution in found.distributions.items():
         if not distribution.count or (unit.endswith("misses") and not distribution.most):
             continue
-        bound = found.bounds.get(role)
+        bound = (found.bounds or {}).get(role)
         rows.append(
             (
                 *(role, unit.replace("_", " "), distribution.count),
@@ -48,5 +48,5 @@ def workload_lines(request: WorkloadRequest, source: str, found: WorkloadRun, wi
             f"{external} % more lay between them (external)",
             width,
         )
-    if not found.bounds and request.prove:
+    if found.bounds is not None and not found.bounds:
         yield from paragraph("Bound", "none is established; 'wcet-probe ALLOCATOR' says what stands in the way", width)

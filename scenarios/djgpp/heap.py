@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
 from typing import Literal
 
 from wcet_probe.model.scenario import Block, InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
+from wcet_probe.scenarios.families import Builder, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import log_uniform, random_plan
 from wcet_probe.scenarios.tagged_heap import too_small
 from wcet_probe.scenarios.traces import TraceBuilder
@@ -39,18 +39,28 @@ class Mechanism:
         quarters: four buckets per power of two, else one.
         carves: whether a miss takes a chunk, else one block.
         gives_back: whether the topmost block goes back below the break when it is freed.
+        header_apart: whether sizes of buckets leave the header out.
     """
 
     control: str
     quarters: bool = False
     carves: bool = False
     gives_back: bool = False
+    header_apart: bool = False
 
-    def size(self, bucket: int) -> int:
-        """Bytes of a block, header included."""
+    def of(self, values: Mapping[str, int]) -> Mechanism:
+        """It with the build parameters ``values``."""
+        return replace(self, header_apart=bool(values.get("header-apart", 0)))
+
+    def sized(self, bucket: int) -> int:
+        """Bytes of a block as the bucket counts them."""
         if not self.quarters:
             return 1 << bucket
         return 8 * (bucket if bucket < 4 else (4 + bucket % 4) << (bucket // 4 - 1))
+
+    def size(self, bucket: int) -> int:
+        """Bytes of a block, header included."""
+        return self.sized(bucket) + (_HEADER_BYTES if self.header_apart else 0)
 
     def buckets(self, values: Mapping[str, int], room_bytes: int) -> list[int]:
         """The buckets with blocks that fit into ``room_bytes``, by ascending size."""
@@ -69,7 +79,7 @@ class Mechanism:
 
     def log(self, bucket: int) -> int:
         """What the binary search finds for a full block's request: its bits are the way through the five steps."""
-        searched = self.size(bucket) // 8 if self.quarters else self.size(bucket) - 1
+        searched = self.sized(bucket) // 8 if self.quarters else self.sized(bucket) - 1
         return searched.bit_length() - 1
 
 
@@ -180,7 +190,7 @@ class _Builders:
         if line is None or self.mechanism.carves:
             return
         for bucket in self.mechanism.buckets(request.allocator.values, line):
-            for count in range(1, line // 8):
+            for count in range(1, line // _WORD_BYTES):
                 if (2 * _HEADER_BYTES + count * self.mechanism.size(bucket)) % line == 0:
                     yield count, bucket
                     return
@@ -358,18 +368,21 @@ class _Guest:
 
 def family_of(mechanism: Mechanism) -> Family:
     """The scenarios of an allocator."""
-    builders = _Builders(mechanism)
+
+    def built(build: Callable[[_Builders, HeapRequest], tuple[ScenarioPlan, ...]]) -> Builder:
+        return lambda request: build(_Builders(mechanism.of(request.allocator.values)), request)
+
     return Family(
         builders=MappingProxyType(
             {
-                "worst-alloc": builders.worst_alloc,
-                "worst-free": builders.worst_free,
-                "best-alloc": builders.best_alloc,
-                "best-free": builders.best_free,
-                "worst-failing-alloc": builders.worst_failing,
-                "random": builders.random,
+                "worst-alloc": built(_Builders.worst_alloc),
+                "worst-free": built(_Builders.worst_free),
+                "best-alloc": built(_Builders.best_alloc),
+                "best-free": built(_Builders.best_free),
+                "worst-failing-alloc": built(_Builders.worst_failing),
+                "random": built(_Builders.random),
             }
         ),
-        walk=lambda guest: _Guest(mechanism, guest).walk(),
-        state=lambda guest, plan: _Guest(mechanism, guest).state(plan.measured),
+        walk=lambda guest: _Guest(mechanism.of(guest.values), guest).walk(),
+        state=lambda guest, plan: _Guest(mechanism.of(guest.values), guest).state(plan.measured),
     )

@@ -96,6 +96,7 @@ class Host:
         compile_or_fail([*CC, *WARNINGS, *freestanding, *subject.macros(), *units, "-o", "host.so"], folder)
         self.library = ctypes.CDLL(str(folder / "host.so"))
         self.alignment = subject.alignment(WORD)
+        self.payload_alignment = WORD if subject.allocator().values.get("header-apart") else self.alignment
         names = subject.allocator().entry_points
         self._init, self._malloc, self._free, self._check = (
             getattr(self.library, names[role]) for role in ("init", "malloc", "free", "check")
@@ -246,7 +247,7 @@ class Client:
         if offset is None:
             assert zlib.crc32(self.host.contents()) == before
         else:
-            assert offset % self.host.alignment == 0
+            assert offset % self.host.payload_alignment == 0
             assert 0 <= offset <= self.host.heap_bytes - size
             assert all(offset + size <= other or other + bytes_ <= offset for other, bytes_ in self.live.items())
             self.live[offset] = size

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
-def powers(word: int, minimum: int) -> list[int]:
-    """Sizes of blocks: powers of two."""
-    return [size for size in (1 << bits for bits in range(29)) if size >= minimum * word // 4]
+def powers(word: int, minimum: int, header: int) -> list[int]:
+    """Sizes of blocks: powers of two, and a ``header`` that is apart."""
+    return [size for size in ((1 << bits) + header for bits in range(2, 29)) if size >= minimum * word // 4]
 
 
-def quarters(word: int, minimum: int) -> list[int]:
-    """Sizes of blocks: four per power of two, all of them multiples of two words."""
+def quarters(word: int, minimum: int, header: int) -> list[int]:
+    """Sizes of blocks: four per power of two, all of them multiples of two words, and a ``header`` that is apart."""
     units = {*range(1, 8), *((4 + q) << e for e in range(24) for q in range(4))}
-    return [unit * 2 * word for unit in sorted(units) if unit * 2 * word >= minimum * word // 4]
+    return [size for size in (unit * 2 * word + header for unit in sorted(units)) if size >= minimum * word // 4]
 
 
 @dataclass
@@ -57,7 +57,12 @@ class Buckets:
 
 
 def model(
-    sizes: Callable[[int, int], list[int]], minimum: int = 16, chunk: int = 0, *, gives_back: bool = False
+    sizes: Callable[[int, int, int], list[int]],
+    minimum: int = 16,
+    chunk: int = 0,
+    *,
+    gives_back: bool = False,
+    apart: bool = False,
 ) -> Callable[[int, int], Buckets]:
     """The heap of bytes of arena and bytes of a word."""
-    return lambda heap_bytes, word: Buckets(heap_bytes, word, sizes(word, minimum), chunk, gives_back)
+    return lambda heap_bytes, word: Buckets(heap_bytes, word, sizes(word, minimum, apart * word), chunk, gives_back)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import random
 from typing import ClassVar
 
 import pytest
 
 from .broken_heaps import CONTROL, Breakage, Tiles
-from .conformance import HEAP, SMALL_HEAP, WORD, Conformance, Host, Subject
+from .conformance import HEAP, SMALL_HEAP, WORD, Client, Conformance, Host, Subject
 from .djgpp_models import model, powers, quarters
 
 NO_HEAP, BREAK, BUCKET, SIZE, LIST_ADDRESS, LIST_BUCKET, LIST_LENGTH = range(1, 8)
@@ -116,3 +117,33 @@ class TestQuarters(Djgpp):
         client.free(top)
         assert client.malloc(100) == top
         assert client.malloc(40) == middle
+
+
+APART = tuple(
+    Subject(
+        name, {"minimum-block": minimum, "header-apart": 1}, model=model(sizes, minimum, gives_back=back, apart=True)
+    )
+    for name, sizes, back in (("djgpp-sbrk", powers, False), ("djgpp-quarters", quarters, True))
+    for minimum in (8, 16)
+)
+
+
+@pytest.mark.parametrize("subject", APART, ids=lambda one: f"{one.name}-{one.values['minimum-block']}")
+def test_with_headers_apart_blocks_lie_where_the_model_has_them(subject, tmp_path):
+    """A request of a bucket's size has a block of that size and a word; the heap is sound after each operation."""
+    host = DjgppHost(subject, tmp_path)
+    for seed in range(4):
+        draw = random.Random(seed)
+        assert host.init(HEAP) == 0
+        client = Client(host, subject.model(HEAP, WORD))
+        for _ in range(300):
+            if client.live and draw.random() < 0.45:
+                client.free(draw.choice(sorted(client.live)))
+            else:
+                client.malloc(draw.choice((0, draw.randrange(300), 1 << draw.randrange(12))))
+    assert host.init(HEAP) == 0
+    first, second = host.malloc(256), host.malloc(256)
+    assert second - first == 256 + WORD
+    host.free(first)
+    ctypes.c_size_t.from_address(host.arena + first).value = host.arena + second - WORD + 1
+    assert host.check() == LIST_ADDRESS

@@ -24,7 +24,7 @@ from wcet_probe.model.proof import Bound
 from wcet_probe.model.report import Verdict
 from wcet_probe.model.scenario import OperationKind
 from wcet_probe.reports.screens.terminal import render
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios.lookup import family
 
 NAMES = allocator_names()
 HEAP_BYTES = 4096

@@ -34,7 +34,7 @@ from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
 from wcet_probe.errors import AnalysisError, ContradictionError, StateError, UsageError
 from wcet_probe.model.proof import Bound
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios.lookup import family
 
 TARGET = "mpc603e"
 HEAPS_BYTES = (5_008, 1 << 14, 1 << 16)

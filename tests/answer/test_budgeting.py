@@ -113,7 +113,7 @@ def test_an_allocator_with_no_buckets_is_as_one_without():
     allocators = load_allocator("tlsf"), load_allocator("budgeted:tlsf", values)
     runs = [
         run_workload(
-            WorkloadRequest(one, TARGET, 64 << 10, "zig", images_dir(), prove=False),
+            WorkloadRequest(one, TARGET, 64 << 10, "zig", images_dir()),
             heap_operations(workload("mean").rows(0, 300)),
         )
         for one in allocators

@@ -45,6 +45,6 @@ def test_the_binary_buddy_wastes_within_blocks_and_half_fit_between_them(name, i
     rows += [HeapOperation(is_free=True, slot=n, size_bytes=0, row=n) for n in range(0, 20, 2)]
     rows += [HeapOperation(is_free=False, slot=n, size_bytes=1000, row=n) for n in range(0, 20, 2)]
     rows += [HeapOperation(is_free=False, slot=20, size_bytes=1000, row=40)]
-    parts = run_workload(request(name, heap_bytes=64 << 10, prove=False, parts=True), rows).parts
+    parts = run_workload(request(name, heap_bytes=64 << 10, parts=True), rows).parts
     assert parts.live_bytes == 21_000
     assert (parts.internal_bytes > parts.external_bytes) == internal

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from tests.support import images_dir
-from wcet_probe.answer.papers import PAPERS
 from wcet_probe.answer.papers.exhibit import Exhibit, Shape, bars, ordered, rounded
+from wcet_probe.answer.papers.known import PAPERS
 from wcet_probe.answer.papers.laboratory import Laboratory, planned_points
 from wcet_probe.answer.papers.points import Settings, Worst
 from wcet_probe.answer.papers.store import ResultStore

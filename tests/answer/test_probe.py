@@ -19,7 +19,7 @@ from wcet_probe.errors import BuildError, ContradictionError, StateError, UsageE
 from wcet_probe.model.report import Verdict
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Replacement, Target
-from wcet_probe.scenarios import scenario_names
+from wcet_probe.scenarios.lookup import scenario_names
 
 SCENARIOS = scenario_names("tlsf")
 MIB = 1 << 20

@@ -1,17 +1,22 @@
 """A workload run held against a replay operation by operation, and against a model of what is live."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from tests.support import images_dir
+from wcet_probe.answer import bounded_run
+from wcet_probe.answer.bounded_run import run_bounded
 from wcet_probe.answer.workload_run import WorkloadRequest, run_workload
 from wcet_probe.answer.workload_tally import Distribution
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import AnalysisError, ContradictionError, UsageError
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind
+from wcet_probe.reports.formats.workload import workload_document
+from wcet_probe.reports.screens.workload import workload_lines
 from wcet_probe.scenarios.traces import trace_of
 from wcet_probe.scenarios.workloads.named import WORKLOADS, workload
 from wcet_probe.traces.operations import HeapOperation, TraceRow, heap_operations
@@ -56,7 +61,7 @@ def test_the_first_operation_counts_what_a_measured_call_counts(target):
 def test_instructions_are_those_of_a_replay_of_the_same_operations():
     wanted = request("first-fit")
     rows = list(heap_operations(workload("mean").rows(3, 500)))
-    found = run_workload(wanted, rows)
+    found = run_bounded(wanted, rows)
     program = load_program(wanted.allocator, wanted.target, "zig", images_dir())
     with Machine(program.image, program.target, program.instructions, program.costs, wanted.heap_bytes) as machine:
         machine.call(wanted.allocator.entry_points["init"], machine.heap.base_address, wanted.heap_bytes)
@@ -72,7 +77,7 @@ def test_instructions_are_those_of_a_replay_of_the_same_operations():
 
 def test_memory_is_what_is_live_and_where_the_highest_block_ends():
     rows = [HeapOperation(False, 0, 1000, 1), HeapOperation(False, 1, 500, 2), HeapOperation(True, 0, 0, 3)]
-    found = run_workload(request(prove=False), [*rows, HeapOperation(False, 0, 100, 4)])
+    found = run_workload(request(), [*rows, HeapOperation(False, 0, 100, 4)])
     assert [(s.operation, s.live_bytes) for s in found.samples] == [(1, 1000), (2, 1500), (3, 500), (4, 600)]
     assert found.peak_live_bytes == 1500
     assert 1500 < found.peak_reached_bytes < 1600
@@ -82,20 +87,20 @@ def test_memory_is_what_is_live_and_where_the_highest_block_ends():
 
 def test_what_is_refused_is_counted_and_frees_nothing():
     rows = [TraceRow("malloc", 1, 2 << 20), TraceRow("malloc", 2, 8), TraceRow("free", 1), TraceRow("free", 2)]
-    found = run_workload(request(prove=False), heap_operations(rows))
+    found = run_workload(request(), heap_operations(rows))
     assert (found.refused, found.operations, found.peak_live_bytes) == (1, 4, 8)
 
 
 def test_a_heap_that_is_refused():
     with pytest.raises(UsageError, match="refused a heap"):
-        run_workload(request(heap_bytes=8, prove=False), [])
+        run_workload(request(heap_bytes=8), [])
 
 
 def test_nothing_to_run_and_a_request_beyond_a_word_of_the_core():
     with pytest.raises(UsageError, match="no operation"):
-        run_workload(request(prove=False), [])
+        run_workload(request(), [])
     with pytest.raises(UsageError, match="4,294,967,296 bytes is beyond a word"):
-        run_workload(request(prove=False), [HeapOperation(False, 0, 1 << 32, 1)])
+        run_workload(request(), [HeapOperation(False, 0, 1 << 32, 1)])
 
 
 LONG = ("patricia-large", "susan-large", "dijkstra-large")
@@ -132,3 +137,23 @@ def test_the_mean_model_has_the_means_of_the_paper():
 def test_frames_of_the_player_have_the_means_of_the_paper():
     rows = [row for row in workload("mpg123").rows(0, 2_008) if row.kind == "malloc"][8:]
     assert sum(row.size_bytes for row in rows) / len(rows) == 143
+
+
+def test_where_no_bound_is_established_the_screen_says_so_and_where_none_was_asked_for_not(monkeypatch):
+    def unknown(*_):
+        raise AnalysisError("a loop has no bound")
+
+    monkeypatch.setattr(bounded_run, "prove_operation", unknown)
+    rows = [HeapOperation(False, 0, 100, 1), HeapOperation(True, 0, 0, 2)]
+    asked, plain = run_bounded(request(), rows), run_workload(request(), rows)
+    assert (asked.bounds, plain.bounds) == ({}, None)
+    said = ["none is established" in "\n".join(workload_lines(request(), "two", one, 80)) for one in (asked, plain)]
+    assert said == [True, False]
+    assert workload_document(request(), "two", plain)["operations"] == 2
+
+
+def test_an_operation_above_a_bound_is_a_contradiction(monkeypatch):
+    proved = bounded_run.prove_operation
+    monkeypatch.setattr(bounded_run, "prove_operation", lambda *given: replace(proved(*given), instructions=10))
+    with pytest.raises(ContradictionError, match="at most 10 were proved"):
+        run_bounded(request(), [HeapOperation(False, 0, 100, 1)])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from wcet_probe import scenarios
 from wcet_probe.answer import probe
 from wcet_probe.catalog import lookup as catalog
 from wcet_probe.cli import main
@@ -33,6 +32,7 @@ from wcet_probe.model.target import (
 from wcet_probe.reports.formats import document
 from wcet_probe.reports.formats.document import dumps
 from wcet_probe.reports.formats.schema import FORMATS, validate
+from wcet_probe.scenarios import lookup as scenarios
 
 GOLDEN = Path(__file__).parent / "golden"
 SCENARIOS = ("worst-alloc", "worst-free")

@@ -9,7 +9,7 @@ import pytest
 
 from wcet_probe.catalog.lookup import allocator_names, target_names
 from wcet_probe.cli.app import main
-from wcet_probe.scenarios import scenario_names
+from wcet_probe.scenarios.lookup import scenario_names
 
 PROGRAM = Path(sys.executable).with_name("wcet-probe")
 HEAVY = ("rich", "unicorn", "capstone", "highspy", "numpy", "pypcode", "elftools", "jinja2", "typst")

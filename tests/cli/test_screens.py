@@ -46,6 +46,17 @@ def test_one_answer_fits_on_80_by_51(report, golden):
     golden("answer-80.txt", stream.getvalue())
 
 
+def test_counts_that_are_too_long_for_a_line_go_on_in_the_next(report):
+    stream, counts = io.StringIO(), report.measurement
+    many = replace(counts.dcache, read_misses=1_234_567, writebacks=1_234_567, memory_writes=1_234_567)
+    render(replace(report, measurement=replace(counts, dcache=many)), Console(file=stream, width=80))
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    (first,) = (number for number, line in enumerate(lines) if line.startswith("  D-cache accesses"))
+    assert lines[first].endswith("1,234,567 write-backs,")
+    assert lines[first + 1].strip() == "1,234,567 single writes"
+
+
 def test_one_answer_without_a_bound(world, golden):
     code, out, _ = world.run("toyfit", "--target", "toy-plain", "--no-bound")
     assert code == 0

@@ -8,8 +8,8 @@ from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.model.report import Report
-from wcet_probe.scenarios import family
 from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.scenarios.lookup import family
 
 
 def report(

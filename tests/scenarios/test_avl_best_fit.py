@@ -15,8 +15,8 @@ from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.model.report import Report
 from wcet_probe.model.scenario import OperationKind
-from wcet_probe.scenarios import scenario_names
 from wcet_probe.scenarios.avl.shapes import behind, sparse, sparsest_nodes, spine
+from wcet_probe.scenarios.lookup import scenario_names
 from wcet_probe.scenarios.traces import TraceBuilder
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -9,7 +9,7 @@ import pytest
 from tests.scenarios import reports
 from tests.support import TARGETS
 from wcet_probe.errors import UsageError
-from wcet_probe.scenarios import scenario_names
+from wcet_probe.scenarios.lookup import scenario_names
 
 NAME = "btree-best-fit"
 KIB, MIB = 1 << 10, 1 << 20
@@ -84,3 +84,15 @@ def test_no_random_operation_costs_more(target: str) -> None:
 def test_a_heap_that_is_too_small_is_refused() -> None:
     with pytest.raises(UsageError, match="too small"):
         report("cortex-m4", "worst-alloc", 96)
+
+
+@pytest.mark.parametrize(("scenario", "more"), [("worst-alloc", 1.05), ("worst-free", 1.1)])
+def test_nodes_that_are_in_all_sets_in_turn_are_read_anew_by_each_walk(scenario: str, more: float) -> None:
+    """Of some 356 nodes in 712 lines of 128 sets of four ways: in order of size, some sets have four lines or fewer."""
+    found = report("mpc603e", scenario, 512 * KIB)
+    turns = ", in all sets in turn"
+    assert found.plan.variant.endswith(turns)
+    of = {one.variant: one for one in found.candidates}
+    turned, straight = of[found.plan.variant], of[found.plan.variant.removesuffix(turns)]
+    assert turned.instructions == straight.instructions
+    assert turned.cycles >= more * straight.cycles

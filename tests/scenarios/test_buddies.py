@@ -14,12 +14,12 @@ from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
-from wcet_probe.scenarios import family
 from wcet_probe.scenarios.buddy import states as buddy_scenarios
 from wcet_probe.scenarios.buddy.buddy_binary import Binary
 from wcet_probe.scenarios.buddy.buddy_fibonacci import Fibonacci
 from wcet_probe.scenarios.buddy.heap import Carving
 from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.scenarios.lookup import family
 
 NAMES = ("buddy-binary", "buddy-fibonacci")
 BUILDS = (("buddy-binary", ()), ("buddy-fibonacci", ()), ("buddy-fibonacci", (("follow", 1),)))

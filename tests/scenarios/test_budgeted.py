@@ -12,7 +12,7 @@ from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios.lookup import family
 
 KIB, MIB = 1 << 10, 1 << 20
 TLSF = "budgeted:tlsf"

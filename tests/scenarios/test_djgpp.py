@@ -12,7 +12,7 @@ from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import HeapTooSmallError, StateError
-from wcet_probe.scenarios import family
+from wcet_probe.scenarios.lookup import family
 
 KIB, MIB = 1 << 10, 1 << 20
 NAMES = ("djgpp-sbrk", "djgpp-carve", "djgpp-quarters")
@@ -24,6 +24,16 @@ NAMES = ("djgpp-sbrk", "djgpp-carve", "djgpp-quarters")
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
 def test_every_state_is_reached_and_the_worst_is_worst(name, heap_bytes, target):
     found = {scenario: report(name, target, scenario, heap_bytes) for scenario in family(name).builders}
+    cycles = reached(found)
+    assert cycles["worst-alloc"] >= max(cycles["worst-failing-alloc"], cycles["random"], cycles["best-alloc"])
+    assert cycles["worst-free"] >= cycles["best-free"]
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "mpc603e"])
+@pytest.mark.parametrize("name", ["djgpp-sbrk", "djgpp-quarters"])
+def test_every_state_is_reached_with_headers_apart(name, target):
+    values = (("header-apart", 1), ("minimum-block", 8))
+    found = {scenario: report(name, target, scenario, 4 * KIB, values) for scenario in family(name).builders}
     cycles = reached(found)
     assert cycles["worst-alloc"] >= max(cycles["worst-failing-alloc"], cycles["random"], cycles["best-alloc"])
     assert cycles["worst-free"] >= cycles["best-free"]

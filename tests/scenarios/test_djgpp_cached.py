@@ -9,8 +9,8 @@ import pytest
 from tests.support import TARGETS
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.scenarios import family, scenario_names
 from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.scenarios.lookup import family, scenario_names
 
 from .tagged_scenarios import dearest_of_random_replay, instructions, report
 

@@ -9,7 +9,7 @@ import pytest
 from tests.scenarios import reports
 from tests.support import TARGETS
 from wcet_probe.errors import UsageError
-from wcet_probe.scenarios import scenario_names
+from wcet_probe.scenarios.lookup import scenario_names
 
 NAME = "fast-fit"
 KIB, MIB = 1 << 10, 1 << 20

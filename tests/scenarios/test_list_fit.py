@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import TARGETS
 from wcet_probe.errors import UsageError
-from wcet_probe.scenarios import scenario_names
+from wcet_probe.scenarios.lookup import scenario_names
 
 from .tagged_scenarios import dearest_of_random_replay, instructions, report
 

@@ -15,7 +15,7 @@ from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.model.report import Report
 from wcet_probe.model.scenario import OperationKind
-from wcet_probe.scenarios import scenario_names
+from wcet_probe.scenarios.lookup import scenario_names
 from wcet_probe.scenarios.traces import TraceBuilder
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -93,6 +93,16 @@ def test_fragments_of_other_pages_at_both_ends_cost_cycles_where_there_is_a_cach
     found, paper = (report("mpc603e", scenario, 64 * KIB) for scenario in ("worst-free", "paper-free"))
     assert found.plan.prediction["links to other pages"] == 2
     assert found.measurement.cycles > paper.measurement.cycles
+
+
+def test_other_runs_before_and_behind_those_that_leave_their_list_cost_two_lines_more() -> None:
+    found = report("mpc603e", "worst-free", 64 * KIB)
+    ending = ", other runs before and behind"
+    assert found.plan.variant.endswith(ending)
+    of = {one.variant: one for one in found.candidates}
+    with_runs, without = of[found.plan.variant], of[found.plan.variant.removesuffix(ending)]
+    assert with_runs.instructions == without.instructions
+    assert with_runs.cycles > without.cycles + 100
 
 
 def test_the_costs_of_cutting_and_emptying_are_as_far_apart_as_p02_measured() -> None:

@@ -18,8 +18,8 @@ from wcet_probe.errors import BuildError, StateError, UsageError
 from wcet_probe.model.report import Report
 from wcet_probe.model.scenario import OperationKind, ScenarioPlan
 from wcet_probe.model.target import Target
-from wcet_probe.scenarios import DESCRIPTIONS, describe, family, scenario_names
 from wcet_probe.scenarios.families import Extreme, GuestHeap, HeapRequest, extreme_of
+from wcet_probe.scenarios.lookup import DESCRIPTIONS, describe, family, scenario_names
 from wcet_probe.scenarios.tlsf_heap import HEADER_BYTES, Classes, Layout, walk
 
 SCENARIOS = scenario_names("tlsf")

@@ -25,8 +25,8 @@ from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.progress import Progress, silent
-from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.scenarios.lookup import family_of
 from wcet_probe.scenarios.traces import trace_of
 
 _PATIENCE = 40

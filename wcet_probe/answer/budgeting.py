@@ -264,7 +264,7 @@ def measure_effect(
     )
     plain, budgeted = (
         run_workload(
-            WorkloadRequest(one, request.target, request.heap_bytes, request.compiler, request.cache_dir, prove=False),
+            WorkloadRequest(one, request.target, request.heap_bytes, request.compiler, request.cache_dir),
             heap_operations(rows()),
             progress,
         )

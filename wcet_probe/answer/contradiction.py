@@ -199,14 +199,19 @@ _ACCESSED: Mapping[ClaimKind, str] = {
 }
 
 
-def refusal(broken: BrokenClaim, image: Image, subject: str) -> ContradictionError:
-    """The sentence for a claim that a call violated in what ``subject`` says was run."""
+def refusal(broken: BrokenClaim, image: Image, subject: str, control: Sequence[str] = ()) -> ContradictionError:
+    """The sentence for a claim that a call violated in what ``subject`` says was run.
+
+    ``control`` are the facts that say where control goes: recursions and calls through pointers. Where one of them is
+    false, code is executed that was not analysed there, and what it does is outside of all that is claimed.
+    """
     where = image.location(broken.instruction_address) if broken.instruction_address else ""
+    leads = f"; where control goes rests on the fact {' and the fact '.join(control)}" if control else ""
     match broken.kind:
         case ClaimKind.INSTRUCTIONS | ClaimKind.CYCLES:
             return _contradiction(
                 f"{broken.entry} took {broken.value:,} {broken.kind} in {subject}, and at most {broken.limit:,} were "
-                "proved"
+                f"proved{leads}"
             )
         case ClaimKind.FLOW:
             return _contradiction(
@@ -233,7 +238,7 @@ def refusal(broken: BrokenClaim, image: Image, subject: str) -> ContradictionErr
             what, rests = "store" if broken.is_store else "load", f"; the fact {broken.fact} speaks of it"
             return _contradiction(
                 f"the {what} at {where} accessed {broken.address:#010x} in {subject}, {_ACCESSED[kind]}"
-                f"{rests if broken.fact else ''}"
+                f"{rests if broken.fact else leads}"
             )
 
 

@@ -258,13 +258,20 @@ class _Guest:
             raise refusal(broken, image, text)
         check_loops(bound.loop_claims, counts, image, text)
         if broken is not None:
-            raise refusal(broken, image, text)
+            raise refusal(broken, image, text, self._control())
         headers = {claim.loop.name: claim.loop.header_address for claim in bound.loop_claims}
         for count in counts:
             self.loop_entries[count.name] += count.entries
             address = headers[count.name]
             self.maxima[address] = max(self.maxima.get(address, 0), count.max_header_executions)
         machine.restart_loop_counts()
+
+    def _control(self) -> tuple[str, ...]:
+        """The facts that say where control goes, as far as the bound rests on them."""
+        taken = {assumption.id for assumption in self.found.bound.assumptions}
+        facts = self.found.facts
+        places = [*(one.where for one in facts.recursions), *(one.where for one in facts.calls)]
+        return tuple(where for where in places if f"fact {where}" in taken)
 
     def _check_function(self, name: str) -> None:
         if not any(function.name == name for function in self.found.image.functions):

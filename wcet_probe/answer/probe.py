@@ -38,8 +38,8 @@ from wcet_probe.model.report import Candidate, Question, Report, StateCheck, Ver
 from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
 from wcet_probe.model.target import Victims
 from wcet_probe.model.watched_loop import LoopCount
-from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import Extreme, GuestHeap, HeapRequest, extreme_of, header_words
+from wcet_probe.scenarios.lookup import family_of
 
 
 @dataclass(frozen=True, slots=True)

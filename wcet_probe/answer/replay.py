@@ -12,8 +12,8 @@ from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import StateError, UsageError, unknown_name
 from wcet_probe.model.image import Image
 from wcet_probe.model.scenario import Operation, OperationKind, Trace
-from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.scenarios.lookup import family_of
 from wcet_probe.scenarios.traces import trace_of
 
 

@@ -1,6 +1,7 @@
 """A workload run on an allocator: what each operation costs as a distribution, and how much memory it takes over time.
 
 The operations come as a stream and are counted in parts, so that memory follows the live blocks and not the length.
+Nothing is proved here, and nothing imported that proves; `wcet_probe.answer.bounded_run` holds a run against bounds.
 """
 
 from __future__ import annotations
@@ -15,23 +16,21 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wcet_probe.answer.contradiction import check_most
 from wcet_probe.answer.fragmentation_parts import (
     BLOCKS_OF_A_SIZE,
     FragmentationParts,
     block_bytes,
     fragmentation_parts,
 )
-from wcet_probe.answer.proving import prove_operation
 from wcet_probe.answer.workload_tally import Distribution, MallocWindow, MemorySample, Tally
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.compiled.supply import translations
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import AnalysisError, StateError, UsageError
+from wcet_probe.errors import StateError, UsageError
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Bound
-from wcet_probe.model.scenario import InitialCache, OperationKind, Trace
+from wcet_probe.model.scenario import InitialCache, Trace
 from wcet_probe.model.target import Target
 from wcet_probe.scenarios.budgeted import dedicated_bytes
 from wcet_probe.traces.batches import OperationBatch, batches
@@ -45,7 +44,7 @@ _MOST_BYTES = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRequest:
-    """Which allocator runs the workload, on which core, in a heap of how many bytes, and whether bounds are proved.
+    """Which allocator runs the workload, on which core, in a heap of how many bytes.
 
     ``placement``: which set an allocator that takes a cache set is asked for, by the two ways of H11 §V.A:
     ``consecutive`` the one that the block would be in if blocks were put one behind the other; ``in-turn`` one set for
@@ -58,7 +57,6 @@ class WorkloadRequest:
     heap_bytes: int
     compiler: str
     cache_dir: Path
-    prove: bool = True
     placement: Placement = "first"
     parts: bool = False
 
@@ -77,8 +75,8 @@ class WorkloadRun:
             that of the shared region, and all buckets (R_max of L11).
         samples: over the run, evenly, at most 1,024.
         windows: what mallocs cost between two samples.
-        bounds: proved bounds by role, where they were asked for and are established.
         parts: internal and external fragmentation, where they were asked for.
+        bounds: proved bounds by role, as far as they are established; None where they were not asked for.
     """
 
     image: Image
@@ -89,8 +87,8 @@ class WorkloadRun:
     peak_reached_bytes: int
     samples: tuple[MemorySample, ...]
     windows: tuple[MallocWindow, ...]
-    bounds: Mapping[str, Bound]
     parts: FragmentationParts | None = None
+    bounds: Mapping[str, Bound] | None = None
 
     @property
     def fragmentation(self) -> Fraction:
@@ -116,12 +114,10 @@ def run_batches(
         BuildError: no image.
         EmulationError: the guest went astray.
         StateError: a heap invariant is broken afterwards.
-        ContradictionError: an operation took more than is proved.
     """
     allocator, target = request.allocator, request.target
     progress(f"building {allocator.name} for {target.name}")
     program = load_program(allocator, target, request.compiler, request.cache_dir, request.heap_bytes)
-    bounds = _bounds(request, program, progress) if request.prove else {}
     tally = Tally(request.heap_bytes, dedicated_bytes(allocator.values))
     with Machine(
         program.image,
@@ -147,7 +143,7 @@ def run_batches(
             f"{allocator.name} broke heap invariant {violated} in the workload; its numbers are worthless: "
             "report this with the command line."
         )
-    found = WorkloadRun(
+    return WorkloadRun(
         image=program.image,
         operations=tally.operations,
         refused=tally.refused,
@@ -156,23 +152,8 @@ def run_batches(
         peak_reached_bytes=tally.peak_reached_bytes,
         samples=tuple(tally.samples),
         windows=tuple(tally.windows),
-        bounds=bounds,
         parts=_parts(request, program, tally) if request.parts else None,
     )
-    for role, bound in bounds.items():
-        for unit in ("instructions", "cycles"):
-            check_most(bound, unit, found.distributions[role, unit].most, "the workload")
-    return found
-
-
-def _bounds(request: WorkloadRequest, program: Program, progress: Callable[[str], None]) -> dict[str, Bound]:
-    bounds: dict[str, Bound] = {}
-    for role in (OperationKind.MALLOC.value, OperationKind.FREE.value):
-        try:
-            bounds[role] = prove_operation(program, role, request.heap_bytes, progress)
-        except AnalysisError as error:
-            progress(f"no bound of {role}: {error}")
-    return bounds
 
 
 def _parts(request: WorkloadRequest, program: Program, tally: Tally) -> FragmentationParts:

@@ -22,8 +22,8 @@ from wcet_probe.emu.set_watch import OperationSets
 from wcet_probe.errors import StateError, UsageError
 from wcet_probe.model.scenario import Operation, OperationKind, Trace
 from wcet_probe.progress import Progress, silent
-from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.scenarios.lookup import family_of
 from wcet_probe.scenarios.traces import trace_of
 
 ROLES = tuple(kind.value for kind in OperationKind)

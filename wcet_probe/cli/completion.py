@@ -55,7 +55,7 @@ def targets(_ctx: click.Context, _param: click.Parameter, word: str) -> list[Com
 def scenarios(ctx: click.Context, _param: click.Parameter, word: str) -> list[CompletionItem[str]]:
     """Names of scenarios that begin with ``word``: of the allocator on the line, else of any."""
     from wcet_probe.catalog.lookup import allocator_names
-    from wcet_probe.scenarios import scenario_names
+    from wcet_probe.scenarios.lookup import scenario_names
 
     names = allocator_names()
 

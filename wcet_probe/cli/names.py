@@ -49,7 +49,7 @@ def _entries(kind: str) -> list[dict[str, object]]:
         load_target,
         target_names,
     )
-    from wcet_probe.scenarios import describe
+    from wcet_probe.scenarios.lookup import describe
 
     if kind == "allocators":
         allocators = map(load_allocator, (*allocator_names(), *configured_names()))
@@ -70,7 +70,7 @@ def _entries(kind: str) -> list[dict[str, object]]:
 def _scenarios() -> dict[str, list[str]]:
     """The allocators that offer each scenario."""
     from wcet_probe.catalog.lookup import allocator_names
-    from wcet_probe.scenarios import scenario_names
+    from wcet_probe.scenarios.lookup import scenario_names
 
     offered: dict[str, list[str]] = {}
     for allocator in allocator_names():
@@ -124,7 +124,7 @@ def _show_target(name: str, *, as_json: bool) -> None:
 def _show_scenario(name: str, *, as_json: bool) -> None:
     from wcet_probe.reports.formats.document import scenario_document
     from wcet_probe.reports.screens.terminal import render_scenario
-    from wcet_probe.scenarios import describe
+    from wcet_probe.scenarios.lookup import describe
 
     allocators = _scenarios()[name]
     if as_json:

@@ -81,6 +81,7 @@ def replay(
     the papers, see 'wcet-probe list workloads'. Both need --allocator, and are held against its bounds.
     """
     from wcet_probe.answer.bench import ProbeRequest
+    from wcet_probe.answer.bounded_run import run_bounded
     from wcet_probe.answer.replay import replay as run
     from wcet_probe.answer.workload_run import WorkloadRequest, run_workload
     from wcet_probe.catalog.lookup import load_allocator
@@ -105,9 +106,9 @@ def replay(
         return ExitCode.OK
     source, rows = _rows(what, seed, operations)
     serving = load_allocator(allocator, dict(values), preset)
-    served = WorkloadRequest(serving, core, heap, used, images, prove=not no_bound, parts=True)
+    served = WorkloadRequest(serving, core, heap, used, images, parts=True)
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
-        counted = run_workload(served, islice(heap_operations(rows), operations), tell)
+        counted = (run_workload if no_bound else run_bounded)(served, islice(heap_operations(rows), operations), tell)
     if as_json:
         streams.print_json(workload_document(served, source, counted))
     else:

@@ -87,8 +87,8 @@ def reproduce(
     do not, with the numbers that say so. Rows name the preset that they are of. Each result is kept when it comes:
     what was interrupted goes on where it was, and a second time nothing is measured.
     """
-    from wcet_probe.answer.papers import PAPERS
     from wcet_probe.answer.papers.campaign import cluster_executors, local_executors, measure_all
+    from wcet_probe.answer.papers.known import PAPERS
     from wcet_probe.answer.papers.laboratory import Laboratory, planned_points
     from wcet_probe.answer.papers.points import Settings
     from wcet_probe.answer.papers.store import ResultStore

@@ -95,7 +95,7 @@ def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: 
     from wcet_probe.answer.sweep import matrix as measure
     from wcet_probe.catalog.lookup import allocator_names
     from wcet_probe.reports.screens.studies import matrix_document, render_matrix
-    from wcet_probe.scenarios import describe, scenario_names
+    from wcet_probe.scenarios.lookup import describe, scenario_names
 
     describe(scenario)
     chosen = names or tuple(name for name in allocator_names() if scenario in scenario_names(name))

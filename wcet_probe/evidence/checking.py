@@ -35,8 +35,8 @@ from wcet_probe.model.target import Target
 from wcet_probe.reports.formats.bound_document import text_sha256
 from wcet_probe.reports.formats.document import allocator_document, target_document
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
-from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.scenarios.lookup import family_of
 from wcet_probe.sizes import format_size
 
 Json = Mapping[str, Any]

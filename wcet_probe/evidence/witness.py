@@ -23,8 +23,8 @@ from wcet_probe.model.measurement import CacheCounts, Measurement, Run
 from wcet_probe.model.report import StateCheck
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.model.target import Target, Victims
-from wcet_probe.scenarios import family_of
 from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.scenarios.lookup import family_of
 
 Json = dict[str, Any]
 

@@ -10,6 +10,9 @@ import pytest
 from tests.analyzer.concrete_caches import config_of
 from tests.analyzer.relational_attacks import attack_stores
 from tests.analyzer.relational_programs import LINE_BYTES, Program, Step, Variable
+from wcet_probe.analyzer.dcache import allocated_before
+from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock
+from wcet_probe.analyzer.dcache.younger_sets import LineAccess
 from wcet_probe.analyzer.domains import strided
 
 _VALUES = tuple(range(0, 160, 32))
@@ -49,3 +52,11 @@ def test_a_stay_that_goes_on_fills_its_line_once():
     steps = ((access(0), access(1)), (access(2, is_store=True),), ())
     program = Program(steps, ((0, 1), (1, 1), (1, 2)), (_ANY, _ANY, again), {}, _CONFIG, 16, 12)
     attack_stores(program, Random(0), 3000)
+
+
+@pytest.mark.parametrize("is_certain", [True, False])
+def test_a_line_is_modified_by_a_store_that_surely_takes_place(is_certain):
+    line = SymbolicBlock(0, 0)
+    read = LineAccess(line, fills=True, is_certain=True)
+    store = LineAccess(line, fills=False, is_certain=is_certain, modifies=True)
+    assert allocated_before._touched(allocated_before._touched({}, read), store) == {line: is_certain}

@@ -147,3 +147,12 @@ def test_what_is_defined_nobody_knows_where_does_not_stay():
     assert traversals._is_in(program.view.values, symbol, loops_of(program.view.values.forest)[0])
     other = program.view.terms.symbol(("was", 1), 32)
     assert traversals._is_in(program.view.values, other, loops_of(program.view.values.forest)[0])
+
+
+def test_a_sweep_by_rounds_of_the_outer_loop_misses_as_often_as_these_begin():
+    """Block 2 is an inner loop of 10 rounds, and the address moves in those of the outer one, of which there are 40."""
+    edges = ((0, 1), (1, 2), (2, 2), (2, 3), (3, 1), (1, 4))
+    program = program_of((), (), (step(1),), (), (), edges=edges, moves=((3, 4),))
+    taken = Counter({(0, 1): 1, (1, 2): 40, (2, 2): 360, (2, 3): 40, (3, 1): 40, (1, 4): 1})
+    run = SimpleNamespace(points=Counter({0: 1, 1: 41, 2: 400, 3: 40, 4: 1}), taken=taken)
+    assert bound_of(program.view.data, run) == traversed(41, 4)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.analyzer.concrete_caches import config_of
+from tests.analyzer.concrete_caches import config_of, touches
 from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlock
 from wcet_probe.analyzer.dcache.younger_sets import (
     CacheState,
@@ -106,3 +107,18 @@ def test_names_are_dropped_monotonously(a, b, killed, successors):
     gone = killed.difference(successors.values())
     assert all(line.group not in killed for line in (*kept.must, *kept.scope))
     assert all(younger is None or not younger.groups & gone for younger in (*kept.must.values(), *kept.scope.values()))
+
+
+@pytest.mark.parametrize("policy", ["lru", "plru"])
+def test_a_store_that_fills_nothing_but_hits_makes_other_lines_older(policy):
+    """Two ways hold A and B; A is read, B stored to, C fills: A was used longest ago, and is evicted."""
+    cache = RelationalCache(GROUPS, config_of(policy, 2, sets=4, write_allocate=False))
+    one, other, third = (SymbolicBlock(group, 0) for group in (0, 1, 4))
+    state = cache.touch(CacheState({}, {}), LineAccess(one, fills=True, is_certain=True))
+    assert one in cache.touch(state, LineAccess(third, fills=True, is_certain=True)).must
+    stored = cache.touch(state, LineAccess(other, fills=False, is_certain=True))
+    assert one not in cache.touch(stored, LineAccess(third, fills=True, is_certain=True)).must
+    ((_, held),) = touches(Replacement(policy), 2, (0, 1) if policy == "lru" else (1, 0), 1, fills=False)
+    ((is_hit, content),) = touches(Replacement(policy), 2, held, 2, fills=True)
+    assert not is_hit
+    assert 0 not in content

@@ -17,7 +17,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from wcet_probe.answer.papers.points import Point, Settings, measure
+from wcet_probe.answer.papers.measuring import measure
+from wcet_probe.answer.papers.points import Point, Settings
 from wcet_probe.answer.papers.store import Result, ResultStore
 from wcet_probe.errors import UsageError, WcetProbeError
 from wcet_probe.progress import Progress, silent

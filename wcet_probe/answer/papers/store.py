@@ -14,14 +14,13 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from wcet_probe.answer.papers.dependencies import identity_of
 from wcet_probe.answer.papers.points import Document, Point, Settings, run_of, text_of
-from wcet_probe.catalog.resources import folder
 from wcet_probe.errors import WcetProbeError
 
 _COLUMNS = {
@@ -48,10 +47,6 @@ _COLUMNS = {
     "point": "VARCHAR",
     "document": "VARCHAR",
 }
-_MEASURING = ("allocators", "analyzer", "emu", "scenarios", "examples", "guest")
-_WITH_THEM = ("./answer", "./build", "./catalog", "./compiled", "./isa", "./model", "./traces")
-_EXHIBITING = "./answer/papers/"
-_POINTS = ("points.py", "scheduler.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +59,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class ResultStore:
-    """A folder of results of one core, compiler and version of what measures."""
+    """A folder of results of one core and compiler.
+
+    A result is found again while nothing that it depends on has changed (`wcet_probe.answer.papers.dependencies`).
+    """
 
     home: Path
     settings: Settings
@@ -131,8 +129,7 @@ class ResultStore:
         return self.home / f"{self._key(point)}.parquet"
 
     def _key(self, point: Point) -> str:
-        target = repr(self.settings.target)
-        text = "\n".join((text_of(point), target, self.settings.compiler, measuring_identity()))
+        text = f"{text_of(point)}\n{identity_of(point, self.settings)}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def _row(self, point: Point, result: Result) -> dict[str, object]:
@@ -159,36 +156,6 @@ class ResultStore:
                 found = run.distributions[role, "instructions"]
                 row |= {f"{role}_mean": float(found.mean), f"{role}_most": found.most}
         return row
-
-
-@cache
-def measuring_identity() -> str:
-    """A digest of all that a measurement is made with: code of this package, the native core, allocators.
-
-    What tables and figures make of points is no part of it.
-    """
-    digest = hashlib.sha256()
-    for name in _MEASURING:
-        for path, content in _files(folder(name), name):
-            digest.update(f"{path}\n{len(content)}\n".encode())
-            digest.update(content)
-    for path, content in _files(folder("guest") / "..", "."):
-        if path.startswith(_EXHIBITING) and not path.endswith(_POINTS):
-            continue
-        if path.startswith(_WITH_THEM):
-            digest.update(f"{path}\n{len(content)}\n".encode())
-            digest.update(content)
-    return digest.hexdigest()
-
-
-def _files(home: Any, name: str) -> Iterator[tuple[str, bytes]]:  # noqa: ANN401  (of importlib.resources)
-    for entry in sorted(home.iterdir(), key=lambda one: one.name):
-        path = f"{name}/{entry.name}"
-        if entry.is_dir():
-            if entry.name != "__pycache__" and not Path(str(entry)).is_symlink():
-                yield from _files(entry, path)
-        elif entry.name.endswith((".py", ".c", ".h", ".toml", ".so")):
-            yield path, entry.read_bytes()
 
 
 def _sync(path: Path) -> None:
