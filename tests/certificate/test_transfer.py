@@ -2,6 +2,7 @@
 
 import random
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -46,20 +47,24 @@ def steps_of(on, name, memory, registers):
 
 
 def around(draw, word):
-    """A number, or a strided interval around it."""
+    """A number, or a strided interval around it, which may begin below 0 and be derived from the stack pointer."""
     if draw.random() < 0.4:
         return number(word)
     stride = draw.choice((1, 1, 2, 4, 8, 3))
-    low = word - stride * min(draw.choice((0, 1, 5, 100, 1 << 20)), word // stride)
-    high = word + stride * min(draw.choice((0, 1, 5, 100, 1 << 20)), (WORD - 1 - word) // stride)
-    return number(low, high, stride)
+    least, most = 0, WORD - 1
+    if draw.random() < 0.3 and min(word, WORD - word) < 100:
+        word, least, most = (word + WORD // 2) % WORD - WORD // 2, -WORD // 2, WORD // 2 - 1
+    low = word - stride * min(draw.choice((0, 1, 5, 100, 1 << 20)), (word - least) // stride)
+    high = word + stride * min(draw.choice((0, 1, 5, 100, 1 << 20)), (most - word) // stride)
+    found = number(low, high, stride)
+    if high < 0:
+        found = replace(found, low=low + WORD, high=found.high + WORD)
+    return replace(found, base=draw.choice(("number", "number", "any")))
 
 
 def holds(value, word, pointer, link):
     """Whether ``word`` is one of ``value``."""
-    if value.base == "any":
-        return True
-    base = {"number": 0, "stack": pointer, "link": link}[value.base]
+    base = {"number": 0, "any": 0, "stack": pointer, "link": link}[value.base]
     offset = (word - base) % WORD
     return any(one in value.words() for one in (offset, offset - WORD))
 

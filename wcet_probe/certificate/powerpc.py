@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from wcet_probe.certificate import numbers
-from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume
+from wcet_probe.certificate.machine import Comparison, Computed, Machine, Outcome, State, assume
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, WORD, Value, constant
 from wcet_probe.model.instruction import AccessKind, Instruction
 
@@ -164,7 +164,7 @@ def _result(word: int, state: State) -> tuple[Value | None, object]:
                 immediate = constant(_signed_half(word) << 16)
             if a == "r0":
                 return immediate, None
-            name = state.name(a) if immediate.low == 0 else None
+            name = state.name(a) if immediate.low == 0 else Computed(numbers.add, state.name(a), immediate)
             return numbers.add(state.read(a), immediate), name
         case 12 | 13:
             return numbers.add(state.read(a), immediate), None
@@ -269,10 +269,8 @@ def _access(machine: Machine, instruction: Instruction, word: int, state: State)
     if access.kind is AccessKind.LOAD:
         found = {}
         for number, address in enumerate(addresses):
-            value, name = machine.load(address, access.bytes_each, state)
-            if code in _ALGEBRAIC:
-                value = numbers.extended(value, 16, is_signed=True)
-            found[f"r{first + number}"] = value, name
+            is_signed = code in _ALGEBRAIC
+            found[f"r{first + number}"] = machine.load(address, access.bytes_each, state, is_signed=is_signed)
         if update:
             state.write(base, addresses[0], machine.fresh())
         for register, (value, name) in found.items():
