@@ -41,6 +41,6 @@ int meeting(int n) { int s = n; for (int i = 0; i < 50; i++) { int m = port & 7;
 int upto_end(int n) { int s = 0, i = 0, m = 7 + (n & 31); do { s += port; i += 7; __asm__ volatile("" : "+r"(i), "+r"(m)); } while (i <= m); return s; }
 int entries(unsigned n) { int s = 0; unsigned i = 0; n = (n & 31) + 1; __asm__ volatile("" : "+r"(n), "+r"(i), "+r"(s)); if (n < 6) goto in; port = 1; s = port / 7; in: do { s += port; i++; __asm__ volatile("" : "+r"(i)); } while (i < n); return s; }
 extern int brought_back(int a, int b, int c, const int *d) __attribute__((naked));
-int brought_back(int a, int b, int c, const int *d) { __asm__ volatile("cmp r1, #7\n bne 0f\n adds r2, r2, #0\n0: ldr r0, [r3]\n cmp r0, #3\n bne 1f\n cmp r1, #7\n bne 9f\n b 2f\n1: movs r0, #9\n cmp r1, #7\n beq 9f\n2: movs r3, #0\n cmp r2, #1\n beq 3f\n adds r3, r3, #1\n adds r3, r3, #1\n adds r3, r3, #1\n b 9f\n3: adds r3, r3, #1\n adds r3, r3, #1\n adds r3, r3, #1\n adds r3, r3, #1\n9: bx lr"); }
+int brought_back(int a, int b, int c, const int *d) { __asm__ volatile("cmp r1, #7\n bhs 0f\n adds r2, r2, #0\n0: ldr r0, [r3]\n cmp r0, #3\n bne 1f\n cmp r1, #7\n bhs 9f\n b 2f\n1: movs r0, #9\n cmp r1, #7\n blo 9f\n2: movs r3, #0\n cmp r2, #1\n beq 3f\n adds r3, r3, #1\n adds r3, r3, #1\n adds r3, r3, #1\n b 9f\n3: adds r3, r3, #1\n adds r3, r3, #1\n adds r3, r3, #1\n adds r3, r3, #1\n9: bx lr"); }
 int predicated(int n) { int s = n; if (n > 10) s = port; return s; }
 int divided(int n, int m) { int s = n; if (n > 10) s = n / m; return s; }

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import reduce
 
 from wcet_probe.certificate import numbers
-from wcet_probe.certificate.machine import Comparison, Computed, Machine, Outcome, State, assume, joined
+from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume, computed, joined, sum_of
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, WORD, Value, constant
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 from wcet_probe.model.target import Isa
@@ -265,7 +265,7 @@ def _result(
         if name in _SHIFTS:  # of a register, its lowest byte says how far
             b = numbers.conjunction(b, constant(0xFF))
         by_constant = b.is_number and b.is_constant
-        own = Computed(_BINARY[name], state.name(left), b) if by_constant else None
+        own = _name_of(name, state.name(left), right_name, b)
         if name == "sub":
             return numbers.subtract(a, b), own, Comparison(state.name(left), a, right_name, b)
         if name == "add" and by_constant and 0 < b.low < WORD // 2:
@@ -294,6 +294,13 @@ def _result(
             mask = (1 << numeric[1]) - 1 << numeric[0]
             return numbers.conjunction(old, constant(~mask)), None, _NO_FLAGS
     return None
+
+
+def _name_of(name: str, left: object, right: object, b: Value) -> object:
+    """The name of what ``name`` makes of two operands, of which the second is ``b``."""
+    if b.is_number and b.is_constant:
+        return computed(_BINARY[name], left, b)
+    return sum_of(left, right) if name == "add" and right is not None else None
 
 
 def _compared(state: State, name: str, operands: list[str], instruction: Instruction, *, thumb: bool) -> Comparison:

@@ -55,29 +55,44 @@ def most_executions(
     counters |= {place: value for place, value in known.items() if _is_limited(value)}
     if going_back and not counters:
         return None
-    start = {**known, **{place: Value(_name(place, value), 0, 0, 0) for place, value in counters.items()}}
     inside = natural_loop(header, back, arriving)
     bases = {
         node: {place: value for place, value in invariants[node].items() if value.base == "stack"} for node in inside
     }
-    machine = Machine(code.image, coverage.escapes)
-    found = follow(code, machine, graph, {header: State(start)}, inside, bases, stop=header)
-    ends = [found[edge.name] for edge in back if edge.name in found]
-    if machine.found_escape > coverage.escapes:
-        return None
-    if not ends:
-        return 1
+
+    def ends_of(counters: Mapping[Place, Value]) -> list[State] | None:
+        """What holds where a round ends, with what ``counters`` held where it began as bases."""
+        start = {**known, **{place: Value(_name(place, value), 0, 0, 0) for place, value in counters.items()}}
+        machine = Machine(code.image, coverage.escapes)
+        found = follow(code, machine, graph, {header: State(start)}, inside, bases, stop=header)
+        is_followed = machine.found_escape <= coverage.escapes
+        return [found[edge.name] for edge in back if edge.name in found] if is_followed else None
+
     first = [coverage.taken[edge.name] for edge in entering if edge.name in coverage.taken]
     is_first = header == graph.entry or len(first) < 1
-    counts = []
-    for place, value in counters.items():
-        initial = value if is_first else reduce(join, (state.read(place) for state in first))
-        found_counts = (
-            _rounds(place, value, _moved_into(initial, value), ends),
-            _times_back(place, value, limits.get(place, TOP), ends),
-        )
-        counts += [count for count in found_counts if count is not None]
-    return min(counts, default=None)
+
+    def count_of(counters: Mapping[Place, Value], ends: Sequence[State]) -> int | None:
+        counts = []
+        for place, value in counters.items():
+            initial = value if is_first else reduce(join, (state.read(place) for state in first))
+            counts.append(_rounds(place, value, _moved_into(initial, value), ends))
+            counts.append(_times_back(place, value, limits.get(place, TOP), ends))
+        return min((count for count in counts if count is not None), default=None)
+
+    ends = ends_of(counters)
+    if not ends:
+        return None if ends is None else 1
+    count = count_of(counters, ends)
+    changed = {
+        place: value
+        for place, value in counters.items()
+        if any(state.read(place) != Value(_name(place, value), 0, 0, 0) for state in ends)
+    }
+    if count is not None or len(changed) == len(counters):
+        return count
+    # A step that no round changes is a number of its range rather than a base that nothing can be added to.
+    again = ends_of(changed)
+    return count_of(changed, again) if again else None
 
 
 def _at(known: Mapping[Place, Value], place: Place) -> Value:

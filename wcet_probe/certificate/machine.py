@@ -11,7 +11,7 @@ Rules that rest on an assumption are noted in `Machine.used` when they are appli
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
@@ -74,10 +74,40 @@ class Computed:
     compute: Callable[[Value, Value], Value]
     operand: object
     constant: Value
+    depth: int
 
     def value(self, operand: Value) -> Value:
         """What it is where the operand is ``operand``."""
         return self.compute(operand, self.constant)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The name of the sum of two named values."""
+
+    left: object
+    right: object
+    depth: int
+
+
+_DEEPEST = 6
+"""So often are names made of names: they are compared as a whole."""
+
+
+def computed(compute: Callable[[Value, Value], Value], operand: object, constant: Value) -> Computed | None:
+    """The name of what is computed from what is called ``operand``; None where that was computed too often already."""
+    depth = _depth(operand) + 1
+    return Computed(compute, operand, constant, depth) if depth <= _DEEPEST else None
+
+
+def sum_of(left: object, right: object) -> Sum | None:
+    """The name of a sum, as `computed`."""
+    depth = max(_depth(left), _depth(right)) + 1
+    return Sum(left, right, depth) if depth <= _DEEPEST else None
+
+
+def _depth(name: object) -> int:
+    return name.depth if isinstance(name, Computed | Sum) else 0
 
 
 @dataclass(slots=True)
@@ -295,15 +325,20 @@ def _words(state: State) -> set[int]:
     """The words of memory that are known, or by whose first value something is named."""
     flags = state.flags.values()
     named = [*state.names.values(), *(name for one in flags for name in (one.left, one.right, one.difference))]
-    names = {_root(name) for name in named}
+    names = {root for name in named for root in _roots(name)}
     return {place for place in {*state.values, *state.names, *names} if isinstance(place, int)}
 
 
-def _root(name: object) -> object:
-    """The name of what a value with ``name`` is computed from in the end."""
-    while isinstance(name, Computed):
-        name = name.operand
-    return name
+def _roots(name: object) -> Iterator[object]:
+    """The names of what a value with ``name`` is computed from in the end."""
+    match name:
+        case Computed():
+            yield from _roots(name.operand)
+        case Sum():
+            yield from _roots(name.left)
+            yield from _roots(name.right)
+        case _:
+            yield name
 
 
 def _scaled(value: Value, access: Access) -> Value:
@@ -361,6 +396,11 @@ def _tighten(state: State, name: object, value: Value) -> None:
             state.values[place] = known
     if isinstance(name, str) and name not in state.names:
         state.values[name] = value
+    for own, other in ((name.left, name.right), (name.right, name.left)) if isinstance(name, Sum) else ():
+        rest = next((known for place, known in state.values.items() if state.name(place) == other), TOP)
+        for place in [p for p in state.values if state.name(p) == own]:
+            known = refined(state.values[place], "==", subtract(value, rest), is_signed=True)
+            state.values[place] = known or state.values[place]
 
 
 def narrowed(own: object, name: object, value: Value) -> Value | None:

@@ -70,7 +70,7 @@ class Pairs:
             start = {edge.target: state}
             self._behind[key] = follow(self._code, machine, self._graph, start, inside, self._invariants, stop=header)
             if machine.found_escape > self._coverage.escapes:
-                self._behind[key] = {each.name: State({}) for each in self._graph.edges}
-        if other.startswith("leave:"):
-            return other.removeprefix("leave:") in self._nodes_behind(name, header)
+                names = [each.name for each in self._graph.edges]
+                names += [f"leave:{node}" for node in self._graph.exits]
+                self._behind[key] = {each: State({}) for each in names}
         return other in self._behind[key]
