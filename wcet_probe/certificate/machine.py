@@ -228,7 +228,7 @@ class Machine:
             return state.read(address.low), state.name(address.low)
         found = self.table(address, size_bytes)
         if found is not None:
-            words = map(constant, found)
+            words: Iterable[Value] = map(constant, found)
             if is_signed:
                 words = (extended(word, 8 * size_bytes, is_signed=True) for word in words)
             return reduce(join, words), self.fresh()
