@@ -104,6 +104,7 @@ def parameter_value(text: str) -> tuple[str, int]:
 @click.option("--no-bound", is_flag=True, help="Observe only; prove no upper bound.")
 @click.option("--why", is_flag=True, help="The worst path, the gap to the observed one, all assumptions.")
 @click.option("--fact-effects", is_flag=True, help="As --why, and the bound without each fact.")
+@click.option("--prove-facts", is_flag=True, help="Try to prove alignments of pointers that facts assert.")
 @click.option(
     "--cross-check/--no-cross-check", default=None, help="Repeat the call in a second engine, however long it is."
 )
@@ -126,6 +127,7 @@ def run(
     no_bound: bool,
     why: bool,
     fact_effects: bool,
+    prove_facts: bool,
     cross_check: bool | None,
     as_json: bool,
     quiet: bool,
@@ -137,7 +139,10 @@ def run(
     """
     if (why or fact_effects) and no_bound:
         raise UsageError(f"{'--why' if why else '--fact-effects'} explains a bound; leave --no-bound out.")
+    if prove_facts and no_bound:
+        raise UsageError("--prove-facts proves what a bound rests on; leave --no-bound out.")
     from wcet_probe.answer import bench, probe
+    from wcet_probe.answer.proved_assumptions import claiming
     from wcet_probe.catalog.lookup import load_allocator
 
     config = load_config(Path.cwd())
@@ -165,7 +170,7 @@ def run(
             )
             parts = (done, len(asked)) if len(asked) > 1 else (0, 0)
             told = partial(_tell_about, tell, request, parts)
-            reports.append(probe.observe(request, told))
+            reports.append(probe.observe(request, told, proving=claiming() if prove_facts else None))
             is_long = why or fact_effects
             accounts.append(long_account(request, reports[-1], told, each_fact=fact_effects) if is_long else None)
     _print(reports, accounts, as_json=as_json)
