@@ -55,12 +55,15 @@ from wcet_probe.analyzer.prepared import (
     certificates,
     infeasible_constraint,
 )
+from wcet_probe.analyzer.recursive_calls import expected_calls
+from wcet_probe.analyzer.recursive_summaries import counted_summary
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, effect_of, plain_call
 from wcet_probe.analyzer.values.dead_ends import returning_part
-from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers
+from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers, register_bytes
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
-from wcet_probe.analyzer.values.recursion import deeper
+from wcet_probe.analyzer.values.recursion import UnboundedRecursionError, deeper
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
 from wcet_probe.analyzer.values.unknown_targets import check_resolved
@@ -203,7 +206,20 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None]) -> Prepare
                 f"{fact.where}: a call that is charged by a document has no blocks, which runs and facts of the kinds "
                 "flow, infeasible, total, pointer, word and lemma need; leave out bound_by, or those."
             )
-    return _prepare(work, entry, None, progress)
+    while True:
+        try:
+            return _prepare(work, entry, None, progress)
+        except UnboundedRecursionError as error:
+            target = require_symbol(image, error.function).address
+            if target in work.calls.counted or not work.may_summarise or _expected(work, error.function) is None:
+                raise
+            work.calls.counted.add(target)
+
+
+def _expected(work: _Work, function: str) -> int | None:
+    """How many calls of a function somebody speaks of."""
+    facts = work.request.facts
+    return expected_calls(facts, work.index, parameter_values(facts, work.request.parameters), function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +253,8 @@ def _prepare(work: _Work, entry: Symbol, called: CallKey | None, progress: Calla
         icache = None if request.target.unified_cache else request.target.icache
         fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
         data = data_misses(values, request.target, asserted)
-    return Prepared(request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs)
+    parts = request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs
+    return Prepared(*parts, is_callee=called is not None)
 
 
 def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> CallSummary:
@@ -255,8 +272,21 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
     given = work.request.given.get(key.target)
     if given is not None:
         return _given(replace(work, request=request), key, given, progress)
-    prepared = _prepare(replace(work, request=request), function_from(request.image, key.target), key, progress)
+    entry, own = function_from(request.image, key.target), replace(work, request=request)
+    if key.target in work.calls.counted:
+        return counted_summary(
+            work.calls,
+            key,
+            _expected(work, entry.name) or 1,
+            register_bytes(Location("register", one.offset, one.size_bytes) for one in work.lifter.registers.values()),
+            lambda wanted: _prepare(own, entry, wanted, progress),
+            lambda values: _effect(work, values),
+            lambda stage: _all_assumptions(stage, ()),
+        )
+    prepared = _prepare(own, entry, key, progress)
     values = prepared.values
+    if any(call.key.target in work.calls.counted for one in values.edges.values() for call in one.calls):
+        raise AnalysisError("it calls a function that calls itself.")
     stage, solved, missing = _solved(prepared, request.parameters)
     calls = [call for one in values.edges.values() for call in one.calls]
     return CallSummary(
@@ -388,6 +418,7 @@ def _values_with(
         most=FEW if called else MOST_EXPANDED,
         unbounded=expanded.unbounded,
         given=request.given,
+        counted=work.calls.counted - work.calls.refused.keys(),
         unwinding=unwinding,
     )
 

@@ -22,6 +22,7 @@ from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import Unit
+from wcet_probe.analyzer.recursive_calls import TreeCost
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError
 from wcet_probe.analyzer.values.entry_registers import RegisterBytes, register_bytes
@@ -46,6 +47,8 @@ class CallSummary:
         deciding: the bytes of registers at entry that take part in what it does, see `values.entry_registers`.
         open_loops: its own that have no bound, by the address of the header: then ``most`` is empty.
         analysed: its loops as facts speak of them.
+        trees: of a function that calls itself, what its calls cost in each unit; ``most`` is then of a call from
+            outside, beside what each execution costs. Else empty.
     """
 
     effect: Effect
@@ -57,6 +60,15 @@ class CallSummary:
     deciding: RegisterBytes
     open_loops: tuple[int, ...] = ()
     analysed: Analysed | None = None
+    trees: Mapping[Unit, TreeCost] = field(default_factory=dict)
+
+
+class WiderKeyError(Exception):
+    """A recursive call is one for which less is known than for the call that is analysed."""
+
+    def __init__(self, key: CallKey) -> None:
+        super().__init__("a recursive call needs a wider key.")
+        self.key = key
 
 
 @dataclass(slots=True)
@@ -67,6 +79,8 @@ class CallSummaries:
         prove: makes one.
         refused: entries of the functions that cannot be analysed by themselves, with the reason.
         unbounded: entries of those of whose loops some have no bound, as far as is known of their callers.
+        counted: entries of functions that call themselves, and of whose calls the number is known.
+        supposed: of those of them that are being analysed, for what, and what their inner calls are supposed to do.
 
     Keys that differ in registers alone that take no part in what the function does share a summary. Of the others, the
     first `_MOST_EXACT` of a function have each one of its own; those that come later share one, for a caller of which
@@ -80,6 +94,8 @@ class CallSummaries:
     prove: Callable[[CallKey], CallSummary]
     refused: dict[int, str] = field(default_factory=dict)
     unbounded: set[int] = field(default_factory=set)
+    counted: set[int] = field(default_factory=set)
+    supposed: dict[int, tuple[CallKey, CallSummary]] = field(default_factory=dict)
     _found: dict[CallKey, CallSummary] = field(default_factory=dict)
     _answers: dict[CallKey, CallKey] = field(default_factory=dict)
     _asked: dict[CallKey, list[CallKey]] = field(default_factory=dict)
@@ -97,7 +113,13 @@ class CallSummaries:
 
         Raises:
             UnsummarisedError: the callee cannot be analysed by itself.
+            WiderKeyError: it is being analysed, for calls of which more is known.
         """
+        if key.target in self.supposed:
+            asked, summary = self.supposed[key.target]
+            if not (key.pointers <= asked.pointers and key.escapes <= asked.escapes and key.is_aligned):
+                raise WiderKeyError(key)
+            return summary
         answer = self._answers.get(key)
         if answer is None:
             answer = self._answers[key] = self._answering(key)

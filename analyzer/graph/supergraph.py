@@ -148,6 +148,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     most: int = MOST_EXPANDED,
     unbounded: Collection[int] = (),
     given: Collection[int] = (),
+    counted: Collection[int] = (),
     unwinding: Unwinding = MappingProxyType({}),
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
@@ -167,6 +168,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         most: points up to which all calls are expanded.
         unbounded: see `expansion.to_summarise`.
         given: see there.
+        counted: see there.
         unwinding: returns that pop the frame of a caller, as values tell; whoever uses the graph shows that they do.
 
     Raises:
@@ -182,7 +184,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         raise never_returns(entry.name)
     builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding)
     if whole is not None:
-        builder.summarise(entry, whole, most, unbounded=unbounded, given=given)
+        builder.summarise(entry, whole, most, unbounded=unbounded, given=given, counted=counted)
     return builder.build(entry)
 
 
@@ -217,7 +219,14 @@ class _Builder:
         self._todo: list[tuple[_Frame, int]] = []
 
     def summarise(
-        self, entry: Symbol, whole: Collection[int], most: int, *, unbounded: Collection[int], given: Collection[int]
+        self,
+        entry: Symbol,
+        whole: Collection[int],
+        most: int,
+        *,
+        unbounded: Collection[int],
+        given: Collection[int],
+        counted: Collection[int],
     ) -> None:
         """Choose what is not expanded."""
 
@@ -225,7 +234,7 @@ class _Builder:
             return self._graph(function_from(self._image, address))
 
         whole = {*whole, *self._returns.branching, *self._returns.popping}
-        self._summarised = to_summarise(graph, entry.address, whole, most, unbounded, given)
+        self._summarised = to_summarise(graph, entry.address, whole, most, unbounded, given, counted)
 
     def build(self, entry: Symbol) -> Supergraph:
         self._point(_Frame((), entry, None, (entry.address,)), entry.address)

@@ -20,6 +20,7 @@ from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
+from wcet_probe.analyzer.values.plain_numbers import plain_number
 from wcet_probe.analyzer.values.prepared_instruction import PreparedInstruction
 from wcet_probe.analyzer.values.state import Base, State, is_unknown
 from wcet_probe.analyzer.values.symbol_names import is_defined_before
@@ -460,8 +461,13 @@ class _Run:
 
     def _table_value(self, state: State, pointer: Term, size_bytes: int) -> StridedInterval | None:
         """What a load from a read-only table gives, where its addresses are few."""
-        addresses = state.value(pointer)
-        if state.base(pointer) is not Base.NUMBER or addresses.size > MOST_READ:
+        base = state.base(pointer)
+        # Of most words that may be addresses nothing is known as of numbers: ask only where a table may start.
+        is_far = base is Base.ANY and self._memory.constant(self._terms.linear(pointer).constant, 1) is None
+        if base is Base.STACK or is_far:
+            return None
+        addresses = plain_number(state, pointer)
+        if addresses.size > MOST_READ:
             return None
         return self._memory.table(addresses, size_bytes)
 

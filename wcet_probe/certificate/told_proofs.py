@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: 0BSD
 """Facts that a result tells to be proved: the checker does not follow the proof, and says so.
 
 Alignments of pointers may follow from what the operations of an allocator store, by an induction over all of them. What
