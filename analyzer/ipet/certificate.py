@@ -22,10 +22,11 @@ numbers are integers or fractions in lowest terms. The records, in this order:
     count NAME N                        of an edge or event: an integer solution; 0 where it is not listed
     derivation JSON                     a `LoopDerivation`
     invariant NODE PLACE BASE LOW STRIDE STEPS
-                                        where NODE begins the register PLACE, or the word stack:OFFSET of the stack, is
-                                        BASE + LOW + k * STRIDE for a k of 0 to STEPS, modulo 2**32; BASE is number (0),
-                                        stack (its pointer at entry), link (the address to return to) or any. A register
-                                        that is not listed is a number, which is not derived from the stack pointer
+                                        where NODE begins the register PLACE, or the word stack:OFFSET of the stack, or
+                                        static:ADDRESS, is BASE + LOW + k * STRIDE for a k of 0 to STEPS, modulo 2**32;
+                                        BASE is number (0), stack (its pointer at entry), link (the address to return
+                                        to), or any (0; perhaps derived from the stack pointer). A register that is not
+                                        listed is a number, which is not derived from the stack pointer
     excluded NODE ADDRESS | leave       control does not go there from NODE, as the analysis says; not checked
     symbol, name, miss, paid, must, held, unchecked
                                         what is said of caches, see `annotated` and docs/explanation/certificates.md

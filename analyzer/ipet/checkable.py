@@ -10,13 +10,13 @@ problem: joins, at the targets of back edges widened to constants of the code, t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
 from wcet_probe.certificate.coverage import Code, edges_of, run_block
 from wcet_probe.certificate.machine import Machine, Place, State, joined
-from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, within
+from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, unknown, within
 from wcet_probe.certificate.records import Edge, Graph, invariant_lines
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
@@ -172,21 +172,32 @@ class _Search:
             before = _read(old, place)
             if value == before:
                 result[place] = value
-            elif value.base != "number" or before.base != "number":
-                if isinstance(place, str):
-                    result[place] = ANY if value.may_be_stack or before.may_be_stack else TOP
+            elif not (value.is_plain and before.is_plain):
+                result[place] = unknown(value, before)
             else:
-                low = (
-                    value.low if value.low >= before.low else max((t for t in thresholds if t <= value.low), default=0)
-                )
-                most = WORD - 1
-                high = value.high if value.high <= before.high else min(
-                    (t for t in thresholds if t >= value.high), default=most
-                )  # fmt: skip
-                stride = value.stride or 1
-                low += (value.low - low) % stride
-                result[place] = number(low, max(high, low), stride)
+                result[place] = replace(_outwards(before, value, thresholds), base=unknown(value, before).base)
         return result
+
+
+def _outwards(before: Value, value: Value, thresholds: Sequence[int]) -> Value:
+    """``value`` as far as the next thresholds on the sides that it has grown to since ``before``."""
+    is_signed = value.low < 0
+    if is_signed != (before.low < 0):
+        if not thresholds:
+            return TOP
+        before = value  # the rounds to come tell which way it grows
+    limits = [t - WORD if t >= WORD // 2 else t for t in thresholds] if is_signed else thresholds
+    low, high = value.low, value.high
+    least, most = (-WORD // 2, WORD // 2 - 1) if is_signed else (0, WORD - 1)
+    if low < before.low:
+        low = max((t for t in limits if t <= low), default=least)
+    if high > before.high:
+        high = min((t for t in limits if t >= high), default=most)
+    if (low, high) == (-WORD // 2, WORD // 2 - 1):
+        low, high = 0, WORD - 1
+    stride = value.stride or 1
+    low += (value.low - low) % stride
+    return number(low, max(high, low), stride)
 
 
 def _read(values: Mapping[Place, Value], place: Place) -> Value:

@@ -32,5 +32,15 @@ int entered(int n) { int i, s = 0; if (n > 0) { port = 1; i = 2; } else { port =
 int entered_late(int n) { int i, s = 0; if (n > 0) { port = 1; i = 25; } else { port = 2; i = 2; } do s += port; while (++i < 40); return s; }
 int wrapping(unsigned n) { unsigned m = 0xFFFFFFF8u | (n & 7); int s = 0; for (unsigned i = 0xFFFFFFF0u, j = 0; i < m && j < 100; i += 7, j++) s += port; return s; }
 int passing(unsigned n) { int s = 0; for (unsigned i = 3 * (n & 1), j = 0; i != 10 && j < 50; i += 3, j++) s += port; return s; }
+int *volatile slots[8];
+volatile signed char level;
+int pointing(int n) { volatile int k = 3, *p; switch (n) { case 1: port = n / 3; p = &port; break; case 2: port = 2; p = &k; break; default: kept = 3; port = 1; p = &kept; } __asm__("" : "+r"(p)); *p = 40; int s = 0; for (int i = 0; i < 40 && i < k; i++) s += port; return s; }
+int spread(int n, int m) { int k; volatile int *q = &k; *q = 3; slots[n & 7] = &k; *slots[m & 7] = 40 + n; int s = 0; for (int i = 0; i < 40 && i < *q; i++) s += port; return s; }
+int negative(void) { int m = level, s = 0; unsigned k = m & 15; if (m < 0) { port = 1; k = 33; __asm__ volatile("" : "+r"(k)); } for (unsigned i = 0; i < k; i++) s += port; return s; }
+int meeting(int n) { int s = n; for (int i = 0; i < 50; i++) { int m = port & 7; if (i == m) break; s += port; } return s; }
+int upto_end(int n) { int s = 0, i = 0, m = 7 + (n & 31); do { s += port; i += 7; __asm__ volatile("" : "+r"(i), "+r"(m)); } while (i <= m); return s; }
+int entries(unsigned n) { int s = 0; unsigned i = 0; n = (n & 31) + 1; __asm__ volatile("" : "+r"(n), "+r"(i), "+r"(s)); if (n < 6) goto in; port = 1; s = port / 7; in: do { s += port; i++; __asm__ volatile("" : "+r"(i)); } while (i < n); return s; }
+extern int brought_back(int a, int b, int c, const int *d) __attribute__((naked));
+int brought_back(int a, int b, int c, const int *d) { __asm__ volatile("cmp r1, #7\n bhs 0f\n adds r2, r2, #0\n0: ldr r0, [r3]\n cmp r0, #3\n bne 1f\n cmp r1, #7\n bhs 9f\n b 2f\n1: movs r0, #9\n cmp r1, #7\n blo 9f\n2: movs r3, #0\n cmp r2, #1\n beq 3f\n adds r3, r3, #1\n adds r3, r3, #1\n adds r3, r3, #1\n b 9f\n3: adds r3, r3, #1\n adds r3, r3, #1\n adds r3, r3, #1\n adds r3, r3, #1\n9: bx lr"); }
 int predicated(int n) { int s = n; if (n > 10) s = port; return s; }
 int divided(int n, int m) { int s = n; if (n > 10) s = n / m; return s; }

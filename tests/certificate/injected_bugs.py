@@ -34,14 +34,19 @@ BUGS: Mapping[str, SourceChange] = {
 TARGET_OF: Mapping[str, str] = {one["name"]: one.get("target", "cortex-m4") for one in _ROWS}
 """The core on which the programs reach a bug."""
 
-SOURCE = Path(__file__).with_suffix(".c").read_text("utf-8")
-ENTRIES = re.findall(r"^int (\w+)\(", SOURCE, re.MULTILINE)
-TARGETS = tuple(dict.fromkeys(TARGET_OF.values()))
+PROGRAMS = {name: Path(__file__).with_name(f"{name}.c") for name in ("injected_bugs", "injected_bugs_caches")}
+OF_TARGET = {
+    "cortex-m4": ("injected_bugs",),
+    "cortex-m7": ("injected_bugs", "injected_bugs_caches"),
+    "mpc603e": ("injected_bugs_caches",),
+}
+"""The programs that are bounded for each core: those of loops and values, those of caches."""
 
 
-def _images(folder: Path) -> Iterator[tuple[str, Path]]:
-    for target in TARGETS:
-        yield target, folder / f"{target}.elf"
+def _images(folder: Path) -> Iterator[tuple[str, str, Path]]:
+    for target, names in OF_TARGET.items():
+        for name in names:
+            yield target, name, folder / f"{name} {target}.elf"
 
 
 def build(folder: Path) -> None:
@@ -49,8 +54,8 @@ def build(folder: Path) -> None:
     from tests.support import image_of
     from wcet_probe.catalog.lookup import load_target
 
-    for target, file in _images(folder):
-        file.write_bytes(image_of(SOURCE, load_target(target), ".c").elf)
+    for target, name, file in _images(folder):
+        file.write_bytes(image_of(PROGRAMS[name].read_text("utf-8"), load_target(target), ".c").elf)
 
 
 def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[str, object]:
@@ -64,8 +69,9 @@ def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[s
     from wcet_probe.reports.formats.bound_document import firmware_document
 
     found: dict[str, object] = {}
-    for target, file in _images(folder):
-        for entry in ENTRIES if name is None or target == TARGET_OF[name] else ():
+    for target, program, file in _images(folder):
+        entries = re.findall(r"^int (\w+)\(", PROGRAMS[program].read_text("utf-8"), re.MULTILINE)
+        for entry in entries if name is None or target == TARGET_OF[name] else ():
             key = f"{target} {entry}"
             try:
                 answer = bound_firmware(FirmwareRequest(file, entry, load_target(target), [], [], {}))

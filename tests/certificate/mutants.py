@@ -270,6 +270,21 @@ def other_invariant(draw, problem, derivations, followed):
 
 
 @operator
+def word_of_memory(draw, problem, derivations, followed):
+    """A number, or a range around 0, is said of a word of memory or of a register, at one node or at all of them."""
+    changed, derivations, followed = draw.choice((drop_edge, lower_loop))(draw, problem, derivations, followed)
+    known = sorted({line.split(" ")[2] for line in followed if line.startswith("invariant ")})
+    place = draw.choice([*known, "static:0x20000000", "static:0x20000010", "r1", "stack:-4"])
+    nodes = [node.name for node in changed.nodes]
+    nodes = nodes if draw.random() < 0.4 else [draw.choice(nodes)]
+    base = draw.choice(("number", "number", "any"))
+    low, stride, steps = draw.choice(((0, 0, 0), (1, 0, 0), ((1 << 32) - 4, 1, 8), (0, 4, 7), ((1 << 32) - 1, 0, 0)))
+    fresh = [f"invariant {node} {place} {base} {low} {stride} {steps}" for node in nodes]
+    said = {tuple(line.split(" ")[:3]) for line in fresh}
+    return changed, derivations, [*(one for one in followed if tuple(one.split(" ")[:3]) not in said), *fresh]
+
+
+@operator
 def said_to_be_excluded(draw, problem, derivations, followed):
     """An edge is dropped, and its target is said to be none."""
     victim = draw.choice(problem.edges)
@@ -420,6 +435,7 @@ SPECIMENS = (
     ("first-fit", "cortex-m4", "malloc"),
     ("buddy-binary", "cortex-m4", "malloc"),
     ("tlsf", "cortex-m4", "malloc"),
+    ("quick-fit", "cortex-m4", "malloc"),
     ("first-fit", "mpc603e", "malloc"),
     ("djgpp-sbrk", "mpc603e", "free"),
     ("djgpp-quarters", "mpc603e", "free"),

@@ -52,6 +52,29 @@ CODE = {
         int f(int n) { int i, s = 0; if (n > 0) { port = 1; i = 2; } else { port = 2; i = 25; }
         do s += port; while (++i < 40); return s; }
     """,
+    "a number masked out of a word of the stack": """
+        volatile int port;
+        int f(int n) { int a[8]; for (int i = 0; i < 8; i++) a[i] = 4; a[n & 7] = 25; int m = a[2] & 31, s = 0;
+        for (int i = 0; i < m; i++) s += port; return s; }
+    """,
+    "a static word": """
+        volatile int port; volatile int b[32];
+        int f(int n) { b[3] = 2; b[n & 31] = 30; int m = b[3], s = 0; for (int i = 0; i < 40 && i < m; i++) s += port;
+        return s; }
+    """,
+    "a table of signed numbers": """
+        volatile int port; const signed char starts[4] = {-30, 5, 2, 9};
+        int f(int n) { int s = 0; for (int i = starts[n & 3]; i < 10; i++) s += port; return s; }
+    """,
+    "compared before it is changed": """
+        volatile int port;
+        int f(unsigned n) { int s = 0; n |= 1; while (n > 1) { n >>= 2; s += port; } return s; }
+    """,
+    "steps by a register": """
+        volatile int port;
+        int f(void) { unsigned size = 16, o = 0; int s = 0; __asm__ volatile("" : "+r"(size));
+        do { s += port; o += size; } while (o + size < 512); return s; }
+    """,
     "bits": "int f(unsigned n) { int k = 0; n &= 0xFFF; while (n) { k += n & 1; n >>= 1; } return k; }",
 }
 

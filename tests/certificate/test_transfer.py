@@ -2,6 +2,7 @@
 
 import random
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -46,20 +47,24 @@ def steps_of(on, name, memory, registers):
 
 
 def around(draw, word):
-    """A number, or a strided interval around it."""
+    """A number, or a strided interval around it, which may begin below 0 and be derived from the stack pointer."""
     if draw.random() < 0.4:
         return number(word)
     stride = draw.choice((1, 1, 2, 4, 8, 3))
-    low = word - stride * min(draw.choice((0, 1, 5, 100, 1 << 20)), word // stride)
-    high = word + stride * min(draw.choice((0, 1, 5, 100, 1 << 20)), (WORD - 1 - word) // stride)
-    return number(low, high, stride)
+    least, most = 0, WORD - 1
+    if draw.random() < 0.3 and min(word, WORD - word) < 100:
+        word, least, most = (word + WORD // 2) % WORD - WORD // 2, -WORD // 2, WORD // 2 - 1
+    low = word - stride * min(draw.choice((0, 1, 5, 100, 1 << 20)), (word - least) // stride)
+    high = word + stride * min(draw.choice((0, 1, 5, 100, 1 << 20)), (most - word) // stride)
+    found = number(low, high, stride)
+    if high < 0:
+        found = replace(found, low=low + WORD, high=found.high + WORD)
+    return replace(found, base=draw.choice(("number", "number", "any")))
 
 
 def holds(value, word, pointer, link):
     """Whether ``word`` is one of ``value``."""
-    if value.base == "any":
-        return True
-    base = {"number": 0, "stack": pointer, "link": link}[value.base]
+    base = {"number": 0, "any": 0, "stack": pointer, "link": link}[value.base]
     offset = (word - base) % WORD
     return any(one in value.words() for one in (offset, offset - WORD))
 
@@ -176,6 +181,58 @@ def test_flags_do_not_speak_of_a_word_that_was_written_since(known):
     state.values[4] = number(0, 100)
     found = assume(state, "nzcv", "==", is_signed=False)
     assert found is None or found.read(4) == number(0, 100)
+
+
+STATIC_WORD = """
+ .syntax unified
+ .arm
+ .globl f
+ .type f, %function
+f: ldr r2, =word
+   mov r3, #7
+   str r3, [r2]
+   {store}
+   ldr r4, [r2]
+   bx lr
+   .ltorg
+ .size f, . - f
+ .data
+ .balign 4
+word: .word 1, 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("store", "is_known"),
+    [
+        ("nop", True),
+        ("str r0, [sp, #-8]", True),
+        ("str r0, [r2, #4]", True),
+        ("str r0, [r1]", False),
+        ("strb r0, [r2, #3]", False),
+        ("str r0, [sp, r1, lsl #2]", False),
+    ],
+)
+def test_a_static_word_is_what_was_stored_unless_a_store_may_be_to_it(store, *, is_known):
+    found = after(STATIC_WORD.replace("{store}", store), 5, {})
+    assert (found.read("r4") == number(7)) is is_known
+
+
+def test_names_of_sums_do_not_grow():
+    """Sums of sums have so many parts as there are numbers."""
+    body = "add r0, r0, r0\n add r1, r1, #1\n" * 60
+    source = f".syntax unified\n.arm\n.globl f\n.type f, %function\nf: {body} cmp r0, r1\n bx lr\n.size f, . - f\n"
+    state = after(source, 121, {"r1": number(0, 9)})
+    assert assume(state, "nzcv", "<", is_signed=False).read("r1") == number(60, 69)
+
+
+def test_what_is_known_of_a_sum_is_known_of_its_parts():
+    body = "add r2, r0, r1\n sub r3, r0, #1\n cmp r2, #64\n bx lr"
+    source = f".syntax unified\n.arm\n.globl f\n.type f, %function\nf: {body}\n.size f, . - f\n"
+    state = after(source, 3, {"r0": number(0, 1000), "r1": number(16, 32)})
+    below = assume(state, "nzcv", "<", is_signed=False)
+    assert below.read("r0") == number(0, 47)
+    assert below.read("r2") == number(16, 63)
 
 
 PREDICATED = """

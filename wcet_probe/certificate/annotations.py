@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.machine import Place
-from wcet_probe.certificate.records import Records, demand
+from wcet_probe.certificate.records import Records, demand, place_of, text_of
 from wcet_probe.certificate.residents import FULL, Balance, Bound, Must, YoungerSet
 from wcet_probe.certificate.steps import Spot
 from wcet_probe.certificate.symbols import Claim, Names, Pointers
@@ -68,7 +68,7 @@ class Annotations:
             yield f"symbol {symbol} {way} {node} {modulus} {residue}"
         for node, claims in self.names.claims.items():
             for place, (symbol, offset) in sorted(claims.items(), key=lambda one: str(one[0])):
-                yield f"name {node} {f'stack:{place}' if isinstance(place, int) else place} {symbol} {offset}"
+                yield f"name {node} {text_of(place)} {symbol} {offset}"
 
 
 def _balance_text(balance: Bound | str) -> str:
@@ -96,7 +96,7 @@ def annotations_of(records: Records, asserted: Pointers) -> Annotations:
         homes[symbol] = (way, node, Congruence(modulus, residue))
     claims: dict[str, dict[Place, Claim]] = {node: {} for node in nodes}
     for node, place_text, symbol, offset in records["name"]:
-        place: Place = int(place_text.removeprefix("stack:")) if place_text.startswith("stack:") else place_text
+        place = place_of(place_text)
         is_new = node in nodes and symbol in homes and place not in claims[node]
         demand(is_new, f"the name of {place_text} at {node} is none")
         claims[node][place] = Claim(symbol, int(offset))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import reduce
 
 from wcet_probe.certificate import numbers
-from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume, joined
+from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume, computed, joined, sum_of
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, WORD, Value, constant
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 from wcet_probe.model.target import Isa
@@ -264,12 +264,14 @@ def _result(
         b, right_name = _second_operand(state, operands[2:], instruction, thumb=thumb)
         if name in _SHIFTS:  # of a register, its lowest byte says how far
             b = numbers.conjunction(b, constant(0xFF))
+        by_constant = b.is_number and b.is_constant
+        own = _name_of(name, state.name(left), right_name, b)
         if name == "sub":
-            return numbers.subtract(a, b), None, Comparison(state.name(left), a, right_name, b)
-        if name == "add" and b.is_number and b.is_constant and 0 < b.low < WORD // 2:
+            return numbers.subtract(a, b), own, Comparison(state.name(left), a, right_name, b)
+        if name == "add" and by_constant and 0 < b.low < WORD // 2:
             # The flags are those of the comparison with -b: a carry where the sum is 2**32 or more.
-            return numbers.add(a, b), None, Comparison(state.name(left), a, None, constant(WORD - b.low))
-        return _BINARY[name](a, b), None, _NO_FLAGS
+            return numbers.add(a, b), own, Comparison(state.name(left), a, None, constant(WORD - b.low))
+        return _BINARY[name](a, b), own, _NO_FLAGS
     numeric = [_immediate(one) for one in operands if one.startswith("#")]
     old = state.read(_register(operands[0]))
     match name:
@@ -292,6 +294,13 @@ def _result(
             mask = (1 << numeric[1]) - 1 << numeric[0]
             return numbers.conjunction(old, constant(~mask)), None, _NO_FLAGS
     return None
+
+
+def _name_of(name: str, left: object, right: object, b: Value) -> object:
+    """The name of what ``name`` makes of two operands, of which the second is ``b``."""
+    if b.is_number and b.is_constant:
+        return computed(_BINARY[name], left, b)
+    return sum_of(left, right) if name == "add" and right is not None else None
 
 
 def _compared(state: State, name: str, operands: list[str], instruction: Instruction, *, thumb: bool) -> Comparison:
@@ -356,10 +365,7 @@ def _access(machine: Machine, instruction: Instruction, name: str, state: State)
 def _loads(machine: Machine, instruction: Instruction, name: str, state: State) -> dict[str, tuple[Value, object]]:
     found = {}
     for address, size_bytes, register in _transfers(machine, instruction, state):
-        value, asserted = machine.load(address, size_bytes, state)
-        if name.startswith("ldrs"):
-            value = numbers.extended(value, 8 * size_bytes, is_signed=True)
-        found[register] = value, asserted
+        found[register] = machine.load(address, size_bytes, state, is_signed=name.startswith("ldrs"))
     return found
 
 

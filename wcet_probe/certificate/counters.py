@@ -16,7 +16,7 @@ from functools import reduce
 
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.machine import Machine, Place, State
-from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, join
+from wcet_probe.certificate.numbers import ANY, TAINTED, TOP, WORD, Value, join
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.walk import follow, natural_loop
 
@@ -49,41 +49,78 @@ def most_executions(
     limits = {
         place: reduce(join, (state.read(place) for state in going_back))
         for place in (dict.fromkeys((*known, *code.isa.REGISTERS)) if going_back else ())
-        if known.get(place, TOP if isinstance(place, str) else ANY).is_number
+        if _at(known, place).is_plain
     }
-    counters = {place: known.get(place, TOP) for place, value in limits.items() if value.is_number and value != TOP}
-    counters |= {place: value for place, value in known.items() if value.is_number and value != TOP}
+    counters = {place: _at(known, place) for place, value in limits.items() if _is_limited(value)}
+    counters |= {place: value for place, value in known.items() if _is_limited(value)}
     if going_back and not counters:
         return None
-    start = {**known, **{place: Value(f"@{place}", 0, 0, 0) for place in counters}}
     inside = natural_loop(header, back, arriving)
     bases = {
         node: {place: value for place, value in invariants[node].items() if value.base == "stack"} for node in inside
     }
-    machine = Machine(code.image, coverage.escapes)
-    found = follow(code, machine, graph, {header: State(start)}, inside, bases, stop=header)
-    ends = [found[edge.name] for edge in back if edge.name in found]
-    if machine.found_escape > coverage.escapes:
-        return None
-    if not ends:
-        return 1
+
+    def ends_of(counters: Mapping[Place, Value]) -> list[State] | None:
+        """What holds where a round ends, with what ``counters`` held where it began as bases."""
+        start = {**known, **{place: Value(_name(place, value), 0, 0, 0) for place, value in counters.items()}}
+        machine = Machine(code.image, coverage.escapes)
+        found = follow(code, machine, graph, {header: State(start)}, inside, bases, stop=header)
+        is_followed = machine.found_escape <= coverage.escapes
+        return [found[edge.name] for edge in back if edge.name in found] if is_followed else None
+
     first = [coverage.taken[edge.name] for edge in entering if edge.name in coverage.taken]
     is_first = header == graph.entry or len(first) < 1
-    counts = []
-    for place, value in counters.items():
-        initial = value if is_first else reduce(join, (state.read(place) for state in first))
-        found_counts = (
-            _rounds(place, value, initial if initial.is_number else value, ends),
-            _times_back(place, limits.get(place, TOP), ends),
-        )
-        counts += [count for count in found_counts if count is not None]
-    return min(counts, default=None)
+
+    def count_of(counters: Mapping[Place, Value], ends: Sequence[State]) -> int | None:
+        counts = []
+        for place, value in counters.items():
+            initial = value if is_first else reduce(join, (state.read(place) for state in first))
+            counts.append(_rounds(place, value, _moved_into(initial, value), ends))
+            counts.append(_times_back(place, value, limits.get(place, TOP), ends))
+        return min((count for count in counts if count is not None), default=None)
+
+    ends = ends_of(counters)
+    if not ends:
+        return None if ends is None else 1
+    count = count_of(counters, ends)
+    changed = {
+        place: value
+        for place, value in counters.items()
+        if any(state.read(place) != Value(_name(place, value), 0, 0, 0) for state in ends)
+    }
+    if count is not None or len(changed) == len(counters):
+        return count
+    # A step that no round changes is a number of its range rather than a base that nothing can be added to.
+    again = ends_of(changed)
+    return count_of(changed, again) if again else None
 
 
-def _times_back(place: Place, going_back: Value, ends: Sequence[State]) -> int | None:
+def _at(known: Mapping[Place, Value], place: Place) -> Value:
+    return known.get(place, TOP if isinstance(place, str) else ANY)
+
+
+def _is_limited(value: Value) -> bool:
+    return value.is_plain and value not in {ANY, TOP}
+
+
+def _name(place: Place, value: Value) -> str:
+    """The base that stands for what ``place`` held where a round began: ``value``."""
+    return f"{TAINTED if value.may_be_stack else '@'}{place}"
+
+
+def _moved_into(initial: Value, at_header: Value) -> Value:
+    """What a counter begins with, by the numbers that it is known by at the header."""
+    for by in (0, WORD, -WORD) if initial.is_plain else ():
+        low, high = initial.low + by, initial.high + by
+        if at_header.low <= low and high <= at_header.high:
+            return Value(initial.base, low, high, initial.stride)
+    return at_header
+
+
+def _times_back(place: Place, at_header: Value, going_back: Value, ends: Sequence[State]) -> int | None:
     """Most executions of the header where the counter is held in a range on each back edge."""
     values = [state.read(place) for state in ends]
-    if not going_back.is_number or not all(value.base == f"@{place}" for value in values):
+    if not going_back.is_plain or not all(value.base == _name(place, at_header) for value in values):
         return None
     least, most = min(value.low for value in values), max(value.high for value in values)
     low, high = going_back.low, going_back.high
@@ -96,7 +133,7 @@ def _times_back(place: Place, going_back: Value, ends: Sequence[State]) -> int |
 
 def _rounds(place: Place, at_header: Value, initial: Value, ends: Sequence[State]) -> int | None:
     values = [state.read(place) for state in ends]
-    name = f"@{place}"
+    name = _name(place, at_header)
     low, high = at_header.low, at_header.high
     if all(value.base == name for value in values):
         least, most = min(value.low for value in values), max(value.high for value in values)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: 0BSD
 """What the checker knows where an instruction begins, and what it makes of memory, comparisons and control.
 
-Places are registers by name and words of the stack, by their offset from the stack pointer at the entry of the analysed
-function (``int``). A register of which nothing is written is any number that is not derived from the stack pointer; a
-word of the stack of which nothing is written may be anything.
+Places are registers by name and words of memory (``int``): of the stack by their offset from the stack pointer at the
+entry of the analysed function, of static memory by their address and 2**32. A register of which nothing is written is
+any number that is not derived from the stack pointer; a word of which nothing is written may be anything.
 
 Rules that rest on an assumption are noted in `Machine.used` when they are applied, see `assumptions`.
 """
@@ -11,7 +11,7 @@ Rules that rest on an assumption are noted in `Machine.used` when they are appli
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
@@ -23,6 +23,7 @@ from wcet_probe.certificate.numbers import (
     Value,
     add,
     constant,
+    extended,
     join,
     mirrored,
     number,
@@ -32,11 +33,16 @@ from wcet_probe.certificate.numbers import (
     shift_right,
     shift_right_signed,
     subtract,
+    unknown,
+    unsigned,
+    within,
 )
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
 
 Place = str | int
+STATIC = WORD
+"""The place of a word of static memory is its address and this."""
 MOST_TARGETS = 1024
 _GENERAL = re.compile("r[0-9]+|lr|ctr")
 _HALF = 1 << 31
@@ -59,6 +65,49 @@ class Comparison:
     is_result: bool = False
     difference: object = None
     holding: frozenset[tuple[str, bool]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The name of what is computed from one named value and a constant."""
+
+    compute: Callable[[Value, Value], Value]
+    operand: object
+    constant: Value
+    depth: int
+
+    def value(self, operand: Value) -> Value:
+        """What it is where the operand is ``operand``."""
+        return self.compute(operand, self.constant)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The name of the sum of two named values."""
+
+    left: object
+    right: object
+    depth: int
+
+
+_DEEPEST = 6
+"""So often are names made of names: they are compared as a whole."""
+
+
+def computed(compute: Callable[[Value, Value], Value], operand: object, constant: Value) -> Computed | None:
+    """The name of what is computed from what is called ``operand``; None where that was computed too often already."""
+    depth = _depth(operand) + 1
+    return Computed(compute, operand, constant, depth) if depth <= _DEEPEST else None
+
+
+def sum_of(left: object, right: object) -> Sum | None:
+    """The name of a sum, as `computed`."""
+    depth = max(_depth(left), _depth(right)) + 1
+    return Sum(left, right, depth) if depth <= _DEEPEST else None
+
+
+def _depth(name: object) -> int:
+    return name.depth if isinstance(name, Computed | Sum) else 0
 
 
 @dataclass(slots=True)
@@ -167,26 +216,34 @@ class Machine:
             index = _scaled(state.read(access.index), access)
             address = subtract(address, index) if access.subtract_index else add(address, index)
         if access.align_mask == WORD - 1:
-            return address
+            return unsigned(address) if address.is_plain else address
         if address.base != "stack":
             return ANY if address.may_be_stack else TOP
         # Nobody knows how the stack pointer is aligned: it is cut down by what the mask takes away at most.
         return Value("stack", address.low - (WORD - 1 - access.align_mask), address.high, 1)
 
-    def load(self, address: Value, size_bytes: int, state: State) -> tuple[Value, object]:
-        """What a load finds, and its name."""
+    def load(self, address: Value, size_bytes: int, state: State, *, is_signed: bool = False) -> tuple[Value, object]:
+        """What a load finds, and its name; ``is_signed`` extends the sign of less than a word."""
         if address.base == "stack" and address.is_constant and size_bytes == 4 and address.low % 4 == 0:
             return state.read(address.low), state.name(address.low)
         found = self.table(address, size_bytes)
         if found is not None:
-            return reduce(join, map(constant, found)), self.fresh()
-        if address.is_constant and address.is_number and size_bytes == 4 and address.low in self.words:
-            return self.words[address.low], self.fresh()
+            words: Iterable[Value] = map(constant, found)
+            if is_signed:
+                words = (extended(word, 8 * size_bytes, is_signed=True) for word in words)
+            return reduce(join, words), self.fresh()
         if size_bytes < 4:
             if address.may_be_stack and self._holds_stack:
                 self.found_escape = True
-            return number(0, (1 << 8 * size_bytes) - 1), self.fresh()
-        return ANY if address.may_be_stack or self.escapes else TOP, self.fresh()
+            part = number(0, (1 << 8 * size_bytes) - 1)
+            return extended(part, 8 * size_bytes, is_signed=True) if is_signed else part, self.fresh()
+        if address.is_constant and address.is_number and address.low in self.words:
+            return self.words[address.low], self.fresh()
+        otherwise = ANY if address.may_be_stack or self.escapes else TOP
+        if not self._is_static_word(address, size_bytes):
+            return otherwise, self.fresh()
+        place = STATIC + address.low
+        return state.values.get(place, otherwise), state.name(place)
 
     def table(self, addresses: Value, size_bytes: int) -> list[int] | None:
         """What stands in read-only memory at all of ``addresses``; None where they are too many or may be written."""
@@ -211,16 +268,27 @@ class Machine:
                 state.write(low, value, name)
             self._holds_stack |= exact and value.may_be_stack
             self.found_escape |= not exact and value.may_be_stack
+            for place in () if address.is_constant else _words(state):
+                if place >= STATIC:
+                    state.drop(place)  # an index may lead out of the stack
             return
-        if address.may_be_stack:
-            for place in _words(state):
-                state.drop(place)
-        elif not (address.is_constant and self._is_static(address.low)):
+        low, high = (address.low, address.high) if address.is_number else (0, WORD - 1)
+        low = -WORD if address.may_be_stack else STATIC + low
+        for place in [p for p in _words(state) if low < p + 4 and p < STATIC + high + size_bytes]:
+            state.drop(place)
+        if self._is_static_word(address, size_bytes):
+            state.write(STATIC + address.low, value, name)
+        if not address.may_be_stack and not (address.is_constant and self._is_static(address.low)):
             self.used.add("stack-separation")
         self.found_escape |= value.may_be_stack
 
     def _is_static(self, address: int) -> bool:
         return any(s.address <= address < s.address + s.size_bytes for s in self.image.segments)
+
+    def _is_static_word(self, address: Value, size_bytes: int) -> bool:
+        """Whether it is one aligned word that the image owns; what else is there may be a device."""
+        is_word = address.is_number and address.is_constant and size_bytes == 4 and address.low % 4 == 0
+        return is_word and self._is_static(address.low)
 
     # -------------------------------------------------------------------------------------------------- whole effects
 
@@ -254,10 +322,23 @@ class Machine:
 
 
 def _words(state: State) -> set[int]:
-    """The words of the stack that are known, or by whose first value something is named."""
+    """The words of memory that are known, or by whose first value something is named."""
     flags = state.flags.values()
-    names = {*state.names.values(), *(name for one in flags for name in (one.left, one.right, one.difference))}
+    named = [*state.names.values(), *(name for one in flags for name in (one.left, one.right, one.difference))]
+    names = {root for name in named for root in _roots(name)}
     return {place for place in {*state.values, *state.names, *names} if isinstance(place, int)}
+
+
+def _roots(name: object) -> Iterator[object]:
+    """The names of what a value with ``name`` is computed from in the end."""
+    match name:
+        case Computed():
+            yield from _roots(name.operand)
+        case Sum():
+            yield from _roots(name.left)
+            yield from _roots(name.right)
+        case _:
+            yield name
 
 
 def _scaled(value: Value, access: Access) -> Value:
@@ -269,7 +350,7 @@ def _scaled(value: Value, access: Access) -> Value:
             return shift_right(value, bits)
         case Shift.ASR:
             return shift_right_signed(value, bits)
-    return ANY if value.may_be_stack else TOP
+    return unknown(value)
 
 
 def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: bool = True) -> State | None:
@@ -308,10 +389,28 @@ def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: b
 
 def _tighten(state: State, name: object, value: Value) -> None:
     """Each place with the value called ``name`` holds ``value``, which is part of what it held there."""
-    for place in [p for p in state.values if state.name(p) == name]:
-        state.values[place] = value
+    for place in state.values:
+        own = state.name(place)
+        known = narrowed(own, name, value)
+        if known is not None and (own == name or within(known, state.values[place])):
+            state.values[place] = known
     if isinstance(name, str) and name not in state.names:
         state.values[name] = value
+    for own, other in ((name.left, name.right), (name.right, name.left)) if isinstance(name, Sum) else ():
+        rest = next((known for place, known in state.values.items() if state.name(place) == other), TOP)
+        for place in [p for p in state.values if state.name(p) == own]:
+            known = refined(state.values[place], "==", subtract(value, rest), is_signed=True)
+            state.values[place] = known or state.values[place]
+
+
+def narrowed(own: object, name: object, value: Value) -> Value | None:
+    """What is called ``own`` where what is called ``name`` is ``value``; None where that tells nothing."""
+    if own == name:
+        return value
+    if not isinstance(own, Computed):
+        return None
+    operand = narrowed(own.operand, name, value)
+    return None if operand is None else own.value(operand)
 
 
 def joined(a: State, b: State) -> State:

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: 0BSD
-"""Strided intervals of 32-bit words: what the checker knows of a register or of a word of the stack.
+"""Strided intervals of 32-bit words: what the checker knows of a register or of a word of memory.
 
-A value is a base and an offset from ``low`` to ``high`` in steps of ``stride``. The base ``number`` is 0; ``stack`` is
-the stack pointer where the analysed function is entered, ``link`` the address that the function returns to; ``any``
-says nothing at all. A number is also what is *not derived from the stack pointer*: see the rule of stores. Bases that
-begin with ``@`` stand for what a place held where a round of a loop began, see `counters`.
+A value is a base and an offset from ``low`` to ``high`` in steps of ``stride``. The base ``number`` is 0, for what is
+*not derived from the stack pointer*, see the rule of stores; ``any`` is 0 as well, for what may be. They are *plain*:
+words from 0 on, or from below 0 to above it, as signed numbers. ``stack`` is the stack pointer where the analysed
+function is entered, ``link`` the address that the function returns to. Bases that begin with ``@`` stand for what a
+place held where a round of a loop began, see `counters`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
 from math import gcd
 
 WORD = 1 << 32
 _HALF = 1 << 31
+TAINTED = "@any "
+"""What the names of bases begin with that stand for something that may be derived from the stack pointer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +36,19 @@ class Value:
         return self.base == "number"
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is known as a plain number, from wherever it is derived."""
+        return self.base in {"number", "any"}
+
+    @property
     def is_constant(self) -> bool:
         """Whether it is one word, given its base."""
-        return self.base != "any" and self.low == self.high
+        return self.low == self.high
 
     @property
     def may_be_stack(self) -> bool:
         """Whether it may be derived from the stack pointer."""
-        return self.base in {"stack", "any"}
+        return self.base in {"stack", "any"} or self.base.startswith(TAINTED)
 
     @property
     def count(self) -> int:
@@ -50,7 +60,7 @@ class Value:
         return range(self.low, self.high + 1, self.stride or 1)
 
 
-ANY = Value("any", 0, 0, 0)
+ANY = Value("any", 0, WORD - 1, 1)
 TOP = Value("number", 0, WORD - 1, 1)
 LINK = Value("link", 0, 0, 0)
 
@@ -69,134 +79,196 @@ def constant(word: int) -> Value:
     return Value("number", word % WORD, word % WORD, 0)
 
 
+def unknown(*operands: Value) -> Value:
+    """Something that was computed from ``operands``."""
+    return ANY if any(one.may_be_stack for one in operands) else TOP
+
+
+def _derived(value: Value, *operands: Value) -> Value:
+    """The number ``value``, which was computed from ``operands``."""
+    return replace(value, base=unknown(*operands).base)
+
+
+def unsigned(a: Value) -> Value:
+    """All of ``a`` as words from 0 on; of what is not plain, all words."""
+    if not a.is_plain:
+        return unknown(a)
+    return a if a.low >= 0 else replace(_steps_alone(a.low, a.stride), base=a.base)
+
+
+def _steps_alone(low: int, stride: int) -> Value:
+    """What steps keep of numbers modulo 2**32: a power of two."""
+    step = min(stride & -stride, WORD)
+    return TOP if step < 2 or step == WORD else number(low % step, WORD - step + low % step, step)
+
+
+def _wrapped(low: int, high: int, stride: int) -> Value:
+    """Numbers modulo 2**32: as they are in one turn, from 0 or from -2**31 on, else what their steps keep."""
+    first = low % WORD
+    last = first + high - low
+    if last >= WORD:
+        first, last = first - WORD, last - WORD
+    is_signed = -_HALF <= first <= last < _HALF and last - first + stride < WORD
+    if is_signed or 0 <= first <= last < WORD:
+        return number(first, last, stride or 1)
+    return _steps_alone(low, stride)
+
+
+def _parts(a: Value, *, is_signed: bool) -> list[Value]:
+    """What is plain, in one part or two: as words from 0 on, or from -2**31 on."""
+    edge = _HALF if is_signed else 0
+    below, above = clamped(a, a.low, edge - 1), clamped(a, edge, a.high)
+    moved = (below, 0 if is_signed else WORD), (above, -WORD if is_signed else 0)
+    return [replace(one, low=one.low + by, high=one.high + by) for one, by in moved if one is not None]
+
+
 def join(a: Value, b: Value) -> Value:
     """All that is in one of the two."""
     if a == b:
         return a
-    if a.base != b.base:
-        return ANY if a.may_be_stack or b.may_be_stack else TOP
-    if a.base == "any":
-        return ANY
+    if not (a.is_plain and b.is_plain):
+        return _hull(a, b) if a.base == b.base else unknown(a, b)
+    found = []
+    for is_signed in (False, True):
+        one, other = _parts(a, is_signed=is_signed), _parts(b, is_signed=is_signed)
+        if len(one) == len(other) == 1:
+            found.append(_hull(one[0], other[0]))
+    least = min(found, key=lambda one: one.high - one.low, default=None)
+    if least is None:
+        return _derived(_steps_alone(a.low, gcd(a.stride, b.stride, abs(a.low - b.low))), a, b)
+    return _derived(_wrapped(least.low, least.high, least.stride), a, b)
+
+
+def _hull(a: Value, b: Value) -> Value:
     stride = gcd(a.stride, b.stride, abs(a.low - b.low))
     return Value(a.base, min(a.low, b.low), max(a.high, b.high), stride)
 
 
 def within(a: Value, b: Value) -> bool:
     """Whether all of ``a`` is in ``b``."""
-    if b.base == "any" or a == b:
+    if b in {a, ANY}:
         return True
-    if a.base != b.base:
-        return a.base == "link" and b == TOP
+    if not (a.is_plain and b.is_plain):
+        return _is_part(a, b) if a.base == b.base else a.base == "link" and b == TOP
+    if a.may_be_stack and not b.may_be_stack:
+        return False
+    if b.high - b.low + b.stride == WORD:  # all words of their steps
+        return (a.low - b.low) % b.stride == a.stride % b.stride == 0
+    return any(_is_part(replace(a, low=a.low + by, high=a.high + by), b) for by in (0, WORD, -WORD))
+
+
+def _is_part(a: Value, b: Value) -> bool:
     if not b.low <= a.low <= a.high <= b.high:
         return False
-    return b.stride != 0 and (a.low - b.low) % b.stride == 0 and a.stride % b.stride == 0
+    return b.is_constant or ((a.low - b.low) % b.stride == 0 and a.stride % b.stride == 0)
 
 
 def clamped(value: Value, low: int, high: int) -> Value | None:
-    """What of a number lies from ``low`` to ``high``; None where nothing does."""
+    """What of something plain lies from ``low`` to ``high``, read as it is; None where nothing does."""
     low, high = max(low, value.low), min(high, value.high)
     if value.stride:
         low += -(low - value.low) % value.stride
         high -= (high - value.low) % value.stride
     if low > high:
         return None
-    return Value("number", low, high, value.stride if high > low else 0)
-
-
-def _wrapped(low: int, high: int, stride: int) -> Value:
-    """Numbers modulo 2**32: in one turn as they are, else what their steps keep, a power of two."""
-    if low // WORD == high // WORD:
-        return number(low % WORD, high % WORD, stride or 1)
-    step = stride & -stride
-    return TOP if step in {0, 1} or step >= WORD else number(low % step, WORD - step + low % step, step)
+    return Value(value.base, low, high, value.stride if high > low else 0)
 
 
 def _shifted(value: Value, low: int, high: int, stride: int) -> Value:
-    """``value`` with a number added, from ``low`` to ``high``; the number is taken as signed."""
-    if value.base == "number":
-        return _wrapped(value.low + low, value.high + high, gcd(value.stride, stride))
-    if value.base in {"any", "link"} or ">" in value.base:
-        return ANY if value.may_be_stack else TOP
+    """``value``, which is not plain, with a number added, from ``low`` to ``high``, that is taken as signed."""
+    if value.base == "link" or ">" in value.base:
+        return unknown(value)
     if low >= _HALF:
         low, high = low - WORD, high - WORD
     low, high = value.low + low, value.high + high
     return Value(value.base, low, high, gcd(value.stride, stride)) if -_HALF <= low <= high < _HALF else ANY
 
 
+def _has_sign(a: Value) -> bool:
+    """Whether it is a number whose words, read as signed numbers, are one range."""
+    return a.is_number and not a.low < _HALF <= a.high
+
+
 def add(a: Value, b: Value) -> Value:
     """The sum."""
-    if b.base == "number" and not (a.base != "number" and b.low < _HALF <= b.high):
-        return _shifted(a, b.low, b.high, b.stride)
-    if a.base == "number" and not (b.base != "number" and a.low < _HALF <= a.high):
-        return _shifted(b, a.low, a.high, a.stride)
-    return _unknown(a, b)
+    if a.is_plain and b.is_plain:
+        return _derived(_wrapped(a.low + b.low, a.high + b.high, gcd(a.stride, b.stride)), a, b)
+    if a.is_plain:
+        a, b = b, a
+    return _shifted(a, b.low, b.high, b.stride) if _has_sign(b) else unknown(a, b)
 
 
 def subtract(a: Value, b: Value) -> Value:
     """The difference; of two values with one base it is a number."""
-    if a.base == b.base and a.base not in {"any", "number"} and ">" not in a.base:
+    if a.is_plain and b.is_plain:
+        return _derived(_wrapped(a.low - b.high, a.high - b.low, gcd(a.stride, b.stride)), a, b)
+    if a.base == b.base and ">" not in a.base:
         return _wrapped(a.low - b.high, a.high - b.low, gcd(a.stride, b.stride))
-    if b.base != "number" or (a.base != "number" and b.low < _HALF <= b.high):
-        return _unknown(a, b)
-    if a.base == "number":
-        return _wrapped(a.low - b.high, a.high - b.low, gcd(a.stride, b.stride))
+    if a.is_plain or not _has_sign(b):
+        return unknown(a, b)
     low, high = (b.low - WORD, b.high - WORD) if b.low >= _HALF else (b.low, b.high)
-    if a.base in {"any", "link"} or ">" in a.base:
-        return _unknown(a, b)
-    low, high = a.low - high, a.high - low
-    return Value(a.base, low, high, gcd(a.stride, b.stride)) if -_HALF <= low <= high < _HALF else ANY
-
-
-def _unknown(*operands: Value) -> Value:
-    """Something that was computed from ``operands``."""
-    return ANY if any(one.may_be_stack for one in operands) else TOP
+    return _shifted(a, -high, -low, b.stride)
 
 
 def multiply(a: Value, b: Value) -> Value:
     """The product modulo 2**32."""
-    if not (a.is_number and b.is_number):
-        return _unknown(a, b)
+    if not (a.is_plain and b.is_plain):
+        return unknown(a, b)
     if b.is_constant:
-        return _wrapped(a.low * b.low, a.high * b.low, a.stride * b.low)
+        return _derived(_wrapped(a.low * b.low, a.high * b.low, a.stride * b.low), a, b)
     if a.is_constant:
         return multiply(b, a)
-    return number(a.low * b.low, a.high * b.high) if a.high * b.high < WORD else TOP
+    one, other = unsigned(a), unsigned(b)
+    return _derived(_small(one.low * other.low, one.high * other.high), a, b)
+
+
+def _small(low: int, high: int) -> Value:
+    """The numbers from ``low`` to ``high``, if they are words."""
+    return number(low, high) if high < WORD else TOP
 
 
 def shift_left(a: Value, b: Value) -> Value:
     """``a`` shifted by ``b`` bits; the bits that leave the word are lost."""
-    if not (a.is_number and b.is_number) or b.high > 31:
-        return _unknown(a, b)
-    if b.is_constant:
-        return multiply(a, Value("number", 1 << b.low, 1 << b.low, 0))
-    return number(a.low << b.low, a.high << b.high) if a.high << b.high < WORD else TOP
+    bits = unsigned(b)
+    if not a.is_plain or bits.high > 31:
+        return unknown(a, b)
+    if bits.is_constant:
+        return _derived(multiply(a, constant(1 << bits.low)), a, b)
+    a = unsigned(a)
+    return _derived(_small(a.low << bits.low, a.high << bits.high), a, b)
 
 
 def shift_right(a: Value, b: Value) -> Value:
     """``a``, unsigned, shifted by ``b`` bits."""
     if a.base.startswith("@") and a.low == a.high == 0 and b.is_number and b.is_constant and 0 < b.low < 32:
-        return Value(f"{a.base}>{b.low}", 0, 0, 0) if ">" not in a.base else ANY
-    if not (a.is_number and b.is_number):
-        return _unknown(a, b)
-    low, high = a.low >> min(b.high, 32), a.high >> min(b.low, 32)
-    unit = 1 << min(b.low, 32)
-    exact = b.is_constant and a.stride % unit == 0
-    return number(low, high, a.stride // unit if exact and a.stride else 1)
+        return Value(f"{a.base}>{b.low}", 0, 0, 0) if ">" not in a.base else unknown(a)
+    word, bits = unsigned(a), unsigned(b)
+    low, high = word.low >> min(bits.high, 32), word.high >> min(bits.low, 32)
+    unit = 1 << min(bits.low, 32)
+    exact = bits.is_constant and word.stride % unit == 0
+    return _derived(number(low, high, word.stride // unit if exact and word.stride else 1), a, b)
 
 
 def shift_right_signed(a: Value, b: Value) -> Value:
     """``a``, signed, shifted by ``b`` bits."""
-    if a.is_number and a.high < _HALF:
+    if a.is_plain and 0 <= a.low <= a.high < _HALF:
         return shift_right(a, b)
-    if a.is_number and b.is_number and b.is_constant and a.low >= _HALF and b.low < 32:
-        return number((a.low - WORD >> b.low) % WORD, (a.high - WORD >> b.low) % WORD)
-    return _unknown(a, b)
+    if a.is_plain and b.is_plain and b.is_constant and b.low < 32:
+        parts = _parts(a, is_signed=True)
+        return _derived(_joined(_wrapped(one.low >> b.low, one.high >> b.low, 1) for one in parts), a, b)
+    return unknown(a, b)
+
+
+def _joined(values: Iterable[Value]) -> Value:
+    return reduce(join, values)
 
 
 def conjunction(a: Value, b: Value) -> Value:
     """The bits that are set in both."""
-    if not (a.is_number and b.is_number):
-        return _unknown(a, b)
+    return _derived(_conjunction(unsigned(a), unsigned(b)), a, b)
+
+
+def _conjunction(a: Value, b: Value) -> Value:
     if a.is_constant and not b.is_constant:
         a, b = b, a
     if a.is_constant and b.is_constant:
@@ -214,8 +286,10 @@ def conjunction(a: Value, b: Value) -> Value:
 
 def disjunction(a: Value, b: Value) -> Value:
     """The bits that are set in one of the two."""
-    if not (a.is_number and b.is_number):
-        return _unknown(a, b)
+    return _derived(_disjunction(unsigned(a), unsigned(b)), a, b)
+
+
+def _disjunction(a: Value, b: Value) -> Value:
     if a.is_constant and b.is_constant:
         return constant(a.low | b.low)
     if a.is_constant:
@@ -231,37 +305,41 @@ def disjunction(a: Value, b: Value) -> Value:
 
 def exclusive(a: Value, b: Value) -> Value:
     """The bits that are set in one of the two only."""
-    if not (a.is_number and b.is_number):
-        return _unknown(a, b)
-    if a.is_constant and b.is_constant:
-        return constant(a.low ^ b.low)
-    return number(0, (1 << max(a.high, b.high).bit_length()) - 1)
+    one, other = unsigned(a), unsigned(b)
+    if one.is_constant and other.is_constant:
+        return _derived(constant(one.low ^ other.low), a, b)
+    return _derived(number(0, (1 << max(one.high, other.high).bit_length()) - 1), a, b)
 
 
 def complement(a: Value) -> Value:
     """All bits turned over."""
-    return Value("number", WORD - 1 - a.high, WORD - 1 - a.low, a.stride) if a.is_number else _unknown(a)
+    return _derived(_wrapped(-1 - a.high, -1 - a.low, a.stride), a) if a.is_plain else unknown(a)
 
 
 def extended(a: Value, bits: int, *, is_signed: bool) -> Value:
     """The lowest ``bits`` bits as a word."""
-    if not a.is_number:
-        return _unknown(a)
-    if a.high < 1 << (bits - is_signed):
-        return a
-    return TOP if is_signed else conjunction(a, constant((1 << bits) - 1))
+    word, half, full = unsigned(a), 1 << bits - 1, 1 << bits
+    if word.high < (half if is_signed else full):
+        return word
+    if not is_signed:
+        return conjunction(a, constant(full - 1))
+    if half <= word.low and word.high < full:
+        return _derived(_wrapped(word.low - full, word.high - full, word.stride), a)
+    return _derived(number(-half, half - 1), a)
 
 
 def leading_zeros(a: Value) -> Value:
     """How many of the highest bits are 0."""
-    return number(32 - a.high.bit_length(), 32 - a.low.bit_length()) if a.is_number else number(0, 32)
+    word = unsigned(a)
+    return number(32 - word.high.bit_length(), 32 - word.low.bit_length())
 
 
 def divide(a: Value, b: Value) -> Value:
     """The unsigned quotient, rounded down."""
-    if not (a.is_number and b.is_number) or b.low == 0:
-        return _unknown(a, b)
-    return number(a.low // b.high, a.high // b.low)
+    one, other = unsigned(a), unsigned(b)
+    if other.low == 0:
+        return unknown(a, b)
+    return _derived(number(one.low // other.high, one.high // other.low), a, b)
 
 
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -274,52 +352,36 @@ def opposite(relation: str) -> str:
 
 
 def refined(a: Value, relation: str, b: Value, *, is_signed: bool) -> Value | None:
-    """What ``a`` may be where ``a relation b`` holds; None where it cannot. Anything but numbers stays as it is."""
-    if not (a.is_number and b.is_number):
+    """What ``a`` may be where ``a relation b`` holds; None where it cannot. Anything but plain numbers stays."""
+    if not (a.is_plain and b.is_plain):
         return a
-    if relation == "==":
-        found = clamped(a, b.low, b.high)
-        return None if found is None or (b.is_constant and b.low not in a.words()) else found
     if relation == "!=":
         return _without(a, b.low) if b.is_constant else a
-    if is_signed and max(a.high, b.high) >= _HALF:
-        return _refined_signed(a, relation, b)
-    return _below_or_above(a, relation, b, 0, WORD - 1)
-
-
-def _below_or_above(a: Value, relation: str, b: Value, least: int, most: int) -> Value | None:
+    others = _parts(b, is_signed=is_signed)
+    low, high = min(one.low for one in others), max(one.high for one in others)
+    least, most = -WORD, WORD
     match relation:
         case "<":
-            return clamped(a, least, b.high - 1)
+            most = high - 1
         case "<=":
-            return clamped(a, least, b.high)
+            most = high
         case ">":
-            return clamped(a, b.low + 1, most)
-    return clamped(a, b.low, most)
-
-
-def _refined_signed(a: Value, relation: str, b: Value) -> Value | None:
-    """A signed comparison; values on both sides of zero are seen where the result is on one."""
-    if any(one.low < _HALF <= one.high for one in (a, b)):
-        if relation in {">", ">="} and b.high < _HALF:  # a is not negative
-            return clamped(a, b.low + (relation == ">"), _HALF - 1)
-        if relation in {"<", "<="} and b.low >= _HALF:  # a is negative
-            return clamped(a, _HALF, b.high - (relation == "<"))
-        return a
-    low, high = (value - WORD if value >= _HALF else value for value in (b.low, b.high))
-    base = -WORD if a.low >= _HALF else 0
-    moved = _below_or_above(
-        Value("number", a.low + base, a.high + base, a.stride), relation, Value("number", low, high, 1), -_HALF, _HALF
-    )
-    return None if moved is None else Value("number", moved.low - base, moved.high - base, moved.stride)
+            least = low + 1
+        case ">=":
+            least = low
+        case "==":
+            least, most = low, high
+    parts = [clamped(one, least, most) for one in _parts(a, is_signed=is_signed)]
+    found = [_wrapped(one.low, one.high, one.stride) for one in parts if one is not None]
+    return _derived(_joined(found), a) if found else None
 
 
 def _without(a: Value, word: int) -> Value | None:
     if a.is_constant:
         return None if a.low == word else a
-    step = a.stride
-    low, high = a.low + step * (a.low == word), a.high - step * (a.high == word)
-    return Value("number", low, high, step if high > low else 0)
+    first, last = a.low % WORD == word % WORD, a.high % WORD == word % WORD
+    found = clamped(a, a.low + first, a.high - last)
+    return None if found is None else _derived(_wrapped(found.low, found.high, found.stride), a)
 
 
 def mirrored(relation: str) -> str:

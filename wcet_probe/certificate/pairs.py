@@ -35,6 +35,9 @@ class Pairs:
         names = list(dict.fromkeys((first, second)))
         if not all(one in self._edges or one.startswith("leave:") for one in names):
             return False
+        sources = {self._edges[one].source if one in self._edges else one.removeprefix("leave:") for one in names}
+        if header is not None and not sources.isdisjoint(self._nodes_before(header)):
+            return False  # it may be taken where the header was never passed
         for one in names:
             if one in self._edges and self._edges[one].source in self._nodes_behind(one, header):
                 return False
@@ -44,12 +47,19 @@ class Pairs:
             one not in self._edges or not self._takes(one, other, header) for one, other in (names, reversed(names))
         )
 
+    def _nodes_before(self, header: str) -> set[str]:
+        """Nodes that are reached from the entry without passing ``header``."""
+        return self._nodes_from(("enter", header), self._graph.entry)
+
     def _nodes_behind(self, name: str, header: str | None) -> set[str]:
         """Nodes that are reached behind an edge, without passing ``header``."""
-        key = name, header
+        return self._nodes_from((name, header), self._edges[name].target)
+
+    def _nodes_from(self, key: tuple[str, str | None], first: str) -> set[str]:
+        header = key[1]
         if key not in self._reached:
             found: set[str] = set()
-            waiting = [self._edges[name].target]
+            waiting = [first]
             while waiting:
                 node = waiting.pop()
                 if node != header and node not in found:
@@ -70,7 +80,7 @@ class Pairs:
             start = {edge.target: state}
             self._behind[key] = follow(self._code, machine, self._graph, start, inside, self._invariants, stop=header)
             if machine.found_escape > self._coverage.escapes:
-                self._behind[key] = {each.name: State({}) for each in self._graph.edges}
-        if other.startswith("leave:"):
-            return other.removeprefix("leave:") in self._nodes_behind(name, header)
+                names = [each.name for each in self._graph.edges]
+                names += [f"leave:{node}" for node in self._graph.exits]
+                self._behind[key] = {each: State({}) for each in names}
         return other in self._behind[key]

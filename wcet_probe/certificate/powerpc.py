@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from wcet_probe.certificate import numbers
-from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume
+from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume, computed, sum_of
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, WORD, Value, constant
 from wcet_probe.model.instruction import AccessKind, Instruction
 
@@ -164,7 +164,7 @@ def _result(word: int, state: State) -> tuple[Value | None, object]:
                 immediate = constant(_signed_half(word) << 16)
             if a == "r0":
                 return immediate, None
-            name = state.name(a) if immediate.low == 0 else None
+            name = state.name(a) if immediate.low == 0 else computed(numbers.add, state.name(a), immediate)
             return numbers.add(state.read(a), immediate), name
         case 12 | 13:
             return numbers.add(state.read(a), immediate), None
@@ -180,7 +180,10 @@ def _result(word: int, state: State) -> tuple[Value | None, object]:
         case 28 | 29:
             return numbers.conjunction(state.read(d), constant(unsigned << 16 * (primary == 29))), None
         case 21:
-            return _rotated(state.read(d), word >> 11 & 31, word >> 6 & 31, word >> 1 & 31), None
+            left, begin, end = (word >> low & 31 for low in (11, 6, 1))
+            is_shift = begin and left + begin == 32 and end == 31
+            name = computed(numbers.shift_right, state.name(d), constant(begin)) if is_shift else None
+            return _rotated(state.read(d), left, begin, end), name
         case 31:
             return _extended(word, extended, state, d, a, b)
     return None, None
@@ -191,7 +194,8 @@ def _extended(word: int, extended: int, state: State, d: str, a: str, b: str) ->
         name = state.name(d) if extended == 444 and d == b else None
         return (state.read(d) if name is not None else _LOGICAL[extended](state.read(d), state.read(b))), name
     if extended in _ARITHMETIC:
-        return _ARITHMETIC[extended](state.read(a), state.read(b)), None
+        name = sum_of(state.name(a), state.name(b)) if extended == 266 else None
+        return _ARITHMETIC[extended](state.read(a), state.read(b)), name
     value, amount = state.read(d), state.read(b)
     small = amount if amount.is_number and amount.high < 32 else TOP
     match extended:
@@ -269,10 +273,8 @@ def _access(machine: Machine, instruction: Instruction, word: int, state: State)
     if access.kind is AccessKind.LOAD:
         found = {}
         for number, address in enumerate(addresses):
-            value, name = machine.load(address, access.bytes_each, state)
-            if code in _ALGEBRAIC:
-                value = numbers.extended(value, 16, is_signed=True)
-            found[f"r{first + number}"] = value, name
+            is_signed = code in _ALGEBRAIC
+            found[f"r{first + number}"] = machine.load(address, access.bytes_each, state, is_signed=is_signed)
         if update:
             state.write(base, addresses[0], machine.fresh())
         for register, (value, name) in found.items():

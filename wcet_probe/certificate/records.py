@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from wcet_probe.certificate.machine import Place
-from wcet_probe.certificate.numbers import TOP, WORD, Value
+from wcet_probe.certificate.machine import STATIC, Place
+from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value
 from wcet_probe.errors import VerificationError
 
 MOST_CHARACTERS = 64 << 20
@@ -22,6 +22,7 @@ MOST_RECORDS = 2_000_000
 MOST_DIGITS = 400
 
 _NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|\x00-\x1f\x7f-\x9f]{1,4096})"
+_PLACE = "(r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]{0,9})|static:0x(?:0|[1-9a-f][0-9a-f]{0,7}))"
 _RECORDS = {
     kind: re.compile(f"{kind} {pattern}")
     for kind, pattern in {
@@ -42,10 +43,10 @@ _RECORDS = {
         "dual": rf"{_NAME} (-?[1-9][0-9]*(?:/[1-9][0-9]*)?)",
         "count": f"{_NAME} ([1-9][0-9]*)",
         "derivation": r"(\{.*\})",
-        "invariant": f"{_NAME} (r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]*)) (number|stack|link|any)" + 3 * f" {_NATURAL}",
+        "invariant": f"{_NAME} {_PLACE} (number|stack|link|any)" + 3 * f" {_NATURAL}",
         "excluded": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)|leave)",
         "symbol": f"(s(?:0|[1-9][0-9]*)) (at|behind) {_NAME} {_NATURAL} {_NATURAL}",
-        "name": f"{_NAME} (r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]*)) {_NAME} {_INTEGER}",
+        "name": f"{_NAME} {_PLACE} {_NAME} {_INTEGER}",
         "miss": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)) {_NATURAL} {_NAME}",
         "paid": rf"{_NAME}((?: [^\s|]+)*)",
         "must": rf"(fetch|data) {_NAME} {_NAME} {_INTEGER} {_NATURAL} {_NATURAL}((?: [^\s|]+)*)",
@@ -153,6 +154,19 @@ def graph_of(records: Records) -> Graph:
     return Graph(records["entry-function"][0][0], nodes, entry, edges, exits, leading, excluded)
 
 
+def place_of(text: str) -> Place:
+    """The place that records call ``text``."""
+    kind, _, where = text.partition(":")
+    return text if not where else int(where) if kind == "stack" else STATIC + int(where, 16)
+
+
+def text_of(place: Place) -> str:
+    """What records call ``place``."""
+    if isinstance(place, str):
+        return place
+    return f"static:{place - STATIC:#x}" if place >= STATIC else f"stack:{place}"
+
+
 def invariants_of(records: Records) -> dict[str, dict[Place, Value]]:
     """What is said of places where nodes begin.
 
@@ -162,13 +176,15 @@ def invariants_of(records: Records) -> dict[str, dict[Place, Value]]:
     found: dict[str, dict[Place, Value]] = {name: {} for name, _, _ in records["node"]}
     for node, text, base, low_text, stride_text, steps_text in records["invariant"]:
         low, stride, steps = int(low_text), int(stride_text), int(steps_text)
-        place = int(text.removeprefix("stack:")) if text.startswith("stack:") else text
+        place = place_of(text)
         demand(node in found, f"an invariant of {text} is about no node")
         demand(place not in found[node], f"two invariants at {node} are about {text}")
         demand(low < WORD and (stride > 0) == (steps > 0), f"the values of {text} at {node} are none")
-        if base != "number" and low >= WORD // 2:
+        is_plain = base in {"number", "any"}
+        if low >= WORD // 2 and (not is_plain or low + stride * steps >= WORD):
             low -= WORD
-        demand(low + stride * steps < (WORD if base == "number" else WORD // 2), f"the values of {text} at {node} wrap")
+        most = WORD if is_plain and low >= 0 else WORD // 2
+        demand(low + stride * steps < most, f"the values of {text} at {node} wrap")
         found[node][place] = Value(base, low, low + stride * steps, stride)
     return found
 
@@ -177,12 +193,9 @@ def invariant_lines(node: str, values: Mapping[Place, Value]) -> list[str]:
     """The records of what holds where ``node`` begins; what says nothing is left out."""
     lines = []
     for place, value in sorted(values.items(), key=lambda item: (isinstance(item[0], int), str(item[0]))):
-        is_word = isinstance(place, int)
-        if value == TOP and not is_word:
+        if value == (ANY if isinstance(place, int) else TOP):
             continue
-        if is_word and value.base == "any":
-            continue
-        text = f"stack:{place}" if is_word else place
+        text = text_of(place)
         steps = (value.high - value.low) // value.stride if value.stride else 0
         lines.append(f"invariant {node} {text} {value.base} {value.low % WORD} {value.stride} {steps}")
     return lines

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from wcet_probe.certificate.coverage import Code, edges_of, run_block
-from wcet_probe.certificate.machine import Machine, Place, State, joined
+from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph
 
@@ -45,6 +45,8 @@ def follow(
 ) -> dict[str, State]:
     """What holds on each edge that is reached from ``start`` within ``inside``, without entering ``stop`` again.
 
+    The way out of the function from a node that is reached is ``leave:NODE``, for which what held last is told.
+
     Args:
         code: the image.
         machine: executes.
@@ -66,8 +68,9 @@ def follow(
                 values[place] = value
         block = run_block(code, machine, graph, node, State(values, {}, dict(states[node].flags)))
         for outcome in block.outcomes:
-            edges = graph.leading[node] if outcome.is_assumed else edges_of(graph, node, outcome)
-            for edge in edges if outcome.address is not None or outcome.is_assumed else ():
+            if outcome.address is None:
+                found[f"leave:{node}"] = outcome.state
+            for edge in _edges_taken(graph, node, outcome):
                 earlier = found.get(edge.name)
                 found[edge.name] = outcome.state if earlier is None else joined(earlier, outcome.state)
                 if edge.target == stop or edge.target not in inside:
@@ -77,13 +80,17 @@ def follow(
                 if new == old:
                     continue
                 visits[edge.target] = visits.get(edge.target, 0) + 1
-                if old is not None and visits[edge.target] > _MOST_VISITS:
-                    kept = {place: _dropped(old.values.get(place), value) for place, value in new.values.items()}
-                    new = State(kept)
-                states[edge.target] = new
+                is_few = visits[edge.target] <= _MOST_VISITS
+                states[edge.target] = new if old is None or is_few else _settled(old, new)
                 if edge.target not in waiting:
                     waiting.append(edge.target)
     return found
+
+
+def _edges_taken(graph: Graph, node: str, outcome: Outcome) -> Sequence[Edge]:
+    if outcome.is_assumed:
+        return graph.leading[node]
+    return () if outcome.address is None else edges_of(graph, node, outcome)
 
 
 def between_blocks(state: State) -> State:
@@ -102,6 +109,10 @@ def between_blocks(state: State) -> State:
         for key, one in state.flags.items()
     }  # fmt: skip
     return State(dict(state.values), {}, flags)
+
+
+def _settled(old: State, new: State) -> State:
+    return State({place: _dropped(old.values.get(place), value) for place, value in new.values.items()})
 
 
 def _dropped(old: Value | None, new: Value) -> Value:
