@@ -33,7 +33,7 @@ from wcet_probe.analyzer.facts.memory import (
 )
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.expansion import FEW, MOST_EXPANDED
-from wcet_probe.analyzer.graph.returning import function_from
+from wcet_probe.analyzer.graph.returning import function_from, returning_functions
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.initial_data import assumed_data, with_initial_data
@@ -267,6 +267,7 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
         claims=stage.loops.claims if stage else (),
         inner=frozenset(call.key for call in calls),
         deciding=_deciding(work, values),
+        indirect=values.indirect,
         open_loops=missing,
         analysed=prepared.analysed,
     )
@@ -295,6 +296,7 @@ def _given(work: _Work, key: CallKey, given: GivenBound, progress: Callable[[str
         claims=(),
         inner=frozenset(),
         deciding=_deciding(work, values),
+        indirect=values.indirect,
     )
 
 
@@ -395,8 +397,9 @@ def _values_with(
         effect = work.calls.effect
         return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough)
 
+    resolved = _resolved(work, entry, indirect, asserted, graph_of) if expanded.whole is not None else frozenset()
     while True:
-        whole = graph_of(sites, depth, all_known=False)
+        whole = graph_of(sites, depth, all_known=False, resolved=resolved)
         for target in sorted(whole.summarised):  # who is refused, before the caller is analysed in vain
             work.calls.effect(plain_call(target, lifter))
         graph = reducible(whole, image)
@@ -430,6 +433,37 @@ def _values_with(
         indirect.update({site: tuple(sorted(targets)) for site, targets in grown.items()})
         sites |= values.return_sites
         unwinding |= {place: values.unwound[place] for place in unwound}
+
+
+def _resolved(
+    work: _Work,
+    entry: Symbol,
+    indirect: dict[int, tuple[int, ...]],
+    asserted: Container[int],
+    graph_of: Callable[..., Supergraph],
+) -> frozenset[int]:
+    """The functions with indirect branches or calls that can be summarised; their targets are added to ``indirect``.
+
+    Else they would be expanded, and all their callers with them, until their targets are known.
+
+    *Soundness:* a summary shows of its own branches that all targets are known. What stands in ``indirect`` gives edges
+    only, and the targets of whatever is expanded are looked for as if nothing had been known.
+    """
+    found, image, lifter = frozenset[int](), work.request.image, work.lifter
+    while returning_functions(image, lifter, entry.address, indirect, ()).branching:
+        more = graph_of().summarised.difference(found)
+        for target in sorted(more):
+            work.calls.effect(plain_call(target, lifter))
+        known = {
+            site: tuple(sorted(targets.union(indirect.get(site, ()))))
+            for site, targets in work.calls.indirect().items()
+            if site not in asserted
+        }
+        if not more and known.items() <= indirect.items():
+            break
+        found |= more
+        indirect.update(known)
+    return found
 
 
 def _grown(

@@ -46,6 +46,7 @@ class CallSummary:
         deciding: the bytes of registers at entry that take part in what it does, see `values.entry_registers`.
         open_loops: its own that have no bound, by the address of the header: then ``most`` is empty.
         analysed: its loops as facts speak of them.
+        indirect: targets of its indirect branches and calls, by their address.
     """
 
     effect: Effect
@@ -57,6 +58,7 @@ class CallSummary:
     deciding: RegisterBytes
     open_loops: tuple[int, ...] = ()
     analysed: Analysed | None = None
+    indirect: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -102,6 +104,14 @@ class CallSummaries:
         if answer is None:
             answer = self._answers[key] = self._answering(key)
         return self._found[answer]
+
+    def indirect(self) -> Mapping[int, frozenset[int]]:
+        """The targets of indirect branches and calls that the summaries found, by their address."""
+        found: dict[int, frozenset[int]] = {}
+        for one in self._found.values():
+            for site, targets in one.indirect.items():
+                found[site] = found.get(site, frozenset()).union(targets)
+        return found
 
     def _answering(self, key: CallKey) -> CallKey:
         """The key of the summary that answers ``key``, which is made if it is not there."""
