@@ -21,6 +21,7 @@ from wcet_probe.analyzer.call_summaries import (
     may_summarise,
     merged_claims,
     merged_loops,
+    resolved_callees,
 )
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import data_misses
@@ -33,7 +34,7 @@ from wcet_probe.analyzer.facts.memory import (
 )
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.expansion import FEW, MOST_EXPANDED
-from wcet_probe.analyzer.graph.returning import function_from, returning_functions
+from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.initial_data import assumed_data, with_initial_data
@@ -55,12 +56,15 @@ from wcet_probe.analyzer.prepared import (
     certificates,
     infeasible_constraint,
 )
+from wcet_probe.analyzer.recursive_calls import expected_calls
+from wcet_probe.analyzer.recursive_summaries import counted_summary
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, effect_of, plain_call
 from wcet_probe.analyzer.values.dead_ends import returning_part
-from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers
+from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers, register_bytes
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
-from wcet_probe.analyzer.values.recursion import deeper
+from wcet_probe.analyzer.values.recursion import UnboundedRecursionError, deeper
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
 from wcet_probe.analyzer.values.unknown_targets import check_resolved
@@ -203,7 +207,20 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None]) -> Prepare
                 f"{fact.where}: a call that is charged by a document has no blocks, which runs and facts of the kinds "
                 "flow, infeasible, total, pointer, word and lemma need; leave out bound_by, or those."
             )
-    return _prepare(work, entry, None, progress)
+    while True:
+        try:
+            return _prepare(work, entry, None, progress)
+        except UnboundedRecursionError as error:
+            target = require_symbol(image, error.function).address
+            if target in work.calls.counted or not work.may_summarise or _expected(work, error.function) is None:
+                raise
+            work.calls.counted.add(target)
+
+
+def _expected(work: _Work, function: str) -> int | None:
+    """How many calls of a function somebody speaks of."""
+    facts = work.request.facts
+    return expected_calls(facts, work.index, parameter_values(facts, work.request.parameters), function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +254,8 @@ def _prepare(work: _Work, entry: Symbol, called: CallKey | None, progress: Calla
         icache = None if request.target.unified_cache else request.target.icache
         fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
         data = data_misses(values, request.target, asserted)
-    return Prepared(request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs)
+    parts = request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs
+    return Prepared(*parts, is_callee=called is not None)
 
 
 def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> CallSummary:
@@ -255,8 +273,21 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
     given = work.request.given.get(key.target)
     if given is not None:
         return _given(replace(work, request=request), key, given, progress)
-    prepared = _prepare(replace(work, request=request), function_from(request.image, key.target), key, progress)
+    entry, own = function_from(request.image, key.target), replace(work, request=request)
+    if key.target in work.calls.counted:
+        return counted_summary(
+            work.calls,
+            key,
+            _expected(work, entry.name) or 1,
+            register_bytes(Location("register", one.offset, one.size_bytes) for one in work.lifter.registers.values()),
+            lambda wanted: _prepare(own, entry, wanted, progress),
+            lambda values: _effect(work, values),
+            lambda stage: _all_assumptions(stage, ()),
+        )
+    prepared = _prepare(own, entry, key, progress)
     values = prepared.values
+    if any(call.key.target in work.calls.counted for one in values.edges.values() for call in one.calls):
+        raise AnalysisError("it calls a function that calls itself.")
     stage, solved, missing = _solved(prepared, request.parameters)
     calls = [call for one in values.edges.values() for call in one.calls]
     return CallSummary(
@@ -390,6 +421,7 @@ def _values_with(
         most=FEW if called else MOST_EXPANDED,
         unbounded=expanded.unbounded,
         given=request.given,
+        counted=work.calls.counted - work.calls.refused.keys(),
         unwinding=unwinding,
     )
 
@@ -397,7 +429,11 @@ def _values_with(
         effect = work.calls.effect
         return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough)
 
-    resolved = _resolved(work, entry, indirect, asserted, graph_of) if expanded.whole is not None else frozenset()
+    resolved = (
+        resolved_callees(work.calls, image, lifter, entry, indirect, asserted, graph_of)
+        if expanded.whole is not None
+        else frozenset()
+    )
     while True:
         whole = graph_of(sites, depth, all_known=False, resolved=resolved)
         for target in sorted(whole.summarised):  # who is refused, before the caller is analysed in vain
@@ -433,37 +469,6 @@ def _values_with(
         indirect.update({site: tuple(sorted(targets)) for site, targets in grown.items()})
         sites |= values.return_sites
         unwinding |= {place: values.unwound[place] for place in unwound}
-
-
-def _resolved(
-    work: _Work,
-    entry: Symbol,
-    indirect: dict[int, tuple[int, ...]],
-    asserted: Container[int],
-    graph_of: Callable[..., Supergraph],
-) -> frozenset[int]:
-    """The functions with indirect branches or calls that can be summarised; their targets are added to ``indirect``.
-
-    Else they would be expanded, and all their callers with them, until their targets are known.
-
-    *Soundness:* a summary shows of its own branches that all targets are known. What stands in ``indirect`` gives edges
-    only, and the targets of whatever is expanded are looked for as if nothing had been known.
-    """
-    found, image, lifter = frozenset[int](), work.request.image, work.lifter
-    while returning_functions(image, lifter, entry.address, indirect, ()).branching:
-        more = graph_of().summarised.difference(found)
-        for target in sorted(more):
-            work.calls.effect(plain_call(target, lifter))
-        known = {
-            site: tuple(sorted(targets.union(indirect.get(site, ()))))
-            for site, targets in work.calls.indirect().items()
-            if site not in asserted
-        }
-        if not more and known.items() <= indirect.items():
-            break
-        found |= more
-        indirect.update(known)
-    return found
 
 
 def _grown(

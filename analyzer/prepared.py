@@ -6,7 +6,7 @@ solution of it is a bound. What is prepared is told by `bound`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.call_summaries import (
@@ -21,7 +21,9 @@ from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import (
     asserted_pointers,
 )
+from wcet_probe.analyzer.facts.restrictions import Unexpanded
 from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex
+from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point
 from wcet_probe.analyzer.icache.fetches import FetchMisses
 from wcet_probe.analyzer.ipet.annotated import CountedMisses, cache_annotations
@@ -48,7 +50,9 @@ from wcet_probe.analyzer.ipet.flow_system import (
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
 from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
+from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.certificate.coverage import Code
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
@@ -135,9 +139,10 @@ class Prepared:
     data: DataMisses
     calls: CallSummaries
     costs: Costs
+    is_callee: bool = False
 
-    def bounded(self, given: Mapping[str, int]) -> Bounded:
-        """All loops bounded, with ``given`` for the parameters of the run.
+    def bounded(self, given: Mapping[str, int], repeated: Collection[int] = ()) -> Bounded:
+        """All loops bounded but those ``repeated``, by address, with ``given`` for the parameters of the run.
 
         Raises:
             AnalysisError: loops without a bound.
@@ -149,15 +154,58 @@ class Prepared:
         parameters = parameter_values(facts, given)
         asserted_loops = bound_facts(facts, self.index, self.analysed, parameters)
         rounds = source_rounds(self.request.image, values, asserted_loops, self.index)
-        loops = with_rounds(self._loops(rounds.facts, parameters), rounds)
-        asserted = flow_facts(facts, self.request.entry, parameters, values, index=self.index, analysed=self.analysed)
-        return Bounded(self, parameters, loops, asserted)
+        loops = with_rounds(self._loops(rounds.facts, parameters, repeated), rounds)
+        counted = tuple(self._counted())
+        unexpanded = None if self.is_callee else self._unexpanded(counted)
+        asserted = flow_facts(
+            facts,
+            self.request.entry,
+            parameters,
+            values,
+            index=self.index,
+            analysed=self.analysed,
+            unexpanded=unexpanded,
+        )
+        told = tuple(facts_of_calls(facts, values, counted, parameters))
+        asserted = replace(
+            asserted,
+            constraints=(*asserted.constraints, *(constraint for constraint, _, _ in told)),
+            claims=(*asserted.claims, *(claim for _, claim, _ in told)),
+            assumptions=(*asserted.assumptions, *(assumption for *_, assumption in told)),
+        )
+        limited = {name for one in asserted.constraints for name, factor in one.auxiliaries if factor > 0}
+        for one in counted:
+            if one.variable not in limited:
+                why = "; ".join(idle.why for idle in asserted.idle)
+                raise UnboundedRecursionError(self.request.image.location(one.address), one.function, why)
+        return Bounded(self, parameters, loops, asserted, counted)
 
-    def _loops(self, facts: Sequence[BoundFact], parameters: Mapping[str, int]) -> BoundedLoops:
+    def _counted(self) -> Iterator[CountedCalls]:
+        """The functions that call themselves and are not expanded, but for the callee itself."""
+        own = self.values.graph.entry.address if self.is_callee else None
+        edges: dict[int, list[Edge]] = {}
+        for edge, one in self.values.edges.items():
+            for call in one.calls:
+                edges.setdefault(call.key.target, []).append(edge)
+        for target in sorted((edges.keys() & self.calls.counted) - {own}):
+            yield CountedCalls(function_from(self.request.image, target).name, target, tuple(edges[target]))
+
+    def _unexpanded(self, counted: Iterable[CountedCalls]) -> Unexpanded:
+        """What is executed in calls that are not expanded."""
+        image, summaries = self.request.image, self.calls.of(self.values)
+        entered = {function_from(image, key.target).name for key in summaries}
+        inside = {name for one in summaries.values() if one.analysed for name in one.analysed.functions}
+        if any(one.analysed is None for one in summaries.values()):
+            inside = {function.name for function in image.functions}
+        return Unexpanded(frozenset(entered | inside), {one.function: (one.variable, one.outside) for one in counted})
+
+    def _loops(
+        self, facts: Sequence[BoundFact], parameters: Mapping[str, int], repeated: Collection[int]
+    ) -> BoundedLoops:
         """All loops, those of callees that are not expanded among them."""
         image, missing = self.request.image, open_loops(self.calls.of(self.values).values())
         try:
-            loops = bound_loops(image, self.values, facts, parameters)
+            loops = bound_loops(image, self.values, facts, parameters, repeated)
         except AnalysisError as error:
             if missing and error.headers:
                 raise no_bound(image, (*error.headers, *missing)) from error
@@ -207,6 +255,7 @@ class Bounded:
     parameters: Mapping[str, int]
     loops: BoundedLoops
     asserted: AssertedFlow
+    trees: tuple[CountedCalls, ...] = ()
 
     @property
     def request(self) -> BoundRequest:
@@ -218,18 +267,32 @@ class Bounded:
 
         *Soundness:* as said of `flow_problem`, `costs` and `flow_system`.
         """
+        problem = self.problem(unit)
+        return Solved(problem, solve(flow_system(problem), counted=counted))
+
+    def problem(self, unit: Unit) -> FlowProblem:
+        """The flow problem in ``unit``.
+
+        *Soundness:* as said of `flow_problem`, `costs` and `recursive_calls`.
+        """
         costs = self.prepared.costs
         auxiliaries, constraints = self._shared_misses() if unit == "cycles" else ((), ())
-        problem = flow_problem(
+        return flow_problem(
             self.prepared.values,
             self.loops.flow,
             (*self.loops.constraints, *self.asserted.constraints, *self.prepared.infeasible_pairs, *constraints),
             Subject(self.request.image.sha256, self.request.target.name, unit),
             cost=lambda point: self._cost(point.index, unit, costs),
             edge_cost=lambda edge: self._edge_cost(edge, unit, costs),
-            auxiliaries=auxiliaries,
+            auxiliaries=(*auxiliaries, *self._executions(unit)),
         )
-        return Solved(problem, solve(flow_system(problem), counted=counted))
+
+    def _executions(self, unit: Unit) -> Iterator[AuxiliaryVariable]:
+        """Calls of functions by themselves, at what each costs."""
+        summaries = self.prepared.calls.of(self.prepared.values)
+        for one in self.trees:
+            own = (summary.trees[unit].each for key, summary in summaries.items() if key.target == one.address)
+            yield AuxiliaryVariable(one.variable, max(own))
 
     def _shared_misses(self) -> tuple[tuple[AuxiliaryVariable, ...], tuple[LinearConstraint, ...]]:
         """Misses that are limited over several blocks."""

@@ -112,6 +112,7 @@ _KINDS = {
     "NUMBER": "a number",
     "ARENA": "an address in the arena",
     "STATIC": "an address in static data",
+    "CONSTANT": "an address in constant data",
     "MIXED": "something made of addresses",
     "ANY": "a word of which nothing is known,",
 }

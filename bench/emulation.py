@@ -4,7 +4,8 @@ One fixed workload per target: a seeded replay of malloc and free on TLSF, some 
 of a target run in turn, round after round, on the same machine object or its twin; the median of the rounds counts.
 Beside each mode stands the same one in translated code; what the compiler took is told where it had to be asked. Last
 comes the loop of a search: a small heap put back, one malloc, its instructions kept. Below stand other simulators on
-the same trace, see `bench.peers`.
+the same trace, see `bench.peers`. Without ``--target`` all targets are measured; a table of them in Markdown, each mode
+on the engine (before) and in translated code (after), stands at the end.
 
 Run it with ``make bench``; options: ``--target``, ``--mode``, ``--rounds``, ``--operations``, ``--calls``,
 ``--qemu-plugin``.
@@ -18,7 +19,7 @@ import resource
 import statistics
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from bench.peers import peers
+from bench.peers import Peer, peers
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target, target_names
 from wcet_probe.compiled.library import compiled_library
@@ -211,8 +212,43 @@ def rate_of(calls: int, run: Callable[[], object]) -> float:
     return calls / (time.process_time() - start)
 
 
+_COUNTING, _CACHES, _BARE = "instructions", "instructions, I- and D-cache", "bare engine"
+_COLUMNS = {
+    "bare": (_BARE,),
+    "executing": (_BARE + TRANSLATED,),
+    "counting, before": (_COUNTING,),
+    "after": (_COUNTING + TRANSLATED,),
+    "by bare": (_COUNTING + TRANSLATED, _BARE),
+    "I+D, before": (_CACHES,),
+    "after ": (_CACHES + TRANSLATED,),
+    "by before": (_CACHES + TRANSLATED, _CACHES),
+}
+"""Of the table of all targets: a rate by its mode, or one by another."""
+
+
+def summary(rates: Mapping[str, Mapping[str, float]], others: Mapping[str, Sequence[Peer]]) -> str:
+    """A table in Markdown of all targets, in 10^6 guest instructions a second.
+
+    Parameters:
+        rates: by target and mode; a column without all of its modes is empty.
+        others: the other simulators on each target, in one order.
+    """
+    names = [peer.name for peer in next(iter(others.values()), ())]
+    lines = ["| 10^6 instructions/s | " + " | ".join([*map(str.strip, _COLUMNS), *names]) + " |"]
+    lines.append("|---|" + "--:|" * (len(_COLUMNS) + len(names)))
+    for target, found in rates.items():
+        cells = []
+        for mode, *by in _COLUMNS.values():
+            if mode not in found or not found.keys() >= {*by}:
+                cells.append("")
+            else:
+                cells.append(f"{found[mode] / found[by[0]]:.1f}" if by else f"{found[mode]:,.0f}")
+        lines.append(f"| {target} | " + " | ".join([*cells, *(peer.rate for peer in others[target])]) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Print the table of each target."""
+    """Print the table of each target, and one of all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", action="append", choices=target_names())
     parser.add_argument("--rounds", type=int, default=3)
@@ -223,10 +259,13 @@ def main() -> None:
     options = parser.parse_args()
     trace = workload(options.operations)
     console = Console(width=100)
+    rates: dict[str, dict[str, float]] = {}
+    others: dict[str, Sequence[Peer]] = {}
     for name in options.target or target_names():
         target = load_target(name)
         executed, seconds, compiler = measure(target, trace, options.rounds, options.mode or ())
         medians = {mode: statistics.median(values) for mode, values in seconds.items()}
+        rates[name] = {mode: executed / median / 1e6 for mode, median in medians.items()}
         table = Table(title=f"{name}: {executed:,} instructions, {options.operations:,} operations")
         for column in ("mode", "10⁶ instructions/s", "ratio to bare", "10⁶ operations/s"):
             table.add_column(column, justify="left" if column == "mode" else "right")
@@ -242,12 +281,14 @@ def main() -> None:
         console.print(f"compiled: {made or 'nothing, all of it was there'}")
         searched = search_loop(target, options.calls)
         program = load_program(load_allocator("tlsf"), target, "zig", cache_dir(load_config(Path.cwd())))
-        for peer in peers(on(program, with_caches(target)), trace, executed, options.qemu_plugin):
+        others[name] = peers(on(program, with_caches(target)), trace, executed, options.qemu_plugin)
+        for peer in others[name]:
             console.print(f"{peer.name}: {peer.rate}{'' if peer.why_not else ' 10⁶ instructions/s'}")
         console.print(
             f"malloc on a heap put back, calls/s: {searched.native:,.0f} in a native loop, {searched.one_by_one:,.0f} "
             f"one by one from Python, {searched.engine:,.0f} so on Unicorn"
         )
+    print(f"\n{summary(rates, others)}")
 
 
 if __name__ == "__main__":

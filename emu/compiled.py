@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from wcet_probe.emu import native
 from wcet_probe.emu.guest_registers import register_names
-from wcet_probe.emu.memory import Region
+from wcet_probe.emu.memory import Region, advise_large_pages, zeroed
 from wcet_probe.errors import UsageError
 from wcet_probe.model.target import Isa
 
@@ -168,7 +168,8 @@ class TranslatedCode:
                 continue
             region = regions[numbers[name]]
             words = region.extent.size_bytes // _WORD_BYTES
-            marks = mmap.mmap(-1, words // _MARKS_AT_ONCE * _MARKS_AT_ONCE + 2 * _MARKS_AT_ONCE)
+            marks = zeroed(words // _MARKS_AT_ONCE * _MARKS_AT_ONCE + 2 * _MARKS_AT_ONCE)
+            advise_large_pages(marks)
             self._marks.append(marks)
             frame.memory[place] = _address(region)
             frame.marks[place] = _start(marks)

@@ -26,6 +26,8 @@ HARNESS_BYTES = 64 << 20
 OPERATION_BYTES = 16
 OPERATIONS_AT_ONCE = 1 << 20
 SLOTS_ADDRESS = HARNESS_ADDRESS + OPERATION_BYTES * OPERATIONS_AT_ONCE
+_MANY_OPERATIONS = 1 << 16
+"""Whose table fills half a large page."""
 _MOST_SLOTS = (HARNESS_BYTES - OPERATION_BYTES * OPERATIONS_AT_ONCE) // 4
 
 
@@ -95,6 +97,8 @@ def write_operations(part: Trace, memory: GuestMemory) -> None:
     """
     columns = (part.kinds, part.slots, part.sizes_bytes, part.cache_sets)
     order = ">" if memory.big_endian else "<"
+    if len(part) >= _MANY_OPERATIONS:
+        memory.advise_large_pages(HARNESS_ADDRESS)
     with memory.window(HARNESS_ADDRESS, OPERATION_BYTES * len(part)) as window:
         table = np.frombuffer(window, f"{order}u4").reshape(len(part), len(columns))
         for place, column in enumerate(columns):

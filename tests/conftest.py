@@ -9,6 +9,9 @@ from hypothesis import settings
 from tests.covering import covering, numbered, one_of
 from tests.run_folder import run_folder
 
+# What is tested is the proof, not what an earlier test left in the cache.
+os.environ["WCET_PROBE_PROVE_ANEW"] = "1"
+
 # The same examples in every run, so that a failure is the change's and not the day's.
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 # New examples in every run, and many: for a search by hand, HYPOTHESIS_PROFILE=explore.

@@ -31,7 +31,11 @@ def recursion_depths(facts: Facts, image: Image, parameters: Mapping[str, int], 
     everything = Analysed(image, [function.name for function in image.functions], ())
     for fact in facts.recursions:
         check_place(fact.where, fact.place, fact.sha256, index, everything)
-    return {fact.place.function: evaluate(fact.max_depth, parameters) for fact in facts.recursions}
+    return {
+        fact.place.function: evaluate(fact.max_depth, parameters)
+        for fact in facts.recursions
+        if fact.max_depth is not None
+    }
 
 
 def asserted_targets(

@@ -86,9 +86,7 @@ def parse_facts(file: str, text: str) -> Facts:
         file=shown,
         loops=entries("loop", _loop),
         arguments=entries("argument", _argument),
-        recursions=entries(
-            "recursion", lambda e: RecursionFact(e.where, e.place(), e.expression("max_depth"), *_reason(e))
-        ),
+        recursions=entries("recursion", _recursion),
         calls=tuple(one for one in calls if isinstance(one, CallsFact)),
         given=tuple(one for one in calls if isinstance(one, GivenBoundFact)),
         infeasible=entries(
@@ -203,6 +201,15 @@ def _expression(value: object, error: Callable[[str], UsageError]) -> Expression
         return parse(str(value))
     except UsageError as problem:
         raise error(str(problem).removesuffix(".")) from problem
+
+
+def _recursion(entry: _Entry) -> RecursionFact:
+    keys = ("max_depth", "max_calls")
+    given = entry.has(*keys)
+    if len(given) != 1:
+        raise entry.error("max_depth", f"{' and '.join(given) or 'is missing'}; give exactly one of {', '.join(keys)}")
+    depth, calls = (entry.expression(key) if key in given else None for key in keys)
+    return RecursionFact(entry.where, entry.place(), depth, calls, *_reason(entry))
 
 
 def _calls(entry: _Entry) -> CallsFact | GivenBoundFact:

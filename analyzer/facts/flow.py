@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_hash
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm
-from wcet_probe.analyzer.facts.restrictions import Restricted, restrictions
+from wcet_probe.analyzer.facts.restrictions import Restricted, Unexpanded, restrictions
 from wcet_probe.analyzer.facts.source_match import SourceIndex, ancestors, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.graph.supergraph import Context, Edge
@@ -45,8 +45,9 @@ def flow_facts(
     *,
     index: SourceIndex,
     analysed: Analysed,
+    unexpanded: Unexpanded | None,
 ) -> AssertedFlow:
-    """What all facts but those of loops say of the analysed code.
+    """What all facts but those of loops say of the analysed code; None for ``unexpanded`` where it is a callee.
 
     Raises:
         UsageError: a fact speaks of nothing, its function has changed, or its expression has no value.
@@ -55,8 +56,8 @@ def flow_facts(
     """
     asserted = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, values, index, analysed)]
     sums = [each for each in asserted if isinstance(each, _Asserted)]
-    is_whole = not any(one.calls for one in values.edges.values())
-    pragmas = list(restrictions(values, index, analysed, is_whole=is_whole))
+    # Sums are of one call of the entry: of a single call of a callee they say nothing.
+    pragmas = list(restrictions(values, index, analysed, unexpanded)) if unexpanded is not None else []
     restricted = [each for each in pragmas if isinstance(each, Restricted)]
     everything: list[_Asserted | Restricted] = [*sums, *restricted]
     return AssertedFlow(
@@ -351,6 +352,8 @@ def _others(facts: Facts, entry: str, analysed: Analysed) -> Iterator[Assumption
             yield Assumption(f"fact {argument.where}", text, "no run can check it: it is the caller's")
     for recursion in facts.recursions:
         if recursion.place.function in analysed.functions:
+            if recursion.max_depth is None:
+                continue  # `recursive_calls` states it
             text = f"at most {recursion.max_depth} calls of {recursion.place.function} are open: {recursion.because}"
             yield Assumption(f"fact {recursion.where}", text, "not checked: no run counts open calls")
     for calls in facts.calls:

@@ -74,11 +74,12 @@ class ArgumentFact:
 
 @dataclass(frozen=True, slots=True)
 class RecursionFact:
-    """At most ``max_depth`` calls of a recursive function are open at a time."""
+    """At most ``max_depth`` calls of a recursive function are open at a time, or there are ``max_calls`` in all."""
 
     where: str
     place: Place
-    max_depth: Expression
+    max_depth: Expression | None
+    max_calls: Expression | None
     because: str
     sha256: str
 

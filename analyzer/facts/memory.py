@@ -24,6 +24,7 @@ from wcet_probe.certificate.symbols import Objects as ToldObjects
 from wcet_probe.certificate.symbols import Pointers as ToldPointers
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
+from wcet_probe.model.induction import PROVED_CHECK
 from wcet_probe.model.proof import Assumption, WordClaim
 from wcet_probe.model.target import MemoryRange
 
@@ -202,26 +203,36 @@ def memory_assumptions(facts: Facts) -> Iterator[Assumption]:
     *Soundness:* each fact is told.
     """
     for pointer in facts.pointers:
-        subject = f"in {', '.join(pointer.functions)}" if pointer.functions else "elsewhere"
-        more = f"{pointer.remainder} more than " if pointer.remainder else ""
-        text = f"what addresses {subject} are computed from is {more}a multiple of {pointer.multiple_of}"
-        if pointer.sets is not None:
-            text += f", and they are in cache sets {pointer.first_set} and up, {pointer.sets} of them"
-        if pointer.symbol is not None:
-            text += f", and they are in {pointer.symbol}"
-        if pointer.visit == "again":
-            text += ", and they are in lines that the call has loaded from on a first visit, and not stored to since"
-        if pointer.line_changes is not None:
-            text += f", at most {pointer.line_changes} in another line than the data access before"
-        yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", _EVERY_RUN)
-        if pointer.lines is not None:
-            text = (
-                f"addresses {subject} are in at most {pointer.lines} lines, {pointer.lines_per_set} of them in one set"
-            )
-            yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", _EVERY_RUN)
+        yield from pointer_assumptions(pointer)
     for word in facts.words:
         text = f"the word at {word.symbol} + {word.offset} is {word.minimum} to {word.maximum}: {word.because}"
         yield Assumption(f"fact {word.where}", text, "every emulated run holds each load of the word against it")
+
+
+def pointer_assumptions(pointer: PointerFact, proved: str = "") -> Iterator[Assumption]:
+    """What a fact about pointers takes as given; where its alignment is ``proved``, in words, that is of its own kind.
+
+    *Soundness:* each part of the fact is told.
+    """
+    subject = f"in {', '.join(pointer.functions)}" if pointer.functions else "elsewhere"
+    more = f"{pointer.remainder} more than " if pointer.remainder else ""
+    text, place = f"what addresses {subject} are computed from is {more}a multiple of {pointer.multiple_of}", ""
+    if pointer.sets is not None:
+        place += f", and they are in cache sets {pointer.first_set} and up, {pointer.sets} of them"
+    if pointer.symbol is not None:
+        place += f", and they are in {pointer.symbol}"
+    if pointer.visit == "again":
+        place += ", and they are in lines that the call has loaded from on a first visit, and not stored to since"
+    if pointer.line_changes is not None:
+        place += f", at most {pointer.line_changes} in another line than the data access before"
+    if proved:
+        yield Assumption(f"proved {pointer.where}", f"{text}, {proved}: {pointer.because}", PROVED_CHECK)
+        text = f"the place of addresses {subject} is told"
+    if place or pointer.visit or not proved:
+        yield Assumption(f"fact {pointer.where}", f"{text}{place}: {pointer.because}", _EVERY_RUN)
+    if pointer.lines is not None:
+        text = f"addresses {subject} are in at most {pointer.lines} lines, {pointer.lines_per_set} of them in one set"
+        yield Assumption(f"fact {pointer.where}", f"{text}: {pointer.because}", _EVERY_RUN)
 
 
 def _objects(fact: PointerFact, parameters: Mapping[str, int]) -> Objects | None:

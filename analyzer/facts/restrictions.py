@@ -4,7 +4,8 @@
 functions. Such a pragma is dropped, and it is said why, wherever it is not clear which code it speaks of: where the
 function that a marker stands in has several copies or none, where the statement has no block of its own or several, or
 nothing in it that the compiler must leave where it is; and in a loop, which may be unrolled, where that is not one call
-or one branch.
+or one branch. A name that is no function's may lack the prefix that the suite's functions have, the name of the
+pragma's file: then that function is meant, and the assumption says so.
 
 *Soundness:* executions of what is on the right are counted at least as often, and of what is on the left at most as
 often, as the source executes them: a store, a call or a branch of the source is executed where its line says, and
@@ -14,19 +15,21 @@ nowhere else; a function that is called is entered at its first block, unless it
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from wcet_probe.analyzer.facts.binding import Analysed
 from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourcePoint, SourceRestriction
 from wcet_probe.analyzer.graph.cfg import Block
+from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
-from wcet_probe.build.image import source_copies
+from wcet_probe.build.image import require_symbol, source_copies
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact
 
 _TERM = re.compile(r"(?:([0-9]+)\s*\*\s*)?([A-Za-z_][\w.-]*)")
@@ -42,12 +45,34 @@ class Restricted:
     assumption: Assumption
 
 
+@dataclass(frozen=True, slots=True)
+class Unexpanded:
+    """The functions that are executed in calls that are not expanded, by their names in the binary.
+
+    Attributes:
+        functions: all of them.
+        counted: the auxiliary variable and the edges that count all executions of one there together, for those that
+            have them.
+    """
+
+    functions: frozenset[str] = frozenset()
+    counted: Mapping[str, tuple[str, tuple[Edge, ...]]] = field(default_factory=dict)
+
+
+def named_function(index: SourceIndex, one: SourceRestriction, name: str) -> SourceFunction | None:
+    """The one function that a pragma means by ``name``."""
+    functions = [each for source in index.files.values() for each in source.functions]
+    found = [each for each in functions if each.name == name]
+    found = found or [each for each in functions if each.name == f"{PurePath(one.file).stem}_{name}"]
+    return found[0] if len(found) == 1 else None
+
+
 class _DroppedError(Exception):
     """It is not clear what a pragma speaks of; the message says why."""
 
 
 def restrictions(
-    values: Values, index: SourceIndex, analysed: Analysed, *, is_whole: bool
+    values: Values, index: SourceIndex, analysed: Analysed, unexpanded: Unexpanded
 ) -> Iterator[Restricted | IdleFact]:
     """What the pragmas of the sources of the analysed code say; of each that is dropped, why.
 
@@ -55,7 +80,7 @@ def restrictions(
         values: of the analysed code.
         index: its sources.
         analysed: the same code, and the image.
-        is_whole: whether all calls are expanded: a sum would lack those that are not.
+        unexpanded: what is not in the graph: a sum would lack it.
 
     Raises:
         ImageError: damaged debug information.
@@ -67,12 +92,9 @@ def restrictions(
     found = [one for one in told if any(file == one.file and _is_in(index, one, line) for file, line in lines)]
     if not found:
         return
-    places = _Places(values, index, analysed)
+    places = _Places(values, index, analysed, unexpanded)
     for number, one in enumerate(found):
         where = f"{one.file}:{one.line}"
-        if not is_whole:
-            yield IdleFact(where, "some calls are not expanded, whose executions the sum would lack; it is left out")
-            continue
         try:
             yield _restricted(places, one, where, number)
         except _DroppedError as error:
@@ -96,17 +118,27 @@ def _restricted(places: _Places, one: SourceRestriction, where: str, number: int
     left, relation, right = _sum(sides[0]), sides[1], _sum(sides[2])
     ways = {"<=": [(left, right)], ">=": [(right, left)], "=": [(left, right), (right, left)]}[relation]
     statement = f"in one call of the analysed function, {' '.join(one.text.split())}"
+    meant = {name: found.name for _, name in (*left, *right) if (found := named_function(places.index, one, name))}
+    statement += "".join(f"; {name} is taken for {known}" for name, known in sorted(meant.items()) if name != known)
     constraints, claims = [], []
     for row, (less, more) in enumerate(ways):
         weights: dict[int, int] = {}
+        variables: dict[str, int] = {}
+        edges: dict[Edge | None, int] = {}
         for sign, terms in ((1, less), (-1, more)):
-            for factor, name in terms:
+            for factor, said in terms:
+                name = meant.get(said, said)
+                variable = places.variable(name, is_upper=sign < 0)
+                if variable is not None:
+                    variables[variable[0]] = variables.get(variable[0], 0) + sign * factor
+                    edges |= {edge: edges.get(edge, 0) + sign * factor for edge in variable[1]}
                 for address in places.blocks(name, is_upper=sign < 0):
                     weights[address] = weights.get(address, 0) + sign * factor
         points = places.values.states
         own = ((i, weights.get(places.values.graph.points[i].block.address, 0)) for i in sorted(points))
         name = f"restriction:{2 * number + row}"
-        constraints.append(LinearConstraint(name, tuple((i, weight) for i, weight in own if weight)))
+        counted = tuple((i, weight) for i, weight in own if weight)
+        constraints.append(LinearConstraint(name, counted, tuple(edges.items()), 0, tuple(sorted(variables.items()))))
         claims.append(FlowClaim(where, statement, tuple(sorted((a, w) for a, w in weights.items() if w)), (), 0))
     return Restricted(tuple(constraints), tuple(claims), Assumption(f"pragma {where}", statement, _CHECKED))
 
@@ -121,9 +153,22 @@ def _sum(text: str) -> Sequence[tuple[int, str]]:
 class _Places:
     """The blocks of markers and functions in the analysed code."""
 
-    def __init__(self, values: Values, index: SourceIndex, analysed: Analysed) -> None:
-        self.values, self._index, self._analysed = values, index, analysed
-        self._copies = source_copies(analysed.image, analysed.functions)
+    def __init__(self, values: Values, index: SourceIndex, analysed: Analysed, unexpanded: Unexpanded) -> None:
+        self.values, self.index, self._analysed, self._unexpanded = values, index, analysed, unexpanded
+        self._copies = source_copies(analysed.image, {*analysed.functions, *unexpanded.functions})
+
+    def variable(self, name: str, *, is_upper: bool) -> tuple[str, tuple[Edge, ...]] | None:
+        """What counts the executions of the function ``name`` that are no points of the graph; None without any.
+
+        Raises:
+            _DroppedError: it is executed in calls that are not expanded, and nothing counts it there.
+        """
+        if name not in self._unexpanded.functions:
+            return None
+        variable = self._unexpanded.counted.get(name)
+        if variable is None or is_upper:
+            raise _DroppedError(f"some calls are not expanded, whose executions of {name} the sum would lack")
+        return variable
 
     def blocks(self, name: str, *, is_upper: bool) -> Collection[int]:
         """The block that counts ``name``; none of a function that is not there, on the side that must not be less.
@@ -131,8 +176,8 @@ class _Places:
         Raises:
             _DroppedError: it is not clear which it is.
         """
-        markers = [one for source in self._index.files.values() for one in source.markers if one.name == name]
-        functions = [one for source in self._index.files.values() for one in source.functions if one.name == name]
+        markers = [one for source in self.index.files.values() for one in source.markers if one.name == name]
+        functions = [one for source in self.index.files.values() for one in source.functions if one.name == name]
         if len(markers) + len(functions) != 1:
             number = "no" if not markers + functions else "more than one"
             raise _DroppedError(f"there is {number} marker or function {name!r}")
@@ -141,14 +186,15 @@ class _Places:
         return [self._marked(markers[0])]
 
     def _entry(self, function: SourceFunction, *, is_upper: bool) -> Collection[int]:
-        points = self.values.graph.points
+        name, points = function.name, self.values.graph.points
         firsts = [i for i in self.values.states if self._is_entry(i, function.name)]
         inside = {i for edge in self.values.edges for i in (edge.target,) if self._is_round(edge.source, edge.target)}
         if inside & set(firsts):
             raise _DroppedError(f"{function.name} has become a loop that starts at its first block")
         if is_upper and (not firsts or self._copies.get(function.name, 0) != 1):
             raise _DroppedError(f"{function.name} is inlined, or is not called")
-        return {points[i].block.address for i in firsts}
+        first = require_symbol(self._analysed.image, name).address if name in self._unexpanded.counted else None
+        return {points[i].block.address for i in firsts} | ({first} if first is not None else set())
 
     def _is_entry(self, index: int, name: str) -> bool:
         point = self.values.graph.points[index]
@@ -166,6 +212,8 @@ class _Places:
         often; the first is taken.
         """
         name, copies = marker.name, self._copies.get(marker.function, 0)
+        if marker.function in self._unexpanded.functions:
+            raise _DroppedError(f"some calls are not expanded, whose executions of marker {name!r} the sum would lack")
         if copies != 1:
             raise _DroppedError(f"{marker.function}, in which marker {name!r} stands, has {copies} copies in the code")
         found: dict[int, Block] = {}
@@ -182,7 +230,7 @@ class _Places:
             raise _DroppedError(f"the statement of marker {name!r} has {number} of its own")
         if not acting:
             raise _DroppedError(f"nothing in the statement of marker {name!r} stores, calls or branches in any case")
-        loops = self._index.files[marker.file].loops
+        loops = self.index.files[marker.file].loops
         if any(marker.line in loop.header_lines for loop in loops):
             raise _DroppedError(f"the statement of marker {name!r} is a loop, or on the line of one")
         is_one = len(acting) == 1 and not _stores(*acting.values())
@@ -211,6 +259,7 @@ class _Places:
             if edge.target >= 0
             and points[edge.target].block.address == block.address
             and points[edge.source].context == points[edge.target].context
+            and not self.values.graph.is_summary(edge)
         ]
         return bool(calls) and not jumps
 
@@ -218,7 +267,8 @@ class _Places:
 def _stays(instruction: LiftedInstruction, block: Block) -> bool:
     """Whether the compiler must leave the instruction where the source has it, and it is executed in any case."""
     opcodes = {op.opcode for op in instruction.ops}
-    branches = instruction.address == block.last_address and block.falls and bool(block.jumps)
+    is_last = instruction.address == block.last_address
+    branches = is_last and ((block.falls and bool(block.jumps)) or (bool(block.tail_calls) and not block.falls))
     return branches or (bool(opcodes & {"STORE", "CALL", "CALLIND"}) and not may_be_skipped(instruction))
 
 

@@ -226,7 +226,8 @@ def _function(file: str, node: Node) -> SourceFunction:
     tokens = [symbol.text or b"" for symbol in _walk(node) if not symbol.children]
     text = (name.text or b"").decode("utf-8", "replace") if name is not None else ""
     digest = hashlib.sha256(b"\0".join(b" ".join(token.split()) for token in tokens)).hexdigest()
-    return SourceFunction(file, text, _first_line(node), _last_line(node), digest)
+    calls = (each.child_by_field_name("function") for each in _walk(node) if each.type == "call_expression")
+    return SourceFunction(file, text, _first_line(node), _last_line(node), digest, frozenset(map(_text, calls)))
 
 
 def _function_of(functions: tuple[SourceFunction, ...], line: int) -> str:

@@ -4,15 +4,17 @@ Compilers attribute the back branch to the line of the loop statement or of its 
 inlined callee to the callee's lines; so the source loop may stand in another function than the binary loop. A match
 has to be unambiguous: where latch and body disagree there is none. Where a loop inside is already that source loop,
 there is one only if everything in the outer loop says so: compilers make two nested loops of one with a ``continue``.
+Where the lines say nothing, those of the calls that are inlined there do.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from wcet_probe.analyzer.facts.inlined_lines import Inlining
 from wcet_probe.analyzer.facts.source_loops import loop_macros, macro_words, parse_source
 from wcet_probe.analyzer.facts.source_parts import SourceFile, SourceFunction, SourceLoop, SourcePoint
 from wcet_probe.errors import UsageError, unknown_name
@@ -61,6 +63,21 @@ class SourceIndex:
             raise unknown_name(f"source function{f' of {file}' if file else ''}", name, {f.name for f in everything})
         return found[0]
 
+    def may_call_itself(self, file: str, line: int) -> bool:
+        """Whether the function at ``line`` may be called by what it calls: so where it calls what is not known."""
+        functions = {each.name: each for source in self.files.values() for each in source.functions}
+        known = self.files[file].functions if file in self.files else ()
+        own = [each for each in known if line in range(each.first_line, each.last_line + 1)]
+        if len(own) != 1:
+            return True
+        reached, todo = set[str](), list(own[0].calls)
+        while todo:
+            name = todo.pop()
+            if name not in reached:
+                reached.add(name)
+                todo += functions[name].calls if name in functions else ()
+        return own[0].name in reached or not reached <= functions.keys()
+
     def loops_at(self, file: str, line: int) -> list[SourceLoop]:
         """The loops that ``line`` may belong to: those with their head on it, else the innermost around it."""
         around = [loop for loop in self.files[file].loops if line in loop] if file in self.files else []
@@ -80,6 +97,9 @@ class LoopSite:
         latch_lines: file and line of the last instruction of each latch.
         own_lines: file and line of each instruction of the loop that is in no loop inside of it.
         outer: header address of the next loop around it in the same function, or None.
+        latches, own: the addresses of these instructions.
+        header_line: file and line of the header's first instruction.
+        inlining: the inlined calls of the code, where they are known.
     """
 
     function: str
@@ -88,6 +108,10 @@ class LoopSite:
     latch_lines: tuple[tuple[str, int], ...]
     own_lines: tuple[tuple[str, int], ...]
     outer: int | None = None
+    latches: tuple[int, ...] = ()
+    own: tuple[int, ...] = ()
+    header_line: tuple[str, int] | None = None
+    inlining: Inlining | None = field(default=None, compare=False, repr=False)
 
 
 def index_sources(sources: Mapping[str, str]) -> SourceIndex:
@@ -141,14 +165,49 @@ def match_loop(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop
     """The source loop that ``site`` comes from, or None where that is not clear.
 
     The latches' lines say it, unless most of the loop's own lines belong to a loop that is not inside of that one; if
-    the latches say nothing, those own lines do.
+    the latches say nothing, those own lines do. If that is not clear, either, code of inlined functions counts for the
+    lines of their calls (`_match_seen_from_callers`).
 
     Parameters:
         claimed: the source loops of the binary loops inside of the site, or what they may come from.
 
+    Raises:
+        ImageError: damaged debug information.
+
     Soundness: heuristic, because the line table is; therefore what comes from a match counts as an assumption, and the
     observer counts the binary loop that it was applied to.
     """
+    return _match(site, index, claimed) or _match_seen_from_callers(site, index, claimed)
+
+
+def _match_seen_from_callers(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -> SourceLoop | None:
+    """The source loop that the lines of inlined calls tell.
+
+    Only where a latch is on the head of that very loop, or where no line of the code is in any loop, or those that some
+    are in are claimed, and several lines of the loop found are there by themselves: code of a caller that has strayed
+    into a callee's loop tells nothing.
+    """
+    if site.inlining is None:
+        return None
+    lines = {*site.latch_lines, *site.own_lines}
+    loops = {loop for line in lines for loop in index.loops_at(*line)}
+    for seen in site.inlining.seen_from_callers(site.latches, site.own):
+        found = _match(replace(site, latch_lines=seen.latch, own_lines=seen.own), index, claimed)
+        heads = {(found.file, line) for line in found.header_lines} if found else set()
+        direct = [line for line in seen.direct if found in index.loops_at(*line)]
+        others = loops - {loop for line in seen.direct for loop in index.loops_at(*line)}
+        if found and heads & {*site.latch_lines}:
+            return found
+        # A call at a function's own end, which is no loop of the source, may have become one of the binary.
+        is_simple = not any(index.may_call_itself(file, line) for file, line in lines - seen.direct)
+        if found and is_simple and (not loops or (len(direct) > 1 and others <= claimed)):
+            return found
+        if any(index.loops_at(*line) for line in {*seen.latch, *seen.own}):
+            break  # it is one of this function, and which one is not clear
+    return None
+
+
+def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -> SourceLoop | None:
     said = _latch(site, index)
     latch = said - claimed
     votes = _votes(site, index, claimed, heads_only=not latch)
@@ -156,11 +215,29 @@ def match_loop(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop
     if len(latch) == 1:
         (loop,) = latch
         return loop if not most or loop in most or any(_encloses(loop, other) for other in most) else None
-    if len(most) != 1 or latch:
+    if latch:
         return None
+    around = _around_claimed(site, index, votes, claimed)
+    if around or len(most) != 1:
+        return around
     (loop,) = most
     is_split = said == {loop} and all(_encloses(loop, other) for other in votes)
     return loop if loop not in claimed or is_split else None
+
+
+def _around_claimed(
+    site: LoopSite, index: SourceIndex, votes: Mapping[SourceLoop, int], claimed: frozenset[SourceLoop]
+) -> SourceLoop | None:
+    """The one loop that is not claimed, where all others are, and are inside of it.
+
+    First and last iterations of loops inside may stand outside of them, with more lines than the loop around them has.
+    It has to have several, and that of the header: a loop inside that has become two may hold a line of the other.
+    """
+    free = [loop for loop in votes if loop not in claimed]
+    if len(free) != 1 or not all(_encloses(free[0], loop) for loop in votes):
+        return None
+    own = {line for line in site.own_lines if index.loops_at(*line) == free}
+    return free[0] if len(own) > 1 and site.header_line in own else None
 
 
 def _latch(site: LoopSite, index: SourceIndex) -> frozenset[SourceLoop]:

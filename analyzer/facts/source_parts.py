@@ -60,13 +60,17 @@ class SourceLoop:
 
 @dataclass(frozen=True, slots=True)
 class SourceFunction:
-    """A function's definition; ``sha256`` is over its tokens, without comments, white space and pragmas."""
+    """A function's definition; ``sha256`` is over its tokens, without comments, white space and pragmas.
+
+    ``calls`` are the names of what it calls, macros among them.
+    """
 
     file: str
     name: str
     first_line: int
     last_line: int
     sha256: str
+    calls: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ def to_summarise(  # noqa: PLR0917  the functions, and what is known of some
     most: int = MOST_EXPANDED,
     unbounded: Collection[int] = (),
     given: Collection[int] = (),
+    counted: Collection[int] = (),
 ) -> frozenset[int]:
     """The entries of functions to summarise, so that the others have few points if that can be.
 
@@ -38,11 +39,13 @@ def to_summarise(  # noqa: PLR0917  the functions, and what is known of some
         unbounded: functions with loops that only their callers may bound: summarised where there are more points than
             ``most`` in spite of all others, and facts are needed then.
         given: functions that are summarised in any case, if they can be.
+        counted: functions that call themselves, and are summarised in any case.
     """
     calls = _calls(graph_of, entry)
     blocks = {function: len(graph_of(function).blocks) for function in calls}
     never = {entry, *refused, *(function for function in calls if function in _reached(calls, calls[function]))}
     chosen = {function for function in given if function in calls and function not in never}
+    chosen |= {function for function in counted if function in calls}
     at_first = len(chosen)
     while True:
         contexts = _contexts(calls, entry, chosen)

@@ -148,6 +148,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     most: int = MOST_EXPANDED,
     unbounded: Collection[int] = (),
     given: Collection[int] = (),
+    counted: Collection[int] = (),
     unwinding: Unwinding = MappingProxyType({}),
     resolved: Collection[int] = (),
 ) -> Supergraph:
@@ -168,6 +169,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         most: points up to which all calls are expanded.
         unbounded: see `expansion.to_summarise`.
         given: see there.
+        counted: see there.
         unwinding: returns that pop the frame of a caller, as values tell; whoever uses the graph shows that they do.
         resolved: where functions start that can be summarised though not all targets are known: theirs are.
 
@@ -185,7 +187,9 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding)
     if whole is not None:
         unknown = [function for function in known.branching if function not in resolved]
-        builder.summarise(entry, {*whole, *unknown, *known.popping}, most, unbounded=unbounded, given=given)
+        builder.summarise(
+            entry, {*whole, *unknown, *known.popping}, most, unbounded=unbounded, given=given, counted=counted
+        )
     return builder.build(entry)
 
 
@@ -220,14 +224,21 @@ class _Builder:
         self._todo: list[tuple[_Frame, int]] = []
 
     def summarise(
-        self, entry: Symbol, whole: Collection[int], most: int, *, unbounded: Collection[int], given: Collection[int]
+        self,
+        entry: Symbol,
+        whole: Collection[int],
+        most: int,
+        *,
+        unbounded: Collection[int],
+        given: Collection[int],
+        counted: Collection[int],
     ) -> None:
         """Choose what is not expanded."""
 
         def graph(address: int) -> FunctionGraph:
             return self._graph(function_from(self._image, address))
 
-        self._summarised = to_summarise(graph, entry.address, whole, most, unbounded, given)
+        self._summarised = to_summarise(graph, entry.address, whole, most, unbounded, given, counted)
 
     def build(self, entry: Symbol) -> Supergraph:
         self._point(_Frame((), entry, None, (entry.address,)), entry.address)

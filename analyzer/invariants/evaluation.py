@@ -29,6 +29,7 @@ from wcet_probe.analyzer.invariants.contents import (
     number,
     remainder_of,
 )
+from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, Frontier, clipped
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.reach import remainder
 from wcet_probe.analyzer.values.state import Base, State
@@ -39,9 +40,65 @@ _MOST_INDEX = 1 << 16
 """Most values of a word of any kind that is taken for a number."""
 _BY_REMAINDER = frozenset({"INT_AND", "INT_OR", "INT_XOR", "INT_ADD", "INT_SUB", "INT_MULT", "INT_2COMP", "INT_NEGATE"})
 _MOST_CHOICES = 8
+_LAST = (1 << WORD_BITS) - 1
 
 _apply = lru_cache(1 << 16)(strided.apply)
 Given = Mapping[Term, Contents]
+
+
+class Told:
+    """What states tell of terms, which does not depend on what memory holds: found once."""
+
+    def __init__(self, way_bits: int) -> None:
+        self._way_bits = way_bits
+        self._sides: dict[tuple[int, Term, bool], State | None] = {}
+        self._ways: dict[tuple[int, Term], StridedInterval] = {}
+        self._bounded: dict[tuple[int, Term], list[Term]] = {}
+        self._values: dict[tuple[int, Term], StridedInterval] = {}
+        self._kept: dict[int, State] = {}  # alive, as they are known by their identity
+
+    def side(self, state: State, condition: Term, *, holds: bool) -> State | None:
+        """``state`` where ``condition`` holds, or does not; None where that cannot be."""
+        key = id(state), condition, holds
+        if key not in self._sides:
+            self._kept[id(state)] = state
+            side = state.copy()
+            self._sides[key] = side if assume(side, condition, holds) else None
+        return self._sides[key]
+
+    def way(self, state: State, term: Term) -> StridedInterval:
+        """The remainders of ``term``."""
+        key = id(state), term
+        found = self._ways.get(key)
+        if found is None:
+            self._kept[id(state)] = state
+            own = remainder_of(self.value(state, term), self._way_bits)
+            found = self._ways[key] = strided.meet(own, remainder(state, term, self._way_bits))
+        return found
+
+    def value(self, state: State, term: Term) -> StridedInterval:
+        """The values of ``term``; of a symbol of a word, not above those of a disjunction of it that is known."""
+        value = state.value(term)
+        if state.terms[term].opcode != "leaf" or value.bits != WORD_BITS:
+            return value
+        key = id(state), term
+        found = self._values.get(key)
+        if found is None:
+            self._kept[id(state)] = state
+            found = value
+            for one, known in state.known.items():
+                if state.terms[one].opcode == "INT_OR" and term in state.terms.operands(one):
+                    found = strided.meet(found, strided.between(WORD_BITS, 0, known.unsigned_range()[1]))
+            self._values[key] = found
+        return found
+
+    def bounded(self, state: State, count: Term) -> list[Term]:
+        """The words made of ``count`` of whose values the state knows something."""
+        key = id(state), count
+        if key not in self._bounded:
+            self._kept[id(state)] = state
+            self._bounded[key] = _bounded(state, count)
+        return self._bounded[key]
 
 
 class Evaluation:
@@ -50,13 +107,22 @@ class Evaluation:
     Args:
         way_bits: of a remainder modulo a way.
         lookup: contents of a symbol, as far as they are known.
+        frontier, area: how far words that are advanced go (lemma ``frontier-in-its-area``).
+        told: what states tell, shared with others.
     """
 
-    def __init__(self, way_bits: int, lookup: Callable[[Term], Contents]) -> None:
-        self._way_bits, self._lookup = way_bits, lookup
+    def __init__(
+        self,
+        way_bits: int,
+        lookup: Callable[[Term], Contents],
+        frontier: Frontier = NO_FRONTIER,
+        area: Area | None = None,
+        told: Told | None = None,
+    ) -> None:
+        self._told = told or Told(way_bits)
+        self._way_bits, self._lookup, self._frontier, self._area = way_bits, lookup, frontier, area
         self._anything = anything(way_bits)
         self._memo: dict[tuple[int, Term], Contents] = {}
-        self._sides: list[State] = []  # kept alive, as the memo knows them by their identity
 
     def contents(self, state: State, term: Term) -> Contents:
         """What ``term`` may be in ``state``."""
@@ -66,7 +132,7 @@ class Evaluation:
     def _by_counts(self, state: State, term: Term, counts: list[Term], given: dict[Term, Contents]) -> Contents:
         """By cases of the first of ``counts``, leading zeros of terms; an inner one has the lower number."""
         if not counts:
-            self._memo, self._sides = {}, [state]
+            self._memo = {}
             return self._evaluate(state, term, given, 0)
         first, *others = counts
         bits = state.terms[first].bits
@@ -74,6 +140,7 @@ class Evaluation:
         zeros = self._interval(state, first, given)
         words = self._interval(state, counted, given)
         width, found = state.terms[counted].bits, list[Part]()
+        bounded = self._told.bounded(state, first)
         for count in zeros.values():
             low, high = (1 << width - 1 - count, (1 << width - count) - 1) if count < width else (0, 0)
             within = strided.meet(words, strided.between(width, low, high))
@@ -84,15 +151,21 @@ class Evaluation:
                 first: self._number(bits, strided.constant(bits, count)),
                 counted: self._number(width, within),
             }
-            found += self._by_counts(state, term, others, case)
+            if all(self._may_be(state, one, case) for one in bounded):
+                found += self._by_counts(state, term, others, case)
         return contents_of(found, self._way_bits)
+
+    def _may_be(self, state: State, term: Term, case: Given) -> bool:
+        """Whether ``term`` may be what the state knows of it, in this case."""
+        self._memo = {}
+        return bool(self._evaluate(state, term, case, 0))
 
     def _number(self, bits: int, value: StridedInterval) -> Contents:
         return number(value, self._way_bits) if bits == WORD_BITS else _raw(value, self._way_bits)
 
     def _interval(self, state: State, term: Term, given: Given) -> StridedInterval:
         """The values of ``term``, whatever it is."""
-        self._memo, self._sides = {}, [state]
+        self._memo = {}
         return _hull(self._evaluate(state, term, given, 0), state.terms[term].bits)
 
     # -------------------------------------------------------------------------------------------------------- terms
@@ -131,19 +204,19 @@ class Evaluation:
     def _any(self, state: State, term: Term) -> Contents:
         bits = state.terms[term].bits
         if state.base(term) is Base.NUMBER:
-            value = state.value(term)
+            value = self._told.value(state, term)
             if bits != WORD_BITS or value.size <= _MOST_INDEX:
                 return self._number(bits, value)
         return self._anything if bits == WORD_BITS else self._number(bits, strided.top(bits))
 
     def _narrowed(self, state: State, term: Term, found: Contents) -> Contents:
         """``found`` without what the state knows that ``term`` is not."""
-        value = state.value(term)
+        value = self._told.value(state, term)
         if is_anything(found):
             return self._any(state, term)
         if value.bits != WORD_BITS:
             return _raw(strided.meet(_hull(found, value.bits), value), self._way_bits)
-        way = strided.meet(remainder_of(value, self._way_bits), remainder(state, term, self._way_bits))
+        way = self._told.way(state, term)
         if value.is_top and way.is_top:
             return found
         return contents_of(
@@ -187,26 +260,56 @@ class Evaluation:
             return strided.constant(node.bits, node.arguments[0])  # type: ignore[arg-type]
         if node.opcode in {"leaf", "CHOICE", "TABLE"}:
             return strided.top(node.bits)
+        if node.opcode in {"INT_AND", "INT_LEFT"} and node.bits == WORD_BITS:
+            word, by = state.terms.operands(term)
+            parts, constant = given.get(word, ()), state.terms.value(by)
+            if constant is not None and parts and not is_anything(parts):
+                kept = constant.bit_length() if node.opcode == "INT_AND" else WORD_BITS - constant
+                if kept <= self._way_bits:  # the lowest bits of an address are those of its remainder
+                    way = _apply("INT_ZEXT", (_way_hull(parts, self._way_bits),), WORD_BITS)
+                    amount = strided.constant(state.terms[by].bits, constant)
+                    return _apply(node.opcode, (way, amount), WORD_BITS)
         return _apply(
             node.opcode, tuple(self._computed(state, one, given) for one in state.terms.operands(term)), node.bits
         )
 
-    def _gamma(self, state: State, term: Term, given: Given, depth: int) -> Contents:
+    def _gamma(self, state: State, term: Term, given: Given, depth: int, added: int = 0) -> Contents:
+        """The parts of a gamma node, to each of which ``added`` is added: one of them alone may be a frontier."""
         if depth >= _MOST_CHOICES:
             return self._any(state, term)
         condition, *chosen = state.terms.operands(term)
         found: list[Part] = []
+        decided = _hull(self._evaluate(state, condition, given, depth + 1), state.terms[condition].bits)
         for one, holds in zip(chosen, (True, False), strict=True):
-            side = state.copy()
-            if assume(side, condition, holds):
-                self._sides.append(side)
-                found += self._evaluate(side, one, given, depth + 1)
+            if decided.is_constant and (decided.value != 0) != holds:
+                continue
+            side = self._told.side(state, condition, holds=holds)
+            if side is not None:
+                found += self._moved(side, one, given, depth + 1, added)
         if state.terms[term].bits != WORD_BITS:
             return tuple(found)
         return contents_of(found, self._way_bits)
 
+    def _moved(self, state: State, term: Term, given: Given, depth: int, added: int) -> Contents:
+        form = state.terms.linear(term)
+        if not added:
+            return self._evaluate(state, term, given, depth)
+        constant = form.constant + added & _LAST
+        if not form.coefficients:
+            return self._number(WORD_BITS, strided.constant(WORD_BITS, constant))
+        return self._sum(state, form.coefficients, constant, given, depth)
+
     def _sum(self, state: State, coefficients: Mapping[Term, int], constant: int, given: Given, depth: int) -> Contents:
+        (first, *others) = coefficients
+        is_choice = not others and coefficients[first] == 1 and state.terms[first].opcode == "CHOICE"
+        if is_choice and self._frontier.advances and first not in given and depth < _MOST_CHOICES:
+            return self._gamma(state, first, given, depth, constant)
+        advanced = None if self._area is None else self._frontier.advanced(coefficients, constant)
         parts = [self._evaluate(state, one, given, depth) for one in coefficients]
+        if advanced is not None and self._area is not None and not is_anything(parts[0]):
+            reached, constant = advanced
+            moved = contents_of((self._added((part,), [1], reached) for part in parts[0]), self._way_bits)
+            parts = [clipped(moved, self._area, self._way_bits)]
         factors = list(coefficients.values())
         if any(map(is_anything, parts)):
             return self._anything
@@ -313,6 +416,13 @@ def _hull(contents: Contents, bits: int) -> StridedInterval:
     return value
 
 
+def _way_hull(contents: Contents, way_bits: int) -> StridedInterval:
+    way = strided.bottom(way_bits)
+    for part in contents:
+        way = strided.join(way, part.way)
+    return way
+
+
 def _merged(contents: Contents) -> Contents:
     """The same with one part for each region."""
     found: dict[Region, Part] = {}
@@ -324,6 +434,22 @@ def _merged(contents: Contents) -> Contents:
             else Part(part.region, 0, strided.join(other.value, part.value), strided.join(other.way, part.way))
         )
     return tuple(found.values())
+
+
+def _bounded(state: State, count: Term) -> list[Term]:
+    """The words made of ``count`` of whose values the state knows something."""
+    return [
+        term
+        for term, value in state.known.items()
+        if term != count
+        and state.terms[term].bits == WORD_BITS
+        and state.terms[term].opcode in _OF_COUNTS
+        and not value.is_top
+        and count in _leading_zeros(state, term)
+    ]
+
+
+_OF_COUNTS = frozenset({"INT_OR", "INT_ADD", "INT_SUB", "INT_AND"})
 
 
 def _leading_zeros(state: State, term: Term) -> Iterator[Term]:

@@ -40,7 +40,8 @@ from wcet_probe.analyzer.invariants.contents import (
     number,
     remainder_of,
 )
-from wcet_probe.analyzer.invariants.evaluation import Evaluation
+from wcet_probe.analyzer.invariants.evaluation import Evaluation, Told
+from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, frontiers, without_end
 from wcet_probe.analyzer.invariants.operations import Meeting, Moved, Operation
 from wcet_probe.analyzer.values.memory import MOST_READ
 from wcet_probe.analyzer.values.state import State
@@ -66,6 +67,7 @@ class Module:
         arguments: of each operation, what registers hold at entry, by the term of their symbol.
         way_bits: remainders are modulo two to the power of this.
         first: number of the operation that others are called after, once it has returned 0 (premise ``init-first``).
+        area: where objects are carved out that words of static data advance over (lemma ``frontier-in-its-area``).
     """
 
     image: Image
@@ -73,6 +75,7 @@ class Module:
     arguments: Sequence[Mapping[Term, Contents]]
     way_bits: int
     first: int | None = None
+    area: Area | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,8 @@ class _Equations:
         self._memo: dict[object, tuple[tuple[Contents, ...], Contents]] = {}
         self._symbols: dict[object, tuple[Term, ...]] = {}
         self._seen: dict[object, bool | None] = {}
+        self._told = Told(module.way_bits)
+        self._frontiers = frontiers(module.operations) if module.area is not None else ()
         self.rounds = 0
         self.first_lost: tuple[tuple[int, int], ...] = ()
 
@@ -280,9 +285,11 @@ class _Equations:
 
     def _within(self, address: Contents) -> Contents:
         """``address`` without what lemmas exclude: null, and what is behind static data."""
-        return self._memory.within(
+        inside = self._memory.within(
             tuple(part for part in address if part.region is Region.ARENA or not _is_by_null(part))
         )
+        area = self._module.area
+        return inside if area is None else without_end(inside, area, self._frontiers[0].step, self._module.way_bits)
 
     def _value(self, number: int, state: State, term: Term, found: Found) -> Contents:
         """What ``term`` may be, evaluated again only where something that it is made of has changed."""
@@ -295,7 +302,9 @@ class _Equations:
         if before is not None and before[0] == known:
             return before[1]
         given = dict(zip(symbols, known, strict=True))
-        evaluation = Evaluation(self._module.way_bits, lambda one: given.get(one, anything(self._module.way_bits)))
+        frontier = self._frontiers[number] if self._frontiers else NO_FRONTIER
+        way_bits, area, top = self._module.way_bits, self._module.area, anything(self._module.way_bits)
+        evaluation = Evaluation(way_bits, lambda one: given.get(one, top), frontier, area, self._told)
         contents = evaluation.contents(state, term)
         self._memo[key] = known, contents
         return contents
@@ -335,10 +344,11 @@ class _Equations:
             return top if source.address else ()
         first = self._module.first
         stored = self._module.operations[first].surely_stored if first not in {None, key[0]} else frozenset()
-        found = () if source.distance is not None else self._memory.initial(source.address, stored)
         if source not in read:
             read[source] = self._stored_at(source, stores)
-        found = self._lattice.join(found, read[source])
+        found = read[source]
+        if source.distance is None and not (self._module.area is not None and _is_link_to_address(source, found)):
+            found = self._lattice.join(self._memory.initial(source.address, stored), found)
         if not found:
             step.empty.append(key)
         return found
@@ -361,6 +371,12 @@ class _Equations:
 def number_of_null(way_bits: int) -> Contents:
     """Null alone."""
     return number(strided.constant(WORD_BITS, 0), way_bits)
+
+
+def _is_link_to_address(source: _Target, stored: Contents) -> bool:
+    """Whether a word that is loaded through a link is one in which addresses alone are stored."""
+    is_link = any(part.region is Region.ARENA for part in source.address)
+    return is_link and bool(stored) and all(part.region is Region.ARENA for part in stored)
 
 
 def _is_by_null(part: Part) -> bool:

@@ -1,4 +1,4 @@
-"""What a word of memory may be: null, a number, an address in the arena or in static data, each with its residues.
+"""What a word of memory may be: null, a number, an address in the arena or in data, each with its residues.
 
 Much less is known than of `contents`: no value, but the residues modulo `MODULUS`, as the set of bits of a mask. In
 exchange nothing is lost in it: the domain is finite, an allocator's flags in the lowest bits stay apart, and a fixpoint
@@ -35,7 +35,8 @@ _RESIDUE_BITS = MODULUS.bit_length() - 1
 class Kind(IntEnum):
     """How a word is made.
 
-    ``NEAR``: of null and numbers; ``MIXED``: of an address in a way that gives none; ``ANY``: not known. Null is 0.
+    ``NEAR``: of null and numbers; ``CONSTANT``: of an address of constant data, or a number that looks like one;
+    ``MIXED``: of an address in a way that gives none; ``ANY``: not known. Null is 0.
     """
 
     NULL = 0
@@ -43,8 +44,9 @@ class Kind(IntEnum):
     NUMBER = 2
     ARENA = 3
     STATIC = 4
-    MIXED = 5
-    ANY = 6
+    CONSTANT = 5
+    MIXED = 6
+    ANY = 7
 
 
 class Part(NamedTuple):
@@ -186,10 +188,11 @@ def shifted(residues: int, amounts: Iterable[int]) -> int:
 
 
 class _Sum(NamedTuple):
-    """What was added up: addresses of the arena and of static data, less those subtracted; numbers but the constant."""
+    """What was added up: addresses of each kind, less those subtracted; numbers but the constant."""
 
     arenas: int
     statics: int
+    constants: int = 0
     is_null: bool = False
     is_mixed: bool = False
     is_any: bool = False
@@ -223,11 +226,12 @@ def _plus(before: _Sum, factor: int, part: Part, *, is_constant: bool) -> _Sum:
     return _Sum(
         before.arenas + factor * (part.kind is Kind.ARENA),
         before.statics + factor * (part.kind is Kind.STATIC),
+        before.constants + factor * (part.kind is Kind.CONSTANT),
         before.is_null or (factor == 1 and part.kind in {Kind.NULL, Kind.NEAR}),
         before.is_mixed or part.kind is Kind.MIXED,
         before.is_any or part.kind is Kind.ANY,
         before.is_loaded or part.is_loaded,
-        before.is_named or (part.kind is Kind.STATIC and not part.is_loaded),
+        before.is_named or part.kind is Kind.CONSTANT or (part.kind is Kind.STATIC and not part.is_loaded),
         before.is_head or (part.kind is Kind.STATIC and part.is_loaded),
         before.has_numbers or (part.kind is Kind.NUMBER and not is_constant),
     )
@@ -236,15 +240,20 @@ def _plus(before: _Sum, factor: int, part: Part, *, is_constant: bool) -> _Sum:
 def _kind(one: _Sum) -> Kind:
     if one.is_any:
         return Kind.ANY
-    kind = _OF_COUNTS.get((one.arenas, one.statics), Kind.MIXED)
+    kind = _OF_COUNTS.get((one.arenas, one.statics, one.constants), Kind.MIXED)
     if one.is_mixed or (one.is_head and one.has_numbers):
         kind = Kind.MIXED
-    if kind is Kind.MIXED and one.is_named:  # what looks like static data may be a number
+    if kind is Kind.MIXED and one.is_named:  # what looks like data may be a number
         return Kind.ANY
     return Kind.NEAR if kind is Kind.NUMBER and one.is_null else kind
 
 
-_OF_COUNTS: Mapping[tuple[int, int], Kind] = {(0, 0): Kind.NUMBER, (1, 0): Kind.ARENA, (0, 1): Kind.STATIC}
+_OF_COUNTS: Mapping[tuple[int, int, int], Kind] = {
+    (0, 0, 0): Kind.NUMBER,
+    (1, 0, 0): Kind.ARENA,
+    (0, 1, 0): Kind.STATIC,
+    (0, 0, 1): Kind.CONSTANT,
+}
 
 
 def operated(opcode: str, one: Word, other: Word, mask: int | None) -> Word:
@@ -290,7 +299,9 @@ def _kind_of(opcode: str, first: Part, second: Part, mask: int | None) -> Kind:
         return Kind.NULL
     if kinds <= NUMBERS:
         return Kind.NUMBER
-    if Kind.ANY in kinds or any(one.kind is Kind.STATIC and not one.is_loaded for one in (first, second)):
-        return Kind.ANY  # what looks like static data may be a number
+    if kinds & {Kind.ANY, Kind.CONSTANT} or any(
+        one.kind is Kind.STATIC and not one.is_loaded for one in (first, second)
+    ):
+        return Kind.ANY  # what looks like data may be a number
     # Where one of them was loaded it may seem to be an address, and be a number.
     return Kind.MIXED if first.is_loaded or second.is_loaded else Kind.ANY

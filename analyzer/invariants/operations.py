@@ -93,13 +93,14 @@ def operation(  # noqa: PLR0917  the operation and what it is read from
     *Soundness:* as said of the module.
     """
     require_expanded(role, values)
-    moved = tuple(_moved(values, image, lifter, roles))
+    within: dict[Term, Meeting] = {}
+    moved = tuple(_moved(values, image, lifter, roles, within))
     return Operation(
         role=role,
         values=values,
         roles=roles,
         moved=moved,
-        meetings=tuple(_meetings(values, held_symbols(values))),
+        meetings=(*_meetings(values, held_symbols(values)), *(within[symbol] for symbol in sorted(within))),
         returned=returned_words(role, values, roles),
         surely_stored=frozenset(surely_stored(values, moved, values.registers[result])),
     )
@@ -137,10 +138,19 @@ def returned_words(role: str, values: Values, roles: Roles) -> tuple[tuple[State
     return tuple(returned)
 
 
-def _moved(values: Values, image: Image, lifter: Lifter, roles: Roles) -> Iterable[Moved]:
+def _moved(values: Values, image: Image, lifter: Lifter, roles: Roles, within: dict[Term, Meeting]) -> Iterable[Moved]:
+    """The loads and stores; ``within`` gets the symbols of where ways within one instruction meet."""
+
+    def meet(place: tuple[int, ...], states: Sequence[State], merged: State) -> None:
+        for location, symbol in merged.locations.items():
+            node = values.terms[symbol]
+            if node.arguments == ("phi", place, location) and node.bits == WORD_BITS:
+                held = tuple((state, term) for state in states if (term := state.read(location)) is not None)
+                within[symbol] = Meeting(symbol, held if len(held) == len(states) else None)
+
     found = distances(values, roles)
     memory = Memory(image, stack_escapes=values.stack_escapes)
-    transfer = Transfer(lifter, values.terms, memory)
+    transfer = Transfer(lifter, values.terms, memory, meet)
     number = 0
     for index in sorted(values.states):
         transfers: list[WordTransfer] = []

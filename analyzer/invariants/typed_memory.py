@@ -4,7 +4,7 @@ As `induction`, of which this is the coarser sister: it knows no values, and tak
 are used as what they were stored as. In exchange it speaks of allocators whose tags and links lie side by side with
 the blocks of the caller. Alignments follow from it (`alignment_claims`).
 
-What is taken for granted is `LEMMAS`:
+What is taken for granted is `model.induction.LEMMAS`:
 
 * ``stored-before-loaded``: the payload of a block is the caller's while it holds it; that a load is of a word which the
   allocator has stored since is structure of the heap, which this domain does not know. What a call of free loads at a
@@ -13,6 +13,9 @@ What is taken for granted is `LEMMAS`:
   an address that is followed, those alternatives are left out that are made of a word from the arena and no address.
   Of other words (arguments, words in static data), nothing is left out but null.
 * ``objects-apart``: what is added to an address leads out of no object.
+* ``heads-are-no-blocks``: what is taken from a list as a block is not the list's head.
+
+What an access follows has been followed behind it, too (`situations`).
 
 Source: as `induction`; on keeping apart what a C program stores by its type, J. Condit, M. Harren, S. McPeak, G. C.
 Necula, W. Weimer, CCured in the real world, PLDI 2003 (there it is checked when the program runs).
@@ -30,6 +33,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
+from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.kinds import (
     ALL,
     ANYTHING,
@@ -53,32 +57,7 @@ from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 
-LEMMAS: Mapping[str, str] = {
-    "stored-before-loaded": (
-        "a word of the arena that an operation loads, other than at a constant distance behind the start of the block "
-        "that it is given, was stored by an operation since the caller last held it; of its stack, by the same call"
-    ),
-    "words-keep-their-kind": (
-        "a word that is loaded from the arena, or at a computed place of static data, was stored as what the loading "
-        "instruction's operation uses it as: what is followed as a link, is compared with one, or stands for one where "
-        "paths meet, as an address; what is added to one, subtracted, masked or shifted, and not followed, as a "
-        "number; null is not followed, nor what is computed from it"
-    ),
-    "heads-are-no-blocks": (
-        "what is taken from a list as a block is one of the arena, and not the list's head in static data: malloc "
-        "returns no head, and no size is added to one"
-    ),
-    "objects-apart": (
-        "an address that is computed from the arena's start lies in the arena, one computed from static data lies in "
-        "static data, and the two and the stack do not overlap"
-    ),
-}
-"""What is taken for granted besides premises about the caller, by id."""
-PREMISES = "init-first", "free-gets-held-blocks", "caller-writes-own-blocks"
-
 _WORD_BYTES = 4
-_AROUND = 1 << 16
-"""So near to static data a constant is taken for an address in it: compilers add to it what is subtracted later."""
 _LAST = (1 << WORD_BITS) - 1
 _POINTED = (-1,)
 """In the place of a table: between the least and the greatest address that is stored anywhere."""
@@ -106,8 +85,9 @@ class TypedMemory:
 class Target(NamedTuple):
     """Where a load or a store goes: words of a region (`Kind.ARENA`, `STATIC`), or of the operation's stack, ``NULL``.
 
-    ``residues`` are those of the address; ``low`` to ``high`` are addresses, or distances on the stack. ``table`` are
-    the constant and the factors of an address in static data of which no more is known: accesses of one table.
+    Loads go to constant data, too, `Kind.CONSTANT`. ``residues`` are those of the address; ``low`` to ``high`` are
+    addresses, or distances on the stack. ``table`` are the constant and the factors of an address in static data of
+    which no more is known: accesses of one table.
     """
 
     region: Kind
@@ -142,41 +122,12 @@ def typed_memory(image: Image, operations: Sequence[TypedOperation], evaluator: 
 
 
 def followed(address: Word) -> Word:
-    """``address`` without what `LEMMAS` exclude: null, and what is made of a word from the arena and no address."""
+    """``address`` without what the lemmas exclude: null, and what is made of a word from the arena and no address."""
     return tuple(
         part
         for part in address
         if part.kind not in {Kind.NULL, Kind.NEAR} and not (part.is_loaded and part.kind in {Kind.NUMBER, Kind.MIXED})
     )
-
-
-class Constants:
-    """Which numbers are addresses of ``image``.
-
-    Raises:
-        AnalysisError: its memory lies so low that numbers cannot be told from addresses.
-    """
-
-    def __init__(self, image: Image) -> None:
-        self._segments = image.segments
-        if any(segment.writable and segment.address < 2 * _AROUND for segment in image.segments):
-            raise AnalysisError("static data lies so low that its addresses cannot be told from sizes.")
-
-    def kind_of(self, value: int) -> Kind:
-        """Of a constant."""
-        near = {
-            segment.writable
-            for segment in self._segments
-            if segment.address - _AROUND <= value <= segment.address + segment.size_bytes + _AROUND
-        }
-        inside = {
-            segment.writable
-            for segment in self._segments
-            if segment.address <= value <= segment.address + segment.size_bytes
-        }
-        if not near:
-            return Kind.NUMBER
-        return Kind.STATIC if (inside or near) == {True} else Kind.ANY
 
 
 _NEVER: Mapping[Use, frozenset[Kind]] = {
@@ -191,12 +142,15 @@ class Evaluator:
     """What terms may be; evaluated again only where something that they are made of has changed."""
 
     def __init__(self, image: Image, operations: Sequence[TypedOperation]) -> None:
-        self.kind_of = Constants(image).kind_of
+        self.constants = Constants(image)
+        self.kind_of = self.constants.kind_of
         self._operations = operations
         self._unknown = frozenset(_unknowns(operations))
         self._memo: dict[object, tuple[tuple[Word, ...], Word]] = {}
-        self._given: Mapping[Term, Word] = {}
-        self._words = [Words(self.kind_of, lambda one: self._given.get(one, ANYTHING)) for _ in operations]
+        self._given: dict[Term, Word] = {}
+        self._words = [
+            Words(self.kind_of, lambda one: self._given.get(one, ANYTHING), one.situations) for one in operations
+        ]
 
     def word(self, index: int, state: State, term: Term, found: Found) -> Word:
         """What ``term`` may be in ``state``, of the operation ``index``."""
@@ -206,14 +160,22 @@ class Evaluator:
         before = self._memo.get(key)
         if before is not None and before[0] == known:
             return before[1]
+        situation = self._operations[index].situation(state)
         self._given = dict(zip(symbols, known, strict=True))
-        parts = self._words[index].of(state, term)
+        for symbol, constant in situation.followed:
+            if symbol in self._given:
+                self._given[symbol] = self._as_followed(self._given[symbol], constant)
+        parts = self._words[index].of(state, term, situation)
         self._memo[key] = known, parts
         return parts
 
     def sum(self, parts: Sequence[tuple[int, Word]], constant: int) -> Word:
         """The sum of words, each times its factor, and a constant."""
-        return Words(self.kind_of, lambda _: ANYTHING).sum(parts, constant)
+        return self._words[0].sum(parts, constant)
+
+    def _as_followed(self, parts: Word, constant: int) -> Word:
+        """The ``parts`` of a word that has been an address, with a constant added."""
+        return tuple(part for part in parts if followed(self.sum([(1, (part,))], constant)))
 
     def _known(self, index: int, symbol: Term, found: Found) -> Word:
         original = self._operations[index].original(symbol)
@@ -329,7 +291,9 @@ class _Equations:
                 return (Target(Kind.STATIC, 0, size, residues_of(value), low, high),) if segment.writable else None
         whole = self._evaluator.word(index, state, pointer, found)
         parts = followed(whole)
-        if any(part.kind not in {Kind.ARENA, Kind.STATIC} for part in parts):
+        if any(part.kind not in {Kind.ARENA, Kind.STATIC, Kind.CONSTANT} for part in parts):
+            return None
+        if transfer.is_store and any(part.kind is Kind.CONSTANT for part in parts):
             return None
         form = state.terms.linear(pointer)
         table: tuple[int, ...] = ()
@@ -420,6 +384,8 @@ class _Equations:
             return NOTHING
         if target.region is Kind.NULL:
             return NOTHING if target.high < 0 else ANYTHING
+        if target.region is Kind.CONSTANT:
+            return self._evaluator.constants.words(target.residues) if target.size_bytes == _WORD_BYTES else ANYTHING
         found = NOTHING
         for segment in self._image.segments:
             low, high = max(target.low, segment.address), min(target.high, segment.address + segment.size_bytes)

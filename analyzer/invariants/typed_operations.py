@@ -17,6 +17,7 @@ from wcet_probe.analyzer.invariants.operations import (
     returned_words,
     surely_stored,
 )
+from wcet_probe.analyzer.invariants.situations import NOWHERE, Situation, Situations, situations
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.locations import Location
@@ -77,6 +78,8 @@ class TypedOperation:
         given: the symbol of the block that it is given; None where there is none.
         returned: the block that it returns, on each way out; empty where there is none.
         surely_stored: addresses of words that it stores on every way to an end where it may return 0.
+        situations: what is known beside the values' states.
+        where: the situation of each state of an access or an edge, by its identity.
     """
 
     role: str
@@ -87,6 +90,12 @@ class TypedOperation:
     given: Term | None
     returned: tuple[tuple[State, Term], ...]
     surely_stored: frozenset[int]
+    situations: Situations
+    where: Mapping[int, Situation]
+
+    def situation(self, state: State) -> Situation:
+        """Where ``state`` holds, if it is one of an access or of an edge."""
+        return self.where.get(id(state), NOWHERE)
 
     def original(self, symbol: Term) -> Term:
         """The symbol that ``symbol`` is an older value of, or itself."""
@@ -130,6 +139,10 @@ def typed_operation(  # noqa: PLR0917  the operation and what it is read from
         raise AnalysisError(f"{role} stores an address of its stack, through which words may be changed.")
     meetings = tuple(_meetings(values, held_symbols(values)))
     accesses = tuple(_accesses(values, image, lifter, roles, _uses(values, roles, meetings, kind_of)))
+    situated = situations(values)
+    where = {id(one.state): situated.leaving[edge.source] for edge, one in values.edges.items()}
+    before = (each for index in sorted(values.states) for each in situated.accesses[index])
+    where |= {id(one.transfer.state): each for one, each in zip(accesses, before, strict=True)}
     return TypedOperation(
         role=role,
         values=values,
@@ -139,6 +152,8 @@ def typed_operation(  # noqa: PLR0917  the operation and what it is read from
         given=_argument(values, roles.given) if roles.given else None,
         returned=returned_words(role, values, roles),
         surely_stored=_stored(values, accesses, result),
+        situations=situated,
+        where=where,
     )
 
 

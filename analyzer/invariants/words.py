@@ -29,6 +29,7 @@ from wcet_probe.analyzer.invariants.kinds import (
     summed,
     word,
 )
+from wcet_probe.analyzer.invariants.situations import NOWHERE, Situation, Situations
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.memory import MOST_READ
@@ -50,18 +51,30 @@ class Words:
     Args:
         kind_of: of a constant, whether it is a number or an address.
         lookup: what a symbol may be.
+        situations: what is known beside the states.
     """
 
-    def __init__(self, kind_of: Callable[[int], Kind], lookup: Callable[[Term], Word]) -> None:
-        self._kind_of, self._lookup = kind_of, lookup
+    def __init__(self, kind_of: Callable[[int], Kind], lookup: Callable[[Term], Word], situations: Situations) -> None:
+        self._kind_of, self._lookup, self._situations = kind_of, lookup, situations
+        self._situation = NOWHERE
+        self._values: dict[tuple[int, Term], StridedInterval] = {}
         self._memo: dict[tuple[int, Term], Word] = {}
         self._conditions: dict[tuple[Term, Term, int], StridedInterval] = {}
         self._sides: list[State] = []  # kept alive, as the memo knows them by their identity
 
-    def of(self, state: State, term: Term) -> Word:
-        """What ``term`` may be in ``state``."""
-        self._memo, self._sides = {}, [state]
+    def of(self, state: State, term: Term, situation: Situation) -> Word:
+        """What ``term`` may be in ``state``, which holds in ``situation``."""
+        self._memo, self._sides, self._situation = {}, [state], situation
         return self._of(state, term, 0)
+
+    def _value(self, state: State, term: Term) -> StridedInterval:
+        """What ``term`` may be; remembered of the state that was asked for, which outlives the question."""
+        if state is not self._sides[0]:
+            return self._situations.value(self._situation, state, term)
+        key = id(state), term
+        if key not in self._values:
+            self._values[key] = self._situations.value(self._situation, state, term)
+        return self._values[key]
 
     def constant(self, value: int) -> Word:
         """The word ``value``."""
@@ -145,7 +158,7 @@ class Words:
         if node.opcode in {"INT_ZEXT", "INT_SEXT", "SUBPIECE"} and node.bits == WORD_BITS:
             return self._resized(state, term, parts[0])
         if node.opcode == "INT_LEFT" and {part.kind for part in parts[0]} <= NUMBERS:
-            amounts = state.value(operands[1])
+            amounts = self._value(state, operands[1])
             known = list(amounts.values()) if amounts.size <= _MOST_SHIFTS else list(range(WORD_BITS))
             return word(Part(Kind.NUMBER, part.is_loaded, shifted(part.residues, known)) for part in parts[0])
         if node.opcode in {*_BITWISE, "INT_MULT"} and node.bits == WORD_BITS:
@@ -159,7 +172,7 @@ class Words:
 
     def _looked_up(self, state: State, term: Term) -> Word:
         """A word of read-only memory, of whose values the state tells."""
-        values = state.value(term)
+        values = self._value(state, term)
         if values.size > MOST_READ:
             return ANYTHING
         return word(part for value in values.values() for part in self.constant(value))
@@ -180,7 +193,7 @@ class Words:
         bits = state.terms[term].bits
         if state.base(term) is not Base.NUMBER:
             return found
-        value = state.value(term)
+        value = self._value(state, term)
         if value.is_bottom:
             return ()
         if value.is_constant:

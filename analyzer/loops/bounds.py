@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wcet_probe.analyzer.facts.binding import Analysed, BoundFact
+from wcet_probe.analyzer.facts.inlined_lines import Inlining
 from wcet_probe.analyzer.facts.source_match import LoopSite
 from wcet_probe.analyzer.graph.supergraph import Edge, Point
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation
@@ -56,17 +57,22 @@ class BoundedLoops:
 def analysed_code(image: Image, values: Values) -> Analysed:
     """The analysed functions and the binary's loops in them, their contexts put together."""
     points = values.graph.points
-    sites = tuple(
-        _site(image, values, address, group) for address, group in _by_address(values, loop_shapes(values)).items()
-    )
     own = {points[index].function.name for index in values.states}
     # A function may share the end of another one, which is told by that one's name.
     held = {function.name for index in values.states if (function := image.function_at(points[index].block.address))}
-    return Analysed(image, sorted(own | held), sites)
+    functions = sorted(own | held)
+    inlining = Inlining(image, functions)
+    grouped = _by_address(values, loop_shapes(values))
+    sites = tuple(_site(image, values, address, group, inlining) for address, group in grouped.items())
+    return Analysed(image, functions, sites)
 
 
 def bound_loops(
-    image: Image, values: Values, facts: Sequence[BoundFact], parameters: Mapping[str, int]
+    image: Image,
+    values: Values,
+    facts: Sequence[BoundFact],
+    parameters: Mapping[str, int],
+    counted: Collection[int] = (),
 ) -> BoundedLoops:
     """Bound every loop of ``values``.
 
@@ -75,6 +81,7 @@ def bound_loops(
         values: result of the value analysis.
         facts: what facts and pragmas say of its loops.
         parameters: what the facts' expressions were evaluated with.
+        counted: headers, by address, of the loops that the caller limits; they are left out where they have no bound.
 
     Raises:
         AnalysisError: loops without a bound; the message names each.
@@ -88,10 +95,10 @@ def bound_loops(
     for shape in shapes:
         address = _header(values, shape).block.address
         choice = _choose(counts.get(shape.loop.header), [fact for fact in facts if fact.header_address == address])
-        if choice is None:
-            missing.append(address)
-        else:
+        if choice is not None:
             chosen.append((shape, choice))
+        elif address not in counted:
+            missing.append(address)
     if missing:
         raise no_bound(image, missing)
     totals = _fact_totals(values, shapes, facts)
@@ -345,7 +352,7 @@ def _own_points(values: Values, shape: LoopShape) -> list[Point]:
     return [point for point in points if point.context == context]
 
 
-def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape]) -> LoopSite:
+def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape], inlining: Inlining) -> LoopSite:
     points = values.graph.points
     header = _header(values, shapes[0])
     latches = {points[edge.source].block.last_address for shape in shapes for edge in shape.back_edges}
@@ -364,6 +371,10 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
         latch_lines=tuple(line for at in sorted(latches) if (line := image.lines.find(at))),
         own_lines=tuple(line for at in sorted(own) if (line := image.lines.find(at))),
         outer=outers.pop() if len(outers) == 1 else None,
+        latches=tuple(sorted(latches)),
+        own=tuple(sorted(own)),
+        header_line=image.lines.find(address),
+        inlining=inlining,
     )
 
 

@@ -2,7 +2,8 @@
 
 A copying loop counts how much is left and moves a pointer along. Widening loses where the pointer ends, since nothing
 compares it, and a store through it may then go anywhere in the stack: the caller's counters and saved registers are
-lost, and with them the bounds of the caller's loops. The number of rounds says where the pointer ends.
+lost, and with them the bounds of the caller's loops. The number of rounds says where the pointer ends. So it does for
+a counter that is compared for equality alone, and chooses an entry of a table that is jumped through.
 
 *Soundness:* a first analysis covers all executions, so the bound of a loop that follows from it holds in each of them,
 and so does what a counter of constant step can be in its rounds. A second analysis may therefore leave out states that
@@ -51,7 +52,7 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     called: CallKey | None = None,
     is_enough: Callable[[Values], bool] = lambda _: False,
 ) -> Values:
-    """The values of ``graph``, as of `analyze_values`, again where counters tell where stores go.
+    """The values of ``graph``, as of `analyze_values`, again where counters tell where stores or jumps go.
 
     Those without counters are returned where they are known to be enough, as ``is_enough`` tells.
 
@@ -70,7 +71,7 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     refused: set[SymbolName] = set()
     values = again(ranges)
     for _ in range(0 if is_enough(values) else _MOST_ROUNDS):
-        found = _ranges(values) if _loses_stores(values) else {}
+        found = _ranges(values) if _loses_places(values) else {}
         added = _added(ranges, found, refused)
         if not added:
             break
@@ -129,12 +130,15 @@ def _header(asserted: SymbolRange | SymbolSteps) -> int:
     return int(header[0])
 
 
-def _loses_stores(values: Values) -> bool:
-    """Whether a store may go anywhere, through a pointer that a loop moves from a place that is known."""
+def _loses_places(values: Values) -> bool:
+    """Whether a store may go anywhere, or a jump reads its target anywhere, by what a loop moves from a known place."""
     lost: set[Term] = set()
-    for own in values.accesses.values():
+    unknown = {site for site, targets in values.indirect.items() if not targets}
+    for index, own in values.accesses.items():
+        is_jump = values.graph.points[index].block.last_address in unknown
         for access in own:
-            if access.is_store and access.base is not Base.ANY and access.offset.extent >= _ANYWHERE and access.pointer:
+            is_lost = (is_jump or access.is_store) and access.offset.extent >= _ANYWHERE
+            if is_lost and access.base is not Base.ANY and access.pointer:
                 lost |= values.terms.symbols(access.pointer)
     return any(
         symbol in lost and (start := _start(values, shape, step)) is not None and start[1].extent < _ANYWHERE

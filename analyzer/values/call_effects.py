@@ -232,6 +232,42 @@ def _written(access: Access) -> Written:
     return Written(access.base, low, high + access.size_bytes - 1)
 
 
+def supposed(key: CallKey) -> Effect:
+    """What a call within a recursion is supposed to do at first: nothing."""
+    return Effect((), (), key.escapes)
+
+
+def covers(supposed_effect: Effect, found: Effect) -> bool:
+    """Whether a call that does what was ``found`` does no more than was supposed.
+
+    *Soundness:* by induction over the depth of calls: where the calls within a function do what is supposed, and the
+    function then does no more than that, each call of it does.
+    """
+    return joined(supposed_effect, found, in_haste=False) == joined(supposed_effect, supposed_effect, in_haste=False)
+
+
+def joined(one: Effect, other: Effect, *, in_haste: bool) -> Effect:
+    """An effect that covers both; ``in_haste``, one that hardly grows any more.
+
+    What is written below the stack pointer is then anything below: the frames of all calls that are open at a time.
+    """
+    results = {each.location: each for each in one.results}
+    for each in other.results:
+        former = results.get(each.location, each)
+        value, base = each.value, Base.NUMBER if former.base is each.base is Base.NUMBER else Base.ANY
+        if former != each:
+            is_kept = base is Base.NUMBER and not in_haste
+            value = strided.join(former.value, each.value) if is_kept else strided.top(each.value.bits)
+        results[each.location] = Result(each.location, base, value)
+    lowest = min((each.low for each in one.written if each.base is Base.STACK), default=0)
+    below = Written(Base.STACK, -_FAR, -1)
+    grows = [part for part in other.written if part.base is Base.STACK and part.low < lowest and part.high < 0]
+    written = {*one.written, *(below if in_haste and part in grows else part for part in other.written)}
+    return Effect(
+        tuple(results[at] for at in sorted(results)), tuple(sorted(_merged(written))), one.escapes or other.escapes
+    )
+
+
 def _moved(one: Written, offset: int | None) -> Written:
     """``one``, whose offsets are from the stack pointer of a callee, as the caller has it."""
     if one.base is not Base.STACK:
@@ -241,6 +277,8 @@ def _moved(one: Written, offset: int | None) -> Written:
 
 def _on_stack(one: Written, offset: int | None) -> tuple[int, int]:
     """Where ``one`` is on the stack of a caller whose stack pointer is at ``offset``: anywhere if that may wrap."""
+    if one.base is Base.STACK and one.low == -_FAR and one.high < 0 and offset is not None and -_FAR < offset <= 0:
+        return -_FAR, max(-_FAR, one.high + offset)  # all below, as `joined` says; no stack has 2**31 bytes
     if offset is None or one.base is Base.ANY or one.high - one.low >= _FAR:
         return _WHOLE_STACK
     low, high = one.low + offset, one.high + offset

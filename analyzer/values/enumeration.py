@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.semantics import operation
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
+from wcet_probe.analyzer.values.plain_numbers import plain_number
 from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Term, Terms
 
@@ -19,10 +20,9 @@ def enumerated(state: State, target: Term, memory: Memory, *, thumb: bool) -> tu
     """The values of ``target``, where they follow from the few values of one term that it is made of."""
     terms = state.terms
     mask = ~1 if thumb else ~0
-    parts = sorted(_parts(terms, target), key=lambda part: (state.value(part).size, part))
-    for part in parts:
-        values = state.value(part)
-        if state.base(part) is not Base.NUMBER or values.size > MOST_READ or _is_any(terms, part, values):
+    known = {part: plain_number(state, part) for part in _parts(terms, target) if state.base(part) is not Base.STACK}
+    for part, values in sorted(known.items(), key=lambda one: (one[1].size, one[0])):
+        if values.size > MOST_READ or _is_any(terms, part, values):
             continue
         found = {_concrete(terms, target, {part: value}, memory) for value in values.values()}
         if None not in found:

@@ -11,7 +11,7 @@ itself defines nothing but its form is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.domains import strided
@@ -21,7 +21,7 @@ from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.terms import Node, Term
+from wcet_probe.analyzer.values.terms import Term
 
 _WORD_BITS = 32
 _MOST_CHOICES = 6
@@ -59,33 +59,6 @@ def reaches(values: Values, way_bytes: int) -> Iterator[tuple[Reach, ...]]:
                 continue
             is_old = all(_is_older(values, symbol, index) for symbol in values.terms.symbols(pointer))
             yield tuple(_alternatives(state, pointer, bits, is_old=is_old))
-
-
-def link_origins(values: Values, found: Iterable[tuple[Reach, ...]]) -> Mapping[Term, tuple[Reach, ...]]:
-    """By link that was loaded, the alternatives of the address that it was loaded from; ``found`` as of `reaches`.
-
-    *Soundness:* the symbol of a loaded word carries the point, the instruction and the operation that loads it. Of an
-    instruction with several loads, the symbols are told apart where there is one for each load; else it is any of them.
-    """
-    loads: dict[tuple[int, int], list[tuple[Reach, ...]]] = {}
-    every = iter(found)
-    for index in sorted(values.states):
-        for access in values.accesses[index]:
-            asserted = next(every)
-            if not access.is_store:
-                loads.setdefault((index, access.instruction_address), []).append(asserted)
-    symbols: dict[tuple[int, int], dict[int, Term]] = {}
-    for number in range(len(values.terms)):
-        match values.terms[number]:
-            case Node("leaf", (int(place), int(address), int(operation)), _) if (place, address) in loads:
-                symbols.setdefault((place, address), {})[operation] = number
-    origins: dict[Term, tuple[Reach, ...]] = {}
-    for key, own in symbols.items():
-        if len(own) == len(loads[key]):
-            origins |= {own[operation]: asserted for operation, asserted in zip(sorted(own), loads[key], strict=True)}
-        else:
-            origins |= dict.fromkeys(own.values(), tuple(one for asserted in loads[key] for one in asserted))
-    return origins
 
 
 def _is_older(values: Values, symbol: Term, index: int) -> bool:

@@ -43,12 +43,21 @@ def deeper(image: Image, values: Values, depth: int) -> int | None:
     raise unbounded_recursion(image, reached[0])
 
 
-def unbounded_recursion(image: Image, cut: Cut) -> AnalysisError:
+class UnboundedRecursionError(AnalysisError):
+    """A function calls itself, nobody knows how often."""
+
+    def __init__(self, place: str, function: str, why: str = "") -> None:
+        super().__init__(
+            f"{place} calls {function} recursively: bound it by a flow fact, "
+            f'[[recursion]] function = "{function}", max_depth = … or max_calls = …, or its argument by [[argument]]'
+            + (f" ({why})" if why else "")
+        )
+        self.function = function
+
+
+def unbounded_recursion(image: Image, cut: Cut) -> UnboundedRecursionError:
     """The error that a function calls itself, nobody knows how often."""
-    return AnalysisError(
-        f"{image.location(cut.site)} calls {cut.function} recursively: "
-        f'bound it by a flow fact, [[recursion]] function = "{cut.function}", max = …, or its argument by [[argument]]'
-    )
+    return UnboundedRecursionError(image.location(cut.site), cut.function)
 
 
 def _gets_narrower(image: Image, values: Values, cut: Cut) -> bool:

@@ -8,7 +8,7 @@ hold a stack address only after one was stored outside the stack, which then hol
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.domains import strided
@@ -20,6 +20,7 @@ from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
+from wcet_probe.analyzer.values.plain_numbers import plain_number
 from wcet_probe.analyzer.values.prepared_instruction import PreparedInstruction
 from wcet_probe.analyzer.values.state import Base, State, is_unknown
 from wcet_probe.analyzer.values.symbol_names import is_defined_before
@@ -102,10 +103,21 @@ class LostFlowError(AssertionError):
 
 
 class Transfer:
-    """Executes lifted instructions on states."""
+    """Executes lifted instructions on states.
 
-    def __init__(self, lifter: Lifter, terms: Terms, memory: Memory) -> None:
-        self._lifter, self._terms, self._memory = lifter, terms, memory
+    Args:
+        lifter, terms, memory: what it works with.
+        meetings: is told where ways within one instruction meet: the place's name, their states, and what they make.
+    """
+
+    def __init__(
+        self,
+        lifter: Lifter,
+        terms: Terms,
+        memory: Memory,
+        meetings: Callable[[tuple[int, ...], Sequence[State], State], None] | None = None,
+    ) -> None:
+        self._lifter, self._terms, self._memory, self._meetings = lifter, terms, memory, meetings
         self._prepared: dict[int, PreparedInstruction] = {}
 
     def block(
@@ -173,7 +185,7 @@ class Transfer:
         for index in range(len(instruction.ops)):
             arriving = pending.pop(index, [])
             if arriving:
-                current = _merged(arriving, (place, instruction.address, index), fork)
+                current = self._merged(arriving, (place, instruction.address, index), fork)
                 for to, flow in run.operation(index, current):
                     if to is None:
                         done.append(flow)
@@ -187,15 +199,18 @@ class Transfer:
         falling = [*pending.pop(len(instruction.ops), []), *(f for f in done if f.way == "fall")]
         flows = [flow for flow in done if flow.way != "fall"]
         if falling:
-            flows.insert(0, _merged(falling, (place, instruction.address, len(instruction.ops)), fork))
+            flows.insert(0, self._merged(falling, (place, instruction.address, len(instruction.ops)), fork))
         return flows
 
-
-def _merged(flows: list[Flow], place: tuple[int, ...], fork: State) -> Flow:
-    if len(flows) == 1:
-        return flows[0]
-    shared = tuple(condition for condition in flows[0].conditions if all(condition in f.conditions for f in flows))
-    return Flow("fall", flows[0].address, join([flow.state for flow in flows], place, gated=True, fork=fork), shared)
+    def _merged(self, flows: list[Flow], place: tuple[int, ...], fork: State) -> Flow:
+        if len(flows) == 1:
+            return flows[0]
+        shared = tuple(condition for condition in flows[0].conditions if all(condition in f.conditions for f in flows))
+        states = [flow.state for flow in flows]
+        merged = join(states, place, gated=True, fork=fork)
+        if self._meetings is not None:
+            self._meetings(place, states, merged)
+        return Flow("fall", flows[0].address, merged, shared)
 
 
 class _Run:
@@ -446,8 +461,13 @@ class _Run:
 
     def _table_value(self, state: State, pointer: Term, size_bytes: int) -> StridedInterval | None:
         """What a load from a read-only table gives, where its addresses are few."""
-        addresses = state.value(pointer)
-        if state.base(pointer) is not Base.NUMBER or addresses.size > MOST_READ:
+        base = state.base(pointer)
+        # Of most words that may be addresses nothing is known as of numbers: ask only where a table may start.
+        is_far = base is Base.ANY and self._memory.constant(self._terms.linear(pointer).constant, 1) is None
+        if base is Base.STACK or is_far:
+            return None
+        addresses = plain_number(state, pointer)
+        if addresses.size > MOST_READ:
             return None
         return self._memory.table(addresses, size_bytes)
 

@@ -214,6 +214,8 @@ WP_INLINE uint8_t *wp_there(uint8_t *found)
     return found;
 }
 
+enum { WP_LEAST_HEAP_BYTES = 16 }; /* a guest with less is left to the engine */
+
 /* Where the bytes of an access are; NULL: the guest may not. */
 WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc, uint32_t address,
                              uint32_t bytes, int is_store, int likely, int is_noted, uint32_t watches, int64_t *count)
@@ -231,18 +233,20 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
     }
 #endif
     uint32_t offset, range;
-    if (likely == WP_STACK && (offset = address - WP_STACK_BASE) <= WP_STACK_BYTES - bytes)
+    if (likely == WP_STACK && bytes <= WP_STACK_BYTES && (offset = address - WP_STACK_BASE) <= WP_STACK_BYTES - bytes)
         range = WP_STACK;
     else if (likely == WP_OPERATIONS && (offset = address - WP_OPERATIONS_BASE) <= WP_OPERATIONS_BYTES - bytes)
         range = WP_OPERATIONS;
 #if WP_CODE_BYTES >= 8
-    else if (likely == WP_CODE && !is_store && (offset = address - WP_CODE_BASE) <= WP_CODE_BYTES - bytes)
+    else if (likely == WP_CODE && !is_store && bytes <= WP_CODE_BYTES &&
+             (offset = address - WP_CODE_BASE) <= WP_CODE_BYTES - bytes)
         range = WP_CODE;
 #endif
-    else if (likely == WP_HEAP && WP_LIKELY((offset = address - WP_HEAP_BASE) <= fixed->heap_bytes - bytes))
+    else if (likely == WP_HEAP && (bytes <= WP_LEAST_HEAP_BYTES || bytes <= fixed->heap_bytes) &&
+             WP_LIKELY((offset = address - WP_HEAP_BASE) <= fixed->heap_bytes - bytes))
         range = WP_HEAP;
 #if WP_STATIC_BYTES >= 8
-    else if ((likely == WP_HEAP || likely == WP_STATIC) &&
+    else if ((likely == WP_HEAP || likely == WP_STATIC) && bytes <= WP_STATIC_BYTES &&
              (offset = address - WP_STATIC_BASE) <= WP_STATIC_BYTES - bytes)
         range = WP_STATIC;
 #endif
@@ -284,9 +288,23 @@ static __attribute__((noinline)) int wp_words(struct wp_frame *frame, uint32_t p
 #endif
         return 0;
     }
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count;) {
+        const uint32_t word = address + 4 * i;
+#if WP_HAS_LINES
+        const struct wp_known_line *const slot = wp_slot(fixed.lines, word / WP_DATA_LINE);
+        const uint32_t left = (WP_DATA_LINE - word % WP_DATA_LINE) / 4; /* words of the line: each is such a hit */
+        const uint32_t words = left < count - i ? left : count - i;
+        if (WP_LIKELY((word & ~(uint32_t)(WP_DATA_LINE - 1)) == (is_store ? slot->store_key : slot->load_key))) {
+            uint8_t *const marks = (uint8_t *)(uintptr_t)(slot->marks + word / 4);
+            for (uint32_t n = 0; n < words; n++)
+                marks[n] = 1;
+            i += words;
+            continue;
+        }
+#endif
         int64_t unused = 0;
-        wp_access(frame, &fixed, pc, address + 4 * i, 4, is_store, likely, 1, 0, &unused);
+        wp_access(frame, &fixed, pc, word, 4, is_store, likely, 1, 0, &unused);
+        i++;
     }
     return (int)count;
 }

@@ -151,7 +151,8 @@ def _facts(bound: Json, numbers: Numbers, *, full: bool) -> Iterator[Block]:
         header = ("Fact", "Claim", "At most", "Largest observed", "Slack")
         yield Table("Weighted sums of executions that are claimed", header, tuple(map(_claim, claims)), "llrrr")
     told = {f"fact {one['where']}" for one in (*bound["loops"], *claims)}
-    facts = [one for one in bound["assumptions"] if one["id"].startswith("fact ") and one["id"] not in told]
+    kinds = "fact ", "proved "
+    facts = [one for one in bound["assumptions"] if one["id"].startswith(kinds) and one["id"] not in told]
     if facts:
         rows = tuple((numbers[one["id"], one["statement"]], *_told(one), _sentence(one["check"])) for one in facts)
         yield Table("Facts about other things", ("No.", "Fact", "Statement", "How it is checked"), rows, "llll")
@@ -159,6 +160,10 @@ def _facts(bound: Json, numbers: Numbers, *, full: bool) -> Iterator[Block]:
     if lemmas:
         words = [f"{_told(one)[0]} ({numbers[one['id'], one['statement']]})" for one in lemmas]
         yield Paragraph(f"Lemmas on which facts rest: {', '.join(words)}.")
+    lemmas = [one for one in bound["assumptions"] if one["id"].startswith("induction ")]
+    if lemmas:
+        words = [f"{_told(one)[0]} ({numbers[one['id'], one['statement']]})" for one in lemmas]
+        yield Paragraph(f"Lemmas under which facts are proved by induction: {', '.join(words)}.")
 
 
 def _loops(loops: Sequence[Json], *, full: bool) -> Iterator[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from wcet_probe.answer.gap import Cause
-from wcet_probe.model.proof import Assumption, FactEffect, IdleFact, LoopBound, PathBlock, Units
+from wcet_probe.model.proof import Assumption, FactEffect, IdleFact, LoopBound, PathBlock, PointerVerdict, Units
 from wcet_probe.reports.formats.shapes_base import Address, Fraction, Natural, Sha256, extends
 
 
@@ -122,6 +122,7 @@ class BoundShape(TypedDict):
     certificates: list[str]
     by_type: NotRequired[list[TypeBoundShape]]
     summarised: NotRequired[list[str]]
+    pointer_facts: NotRequired[list[PointerVerdict]]
     digest: Sha256
 
 

@@ -207,10 +207,11 @@ def _rests_on(report: SetReport, width: int) -> Iterator[Line]:
         yield from table(rows, ("", *report.proofs))
     lemmas = {lemma.id: lemma for proof in report.proofs.values() for lemma in proof.lemmas}
     for lemma in lemmas.values():
-        yield from paragraph("Lemma", f"{lemma.id.removeprefix('fact ')}: {lemma.because}", width)
-        sites = list(dict.fromkeys(_sites_of(report, lemma.id)))
+        yield from paragraph("Lemma", f"{lemma.id}: {lemma.statement}", width)
+    for sites, names in _by_sites(report, lemmas).items():
         more = len(sites) - _SITES_SHOWN
-        text = f"{_count(sites)} rest{'s' * (len(sites) == 1)} on it: {', '.join(sites[:_SITES_SHOWN])}"
+        all_or_some = "them" if len(names) == len(lemmas) > 1 else ", ".join(names)
+        text = f"{_count(sites)} rest{'s' * (len(sites) == 1)} on {all_or_some}: {', '.join(sites[:_SITES_SHOWN])}"
         yield from paragraph("", text + (f" and {more} more; --json has all" if more > 0 else ""), width)
     if lemmas:
         yield from paragraph("", _checked(report), width)
@@ -219,9 +220,13 @@ def _rests_on(report: SetReport, width: int) -> Iterator[Line]:
         yield from paragraph("Assumed", ", ".join(others), width)
 
 
-def _sites_of(report: SetReport, lemma: str) -> Iterator[str]:
-    for proof in report.proofs.values():
-        yield from (site.location for site in proof.sites if site.lemma == lemma)
+def _by_sites(report: SetReport, lemmas: Iterable[str]) -> dict[tuple[str, ...], list[str]]:
+    """The lemmas by the places of the instructions that rest on them."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for lemma in lemmas:
+        sites = (site.location for proof in report.proofs.values() for site in proof.sites if site.lemma == lemma)
+        found.setdefault(tuple(dict.fromkeys(sites)), []).append(lemma)
+    return found
 
 
 def _count(sites: Collection[str]) -> str:
@@ -231,10 +236,10 @@ def _count(sites: Collection[str]) -> str:
 def _checked(report: SetReport) -> str:
     run = report.run
     if run is None:
-        return "No operation was run to check the lemmas."
+        return "No operation was run to check what follows from them."
     check = report.request.allocator.entry_points["check"]
     operations = sum(run.operations.values())
-    return f"The lemmas are checked by {operations:,} operations and {run.checks:,} calls of {check}()."
+    return f"{operations:,} operations were held to what follows, and {run.checks:,} calls of {check}() to the heap."
 
 
 def _ranges(sets: Iterable[int]) -> str:

@@ -68,7 +68,7 @@ def proved_once(monkeypatch):
         (name,) = (each for each in NAMES if allocator(each) == of.allocator)
         return bound(name, of.target.name, str(role), heap_bytes)
 
-    monkeypatch.setattr(probe, "prove_operation", proved)
+    monkeypatch.setattr(probe, "prove_anew", proved)
 
 
 def answer(name: str, target: str, scenario: str):

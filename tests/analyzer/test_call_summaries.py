@@ -35,9 +35,10 @@ def _summarised(monkeypatch):
     """Every function that is called is analysed once, however small the program is."""
 
     def all_of_them(graph_of, entry, refused, most, *others):
-        unbounded, given = others
+        unbounded, given, counted = others
         assert most >= 0
         assert not given
+        assert not counted
         calls = expansion._calls(graph_of, entry)
         recursive = {one for one in calls if one in expansion._reached(calls, calls[one])}
         return frozenset(calls.keys() - recursive - {entry, *refused, *unbounded})

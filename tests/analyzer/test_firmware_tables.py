@@ -107,6 +107,81 @@ def test_a_pointer_that_may_change_is_named():
     assert "make it const" in text
 
 
+ESCAPED = """push {r4, lr}
+    sub sp, #8
+    ldr r4, =kept
+    str sp, [r4]
+    str r0, [sp]
+    ldr r0, [r4, #4]
+    INDEX
+    tbb [pc, r0]
+    0: .byte (1f-0b)/2, (2f-0b)/2, (3f-0b)/2, (3f-0b)/2
+    1: adds r4, #1
+    2: adds r4, #1
+    3: adds r4, #1
+    9: add sp, #8
+    pop {r4, pc}
+    .ltorg"""
+"""Jumps by a word that may be a stack address, as far as is known, for one is stored beside it."""
+_KEPT = ".bss\n.balign 4\nkept: .space 8\n"
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "cmp r0, #3\n bhi 9f",
+        "adds r0, #5\n cmp r0, #2\n bhi 9f",
+        "cmp r0, #9\n bhi 9f\n subs r0, #7\n cmp r0, #1\n bhi 9f",
+    ],
+)
+def test_an_index_that_may_be_an_address_is_in_the_range_that_is_checked(check):
+    source = THUMB + thumb("f", ESCAPED.replace("INDEX", check))
+    source += thumb("main", "push {r4, lr}\n ldr r1, =kept\n str r0, [r1, #4]\n bl f\n pop {r4, pc}\n .ltorg") + _KEPT
+    proof = of("cortex-m4", source, "main")
+    runs = [
+        checked(proof, (number,))
+        for number in (0, 1, 2, 3, 4, 7, 8, 9, 0xFFFF_FFFB, 0xFFFF_FFFC, 0xFFFF_FFFE, 0x2000_1000)
+    ]
+    assert max(runs) == proof.bound.instructions
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "cmp r0, #3\n bgt 9f",  # below 0 it may be anything
+        "cmp r0, #3\n bhi 9f\n str r1, [r4, #4]\n ldr r0, [r4, #4]",  # not the word that was checked
+        "ldr r1, [r4]\n subs r0, r1, r0\n cmp r0, r1\n bhi 9f",  # below an address
+    ],
+)
+def test_an_index_that_may_be_an_address_needs_a_range(check):
+    source = THUMB + thumb("f", ESCAPED.replace("INDEX", check)) + _KEPT
+    assert "the targets of the indirect branch" in refused("cortex-m4", source)
+
+
+def test_a_table_that_a_counter_drives_until_it_is_equal_to_a_number():
+    """Nothing compares the counter by its order, so widening loses it: the number of rounds tells its range."""
+    body = """push {r4, r5, lr}
+    ldr r5, =kept
+    movs r4, #0
+    b 7f
+    3: adds r4, #1
+    cmp r4, #6
+    beq 8f
+    7: ldr r1, [r5]
+    cmp r1, r0
+    beq 3b
+    tbb [pc, r4]
+    0: .byte (1f-0b)/2, (2f-0b)/2, (4f-0b)/2, (1f-0b)/2, (2f-0b)/2, (1f-0b)/2
+    1: adds r0, #1
+    2: adds r0, #1
+    4: adds r0, #1
+    b 3b
+    8: pop {r4, r5, pc}
+    .ltorg"""
+    proof = of("cortex-m4", THUMB + thumb("f", body) + _KEPT)
+    assert checked(proof, (1,), (0,), (0xFFFF_FFFF,)) <= proof.bound.instructions < 90
+
+
 # ------------------------------------------------------------------------------------------------------------- symbols
 
 

@@ -58,6 +58,33 @@ OTHERS = {
         "block->next_free = (void *)((char *)head + (tlsf_control.fl_bitmap & 2));",
     ),
     "a rest that is too small": ("tlsf", "tlsf.c", "(rest, spare - TLSF_HEADER_BYTES)", "(rest, spare - 2)"),
+    "a least bucket that is too small": (
+        "djgpp-sbrk",
+        "djgpp_sbrk.c",
+        "DJGPP_SBRK_MINIMUM_BLOCK ? DJGPP_SBRK_MINIMUM_BLOCK : block",
+        "2 ? 2 : block",
+    ),
+    "steps that are counted wrongly": ("djgpp-sbrk", "djgpp_buckets.h", "log += step;", "log += step / 4;"),
+    "a carved block linked with an offset": (
+        "djgpp-carve",
+        "djgpp_carve.c",
+        "*link = block;",
+        "*link = (void *)(place + 2);",
+    ),
+    "a block remembered with an offset": (
+        "best-fit",
+        "best_fit.c",
+        "best = bt_block_of(node);",
+        "best = (void *)((char *)bt_block_of(node) + 2);",
+    ),
+    "no null in the beginning": ("best-fit", "best_fit.c", "*best = NULL;", "*best = (void *)2;"),
+    "a table with a wrong size": ("buddy-fibonacci", "buddy_fibonacci.c", "377 * M,", "377 * M + 2,"),
+    "a size behind the table's word": (
+        "buddy-fibonacci",
+        "buddy_fibonacci.c",
+        "bytes_of[class_of(tag) - 1]);",
+        "*(const size_t *)(const void *)((const char *)&bytes_of[class_of(tag) - 1] + 2));",
+    ),
 }
 
 
@@ -76,6 +103,14 @@ def test_the_alignment_of_first_fits_links_is_proved():
     found = proved_facts(program("first-fit"), HEAP_BYTES)
     assert [claim.is_proved for claim in found.claims] == [True]
     assert not found.why_not
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({allocator for allocator, *_ in OTHERS.values()}))
+def test_what_is_broken_below_is_proved_as_it_is(name):
+    claims = proved_facts(program(name, multiple_of=4), HEAP_BYTES).claims
+    assert claims
+    assert all(claim.is_proved for claim in claims)
 
 
 @pytest.mark.slow

@@ -19,9 +19,12 @@ from wcet_probe.model.target import Isa
 
 HEAP_BYTES = 5000
 ROLES = ("init", "malloc", "free")
-PROVED = ("kingsley", "first-fit", "tlsf", "djgpp-quarters", "buddy-binary")
+PROVED = (
+    "kingsley", "first-fit", "tlsf", "djgpp-quarters", "buddy-binary", "best-fit", "buddy-fibonacci", "djgpp-sbrk",
+    "djgpp-carve", "djgpp-tags",
+)  # fmt: skip
 ADDRESSES = {"arena": {Kind.ARENA, Kind.ANY}, "static": {Kind.STATIC, Kind.ANY}}
-NUMBERS = {Kind.NULL, Kind.NEAR, Kind.NUMBER, Kind.MIXED, Kind.ANY}
+NUMBERS = {Kind.NULL, Kind.NEAR, Kind.NUMBER, Kind.CONSTANT, Kind.MIXED, Kind.ANY}
 
 
 class Caller:

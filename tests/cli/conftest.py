@@ -235,12 +235,12 @@ class World:
         self._monkeypatch = monkeypatch
         self._capsys = capsys
 
-    def observe(self, request, progress=lambda _: None):
+    def observe(self, request, progress=lambda _: None, **_):
         self.requests.append(request)
         return answer(request, progress)
 
     def fail_with(self, error):
-        def observe(*_):
+        def observe(*_, **__):
             raise error
 
         self._monkeypatch.setattr(probe, "observe", observe)

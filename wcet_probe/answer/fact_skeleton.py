@@ -236,7 +236,7 @@ def _call_or_recursion(trial: _Trial, message: str) -> bool:
             trial.stopped = f"{message} ({error})"
             return False
         trial.missing.append(OpenFact(message.partition(": ")[0], (*lines, f'sha256 = "{source}"')))
-        fact = RecursionFact(_TRIAL, place, parse("1"), _TRIAL, code_sha256(image, name))
+        fact = RecursionFact(_TRIAL, place, parse("1"), None, _TRIAL, code_sha256(image, name))
         trial.told = replace(trial.told, recursions=(*trial.told.recursions, fact))
         return True
     trial.stopped = message

@@ -74,6 +74,7 @@ def checked_executions(bound: Bound, held: Held, witnesses: Sequence[Witness]) -
         for each in (place, f"rounds {where}"):
             found[each] = found.get(each, 0) + held.loop_entries.get(name, 0)
     found |= {f"fact {where}": count for where, count in (*calls.facts.items(), *calls.word_loads.items())}
+    found |= {f"proved {where}": count for where, count in calls.facts.items()}
     ids = {one.id for one in bound.assumptions}
     found |= dict.fromkeys((one for one in ids if one.startswith("lemma ")), held.heap_checks)
     by_number = {(one.address, one.is_store) for one in bound.accesses if one.is_store and one.base == "number"}

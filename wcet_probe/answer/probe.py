@@ -25,7 +25,7 @@ from wcet_probe.answer.bench import (
 from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops
 from wcet_probe.answer.cross_check import Call, cross_check
 from wcet_probe.answer.held import Held, checked_executions, merged
-from wcet_probe.answer.proving import prove_operation
+from wcet_probe.answer.proved_again import prove_anew
 from wcet_probe.answer.victims import MOST_INSTRUCTIONS, MOST_TRIED, extreme_victims, tried_of_each, victim_choices
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.compiled.supply import translations
@@ -85,7 +85,7 @@ def observe(
     plans = chosen.builders[request.scenario](HeapRequest(request.allocator, request.heap_bytes, line, request.seed))
     progress(f"building {request.allocator.name} for {request.target.name}")
     program = load_program(request.allocator, request.target, request.compiler, request.cache_dir, request.heap_bytes)
-    bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress, proving or prove_operation)
+    bounds, no_bound = _bounds(request, program, plans[0].measured.kind, progress, proving or prove_anew)
     supply = translations(program, request.cache_dir)
     bench = Bench(request, chosen, program, bounds, translations=supply)
     extreme, most_tried = extreme_of(request.scenario), tried_of_each(len(plans))

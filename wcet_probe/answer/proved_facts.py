@@ -7,20 +7,16 @@ are assumed besides, as they are by every bound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.dcache.addresses import Places
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.kinds import ALL, Kind, Part, Word
-from wcet_probe.analyzer.invariants.typed_memory import (
-    LEMMAS,
-    PREMISES,
-    Constants,
-    Evaluator,
-    TypedMemory,
-    typed_memory,
-)
+from wcet_probe.analyzer.invariants.typed_memory import Evaluator, TypedMemory, typed_memory
 from wcet_probe.analyzer.invariants.typed_operations import TypedOperation, typed_operation
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.prepared import Prepared
@@ -29,10 +25,13 @@ from wcet_probe.analyzer.values.own_block import Roles
 from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import Program
 from wcet_probe.errors import AnalysisError
+from wcet_probe.model.induction import LEMMAS, PREMISES
+from wcet_probe.model.proof import Assumption
 from wcet_probe.model.target import Isa
 
 _ROLES = "init", "malloc", "free"
 _MOST_SITES = 3
+_OF_VALUES = "stack-separation", "stack-alignment", "call-returns", "return-address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +41,12 @@ class ProvedFacts:
     Attributes:
         claims: by fact.
         why_not: why nothing is proved, or empty.
+        assumed: what the values of the operations rest on, besides facts and the induction's lemmas.
     """
 
     claims: tuple[AlignmentClaim, ...]
     why_not: str = ""
+    assumed: tuple[Assumption, ...] = ()
 
 
 def proved_facts(program: Program, heap_bytes: int) -> ProvedFacts:
@@ -69,7 +70,8 @@ def proved_facts(program: Program, heap_bytes: int) -> ProvedFacts:
         index, place = memory.lost[0]
         address = operations[index].accesses[place].transfer.instruction_address
         why_not = f"where the store at {program.image.location(address)} goes is not known"
-    return ProvedFacts(alignment_claims(operations, module.places, memory, module.evaluator), why_not)
+    claims = alignment_claims(operations, module.places, memory, module.evaluator)
+    return ProvedFacts(claims, why_not, module.assumed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +83,14 @@ class TypedModule:
         places: of each, what facts say of its accesses.
         memory: what the words are.
         evaluator: of terms.
+        assumed: what the values of the operations rest on, besides facts.
     """
 
     operations: tuple[TypedOperation, ...]
     places: tuple[Places, ...]
     memory: TypedMemory
     evaluator: Evaluator
+    assumed: tuple[Assumption, ...]
 
 
 def typed_module(program: Program, heap_bytes: int) -> TypedModule:
@@ -100,7 +104,14 @@ def typed_module(program: Program, heap_bytes: int) -> TypedModule:
     operations = tuple(_operation(program, role, one) for role, one in prepared.items())
     evaluator = Evaluator(program.image, operations)
     places = tuple(one.data.lines.places for one in prepared.values() if one.data.lines is not None)
-    return TypedModule(operations, places, typed_memory(program.image, operations, evaluator), evaluator)
+    assumed = tuple(dict.fromkeys(each for one in prepared.values() for each in _assumed(program, one)))
+    return TypedModule(operations, places, typed_memory(program.image, operations, evaluator), evaluator, assumed)
+
+
+def _assumed(program: Program, prepared: Prepared) -> Iterable[Assumption]:
+    """What the values of an operation rest on, besides facts: of the stack, and of where control goes."""
+    found = assumptions(Facts(), program.image, program.target, prepared.values, prepared.data.lines)
+    return (one for one in found if one.id in _OF_VALUES)
 
 
 def proved_facts_text(program: Program, found: ProvedFacts) -> str:

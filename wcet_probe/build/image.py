@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import cast
 
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct import ConstructError
@@ -19,14 +19,17 @@ from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarf_expr import DWARFExprParser
 from elftools.dwarf.dwarfinfo import DWARFInfo
+from elftools.dwarf.lineprogram import LineProgram
 from elftools.dwarf.locationlists import BaseAddressEntry, LocationEntry, LocationParser
+from elftools.dwarf.ranges import BaseAddressEntry as BaseRange
 from elftools.elf.constants import P_FLAGS, SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import ARMAttributesSection, Section, SymbolTableSection
 
+from wcet_probe.build.attribute_tags import ARM_ARCHITECTURES, ARM_FPUS, gnu_attribute
 from wcet_probe.build.location import linear_location
 from wcet_probe.errors import ImageError, unknown_name
-from wcet_probe.model.image import BuildAttributes, Image, LineTable, Segment, Symbol, VariableLocation
+from wcet_probe.model.image import BuildAttributes, Image, InlinedCall, LineTable, Segment, Symbol, VariableLocation
 from wcet_probe.model.target import Isa, MemoryRange
 
 _MACHINES = {"EM_ARM": (Isa.ARM, Isa.THUMB), "EM_PPC": (Isa.POWERPC,)}
@@ -35,30 +38,12 @@ _DAMAGED = (
     *(ValueError, KeyError, IndexError, AssertionError, EOFError, TypeError, AttributeError, OverflowError),
 )
 """What pyelftools and the readers here raise of a file that is not as it should be."""
-_ARM_ARCHITECTURES = {
-    **dict(
-        enumerate(("pre-v4", "v4", "v4T", "v5T", "v5TE", "v5TEJ", "v6", "v6KZ", "v6T2", "v6K", "v7", "v6-M", "v6S-M"))
-    ),
-    **dict(enumerate(("v7E-M", "v8-A", "v8-R", "v8-M.base", "v8-M.main"), 13)),
-}
-"""By the value of Tag_CPU_arch."""
-_ARM_FPUS = {
-    0: ("", 0, False),
-    1: ("VFPv1", 1, False),
-    2: ("VFPv2", 2, False),
-    3: ("VFPv3", 3, True),
-    4: ("VFPv3-D16", 3, False),
-    5: ("VFPv4", 4, True),
-    6: ("VFPv4-D16", 4, False),
-    7: ("FPv5", 5, True),
-    8: ("FPv5-D16", 5, False),
-}
-"""Name, generation and whether there are 32 double registers, by the value of Tag_FP_arch."""
 _POWER_ABI_FP = 4
 _VLE = 0x10000000
 """SHF_PPC_VLE: the section holds VLE instructions."""
 _KEPT = 32
 """Images that are remembered: campaigns ask for those of all allocators by turns."""
+_SCOPES = frozenset({"DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"})
 _MAPPING = {"$a": Isa.ARM, "$t": Isa.THUMB, "$d": None}
 
 
@@ -146,12 +131,58 @@ def source_copies(image: Image, functions: Collection[str]) -> Mapping[str, int]
             entry = todo.pop()
             if entry.tag in {"DW_TAG_subprogram", "DW_TAG_inlined_subroutine"}:
                 counts[_name_of(entry)] += 1
-            kinds = {"DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"}
-            todo += [child for child in entry.iter_children() if child.tag in kinds]
+            todo += [child for child in entry.iter_children() if child.tag in _SCOPES]
     except _DAMAGED as error:
         message = f"the file's functions cannot be read ({str(error) or type(error).__name__}); link it again with -g."
         raise ImageError(message) from error
     return counts
+
+
+def inlined_calls(image: Image, functions: Collection[str]) -> tuple[InlinedCall, ...]:
+    """The calls in ``functions`` of the binary in whose place the code of the callee is; outer ones first.
+
+    Raises:
+        ImageError: damaged debug information.
+    """
+    try:
+        file = ELFFile(io.BytesIO(image.elf))
+        found, dwarf = list[InlinedCall](), file.get_dwarf_info() if file.has_dwarf_info() else None
+        todo = [(entry, 0) for entry in _live_functions(dwarf, image, functions)] if dwarf else []
+        while dwarf and todo:
+            entry, depth = todo.pop(0)
+            line = entry.attributes.get("DW_AT_call_line") if entry.tag == "DW_TAG_inlined_subroutine" else None
+            if line is not None:
+                place = _file_name(dwarf, entry, "DW_AT_call_file"), int(line.value)
+                found.append(InlinedCall(_name_of(entry), *place, depth, tuple(_code_of(dwarf, entry))))
+            inner = depth + (entry.tag == "DW_TAG_inlined_subroutine")
+            todo += [(child, inner) for child in entry.iter_children() if child.tag in _SCOPES]
+    except _DAMAGED as error:
+        message = f"the file's functions cannot be read ({str(error) or type(error).__name__}); link it again with -g."
+        raise ImageError(message) from error
+    return tuple(sorted(found, key=lambda one: one.depth))
+
+
+def _code_of(dwarf: DWARFInfo, entry: DIE) -> Iterator[MemoryRange]:
+    """The code of a function's copy (DWARF 5, §2.17)."""
+    low, high, listed = (entry.attributes.get(f"DW_AT_{name}") for name in ("low_pc", "high_pc", "ranges"))
+    if low is not None and high is not None:
+        end = int(high.value) + (0 if high.form == "DW_FORM_addr" else int(low.value))
+        yield MemoryRange(int(low.value), end - int(low.value))
+    lists, base = dwarf.range_lists(), _base_address(entry)
+    for one in (
+        lists.get_range_list_at_offset(listed.value, cast("CompileUnit", entry.cu))
+        if listed is not None and lists
+        else ()
+    ):
+        if isinstance(one, BaseRange):
+            base = one.base_address
+        elif one.begin_offset < one.end_offset:
+            yield MemoryRange(one.begin_offset + (0 if one.is_absolute else base), one.end_offset - one.begin_offset)
+
+
+def _file_name(dwarf: DWARFInfo, entry: DIE, attribute: str) -> str:
+    program, number = dwarf.line_program_for_CU(cast("CompileUnit", entry.cu)), entry.attributes.get(attribute)
+    return _file_names(program).get(int(number.value), "?") if program is not None and number is not None else "?"
 
 
 def _live_functions(dwarf: DWARFInfo, image: Image, functions: Collection[str]) -> Iterator[DIE]:
@@ -188,12 +219,12 @@ def _arm_attributes(file: ELFFile) -> BuildAttributes:
     of_file = (one for vendor in section.iter_subsections() for one in vendor.iter_subsubsections("TAG_FILE"))
     tags = {attribute.tag: attribute.value for one in of_file for attribute in one.iter_attributes()}
     number = tags.get("TAG_CPU_ARCH")
-    architecture = "" if number is None else _ARM_ARCHITECTURES.get(number, f"architecture number {number}")
+    architecture = "" if number is None else ARM_ARCHITECTURES.get(number, f"architecture number {number}")
     profile = chr(tags.get("TAG_CPU_ARCH_PROFILE", 0))
     if architecture == "v7" and profile in "MRA":
         architecture += f"-{profile}"
     unit = tags.get("TAG_FP_ARCH", 0)
-    name, level, wide = _ARM_FPUS.get(unit, (f"floating-point architecture number {unit}", 99, False))
+    name, level, wide = ARM_FPUS.get(unit, (f"floating-point architecture number {unit}", 99, False))
     return BuildAttributes(
         core=str(tags.get("TAG_CPU_NAME", "")).lower(),
         architecture=architecture,
@@ -207,7 +238,7 @@ def _arm_attributes(file: ELFFile) -> BuildAttributes:
 def _powerpc_attributes(file: ELFFile) -> BuildAttributes:
     variable_length = any(section["sh_flags"] & _VLE for section in file.iter_sections())
     section = file.get_section_by_name(".gnu.attributes")
-    unit = _gnu_attribute(section.data(), "little" if file.little_endian else "big", _POWER_ABI_FP) if section else 0
+    unit = gnu_attribute(section.data(), "little" if file.little_endian else "big", _POWER_ABI_FP) if section else 0
     hard = unit & 3 in {1, 3}
     words = {1: "double precision", 3: "single precision"}
     return BuildAttributes(
@@ -216,41 +247,6 @@ def _powerpc_attributes(file: ELFFile) -> BuildAttributes:
         fpu_double=hard and unit & 3 == 1,
         variable_length=variable_length,
     )
-
-
-def _gnu_attribute(data: bytes, order: Literal["little", "big"], wanted: int) -> int:
-    """A number of the section ``.gnu.attributes``: vendors, scopes, and tags with their values; 0 where it is not."""
-    at = 1
-    while data[:1] == b"A" and at + 4 < len(data):
-        end = at + int.from_bytes(data[at : at + 4], order)
-        name = data.index(0, at + 4)
-        at, vendor = name + 1, data[at + 4 : name]
-        while vendor == b"gnu" and at + 5 <= end:
-            scope, scope_end = data[at], at + int.from_bytes(data[at + 1 : at + 5], order)
-            at += 5
-            while scope == 1 and at < scope_end:
-                tag, at = _number(data, at)
-                if tag & 1:
-                    at = data.index(0, at) + 1
-                    continue
-                value, at = _number(data, at)
-                if tag == wanted:
-                    return value
-            if scope_end <= at - 5:
-                raise ValueError("a scope of no bytes")
-            at = scope_end
-        if end < at:
-            raise ValueError("a vendor of no bytes")
-        at = end
-    return 0
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number in LEB128 at ``at``, and where the next one starts."""
-    value = shift = 0
-    while data[at] & 0x80:
-        value, shift, at = value | (data[at] & 0x7F) << shift, shift + 7, at + 1
-    return value | data[at] << shift, at + 1
 
 
 def require_symbol(image: Image, name: str) -> Symbol:
@@ -397,13 +393,17 @@ def _line_rows(dwarf: DWARFInfo, unit: CompileUnit) -> Iterator[tuple[int, int, 
     program = dwarf.line_program_for_CU(unit)
     if program is None:
         return
-    first_file = 0 if program.header.version >= 5 else 1
-    names = [_text(entry.name) for entry in program.header.file_entry]
+    names = _file_names(program)
     states = [entry.state for entry in program.get_entries() if entry.state is not None]
     for row, following in pairwise(states):
         if not row.end_sequence and row.address < following.address:
-            name = names[row.file - first_file] if 0 <= row.file - first_file < len(names) else "?"
-            yield row.address, following.address, PurePosixPath(name).name, row.line
+            yield row.address, following.address, names.get(row.file, "?"), row.line
+
+
+def _file_names(program: LineProgram) -> Mapping[int, str]:
+    """The names of files by number, without folders."""
+    listed = enumerate(program.header.file_entry, 0 if program.header.version >= 5 else 1)
+    return {number: PurePosixPath(_text(entry.name)).name for number, entry in listed}
 
 
 def _unit_paths(dwarf: DWARFInfo, unit: CompileUnit) -> Iterator[PurePosixPath]:

@@ -5,8 +5,8 @@ static data lie, the header and the first word of the block that it returns or i
 may hold constants, which are loaded like data. An allocator that promises nothing is judged by the sets of its static
 data.
 
-Each access of each call path is judged by the value analysis; what that does not know, a flow fact about pointers may
-tell, which is a lemma: an assumption that is checked by runs.
+Each access of each call path is judged by the value analysis; what that does not know, an induction over all operations
+may tell, under lemmas about the heap (`heap_words`). No flow fact about pointers is believed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ from enum import StrEnum
 
 from wcet_probe.analyzer.access_bound import AccessBound, most_accesses, most_accesses_of
 from wcet_probe.analyzer.bound import prepare, prove_prepared
-from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.invariants.contents import Contents
+from wcet_probe.analyzer.invariants.frontier import Area
 from wcet_probe.analyzer.values.own_block import Roles, distances
-from wcet_probe.analyzer.values.reach import Reach, link_origins, reaches
-from wcet_probe.answer.proving import allocator_facts, fact_parameters, operation_request
+from wcet_probe.analyzer.values.reach import Reach, reaches
+from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets import static_words
-from wcet_probe.cache_sets.lines import Mate, line_mates
-from wcet_probe.cache_sets.static_words import static_addresses
+from wcet_probe.cache_sets.heap_words import LEMMAS, HeapWords, heap_words
 from wcet_probe.errors import AnalysisError, UsageError
-from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.proof import AccessRange, Bound
 from wcet_probe.model.target import CacheConfig, Isa
 
@@ -46,9 +44,7 @@ class Justification(StrEnum):
     PROVED = "static data, by its address"
     OWN = "the call's own block, by its distance"
     COMPUTED = "an address whose remainder is known"
-    INDUCED = "static data, by induction over all operations"
-    TOLD = "a descriptor behind a link, by a lemma"
-    SAME_LINE = "in the line of a descriptor, by a lemma and the code"
+    INDUCED = "behind a loaded word, by induction"
     OUTSIDE = "not known"
 
 
@@ -96,7 +92,7 @@ class PossibleViolation:
 
 @dataclass(frozen=True, slots=True)
 class Lemma:
-    """A flow fact about pointers that accesses rest on: ``id``, what is assumed, why it holds, how it is checked."""
+    """What an induction takes for granted of a heap: ``id``, what is assumed, why it holds, how it is checked."""
 
     id: str
     statement: str
@@ -112,7 +108,7 @@ class LemmaSite:
         address, text: of the instruction.
         location: function, offset and source line.
         is_store: whether it writes.
-        lemma: id of the flow fact.
+        lemma: its id.
     """
 
     address: int
@@ -132,7 +128,7 @@ class SetProof:
         may_touch: sets but those of the own block and of the stack.
         stack_bytes: deepest access below the stack pointer at entry.
         possible_violations: instructions that are not known to keep to the allowed sets.
-        lemmas: flow facts that tell where pointers lead.
+        lemmas: what is assumed of where links lead.
         sites: the instructions that rest on them.
         assumptions: names of all that the proof rests on, the lemmas included.
         counts: most accesses, by size of the heap in bytes.
@@ -212,12 +208,13 @@ def _static_sets(program: Program, cache: CacheConfig) -> frozenset[int]:
     return frozenset(number % cache.sets for number in lines)
 
 
-def prove_sets(
+def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
     program: Program,
     role: str,
     heaps_bytes: Iterable[int],
     allowed: AllowedSets,
     progress: Callable[[str], None] = lambda _: None,
+    words: Callable[[], HeapWords] | None = None,
 ) -> SetProof:
     """What can be proved of the sets that the operation ``role`` of ``program`` touches.
 
@@ -227,6 +224,7 @@ def prove_sets(
         heaps_bytes: sizes of the heap; accesses are counted for each, and all else is proved for the first.
         allowed: what is to be proved.
         progress: is told in words what is being done.
+        words: where the words lead that operations load, where another proof wants to know it, too.
 
     Raises:
         UsageError: a flow fact is wrong.
@@ -248,14 +246,16 @@ def prove_sets(
             )
     except AnalysisError as error:
         return SetProof(role, {}, frozenset(range(allowed.sets)), 0, (), (), (), {}, str(error))
-    own = distances(prepared.values, roles)
+    own = tuple(distances(prepared.values, roles))
     found = tuple(reaches(prepared.values, allowed.sets * allowed.line_bytes))
-    links = _links(program, sizes[0], link_origins(prepared.values, found))
-    judged = list(_judged(program, bound, allowed, zip(own, found, strict=True), links))
+    judged = list(_judged(program, bound, allowed, zip(own, found, strict=True)))
     if any(justification is Justification.OUTSIDE for _, justification, _ in judged):
-        progress(f"following the words that {role} loads through all operations")
-        addresses = static_addresses(program, sizes[0]).get(role, {})
-        judged = [_induced(one, addresses.get(number), allowed) for number, one in enumerate(judged)]
+        induced = words() if words is not None else words_of(program, sizes[0], allowed, progress)
+        addresses = induced.addresses.get(role, {})
+        judged = [
+            _induced(one, known, addresses.get(number), allowed, induced.rests_on)
+            for number, (one, known) in enumerate(zip(judged, own, strict=True))
+        ]
     justifications: dict[int, Justification] = {}
     for access, justification, _ in judged:
         justifications[access.address] = max(
@@ -269,7 +269,7 @@ def prove_sets(
         ),
         stack_bytes=_stack_bytes(bound),
         possible_violations=tuple(_possible_violations(program, judged, allowed)),
-        lemmas=tuple(_lemmas(program, bound, {fact for _, _, fact in judged})),
+        lemmas=tuple(_lemmas({lemma for _, _, lemmas in judged for lemma in lemmas})),
         assumptions=tuple(dict.fromkeys((*(assumption.id for assumption in bound.assumptions), *_premises(judged)))),
         counts=counts,
         sites=tuple(_sites(program, judged)),
@@ -281,72 +281,52 @@ def prove_sets(
 
 Known = tuple[int | None, tuple[Reach, ...]]
 """Of an access, its distance from the call's block, where that is known, and the alternatives of its address."""
-Judged = tuple[AccessRange, Justification, str]
-"""An access, why it keeps to the allowed sets, and the flow fact that this rests on; empty where there is none."""
+Judged = tuple[AccessRange, Justification, tuple[str, ...]]
+"""An access, why it keeps to the allowed sets, and the lemmas that this rests on."""
 
 
-def _judged(
-    program: Program,
-    bound: Bound,
-    allowed: AllowedSets,
-    known: Iterable[Known],
-    links: Mapping[str, Links],
-) -> Iterator[Judged]:
-    """Each access of ``bound``; ``known`` tells of its address, and ``links`` of those that a flow fact speaks of."""
-    mates = line_mates(program.instructions, _starts(bound))
-    by_place: dict[tuple[int, tuple[int, ...]], list[AccessRange]] = {}
-    for access in bound.accesses:
-        by_place.setdefault((access.address, access.context), []).append(access)
-    by_address = {instruction.address: instruction for instruction in program.instructions}
+def words_of(
+    program: Program, heap_bytes: int, allowed: AllowedSets, progress: Callable[[str], None] = lambda _: None
+) -> HeapWords:
+    """Where the words lead that the operations of ``program`` load, which reserves the allowed sets for itself."""
+    reserved = allowed.reserved
+    first, end = min(reserved, default=0), max(reserved, default=0) + 1
+    is_range = allowed.is_specified and reserved == frozenset(range(first, end)) and end < allowed.sets
+    area = Area(first * allowed.line_bytes, end * allowed.line_bytes) if is_range else None
+    return heap_words(program, heap_bytes, area, progress)
+
+
+def _judged(program: Program, bound: Bound, allowed: AllowedSets, known: Iterable[Known]) -> Iterator[Judged]:
+    """Each access of ``bound``; ``known`` tells of its address."""
     for access, (distance, alternatives) in zip(bound.accesses, known, strict=True):
-        justification = _justification(program, access, allowed, (distance, alternatives), links.get(access.fact))
-        fact = access.fact if justification is Justification.TOLD else ""
-        if (
-            justification is Justification.OUTSIDE
-            and access.place == "any"
-            and access.sets is None
-            and distance is None
-        ):
-            extent_bytes = _extent_bytes(by_address[access.address])
-            for mate in mates.get(access.address, ()):
-                others = by_place.get((mate.address, access.context), ())
-                if others and all(_shares_line(other, mate, extent_bytes, allowed) for other in others):
-                    justification, fact = Justification.SAME_LINE, others[0].fact
-        yield access, justification, fact
+        yield access, _justification(program, access, allowed, (distance, alternatives)), ()
 
 
 def _premises(judged: Iterable[Judged]) -> tuple[str, ...]:
     """What an induction over the operations takes for granted of the caller."""
-    return (
-        static_words.PREMISES if any(justification is Justification.INDUCED for _, justification, _ in judged) else ()
-    )
+    return static_words.PREMISES if any(lemmas for _, _, lemmas in judged) else ()
 
 
-def _induced(judged: Judged, address: Contents | None, allowed: AllowedSets) -> Judged:
-    """``judged``, or by induction where its address then is in the allowed sets."""
+def _induced(
+    judged: Judged, distance: int | None, address: Contents | None, allowed: AllowedSets, lemmas: tuple[str, ...]
+) -> Judged:
+    """``judged``, or by induction where its address then is in the allowed sets.
+
+    An access at a distance from the call's own block is judged by that alone: an address that nothing comes to is not
+    known to be in any set.
+    """
     access, justification, _ = judged
-    if justification is not Justification.OUTSIDE or address is None:
+    if justification is not Justification.OUTSIDE or not address or distance is not None:
         return judged
-    reaches_to = (Reach(remainders=part.way) for part in address)
-    is_inside = bool(address) and all(_is_reserved(one, access, allowed) for one in reaches_to)
-    return (access, Justification.INDUCED, static_words.LEMMA) if is_inside else judged
+    is_inside = all(_is_reserved(Reach(remainders=part.way), access, allowed) for part in address)
+    return (access, Justification.INDUCED, lemmas) if is_inside else judged
 
 
-def _starts(bound: Bound) -> frozenset[int]:
-    """Blocks that control reaches otherwise than from the block before them alone."""
-    ways: dict[int, list[str]] = {}
-    for edge in bound.graph.edges:
-        ways.setdefault(edge.target, []).append(edge.kind)
-    return frozenset(block.address for block in bound.graph.blocks if ways.get(block.address) != ["fall"])
-
-
-def _justification(  # noqa: PLR0911  a return for each justification
-    program: Program, access: AccessRange, allowed: AllowedSets, known: Known, links: Links | None
-) -> Justification:
+def _justification(program: Program, access: AccessRange, allowed: AllowedSets, known: Known) -> Justification:
     """Why ``access`` keeps to the allowed sets; ``known`` is what the values tell of its address.
 
-    An access at a known distance from the call's block is to its header or its first word, or it is outside, whatever
-    a flow fact says of it. What a fact says of ``links`` holds of what they lead to.
+    An access at a known distance from the call's block is to its header or its first word, or it is outside. What a
+    flow fact about pointers says of it is not believed.
     """
     if access.place == "stack":
         return Justification.STACK
@@ -361,57 +341,8 @@ def _justification(  # noqa: PLR0911  a return for each justification
         return Justification.COMPUTED if is_computed else Justification.OUTSIDE
     if access.place != "told":
         return Justification.PROVED
-    if not alternatives or links is None or not all(_is_within(one, access, allowed, links) for one in alternatives):
-        return Justification.OUTSIDE
-    return Justification.COMPUTED if all(one.offset is None for one in alternatives) else Justification.TOLD
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """The links that a flow fact speaks of.
-
-    Attributes:
-        unit_bytes, units: links lead to so many objects of so many bytes in a row.
-        offsets: of the words in such an object that are links; None for all.
-        origins: where links were loaded from.
-    """
-
-    unit_bytes: int
-    units: int
-    offsets: tuple[int, ...] | None
-    origins: Mapping[int, tuple[Reach, ...]]
-
-    def speaks_of(self, link: int | None) -> bool:
-        """Whether the word ``link`` is one of them: not a word from elsewhere in such an object, nor who knows what."""
-        if self.offsets is None or link is None:
-            return True
-        origins = self.origins.get(link, ())
-        return bool(origins) and all(
-            origin.offset is None or origin.offset % self.unit_bytes in self.offsets for origin in origins
-        )
-
-
-def _links(program: Program, heap_bytes: int, origins: Mapping[int, tuple[Reach, ...]]) -> Mapping[str, Links]:
-    """By flow fact about pointers that tells sets, the links that it speaks of."""
-    parameters = fact_parameters(program.allocator, program.target, heap_bytes)
-    return {
-        fact.where: Links(
-            evaluate(fact.multiple_of, parameters),
-            1 if fact.units is None else evaluate(fact.units, parameters),
-            fact.links,
-            origins,
-        )
-        for fact in allocator_facts(program.allocator).pointers
-        if fact.sets is not None
-    }
-
-
-def _is_within(reach: Reach, access: AccessRange, allowed: AllowedSets, links: Links) -> bool:
-    """Whether ``access`` is in what its link leads to, as the flow fact says, or to an allowed set."""
-    if reach.offset is not None:
-        is_inside = 0 <= reach.offset <= links.unit_bytes * links.units - access.size_bytes
-        return is_inside and links.speaks_of(reach.link)
-    return _is_reserved(reach, access, allowed)
+    is_computed = bool(alternatives) and all(_is_reserved(one, access, allowed) for one in alternatives)
+    return Justification.COMPUTED if is_computed else Justification.OUTSIDE
 
 
 def _is_reserved(reach: Reach, access: AccessRange, allowed: AllowedSets) -> bool:
@@ -422,18 +353,6 @@ def _is_reserved(reach: Reach, access: AccessRange, allowed: AllowedSets) -> boo
     return all(
         {allowed.set_of(one), allowed.set_of(one + last)} <= allowed.reserved for one in reach.remainders.values()
     )
-
-
-def _shares_line(other: AccessRange, mate: Mate, extent_bytes: int, allowed: AllowedSets) -> bool:
-    """Whether what follows the access ``other`` at a distance lies in the same line, which is in an allowed set."""
-    if other.place != "told" or other.sets is None or not other.sets <= allowed.reserved:
-        return False
-    offset = other.low % allowed.line_bytes + mate.ahead_bytes
-    return other.stride % allowed.line_bytes == 0 and 0 <= offset <= allowed.line_bytes - extent_bytes
-
-
-def _extent_bytes(instruction: Instruction) -> int:
-    return sum(access.count * access.bytes_each for access in instruction.accesses)
 
 
 def _is_code(program: Program, address: int) -> bool:
@@ -450,9 +369,7 @@ def _may_touch(access: AccessRange, justification: Justification, allowed: Allow
         return allowed.reserved
     if justification is Justification.OUTSIDE and access.place in {"told", "block"}:
         return frozenset(range(allowed.sets))
-    if access.sets is not None:
-        return access.sets
-    return allowed.reserved if justification is Justification.SAME_LINE else frozenset(range(allowed.sets))
+    return access.sets if access.sets is not None else frozenset(range(allowed.sets))
 
 
 def _stack_bytes(bound: Bound) -> int:
@@ -478,21 +395,15 @@ def _possible_violations(
 
 
 def _sites(program: Program, judged: Iterable[Judged]) -> Iterator[LemmaSite]:
-    """The instructions that rest on a flow fact, each with the fact, by address."""
+    """The instructions that rest on lemmas, each with each of them, by address."""
     texts = {instruction.address: instruction.text for instruction in program.instructions}
-    found = {(access.address, access.is_store, fact) for access, _, fact in judged if fact}
-    for address, is_store, fact in sorted(found):
-        lemma = fact if fact == static_words.LEMMA else f"{FACT}{fact}"
+    found = {(access.address, access.is_store, lemma) for access, _, lemmas in judged for lemma in lemmas}
+    for address, is_store, lemma in sorted(found):
         yield LemmaSite(address, texts[address], program.image.location(address), is_store, lemma)
 
 
-def _lemmas(program: Program, bound: Bound, used: Collection[str]) -> Iterator[Lemma]:
-    """The facts about pointers that accesses rest on."""
-    if static_words.LEMMA in used:
-        because = "a block is that far from the arena's start, and the arena holds as many"
-        yield Lemma(static_words.LEMMA, static_words.STATEMENT, because, "no run checks it")
-    told = {assumption.id: assumption for assumption in reversed(bound.assumptions)}
-    for fact in allocator_facts(program.allocator).pointers:
-        if fact.where in used:
-            assumption = told[f"{FACT}{fact.where}"]
-            yield Lemma(assumption.id, assumption.statement, fact.because, assumption.check)
+def _lemmas(used: Collection[str]) -> Iterator[Lemma]:
+    """What accesses rest on, in the order of the lemmas."""
+    for name, (statement, because) in {**LEMMAS, **static_words.LEMMAS}.items():
+        if name in used:
+            yield Lemma(name, statement, because, "no run checks it")

@@ -10,7 +10,7 @@ manifest names are analysed, but for the check of the heap, which is there for t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.domains import strided
@@ -30,11 +30,14 @@ STATEMENT = (
     "what malloc returns is a block in the arena that was given to init, which holds no static data: then nothing that "
     "the caller writes into its blocks is a word of the allocator"
 )
+LEMMAS = {LEMMA: (STATEMENT, "a block is that far from the arena's start, and the arena holds as many")}
 PREMISES = "init-first", "free-gets-held-blocks", "caller-writes-own-blocks"
 _ROLES = "init", "malloc", "free"
 
 
-def static_addresses(program: Program, heap_bytes: int) -> Mapping[str, Mapping[int, Contents]]:
+def static_addresses(
+    program: Program, heap_bytes: int, operations: Sequence[Operation] | None = None
+) -> Mapping[str, Mapping[int, Contents]]:
     """By operation, where each of its accesses goes, by its number among the accesses of its values.
 
     Empty where that is not known of all of them, or one of them is not to static data.
@@ -42,23 +45,17 @@ def static_addresses(program: Program, heap_bytes: int) -> Mapping[str, Mapping[
     Args:
         program: the allocator's image.
         heap_bytes: size of the heap that flow facts speak of.
+        operations: those of the allocator, where they are known already.
     """
-    cache, entry_points = program.target.dcache, program.allocator.entry_points
-    if cache is None or not set(_ROLES) <= set(entry_points) <= {*_ROLES, "check"}:
-        return {}
-    facts = allocator_facts(program.allocator)
-    if facts.words or facts.arguments:  # what is proved would rest on them
+    cache, operations = program.target.dcache, operations or module_operations(program, heap_bytes)
+    if cache is None or operations is None:
         return {}
     way_bits = (cache.sets * cache.line_bytes).bit_length() - 1
-    try:
-        operations = [_operation(program, role, heap_bytes) for role in _ROLES]
-    except AnalysisError:
-        return {}
     if any(moved.distance is not None for one in operations for moved in one.moved):
         return {}
-    arguments = [_arguments(program, one, way_bits) for one in operations]
+    arguments = [arguments_of(program, one, way_bits) for one in operations]
     found = invariants(Module(program.image, operations, arguments, way_bits, first=0))
-    if found.lost or found.excused or found.unstored or not all(map(_is_block, _returned(found, operations))):
+    if found.lost or found.excused or found.unstored or not are_blocks(found, operations):
         return {}
     result: dict[str, dict[int, Contents]] = {one.role: {} for one in operations}
     for (index, place), address in found.addresses.items():
@@ -68,19 +65,33 @@ def static_addresses(program: Program, heap_bytes: int) -> Mapping[str, Mapping[
     return result
 
 
-def _returned(found: Invariants, operations: Sequence[Operation]) -> Iterator[Contents]:
-    """What operations return as blocks."""
-    for index, one in enumerate(operations):
-        if one.roles.returned is not None:
-            yield found.found.get((index, RESULT), ())
+def module_operations(program: Program, heap_bytes: int) -> Sequence[Operation] | None:
+    """What the allocator's entry points do: init, malloc and free.
 
-
-def _is_block(returned: Contents) -> bool:
-    """Whether it is null or computed from the arena's start: of anything else the lemma would be no more than a guess.
-
-    A block in static data would let the caller write the words that the induction is about.
+    None where others are named, apart from a check, where one of them cannot be analysed, and where flow facts tell of
+    words or arguments, on which all would rest.
     """
-    return all(part.region is Region.ARENA or part.is_null for part in returned)
+    entry_points, facts = program.allocator.entry_points, allocator_facts(program.allocator)
+    if not set(_ROLES) <= set(entry_points) <= {*_ROLES, "check"} or facts.words or facts.arguments:
+        return None
+    try:
+        return [_operation(program, role, heap_bytes) for role in _ROLES]
+    except AnalysisError:
+        return None
+
+
+def are_blocks(found: Invariants, operations: Sequence[Operation], least: int = 1) -> bool:
+    """Whether what operations return as a block is an address in the arena, or a number below ``least``, as null is.
+
+    Of anything else the lemma would be no more than a guess: a block in static data would let the caller write the
+    words that the induction is about.
+    """
+    returning = (index for index, one in enumerate(operations) if one.roles.returned is not None)
+    parts = (part for index in returning for part in found.found.get((index, RESULT), ()))
+    return all(
+        part.region is Region.ARENA or (part.region is Region.NUMBER and part.value.unsigned_range()[1] < least)
+        for part in parts
+    )
 
 
 def _registers(program: Program) -> tuple[str, str]:
@@ -96,7 +107,7 @@ def _operation(program: Program, role: str, heap_bytes: int) -> Operation:
     return operation(role, prepare(request).values, program.image, lifter, roles, first)
 
 
-def _arguments(program: Program, one: Operation, way_bits: int) -> Mapping[Term, Contents]:
+def arguments_of(program: Program, one: Operation, way_bits: int) -> Mapping[Term, Contents]:
     """What registers hold at entry: the arena and its size, or the request and the set."""
     first, second = (
         one.values.terms.symbol(("in", one.values.registers[name]), WORD_BITS) for name in _registers(program)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.cache_sets.run import ROLES, SetRun, run_operations
-from wcet_probe.cache_sets.specification import AllowedSets, Justification, SetProof, allowed_sets, prove_sets
+from wcet_probe.cache_sets.specification import AllowedSets, Justification, SetProof, allowed_sets, prove_sets, words_of
 from wcet_probe.compiled.supply import translations
 from wcet_probe.errors import ExitCode, UsageError
 from wcet_probe.model.allocator import Allocator
@@ -132,7 +133,8 @@ def verify_program(
         WcetProbeError: as ``verify_sets``.
     """
     heaps = request.heap_bytes, 2 * request.heap_bytes
-    proofs = {role: prove_sets(program, role, heaps, allowed, progress) for role in ROLES}
+    words = cache(lambda: words_of(program, request.heap_bytes, allowed, progress))
+    proofs = {role: prove_sets(program, role, heaps, allowed, progress, words) for role in ROLES}
     run = None
     if request.operations is not None:
         run = run_operations(

@@ -24,6 +24,7 @@ from wcet_probe.certificate.pairs import Pairs
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
 from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.sums import Sums
+from wcet_probe.certificate.told_proofs import told_proofs
 from wcet_probe.certificate.verify import CheckedBound, verify_result
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
@@ -151,6 +152,8 @@ class _Check:
         if self._binary.asserted.facts:
             yield self._hashed()
         yield self._assumed()
+        if count := told_proofs(self._section, self._binary.asserted):
+            yield Finding("proved facts", OPEN, f"{count} alignments are told to be proved by induction")
         shown = check_shown(self._section, self._graphs, self._records, self._coverage.instructions)
         yield Finding("what is shown", OK, shown)
 
@@ -456,7 +459,8 @@ class _Check:
             known = {f"fact {fact.where}" for kind in kinds for fact in asserted.of(kind)}
             demand(known & listed.keys(), "constraints of facts are used, and no fact is listed")
         for used in self._used:
-            demand(used in listed, f"the assumption {used} is used and not listed")
+            is_proved = used.startswith("fact ") and used.replace("fact ", "proved ", 1) in listed
+            demand(used in listed or is_proved, f"the assumption {used} is used and not listed")
         for name, statement in listed.items():
             self._check_statement(name, statement)
         return Finding(

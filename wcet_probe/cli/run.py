@@ -25,10 +25,12 @@ from wcet_probe.sizes import format_size, parse_size
 if TYPE_CHECKING:
     from wcet_probe.answer.bench import ProbeRequest
     from wcet_probe.answer.gap import Account
+    from wcet_probe.answer.probe import Proving
 
 DEFAULT_SCENARIO = "worst-alloc"
 DEFAULT_HEAP_BYTES = 4 << 20
 DEFAULT_COMPILER = "zig"
+PROVE_ANEW_VARIABLE = "WCET_PROBE_PROVE_ANEW"
 
 EXIT_CODES = {
     Verdict.OBSERVED: ExitCode.OK,
@@ -101,9 +103,13 @@ def parameter_value(text: str) -> tuple[str, int]:
 @click.option("--initial-cache", type=_initial_cache, metavar="cold|warm|dirty", help="Caches at entry of the call.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of scenario random.")
 @click.option("--cc", "compiler", metavar="COMMAND", help="zig, the packaged one, or e.g. clang-19.  [default: zig]")
+@click.option(
+    "--prove-anew", is_flag=True, envvar=PROVE_ANEW_VARIABLE, help="Take no bound from the cache: prove it in this run."
+)
 @click.option("--no-bound", is_flag=True, help="Observe only; prove no upper bound.")
 @click.option("--why", is_flag=True, help="The worst path, the gap to the observed one, all assumptions.")
 @click.option("--fact-effects", is_flag=True, help="As --why, and the bound without each fact.")
+@click.option("--prove-facts", is_flag=True, help="Try to prove alignments of pointers that facts assert.")
 @click.option(
     "--cross-check/--no-cross-check", default=None, help="Repeat the call in a second engine, however long it is."
 )
@@ -123,9 +129,11 @@ def run(
     initial_cache: InitialCache | None,
     seed: int,
     compiler: str | None,
+    prove_anew: bool,
     no_bound: bool,
     why: bool,
     fact_effects: bool,
+    prove_facts: bool,
     cross_check: bool | None,
     as_json: bool,
     quiet: bool,
@@ -137,7 +145,10 @@ def run(
     """
     if (why or fact_effects) and no_bound:
         raise UsageError(f"{'--why' if why else '--fact-effects'} explains a bound; leave --no-bound out.")
+    if prove_facts and no_bound:
+        raise UsageError("--prove-facts proves what a bound rests on; leave --no-bound out.")
     from wcet_probe.answer import bench, probe
+    from wcet_probe.answer.bound_store import BoundStore
     from wcet_probe.catalog.lookup import load_allocator
 
     config = load_config(Path.cwd())
@@ -145,6 +156,13 @@ def run(
     names: Iterable[str | None] = dict.fromkeys(targets) or (None,)
     cores = [reduce(apply_cache_option, caches, configured_target(name, config)) for name in names]
     sizes = dict.fromkeys(heaps or (config.heap_bytes or DEFAULT_HEAP_BYTES,))
+    is_long = why or fact_effects
+    store = None if prove_anew or prove_facts or is_long or as_json else BoundStore(cache_dir(config))
+    proving: Proving | None = store
+    if prove_facts:
+        from wcet_probe.answer.proved_assumptions import claiming
+
+        proving = claiming()
     reports: list[Report] = []
     accounts: list[Account | None] = []
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
@@ -165,10 +183,13 @@ def run(
             )
             parts = (done, len(asked)) if len(asked) > 1 else (0, 0)
             told = partial(_tell_about, tell, request, parts)
-            reports.append(probe.observe(request, told))
-            is_long = why or fact_effects
+            reports.append(probe.observe(request, told, proving=proving))
             accounts.append(long_account(request, reports[-1], told, each_fact=fact_effects) if is_long else None)
     _print(reports, accounts, as_json=as_json)
+    if store is not None and store.recalled:
+        names = " and ".join(dict.fromkeys(store.recalled))
+        said = f"the bounds of {names} were proved by an earlier run, of the same image, facts, target and program"
+        click.echo(f"wcet-probe: {said}; --prove-anew proves them again.", err=True)
     return max(EXIT_CODES[report.verdict] for report in reports)
 
 
@@ -214,13 +235,14 @@ def _print(reports: Sequence[Report], accounts: Sequence[Account | None], *, as_
         streams.print_json(documents[0] if len(documents) == 1 else results_document(documents))
         return
     from wcet_probe.reports.screens.terminal import render, render_comparison
-    from wcet_probe.reports.screens.why import render_why
 
     console = streams.result_console()
     if len(reports) > 1:
         render_comparison(reports, console)
     for report, account in zip(reports, accounts, strict=True):
         if account is not None and report.bound is not None:
+            from wcet_probe.reports.screens.why import render_why
+
             if len(reports) > 1:
                 console.print()
             render_why(report, report.bound, account, console)

@@ -13,6 +13,7 @@ from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, V
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.compiled.blocks import Block, Flow
 from wcet_probe.compiled.expressions import TYPES, Storage, Untranslatable, constant, expression
+from wcet_probe.compiled.spans import Span, span_of
 from wcet_probe.emu.compiled import Detail
 from wcet_probe.emu.layout import RETURN_ADDRESS
 from wcet_probe.model.instruction import Access, AccessKind, Control, Instruction, InstructionCost, Shift
@@ -98,6 +99,8 @@ class Statement:
         self._access: Access | None = accesses[0] if accesses else None
         self._several = len(self._memory) > 1 or (self._access is not None and self._access.count > 1)
         self._charged_at: int | None = None
+        skips = [self._inner(k, op) for k, op in enumerate(one.ops) if self._is_skip(op)]
+        self._span = span_of(one.ops, frozenset(skips)) if self._several else None
         self._counts_data = setting.detail is Detail.DATA
 
     def check(self) -> None:
@@ -183,7 +186,8 @@ class Statement:
         """Registers as they were before the instruction: to undo it, and for its effective addresses."""
         if check:
             return []
-        last = max([k for k, op in enumerate(self._one.ops) if _accesses(op) or op.user_op == "setISAMode"], default=0)
+        checked = [self._span.first] if self._span else self._memory
+        last = max(checked + [k for k, op in enumerate(self._one.ops) if op.user_op == "setISAMode"], default=0)
         registers = self._registers
         lines = [
             f"const {TYPES[registers.containers[low]]} k{low:x} = {registers.variable(low)};"
@@ -246,6 +250,8 @@ class Statement:
         return (self._registers if varnode.space == "register" else self._unique).write(varnode, value)
 
     def _pointer(self, k: int, address: str, size_bytes: int, *, is_store: bool) -> str:
+        if self._span is not None:
+            return f"uint8_t *const p{k} = all + {self._span.offsets[k]}; "
         noted = not self._several
         undo = self._undo(k, "inside" if noted or not self._counts_data else "disagreed")
         counter = "stores" if is_store else "loads"
@@ -254,6 +260,16 @@ class Statement:
             f"{head}uint8_t *const p{k} = wp_access(frame, &fixed, {self._one.address:#x}u, {address}, {size_bytes}, "
             f"{int(is_store)}, {self._likely()}, {int(noted)}, watches, &{counter}); "
             f"if (WP_UNLIKELY(!p{k})) {undo} "
+        )
+
+    def _check_span(self, k: int, span: Span, address: str) -> str:
+        """One check for all accesses of the instruction, before the first of them; where it fails, none was made."""
+        at = f"(uint32_t)({address} - {span.below & 0xFFFFFFFF:#x}u)"
+        head = self._observe(k) if self._counts_data else ""
+        return (
+            f"uint8_t *const all = wp_access(frame, &fixed, {self._one.address:#x}u, {at}, {span.size_bytes}, "
+            f"{int(self._one.ops[k].opcode == 'STORE')}, {self._likely()}, 0, watches, &loads); "
+            f"if (WP_UNLIKELY(!all)) {self._undo(k)} {head}"
         )
 
     def _observe(self, k: int) -> str:
@@ -314,15 +330,16 @@ class Statement:
 
     def _memory_access(self, k: int, op: PcodeOp) -> str:
         address = self._read(op.inputs[0])
+        check = self._check_span(k, self._span, address) if self._span and k == self._span.first else ""
         if op.opcode == "STORE":
             size = op.inputs[1].size_bytes
             pointer = self._pointer(k, address, size, is_store=True)
-            return f"{{ {pointer}WP_STORE({8 * size}, p{k}, {self._read(op.inputs[1])}); }}"
+            return f"{check}{{ {pointer}WP_STORE({8 * size}, p{k}, {self._read(op.inputs[1])}); }}"
         if op.output is None:
             raise Untranslatable(op.opcode)
         size = op.output.size_bytes
         pointer = self._pointer(k, address, size, is_store=False)
-        return f"{{ {pointer}{self._write(op.output, f'WP_LOAD({8 * size}, p{k})')} }}"
+        return f"{check}{{ {pointer}{self._write(op.output, f'WP_LOAD({8 * size}, p{k})')} }}"
 
     def _branch(self, k: int, op: PcodeOp, on_taken: str) -> str:
         condition = f"if ({self._read(op.inputs[1])}) " if op.opcode == "CBRANCH" else ""

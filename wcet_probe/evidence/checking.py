@@ -260,8 +260,13 @@ def _commands(result: Recorded, allocator: Allocator) -> set[str]:
     words += ["--seed", str(result.seed)] if result.seed else []
     words += ["--cc", result.compiler]
     found = set()
+    claims = (result.document.get("bound") or {}).get("pointer_facts")
     for why in ((), ("--why",)):
         switches = ["--no-bound"] if result.document["verdict"] == "OBSERVED" else []
-        switches += [*why, *(["--cross-check"] if request["cross_check"] else [])]
+        switches += [
+            *why,
+            *(["--prove-facts"] if claims else []),
+            *(["--cross-check"] if request["cross_check"] else []),
+        ]
         found.add(shlex.join([*words, *switches, "--json"]))
     return found

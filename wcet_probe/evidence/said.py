@@ -18,6 +18,7 @@ from wcet_probe.certificate.loops import demand, value_of
 from wcet_probe.certificate.records import Records, read_records
 from wcet_probe.evidence.frames import Frames
 from wcet_probe.model.image import Image
+from wcet_probe.model.induction import LEMMA_CHECK, LEMMAS, PREMISE_CHECK, PREMISES, PROVED_CHECK
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import Target
 from wcet_probe.reports.formats.listing import hex_address
@@ -62,6 +63,8 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "every call of the function that is run compares them",
     ),
     "built-for-another-core": ("{any}", "not checked: the integrator's"),
+    **{f"induction {name}": (text, LEMMA_CHECK) for name, text in LEMMAS.items()},
+    **{name: (text, PREMISE_CHECK) for name, text in PREMISES.items()},
 }
 """What an assumption says, and how it is checked, by its id. Places are those that the prover found."""
 _PLACES = r"\S+( \([^()]+:\d+\))?(, \S+( \([^()]+:\d+\))?)*"
@@ -197,8 +200,10 @@ def _check_assumptions(bound: Json, asserted: Asserted, target: Target, *, is_ru
     lemmas = {str(fact.content.get("id")): str(fact.content.get("check")) for fact in asserted.of("lemma")}
     for one in bound["assumptions"]:
         name, kind = one["id"], one["id"].partition(" ")[0]
-        if kind in {"fact", "given", "lemma", "pragma", "rounds"}:
-            allowed: Sequence[str] = (lemmas.get(name.partition(" ")[2], ""),) if kind == "lemma" else _FACT_CHECKS
+        if kind == "proved":
+            allowed: Sequence[str] = (PROVED_CHECK,)
+        elif kind in {"fact", "given", "lemma", "pragma", "rounds"}:
+            allowed = (lemmas.get(name.partition(" ")[2], ""),) if kind == "lemma" else _FACT_CHECKS
         else:
             demand(name in _WORDS, f"nobody knows the assumption {name}")
             statement, check = _WORDS[name]
@@ -328,6 +333,7 @@ def _words_of_bound(bound: Json) -> Iterator[str]:
         (any(one["executions"] is not None for one in bound["assumptions"]), "how often assumptions were checked"),
         (any(one is not None for one in seen), "observations of loops, sums and blocks"),
         (bound.get("by_type"), "what bounds by type rest on"),
+        (bound.get("pointer_facts"), "which alignments of pointers are proved"),
     )
     yield from (words for is_there, words in parts if is_there)
 

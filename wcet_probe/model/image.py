@@ -73,6 +73,24 @@ class VariableLocation:
 
 
 @dataclass(frozen=True, slots=True)
+class InlinedCall:
+    """A call of the source in whose place the compiler has put the callee's code.
+
+    Attributes:
+        function: the source function that is called.
+        file, line: where the call stands.
+        depth: how many such calls it is inside of.
+        code: the callee's code, that of calls in it included.
+    """
+
+    function: str
+    file: str
+    line: int
+    depth: int
+    code: tuple[MemoryRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BuildAttributes:
     """What an ELF file says of the core that it is built for.
 

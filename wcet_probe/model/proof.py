@@ -82,6 +82,27 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True)
+class PointerVerdict:
+    """Whether the alignment that a fact asserts of pointers was proved, as far as that was asked.
+
+    Attributes:
+        where: the fact.
+        is_proved: whether it follows from what the allocator's operations store.
+        accesses: how many accesses of init, malloc and free rest on it, by call path.
+        open_accesses: at how many instructions it is not proved.
+        why_not: in words; empty where it is proved.
+        lemmas: what the proof rests on, by id; empty where there is none.
+    """
+
+    where: str
+    is_proved: bool
+    accesses: int
+    open_accesses: int
+    why_not: str = ""
+    lemmas: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class IdleFact:
     """The fact at ``where`` speaks of the analysed code and has no effect on the bound; ``why`` says so in words."""
 
@@ -280,6 +301,7 @@ class Bound:
         by_type: the loops with no other bound than the width of a type, on which the numbers rest.
         summarised: functions that were analysed once by themselves, and not expanded where they are called.
         initial_data: what memory is assumed to hold at entry, by address, for runs.
+        pointer_facts: which facts about pointers are proved; empty where nobody asked.
         point_edges: by index in ``points``, from where to where control may go; to None where the call returns.
     """
 
@@ -306,6 +328,7 @@ class Bound:
     summarised: tuple[str, ...] = ()
     initial_data: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
     point_edges: tuple[tuple[int, int | None], ...] = field(default=(), repr=False)
+    pointer_facts: tuple[PointerVerdict, ...] = ()
 
     @property
     def certificates(self) -> tuple[str, ...]:

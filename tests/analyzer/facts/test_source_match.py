@@ -66,8 +66,18 @@ def lines(*numbers):
     return tuple(("a.c", number) for number in numbers)
 
 
-def match(latch, own, claimed=frozenset()):
-    return match_loop(LoopSite("f", 0, 0, lines(*latch), lines(*own)), INDEX, frozenset(claimed))
+def match(latch, own, claimed=frozenset(), header=0):
+    site = LoopSite("f", 0, 0, lines(*latch), lines(*own), header_line=("a.c", header))
+    return match_loop(site, INDEX, frozenset(claimed))
+
+
+def test_a_loop_with_rounds_of_those_inside_is_the_one_around_them():
+    """Peeled rounds of an inner loop, whose own binary loop stands inside, may have more lines than the outer loop."""
+    assert match([6, 4], [3, 7, 5, 5, 5, 6, 6, 6], [INNER], header=3) == OUTER
+    assert match([6, 4], [3, 7, 5, 5, 5, 6, 6, 6], [INNER], header=5) is None
+    assert match([6, 4], [3, 5, 5, 5, 6, 6, 6], [INNER], header=3) is None
+    assert match([6, 4], [3, 7, 5, 5, 5, 10, 11], [INNER], header=3) is None
+    assert match([6, 4], [3, 7, 5, 5, 5, 11, 11], [INNER, CALLEE], header=3) is None
 
 
 def test_the_latch_decides_where_nothing_contradicts():

@@ -7,7 +7,7 @@ from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.analyzer.values.own_block import Roles, distances
-from wcet_probe.analyzer.values.reach import link_origins, reaches
+from wcet_probe.analyzer.values.reach import reaches
 from wcet_probe.catalog.lookup import load_target
 
 WAY_BYTES = 4096
@@ -70,15 +70,6 @@ def test_a_mask_and_a_comparison_tell_the_remainder():
     ranges = {(one.remainders.low, one.remainders.size) for (one,) in found}
     assert (32, 29) in ranges
     assert (36, 1) in ranges
-
-
-def test_a_link_is_told_from_the_word_beside_it():
-    values = values_of(f"{LOADED}lwz 6, 4(5)\nlwz 8, 16(5)\nstw 7, 0(6)\nstw 7, 0(8)\nblr")
-    found = tuple(reaches(values, WAY_BYTES))
-    origins = link_origins(values, found)
-    accesses = [access for index in sorted(values.states) for access in values.accesses[index]]
-    stored = [one for access, (one,) in zip(accesses, found, strict=True) if access.is_store]
-    assert [origins[one.link][0].offset for one in stored] == [4, 16]
 
 
 def test_what_is_known_of_an_argument_is_kept_where_paths_meet():

@@ -1,0 +1,88 @@
+"""What the words of an image are: which numbers are addresses of its data, and what its constant tables hold.
+
+*Soundness:* a number that may be an address and something else is told as `Kind.ANY`, or as an address that a sum makes
+`Kind.ANY` of where it would be none. What constant data holds is what the image does.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from wcet_probe.analyzer.invariants.kinds import (
+    MODULUS,
+    NOTHING,
+    NULL,
+    WORD_BITS,
+    Kind,
+    Part,
+    Word,
+    joined,
+    residue,
+)
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Image
+
+_WORD_BYTES = WORD_BITS // 8
+_AROUND = 1 << 16
+"""So near to static data a constant is taken for an address in it: compilers add to it what is subtracted later."""
+_BESIDE = 8
+"""So near to constant data likewise: one or two words before its first one, for loops that count first."""
+
+
+class Constants:
+    """Which numbers are addresses of ``image``.
+
+    Raises:
+        AnalysisError: its memory lies so low that numbers cannot be told from addresses.
+    """
+
+    def __init__(self, image: Image) -> None:
+        self._segments = image.segments
+        self._order: Literal["big", "little"] = "big" if image.big_endian else "little"
+        self._constants = _constant_data(image)
+        self._words: dict[int, Word] = {}
+        if any(segment.writable and segment.address < 2 * _AROUND for segment in image.segments):
+            raise AnalysisError("static data lies so low that its addresses cannot be told from sizes.")
+
+    def kind_of(self, value: int) -> Kind:
+        """Of a constant."""
+        near = {
+            segment.writable
+            for segment in self._segments
+            if segment.address - _AROUND <= value <= segment.address + segment.size_bytes + _AROUND
+        }
+        inside = {
+            segment.writable
+            for segment in self._segments
+            if segment.address <= value <= segment.address + segment.size_bytes
+        }
+        if not near:
+            return Kind.NUMBER
+        if (inside or near) == {True}:
+            return Kind.STATIC
+        tables = (low - _BESIDE <= value <= low + len(data) + _BESIDE for low, data in self._constants)
+        return Kind.CONSTANT if True not in (inside or near) and any(tables) else Kind.ANY
+
+    def words(self, residues: int) -> Word:
+        """The words of constant data at addresses with these residues."""
+        if residues not in self._words:
+            found = NOTHING
+            for start, data in self._constants:
+                for place in range(len(data) - _WORD_BYTES + 1):
+                    if residues >> (start + place) % MODULUS & 1:
+                        value = int.from_bytes(data[place : place + _WORD_BYTES], self._order)
+                        found = joined(found, (Part(self.kind_of(value), False, residue(value)),) if value else NULL)
+            self._words[residues] = found
+        return self._words[residues]
+
+
+def _constant_data(image: Image) -> tuple[tuple[int, bytes], ...]:
+    """The read-only data of ``image`` of which its symbols tell: addresses and contents."""
+    found = dict[int, bytes]()
+    for symbol in image.symbols.values():
+        for segment in image.segments:
+            place = symbol.address - segment.address
+            data = segment.data[place : place + symbol.size_bytes] if place >= 0 else b""
+            if not (symbol.is_function or segment.writable) and symbol.size_bytes and len(data) == symbol.size_bytes:
+                found[symbol.address] = max(found.get(symbol.address, b""), data, key=len)
+    return tuple(sorted(found.items()))

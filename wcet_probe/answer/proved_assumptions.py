@@ -1,0 +1,87 @@
+"""Bounds whose facts about pointers are claims: what is proved of them is an assumption of its own kind.
+
+A bound takes the alignments that facts assert for granted. Where they follow from what the allocator's operations store
+(`proved_facts`), the assumption `fact` becomes `proved`, and what the proof rests on is listed besides: lemmas, by
+`induction`, and premises about the caller. The numbers are the same. It costs a fixpoint over all operations, so that
+it is done only where somebody asks.
+
+*Soundness:* what the values of init, malloc and free rest on is listed with each bound. A fact's other parts, such as
+its lines, stay assumptions; so does a fact on which no access of the operations rests. The certificate's checker cannot
+tell whether a fact is proved, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.facts.memory import pointer_assumptions
+from wcet_probe.answer.proved_facts import ProvedFacts, proved_facts
+from wcet_probe.answer.proving import allocator_facts, prove_operation
+from wcet_probe.build.program import Program
+from wcet_probe.identity import Same
+from wcet_probe.model.induction import LEMMA_CHECK, LEMMAS, PREMISE_CHECK, PREMISES
+from wcet_probe.model.proof import Assumption, Bound, PointerVerdict
+
+
+def claiming(prove: Callable[[Program, str, int], Bound] = prove_operation) -> Callable[[Program, str, int], Bound]:
+    """A ``prove`` that tries to prove the facts about pointers, too: once for the bounds of one program and heap.
+
+    *Soundness:* what is proved is a function of what it is remembered by.
+    """
+    remembered: dict[object, ProvedFacts] = {}
+
+    def prove_with_claims(program: Program, role: str, heap_bytes: int) -> Bound:
+        key = Same(program.allocator), Same(program.image), Same(program.target), heap_bytes
+        if key not in remembered:
+            remembered[key] = proved_facts(program, heap_bytes)
+        return with_claims(prove(program, role, heap_bytes), allocator_facts(program.allocator), remembered[key])
+
+    return prove_with_claims
+
+
+def with_claims(bound: Bound, facts: Facts, found: ProvedFacts) -> Bound:
+    """``bound``, which rests on ``facts``, with what is proved of them.
+
+    *Soundness:* as said of the module.
+    """
+    verdicts = tuple(_verdicts(facts, found))
+    proved = {one.where for one in verdicts if one.is_proved}
+    rewritten = {
+        f"fact {one.where}": tuple(pointer_assumptions(one, _reason(facts)))
+        for one in facts.pointers
+        if one.where in proved
+    }
+    assumed: list[Assumption] = []
+    for one in bound.assumptions:
+        if one.id not in rewritten:
+            assumed.append(one)
+        elif rewritten[one.id][0] not in assumed:
+            assumed += rewritten[one.id]
+    if any(one.id.startswith("proved ") for one in assumed):
+        assumed += [one for one in found.assumed if one not in assumed]
+        assumed += [Assumption(f"induction {name}", text, LEMMA_CHECK) for name, text in LEMMAS.items()]
+        assumed += [Assumption(name, text, PREMISE_CHECK) for name, text in PREMISES.items()]
+    return replace(bound, assumptions=tuple(assumed), pointer_facts=verdicts)
+
+
+def _verdicts(facts: Facts, found: ProvedFacts) -> Iterator[PointerVerdict]:
+    claims = {one.where: one for one in found.claims}
+    for fact in facts.pointers:
+        claim = claims.get(fact.where)
+        if claim is None:
+            yield PointerVerdict(fact.where, False, 0, 0, found.why_not or "nothing rests on its alignment")
+        elif claim.is_proved:
+            yield PointerVerdict(fact.where, True, claim.accesses, 0, lemmas=(*LEMMAS, *PREMISES))
+        else:
+            places = dict(claim.open_accesses)
+            why_not = found.why_not or claim.open_accesses[0][1]
+            yield PointerVerdict(fact.where, False, claim.accesses, len(places), why_not)
+
+
+def _reason(facts: Facts) -> str:
+    """How the alignments of ``facts`` are proved, in words."""
+    others = [*(one.where for one in facts.words), *(one.where for one in facts.arguments)]
+    more = f", and the facts {', '.join(others)}" if others else ""
+    return f"as follows by induction over init, malloc and free from {', '.join((*LEMMAS, *PREMISES))}{more}"

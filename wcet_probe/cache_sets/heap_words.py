@@ -1,0 +1,104 @@
+"""Where links in an allocator's memory lead, by induction over its operations: descriptors, heads, static data.
+
+What an operation loads as a link some operation has stored, with its remainder modulo a way of the cache: so the sets
+that are accessed behind it are computed, and not told. No flow fact about pointers is believed. What the induction
+takes for granted is the structure of the heap, in the same words for every allocator: `LEMMAS`.
+
+*Soundness:* premises ``init-first`` (the others are called once init has returned 0), ``free-gets-held-blocks``,
+``caller-writes-own-blocks`` and ``no-interference``; `LEMMAS`. All entry points that the manifest names are analysed,
+but for the check of the heap, which is there for tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from wcet_probe.analyzer.invariants.contents import NEAR_NULL, Contents, is_anything
+from wcet_probe.analyzer.invariants.frontier import Area
+from wcet_probe.analyzer.invariants.induction import Module, invariants
+from wcet_probe.build.program import Program
+from wcet_probe.cache_sets import static_words
+from wcet_probe.cache_sets.static_words import are_blocks, arguments_of, module_operations, static_addresses
+
+LEMMAS: Mapping[str, tuple[str, str]] = {
+    "stored-before-loaded": (
+        (
+            "a word of the arena that an operation loads was stored by one since the caller last held it; so "
+            "was a word that is loaded through a link from static data, if operations store nothing but "
+            "addresses in it"
+        ),
+        "a word of a descriptor is written when it is laid out or taken, before anything follows a link to it",
+    ),
+    "blocks-apart": (
+        (
+            "the word before a block that a call is given or returns, and the block's words, hold nothing of "
+            "the allocator that is accessed otherwise than at a distance from the block's start"
+        ),
+        "blocks and what the allocator lays out for itself cut the arena into disjoint parts",
+    ),
+    "objects-apart": (
+        (
+            "an address computed from the arena's start lies in the arena, one computed from static data lies "
+            "in static data, and the two and the stack do not overlap"
+        ),
+        "an address is computed from one in the object that it leads to",
+    ),
+    "null-is-not-followed": (
+        "no word is loaded or stored behind a null link, and no block is computed from one",
+        "a list's head is followed where its bit is set or it was compared with null",
+    ),
+    "frontier-in-its-area": (
+        (
+            "an address in the allowed sets that an operation advances by a constant in static data, wherever "
+            "it is computed, is not above their end, and what is at the end is not followed"
+        ),
+        "a counter tells how many objects are left before the end",
+    ),
+}
+"""What is assumed, and why it holds of a sound heap, by id."""
+
+
+class HeapWords(NamedTuple):
+    """Where accesses go, by operation and number among the accesses of its values.
+
+    Attributes:
+        addresses: of each access of which it is known; of none where a store may go anywhere.
+        rests_on: ids of the lemmas that this rests on.
+    """
+
+    addresses: Mapping[str, Mapping[int, Contents]]
+    rests_on: tuple[str, ...] = ()
+
+
+def heap_words(
+    program: Program, heap_bytes: int, area: Area | None, progress: Callable[[str], None] = lambda _: None
+) -> HeapWords:
+    """Where the accesses of ``program``'s operations go.
+
+    Where all words are in static data, one lemma suffices (`static_words`).
+
+    Args:
+        program: the allocator's image.
+        heap_bytes: size of the heap that flow facts speak of.
+        area: remainders modulo a way of what the allocator reserves for itself; None: links are not followed.
+        progress: is told in words what is being done.
+    """
+    progress("following the words that operations load through all operations")
+    cache, operations = program.target.dcache, module_operations(program, heap_bytes)
+    if cache is None or operations is None:
+        return HeapWords({})
+    if addresses := static_addresses(program, heap_bytes, operations):
+        return HeapWords(addresses, (static_words.LEMMA,))
+    if area is None:
+        return HeapWords({})
+    way_bits = (cache.sets * cache.line_bytes).bit_length() - 1
+    arguments = [arguments_of(program, one, way_bits) for one in operations]
+    found = invariants(Module(program.image, operations, arguments, way_bits, first=0, area=area))
+    if found.lost or not are_blocks(found, operations, NEAR_NULL):
+        return HeapWords({})
+    result: dict[str, dict[int, Contents]] = {one.role: {} for one in operations}
+    for (index, place), address in found.addresses.items():
+        if not is_anything(address):
+            result[operations[index].role][operations[index].moved[place].number] = address
+    return HeapWords(result, tuple(LEMMAS))

@@ -1,0 +1,44 @@
+"""What alignments of pointers rest on that are proved by induction over the operations of an allocator, in words.
+
+What is proved so is an assumption no more; the lemmas and premises of the induction are. They are the same for all
+allocators, and nothing in a certificate tells whether they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+LEMMAS: Mapping[str, str] = {
+    "stored-before-loaded": (
+        "a word of the arena that an operation loads, other than at a constant distance behind the start of the block "
+        "that it is given, was stored by an operation since the caller last held it; of its stack, by the same call"
+    ),
+    "words-keep-their-kind": (
+        "a word that is loaded from the arena, or at a computed place of static data, was stored as what the loading "
+        "instruction's operation uses it as: what is followed as a link, is compared with one, or stands for one where "
+        "paths meet, as an address; what is added to one, subtracted, masked or shifted, and not followed, as a "
+        "number; null is not followed, nor what is computed from it"
+    ),
+    "heads-are-no-blocks": (
+        "what is taken from a list as a block is one of the arena, and not the list's head in static data: malloc "
+        "returns no head, and no size is added to one"
+    ),
+    "objects-apart": (
+        "an address that is computed from the arena's start lies in the arena, one computed from static data lies in "
+        "static data, one computed from a constant table in a constant table, and these and the stack do not overlap"
+    ),
+}
+"""What is taken for granted of the allocator, by id."""
+PREMISES: Mapping[str, str] = {
+    "init-first": "init is called, and returns 0, before any other operation is",
+    "free-gets-held-blocks": "free is given null, or a block that malloc returned and that was not freed since",
+    "caller-writes-own-blocks": "the caller writes nothing of the allocator's but the bytes of blocks that it holds",
+}
+"""What is taken for granted of the caller, by id."""
+
+LEMMA_CHECK = "not checked: no rule of the checker follows the induction, and runs are held against what it proves only"
+PREMISE_CHECK = "no run can check it: it is the caller's"
+PROVED_CHECK = (
+    "not checked that it is proved: the checker does not follow the induction; every emulated run holds each access"
+)
+"""How assumptions of each kind are checked."""
