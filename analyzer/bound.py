@@ -21,6 +21,7 @@ from wcet_probe.analyzer.call_summaries import (
     may_summarise,
     merged_claims,
     merged_loops,
+    resolved_callees,
 )
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import data_misses
@@ -297,6 +298,7 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
         claims=stage.loops.claims if stage else (),
         inner=frozenset(call.key for call in calls),
         deciding=_deciding(work, values),
+        indirect=values.indirect,
         open_loops=missing,
         analysed=prepared.analysed,
     )
@@ -325,6 +327,7 @@ def _given(work: _Work, key: CallKey, given: GivenBound, progress: Callable[[str
         claims=(),
         inner=frozenset(),
         deciding=_deciding(work, values),
+        indirect=values.indirect,
     )
 
 
@@ -426,8 +429,13 @@ def _values_with(
         effect = work.calls.effect
         return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough)
 
+    resolved = (
+        resolved_callees(work.calls, image, lifter, entry, indirect, asserted, graph_of)
+        if expanded.whole is not None
+        else frozenset()
+    )
     while True:
-        whole = graph_of(sites, depth, all_known=False)
+        whole = graph_of(sites, depth, all_known=False, resolved=resolved)
         for target in sorted(whole.summarised):  # who is refused, before the caller is analysed in vain
             work.calls.effect(plain_call(target, lifter))
         graph = reducible(whole, image)

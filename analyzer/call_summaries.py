@@ -11,7 +11,7 @@ a graph has such calls, every fetch and data access is charged as a miss with a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
@@ -19,14 +19,17 @@ from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.binding import Analysed
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import PointerFacts
-from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.graph.returning import returning_functions
+from wcet_probe.analyzer.graph.supergraph import Edge, Supergraph
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import Unit
+from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.recursive_calls import TreeCost
 from wcet_probe.analyzer.values.analysis import Values
-from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError
+from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, plain_call
 from wcet_probe.analyzer.values.entry_registers import RegisterBytes, register_bytes
 from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.proof import Assumption, LoopBound, LoopClaim
 from wcet_probe.model.target import Target
 
@@ -47,6 +50,7 @@ class CallSummary:
         deciding: the bytes of registers at entry that take part in what it does, see `values.entry_registers`.
         open_loops: its own that have no bound, by the address of the header: then ``most`` is empty.
         analysed: its loops as facts speak of them.
+        indirect: targets of its indirect branches and calls, by their address.
         trees: of a function that calls itself, what its calls cost in each unit; ``most`` is then of a call from
             outside, beside what each execution costs. Else empty.
     """
@@ -60,6 +64,7 @@ class CallSummary:
     deciding: RegisterBytes
     open_loops: tuple[int, ...] = ()
     analysed: Analysed | None = None
+    indirect: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     trees: Mapping[Unit, TreeCost] = field(default_factory=dict)
 
 
@@ -124,6 +129,14 @@ class CallSummaries:
         if answer is None:
             answer = self._answers[key] = self._answering(key)
         return self._found[answer]
+
+    def indirect(self) -> Mapping[int, frozenset[int]]:
+        """The targets of indirect branches and calls that the summaries found, by their address."""
+        found: dict[int, frozenset[int]] = {}
+        for one in self._found.values():
+            for site, targets in one.indirect.items():
+                found[site] = found.get(site, frozenset()).union(targets)
+        return found
 
     def _answering(self, key: CallKey) -> CallKey:
         """The key of the summary that answers ``key``, which is made if it is not there."""
@@ -265,3 +278,36 @@ def every_access_misses(values: Values, target: Target, pointers: PointerFacts) 
             fetches = sum(len(fetched_lines((instruction,), config.line_bytes)) for instruction in instructions)
         waiting[index] = accesses * each + fetches * fill
     return DataMisses(waiting, {}, (), (), lines)
+
+
+def resolved_callees(  # noqa: PLR0917  the binary, the entry, and what is known of both
+    calls: CallSummaries,
+    image: Image,
+    lifter: Lifter,
+    entry: Symbol,
+    indirect: dict[int, tuple[int, ...]],
+    asserted: Container[int],
+    graph_of: Callable[..., Supergraph],
+) -> frozenset[int]:
+    """The functions with indirect branches or calls that can be summarised; their targets are added to ``indirect``.
+
+    Else they would be expanded, and all their callers with them, until their targets are known.
+
+    *Soundness:* a summary shows of its own branches that all targets are known. What stands in ``indirect`` gives edges
+    only, and the targets of whatever is expanded are looked for as if nothing had been known.
+    """
+    found = frozenset[int]()
+    while returning_functions(image, lifter, entry.address, indirect, ()).branching:
+        more = graph_of().summarised.difference(found)
+        for target in sorted(more):
+            calls.effect(plain_call(target, lifter))
+        known = {
+            site: tuple(sorted(targets.union(indirect.get(site, ()))))
+            for site, targets in calls.indirect().items()
+            if site not in asserted
+        }
+        if not more and known.items() <= indirect.items():
+            break
+        found |= more
+        indirect.update(known)
+    return found

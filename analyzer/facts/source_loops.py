@@ -359,7 +359,8 @@ def _loop_counters(
         for loop in (node for node in nodes if node.type in _LOOPS and not _runs_once(node)):
             if loop.has_error or any(_is_macro(node, loop_macros) for node in _walk(loop)):
                 continue
-            found = [_counter(loop, name, declared) for name in {_text(n): n for n in declared} if name not in exposed]
+            inside, names = _inside(loop), [name for name in dict.fromkeys(map(_text, declared)) if name not in exposed]
+            found = [] if inside is None else [_counter(loop, inside, name, declared) for name in names]
             result[loop.start_byte] = tuple(each for each in found if each is not None)
     return result
 
@@ -396,19 +397,45 @@ def _exposed(node: Node, functions: set[str]) -> Iterator[Node]:
         yield from (name for name in _walk(node) if name.type == "identifier")
 
 
-def _counter(loop: Node, name: str, declared: list[Node]) -> SourceCounter | None:
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """What is looked at in a loop for each variable; all but what is done once before it."""
+
+    changes: Mapping[str, list[Node]]
+    loops: list[Node]
+    arrays: list[Node]
+
+
+def _inside(loop: Node) -> _Inside | None:
+    """The parts of ``loop``; None where it may be entered in its midst."""
+    start = loop.child_by_field_name("initializer")
+    changes: dict[str, list[Node]] = {}
+    loops, arrays = list[Node](), list[Node]()
+    for node in _walk(loop):
+        kind = node.type
+        if start is not None and _is_in(node, start):
+            continue
+        if kind == "labeled_statement" or (kind == "case_statement" and _is_case_of_other(node, loop)):
+            return None
+        if kind in _CHANGES:
+            changes.setdefault(_text(_changed(node)), []).append(node)
+        elif kind == "array_declarator":
+            arrays.append(node)
+        elif kind in _LOOPS and node != loop:
+            loops.append(node)
+    return _Inside(changes, loops, arrays)
+
+
+def _counter(loop: Node, inside: _Inside, name: str, declared: list[Node]) -> SourceCounter | None:
     start, condition = loop.child_by_field_name("initializer"), loop.child_by_field_name("condition")
-    inside = [node for node in _walk(loop) if start is None or not _is_in(node, start)]
-    if any(node.type == "labeled_statement" or _is_case_of_other(node, loop) for node in inside):
-        return None
     of_name = [each for each in declared if _text(each) == name]
     own = [each for each in of_name if _is_in(each, loop)]
     if len(own or of_name) != 1 or (own and (start is None or not _is_in(own[0], start))):
         return None  # which variable is meant is not clear
-    changes = [node for node in inside if node.type in _CHANGES and _text(_changed(node)) == name]
-    if any(_is_in(each, node) for node in inside if node.type == "array_declarator" for each in changes):
+    changes = inside.changes.get(name, [])
+    if any(_is_in(each, node) for node in inside.arrays for each in changes):
         return None  # `MACRO a[i++] = 0;` is parsed as a declaration of an array
-    if len(changes) != 1 or any(_is_in(changes[0], node) for node in inside if node.type in _LOOPS and node != loop):
+    if len(changes) != 1 or any(_is_in(changes[0], node) for node in inside.loops):
         return None
     step = _step(changes[0], name)
     in_test = condition is not None and loop.type != "do_statement" and _is_in(changes[0], condition)
@@ -422,9 +449,9 @@ def _is_in(node: Node, outer: Node) -> bool:
 def _is_case_of_other(node: Node, loop: Node) -> bool:
     """Whether a ``case`` is of a ``switch`` around the loop."""
     around = node.parent
-    while node.type == "case_statement" and around is not None and around.type != "switch_statement":
+    while around is not None and around.type != "switch_statement":
         around = around.parent
-    return node.type == "case_statement" and (around is None or not _is_in(around, loop))
+    return around is None or not _is_in(around, loop)
 
 
 def _changed(node: Node) -> Node | None:

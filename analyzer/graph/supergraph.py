@@ -150,6 +150,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     given: Collection[int] = (),
     counted: Collection[int] = (),
     unwinding: Unwinding = MappingProxyType({}),
+    resolved: Collection[int] = (),
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
 
@@ -170,6 +171,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         given: see there.
         counted: see there.
         unwinding: returns that pop the frame of a caller, as values tell; whoever uses the graph shows that they do.
+        resolved: where functions start that can be summarised though not all targets are known: theirs are.
 
     Raises:
         AnalysisError: a call of what is no code, too many points, or no way to return.
@@ -184,7 +186,10 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         raise never_returns(entry.name)
     builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding)
     if whole is not None:
-        builder.summarise(entry, whole, most, unbounded=unbounded, given=given, counted=counted)
+        unknown = [function for function in known.branching if function not in resolved]
+        builder.summarise(
+            entry, {*whole, *unknown, *known.popping}, most, unbounded=unbounded, given=given, counted=counted
+        )
     return builder.build(entry)
 
 
@@ -233,7 +238,6 @@ class _Builder:
         def graph(address: int) -> FunctionGraph:
             return self._graph(function_from(self._image, address))
 
-        whole = {*whole, *self._returns.branching, *self._returns.popping}
         self._summarised = to_summarise(graph, entry.address, whole, most, unbounded, given, counted)
 
     def build(self, entry: Symbol) -> Supergraph:

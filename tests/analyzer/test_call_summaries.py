@@ -74,6 +74,38 @@ def test_a_bound_with_summaries_is_that_of_expanded_calls_where_nothing_depends_
         assert machine.count("f3", (7,)) <= proved.instructions
 
 
+SWITCH = """typedef unsigned u; volatile u out;
+__attribute__((noinline)) u f0(u x)
+{ switch (x) { case 0: out = 7; return 3; case 1: out = x * 5; return x + 9; case 2: return out;
+  case 3: out = 1; out = 2; return 4; case 4: out = x; return 11; case 5: out = x * 77; return 5; default: return 1; } }
+__attribute__((noinline)) u f1(u x) { return f0(x) + f0(x + 1); }
+u f(u x) { return f1(x) + f1(x * 3) + f0(2); }
+"""
+
+
+@pytest.mark.usefixtures("summarised")
+def test_callees_with_switches_are_summarised_before_the_targets_of_all_branches_are_known(monkeypatch):
+    guest = guest_of(SWITCH, load_target("cortex-m4"), ".c")
+    graphs, analyse = [], bound.analyze_with_counters
+
+    def noted(image, lifter, graph, *others):
+        graphs.append(graph)
+        return analyse(image, lifter, graph, *others)
+
+    monkeypatch.setattr(bound, "analyze_with_counters", noted)
+    proved = bound_of(guest)
+    switch = require_symbol(guest.image, "f0").address
+    callers = [graph for graph in graphs if graph.entry.name != "f0"]
+    assert any(graph.unresolved for graph in graphs)  # f0 has a table, whose targets were looked for
+    assert {graph.entry.name for graph in callers} == {"f", "f1"}
+    for graph in callers:
+        assert switch in graph.summarised
+        assert all(point.function.address != switch for point in graph.points)
+    assert {"f0", "f1"} <= set(proved.summarised)
+    with guest.machine() as machine:
+        assert max(machine.count("f", (x,)) for x in range(8)) <= proved.instructions
+
+
 def tree(depth):
     """Two calls in each function: 2 ** depth contexts."""
     return CALLS + "".join(
