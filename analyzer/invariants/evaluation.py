@@ -29,7 +29,7 @@ from wcet_probe.analyzer.invariants.contents import (
     number,
     remainder_of,
 )
-from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, Frontier, clipped
+from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, Frontier, moved_in
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.reach import remainder
 from wcet_probe.analyzer.values.state import Base, State
@@ -308,8 +308,8 @@ class Evaluation:
         parts = [self._evaluate(state, one, given, depth) for one in coefficients]
         if advanced is not None and self._area is not None and not is_anything(parts[0]):
             reached, constant = advanced
-            moved = contents_of((self._added((part,), [1], reached) for part in parts[0]), self._way_bits)
-            parts = [clipped(moved, self._area, self._way_bits)]
+            moved = ((part, self._added((part,), [1], reached)) for part in parts[0])
+            parts = [contents_of((moved_in(*each, self._area, self._way_bits) for each in moved), self._way_bits)]
         factors = list(coefficients.values())
         if any(map(is_anything, parts)):
             return self._anything

@@ -46,6 +46,11 @@ class Frontier(NamedTuple):
         reached = [one for one in self.advances[term] if one <= distance < one + self.step]
         return (reached[-1], distance - reached[-1]) if reached else None
 
+    def leads_on(self, coefficients: Mapping[Term, int], constant: int) -> bool:
+        """Whether a sum is an object's, of a link or of an advanced frontier: one that is followed, and no table's."""
+        is_link = list(coefficients.values()) == [1] and 0 <= signed(WORD_BITS, constant) < self.step
+        return is_link or (bool(coefficients) and self.advanced(coefficients, constant) is not None)
+
 
 NO_FRONTIER = Frontier({}, 0)
 _Sum = tuple[Term, int]
@@ -61,16 +66,15 @@ def frontiers(operations: Sequence[Operation]) -> tuple[Frontier, ...]:
     return tuple(Frontier({term: tuple(sorted(each)) for term, each in own.items()}, min(steps)) for own, _ in found)
 
 
-def clipped(contents: Contents, area: Area, way_bits: int) -> Contents:
-    """``contents`` without addresses behind the end of the area."""
+def moved_in(part: Part, moved: Part, area: Area, way_bits: int) -> Part:
+    """``moved``, to where ``part`` is advanced, without what is behind the area, where ``part`` is in it or at its end.
+
+    *Soundness:* of an address that may be elsewhere the lemma says nothing: all that it may come to is told.
+    """
     reachable = strided.between(way_bits, area.first, area.end)
-    return contents_of(
-        (
-            part._replace(way=strided.meet(part.way, reachable), flags=0) if _begins_in(part, area) else part
-            for part in contents
-        ),
-        way_bits,
-    )
+    if part.region is not Region.ARENA or not strided.leq(part.way, reachable):
+        return moved
+    return moved._replace(way=strided.meet(moved.way, reachable), flags=0)
 
 
 def without_end(contents: Contents, area: Area, step: int, way_bits: int) -> Contents:
