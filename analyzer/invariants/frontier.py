@@ -46,11 +46,6 @@ class Frontier(NamedTuple):
         reached = [one for one in self.advances[term] if one <= distance < one + self.step]
         return (reached[-1], distance - reached[-1]) if reached else None
 
-    def leads_on(self, coefficients: Mapping[Term, int], constant: int) -> bool:
-        """Whether a sum is an object's, of a link or of an advanced frontier: one that is followed, and no table's."""
-        is_link = list(coefficients.values()) == [1] and 0 <= signed(WORD_BITS, constant) < self.step
-        return is_link or (bool(coefficients) and self.advanced(coefficients, constant) is not None)
-
 
 NO_FRONTIER = Frontier({}, 0)
 _Sum = tuple[Term, int]
@@ -92,6 +87,11 @@ def without_end(contents: Contents, area: Area, step: int, way_bits: int) -> Con
         ),
         way_bits,
     )
+
+
+def leads_on(coefficients: Mapping[Term, int], constant: int) -> bool:
+    """Whether a sum is a link and a place behind it: what is followed, and no word of a table."""
+    return list(coefficients.values()) == [1] and signed(WORD_BITS, constant) >= 0
 
 
 def _begins_in(part: Part, area: Area) -> bool:

@@ -40,7 +40,7 @@ from wcet_probe.analyzer.invariants.contents import (
     remainder_of,
 )
 from wcet_probe.analyzer.invariants.evaluation import Evaluation, Told
-from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, frontiers, without_end
+from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, frontiers, leads_on, without_end
 from wcet_probe.analyzer.invariants.operations import Meeting, Moved, Operation
 from wcet_probe.analyzer.invariants.static_memory import StaticMemory, number_of_null
 from wcet_probe.analyzer.values.linear import Linear
@@ -222,7 +222,7 @@ class _Equations:
         """Where a load or a store goes, and what it stores."""
         transfer = moved.transfer
         whole = self._value(key[0], transfer.state, transfer.pointer, found)
-        inside = self._within(key[0], whole, transfer.state.terms.linear(transfer.pointer))
+        inside = self._within(whole, transfer.state.terms.linear(transfer.pointer))
         is_told = self._memory.is_object(inside, transfer.size_bytes)
         step.addresses[key] = inside if is_told else anything(self._module.way_bits)
         if moved.distance is not None or not self._memory.is_static(whole, transfer.size_bytes):
@@ -285,13 +285,13 @@ class _Equations:
             self._module.way_bits,
         )
 
-    def _within(self, number: int, address: Contents, form: Linear) -> Contents:
+    def _within(self, address: Contents, form: Linear) -> Contents:
         """``address``, computed as ``form``, without what lemmas exclude: null, and behind static data or the area."""
         followed = tuple(part for part in address if part.region is Region.ARENA or not _is_by_null(part))
         inside, area = self._memory.within(followed, form.constant), self._module.area
-        if area is None or not self._frontiers[number].leads_on(form.coefficients, form.constant):
+        if area is None or not leads_on(form.coefficients, form.constant):
             return inside
-        return without_end(inside, area, self._frontiers[number].step, self._module.way_bits)
+        return without_end(inside, area, self._frontiers[0].step, self._module.way_bits)
 
     def _value(self, number: int, state: State, term: Term, found: Found) -> Contents:
         """What ``term`` may be, evaluated again only where something that it is made of has changed."""
