@@ -197,6 +197,49 @@ def test_a_loop_is_counted_and_not_one_round_less(body, executions):
     assert "loop bounds" in found
 
 
+NAMED_LIKE_A_WAY_OUT = """
+ ldr r5, =away
+ movs r4, #0
+ movs r6, #100
+1: bvs 2f
+ add r4, r4, #1
+ bx r5
+.globl away
+.thumb_func
+away: sub r4, r4, #1
+2: subs r6, r6, #1
+ bne 1b
+ bx lr
+"""
+
+
+def test_no_edge_is_called_like_a_way_out():
+    """By that name, what holds where r4 is a step further would be taken for what holds on the edge back."""
+    target = load_target("cortex-m4")
+    on = guest_of(assembler({"f": NAMED_LIKE_A_WAY_OUT}, target), target)
+    document, binary = document_of(on)
+    assert check_bound(document, binary).is_full
+    jump = next(one.address for one in on.instructions if one.text == "bx r5")
+
+    def renamed(problem, derivations, followed):
+        (loop,) = problem.loops
+        source = max((node.address, node.name) for node in problem.nodes if node.address <= jump)[1]
+        name, old = f"leave:{source}", loop.back_edges[0]
+        edges = tuple(replace(edge, name=name) if edge.name == old else edge for edge in problem.edges)
+        loops = (replace(loop, back_edges=(name,), max_back_edges=0),)
+        counter = {"initial_low": 0, "initial_high": 0, "step": -1, "comparison": ">"}
+        return (
+            replace(problem, edges=edges, loops=loops),
+            [replace(one, **counter, max_header=1) for one in derivations],
+            followed,
+        )
+
+    forged = solved_again(document, renamed)
+    forged["bound"]["loops"] = [{**loop, "max": 1} for loop in forged["bound"]["loops"]]
+    with pytest.raises(VerificationError, match="the name of a way out"):
+        check_bound(sealed(forged), binary)
+
+
 FLAGS = """
  cmp r0, #5
  it lo
