@@ -235,6 +235,15 @@ def test_what_is_known_of_a_sum_is_known_of_its_parts():
     assert below.read("r2") == number(16, 63)
 
 
+@pytest.mark.parametrize("text", ["mov {}, pc", "add {}, pc, #4"])
+def test_the_program_counter_is_not_one_value(text):
+    """What is read of it at two instructions has two values, whatever a comparison tells of the first."""
+    body = f"{text.format('r0')}\n {text.format('r1')}\n cmp r0, #0\n bx lr"
+    source = f".syntax unified\n.arm\n.globl f\n.type f, %function\nf: {body}\n.size f, . - f\n"
+    found = assume(after(source, 3, {}), "nzcv", "!=", is_signed=False)
+    assert found.read("r1").low == found.read("r0").low + 4
+
+
 PREDICATED = """
  .syntax unified
  .arm
