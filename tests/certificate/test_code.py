@@ -120,6 +120,44 @@ def test_an_indirect_jump_to_the_next_instruction_is_charged_as_executed_where_i
     assert "graph" not in not_checked(guest)
 
 
+ON_A_BRANCH = """
+ cmp r0, #0
+ beq 1f
+1: ite lo
+ movlo r2, #1
+ movhs r2, #2
+ bhs 2f
+2: b 3f
+3: add r0, r0, r2
+ bx lr
+"""
+UNOPTIMISED = """
+    volatile int port;
+    int f(int n) { int s = 0; for (int i = 0; i < 9; i++) { if (n > i) s += port; else s -= 2; } return s; }
+"""
+
+
+def test_a_direct_branch_to_the_next_instruction_falls_into_it():
+    """Whether it is taken or not: what holds behind it is what holds on both ways."""
+    target = load_target("cortex-m4")
+    on = guest_of(assembler({"f": ON_A_BRANCH}, target), target)
+    assert not_checked(on) == set()
+    document, binary = document_of(on)
+
+    def less(problem, derivations, followed):
+        (node,) = problem.nodes
+        return replace(problem, nodes=(replace(node, cost=node.cost - 1),)), derivations, followed
+
+    with pytest.raises(VerificationError, match="costs at least"):
+        check_bound(solved_again(document, less), binary)
+
+
+@pytest.mark.parametrize("target", ["cortex-m7", "mpc603e"])
+def test_code_that_is_not_optimised_is_checked_in_full(target):
+    """A compiler then jumps to what follows."""
+    assert not_checked(guest_of(UNOPTIMISED, load_target(target), ".c", "-O0")) == set()
+
+
 RELOADED = """
  sub sp, sp, #16
  str r2, [sp, #4]
