@@ -4,8 +4,9 @@
 A node is the code from its address on, up to an instruction that may go elsewhere than to the next one, or to where an
 edge leads by falling through. For each way out that the last instruction allows there must be an edge to a node at that
 address, in which what then holds lies in what is said of that node; so by induction every execution is a path of the
-graph. A way is left out only where the invariants leave no value for it. Calls and returns are no exception: a call
-puts an address into the link register, a return goes to the address that it finds.
+graph. A way is left out only where the invariants leave no value for it, and so is what holds behind a node that no way
+leads to. Calls and returns are no exception: a call puts an address into the link register, a return goes to the
+address that it finds.
 """
 
 from __future__ import annotations
@@ -141,14 +142,20 @@ def cover(
 
 
 def _covered(code: Code, machine: Machine, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]]) -> Coverage:
-    found = Coverage()
-    for node in graph.nodes:
+    found, reached, waiting = Coverage(), {graph.entry}, [graph.entry]
+    while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
+        node = waiting.pop()
         block = run_block(code, machine, graph, node, State(dict(invariants[node])))
         found.instructions[node] = block.instructions
         for outcome in block.outcomes:
             _follow(code, graph, invariants, node, outcome, found)
-        if machine.found_escape and not machine.escapes:
-            break  # all over again: what is loaded may be a stack address
+        targets = [edge.target for edge in graph.leading[node] if edge.name in found.taken]
+        waiting += [target for target in dict.fromkeys(targets) if target not in reached]
+        reached.update(targets)
+    unreached = Machine(code.image, escapes=True)
+    for node in graph.nodes.keys() - found.instructions.keys():  # they are charged, and nothing needs to hold behind
+        found.instructions[node] = run_block(code, unreached, graph, node, State(dict(invariants[node]))).instructions
+    found.instructions = {node: found.instructions[node] for node in graph.nodes}
     return found
 
 
