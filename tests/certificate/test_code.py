@@ -137,6 +137,22 @@ UNOPTIMISED = """
 """
 
 
+NEVER_TAKEN = """
+ and r2, r1, #7
+ cmp r0, #0
+ bhs 1f
+ adds r3, #1
+1: add r0, r2, r2
+ bx lr
+"""
+
+
+def test_nothing_needs_to_hold_behind_what_is_never_executed():
+    """The analysis follows both ways of the branch, the checker sees that no word is below 0."""
+    target = load_target("cortex-m4")
+    assert not_checked(guest_of(assembler({"f": NEVER_TAKEN}, target), target)) == set()
+
+
 def test_a_direct_branch_to_the_next_instruction_falls_into_it():
     """Whether it is taken or not: what holds behind it is what holds on both ways."""
     target = load_target("cortex-m4")
@@ -276,6 +292,35 @@ def test_no_edge_is_called_like_a_way_out():
     forged["bound"]["loops"] = [{**loop, "max": 1} for loop in forged["bound"]["loops"]]
     with pytest.raises(VerificationError, match="the name of a way out"):
         check_bound(sealed(forged), binary)
+
+
+TWO_LOOPS = """volatile int port;
+int f(int n) { int s = 0;
+for (int i = 0; i < 90; i++) s += port;
+for (int i = 0; i < 3; i++)
+  s ^= port;
+return s; }
+"""
+
+
+def test_code_of_one_loop_is_not_put_into_another_by_an_edge_that_nobody_takes():
+    """Else what a fact says of the second loop could be told of the first."""
+    from wcet_probe.certificate.coverage import Code, cover
+    from wcet_probe.certificate.records import Edge, graph_of, invariants_of, read_records
+    from wcet_probe.certificate.sums import Sums
+
+    on = guest_of(TWO_LOOPS, load_target("cortex-m4"), ".c", "-O1")
+    records = read_records(document_of(on)[0]["bound"]["certificates"][0])
+    graph, code = graph_of(records), Code(on.image, {one.address: one for one in on.instructions})
+    name, _, entering, back = records["loop"][0]
+    last = max(graph.nodes, key=lambda node: graph.nodes[node][0])
+    more = Edge("more", last, name, 0)
+    leading = {**graph.leading, last: [*graph.leading[last], more]}
+    forged = replace(graph, edges=(*graph.edges, more), leading=leading)
+    loops = [(name, entering.split(), [*back.split(), "more"])]
+    found = Sums(code, forged, cover(code, forged, invariants_of(records), {}), loops, Asserted(), {}).loops[name]
+    assert 3 in {line for _, line in found.lines}
+    assert not {4, 5, 6} & {line for _, line in found.lines}
 
 
 FLAGS = """
