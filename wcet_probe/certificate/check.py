@@ -258,9 +258,7 @@ class _Check:
             (edges[back.split()[0]].target, entering.split(), back.split())
             for _, _, entering, back in self._records[0]["loop"]
         ]
-        self._sums = Sums(
-            self._code, self._graph, self._coverage.instructions, loops, self._binary.asserted, self._parameters
-        )
+        self._sums = Sums(self._code, self._graph, self._coverage, loops, self._binary.asserted, self._parameters)
         where = {loop["name"]: loop for loop in self._section["loops"]}
         derived = [{loop["constraint"]: loop for loop in one.loops} for one in self._bounds]
         demand(all(one == derived[0] for one in derived), "the certificates derive their loop bounds differently")
