@@ -112,6 +112,20 @@ def test_an_elf_without_symbols_is_refused():
         read_image(bytes(elf), Isa.ARM, "test")
 
 
+def test_segments_with_memory_in_common_are_refused():
+    """What is analysed would be the one, what is run the other."""
+    elf = bytearray(tlsf_guest("arm926ej-s").image.elf)
+    (table_at,), (size, count) = struct.unpack_from("<I", elf, 28), struct.unpack_from("<HH", elf, 42)
+    rows = [table_at + number * size for number in range(count)]
+    code, data, *_ = [row for row in rows if struct.unpack_from("<I", elf, row)[0] == 1]  # PT_LOAD
+    address, _, _, size_bytes = struct.unpack_from("<4I", elf, code + 8)
+    struct.pack_into("<I", elf, data + 8, address + size_bytes)
+    read_image(bytes(elf), Isa.ARM, "test")
+    struct.pack_into("<I", elf, data + 8, address + size_bytes - 1)
+    with pytest.raises(ImageError, match="have memory in common, which holds one of them at a time"):
+        read_image(bytes(elf), Isa.ARM, "test")
+
+
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", b"#!/bin/sh\n", bytes(4096), b"\x7fELF\x01\x01\x01" + bytes(60)])
 def test_what_is_no_elf_is_refused(data):
     with pytest.raises(ImageError):

@@ -227,7 +227,7 @@ def _read(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...]) -> Image:
         sha256=hashlib.sha256(elf).hexdigest(),
         isa=isa,
         big_endian=not file.little_endian,
-        segments=tuple(apart(_segments(file), _parts(file))),
+        segments=tuple(apart(_disjoint(_segments(file)), _parts(file))),
         symbols=symbols,
         functions=tuple(functions),
         code=tuple(_code_ranges(file, isa, mapping)),
@@ -247,6 +247,23 @@ def _segments(file: ELFFile) -> Iterator[Segment]:
                 writable=bool(segment["p_flags"] & P_FLAGS.PF_W),
                 executable=bool(segment["p_flags"] & P_FLAGS.PF_X),
             )
+
+
+def _disjoint(segments: Iterable[Segment]) -> list[Segment]:
+    """``segments``, of which no two have a byte in common: what lies there would be what is loaded last.
+
+    Raises:
+        ImageError: two have, as those of overlays.
+    """
+    found = list(segments)
+    for one, other in pairwise(sorted(found, key=lambda each: each.address)):
+        if other.address < one.address + one.size_bytes:
+            message = (
+                f"the segments at {one.address:#010x} and {other.address:#010x} have memory in common, which holds one "
+                "of them at a time; link the image without overlays."
+            )
+            raise ImageError(message)
+    return found
 
 
 def _parts(file: ELFFile) -> list[Part]:
