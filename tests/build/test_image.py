@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import wcet_probe.build.image as image_module
 from tests.support import TARGETS, assembler, image_of, tlsf_guest
 from wcet_probe.build.image import read_image, require_symbol
 from wcet_probe.catalog.lookup import load_target
@@ -160,10 +162,23 @@ def test_a_line_table_covers_ranges():
     assert LineTable().find(0) is None
 
 
+@pytest.mark.parametrize("follow", [image_module._origin, image_module._type_of])
+def test_debug_information_in_a_circle_has_an_end(follow):
+    entry = SimpleNamespace(tag="DW_TAG_typedef", attributes={"DW_AT_abstract_origin": 1, "DW_AT_type": 1})
+    entry.get_DIE_from_attribute = lambda _: entry
+    with pytest.raises(image_module.DAMAGED):
+        follow(entry)
+
+
 def test_what_pyelftools_stumbles_over_is_refused(monkeypatch):
     """A name of the line table that is missing is a TypeError deep in it, of other damage an AttributeError."""
     elf = tlsf_guest("mpc603e").image.elf
-    for error in (TypeError("not NoneType"), AttributeError("no attribute"), OverflowError("too large")):
+    for error in (
+        TypeError("not NoneType"),
+        AttributeError("no attribute"),
+        OverflowError("too large"),
+        ZeroDivisionError(),
+    ):
 
         def fail(*_, error=error):
             raise error

@@ -35,11 +35,13 @@ from wcet_probe.model.target import Isa, MemoryRange
 _MACHINES = {"EM_ARM": (Isa.ARM, Isa.THUMB), "EM_PPC": (Isa.POWERPC,)}
 DAMAGED = (
     *(ELFError, DWARFError, ConstructError),
-    *(ValueError, KeyError, IndexError, AssertionError, EOFError, TypeError, AttributeError, OverflowError),
+    *(ValueError, KeyError, IndexError, AssertionError, EOFError, TypeError, AttributeError, ArithmeticError),
 )
 """What pyelftools and the readers here raise of a file that is not as it should be."""
 _KEPT = 32
 """Images that are remembered: campaigns ask for those of all allocators by turns."""
+_MOST_REFERENCES = 1 << 10
+"""From one entry of the debug information to the next: more than compilers write, fewer than a circle has."""
 _SCOPES = frozenset({"DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"})
 _MAPPING = {"$a": Isa.ARM, "$t": Isa.THUMB, "$d": None}
 
@@ -391,9 +393,11 @@ def _unit_paths(dwarf: DWARFInfo, unit: CompileUnit) -> Iterator[PurePosixPath]:
 
 def _origin(entry: DIE) -> DIE:
     """The entry that an inlined or concrete copy is of."""
-    while "DW_AT_abstract_origin" in entry.attributes:
+    for _ in range(_MOST_REFERENCES):
+        if "DW_AT_abstract_origin" not in entry.attributes:
+            return entry
         entry = entry.get_DIE_from_attribute("DW_AT_abstract_origin")
-    return entry
+    raise DWARFError("a copy is one of itself")
 
 
 def _name_of(entry: DIE) -> str:
@@ -459,9 +463,11 @@ def _unit_bytes(entry: DIE) -> int | None:
 def _type_of(entry: DIE) -> DIE | None:
     """The type of ``entry`` without its names and qualifiers."""
     found = entry.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in entry.attributes else None
-    while found is not None and found.tag in _QUALIFIERS:
+    for _ in range(_MOST_REFERENCES):
+        if found is None or found.tag not in _QUALIFIERS:
+            return found
         found = found.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in found.attributes else None
-    return found
+    raise DWARFError("a type is another name of itself")
 
 
 def _text(name: bytes | str) -> str:
