@@ -1,6 +1,7 @@
 """Bounds that are kept: found again by all that they depend on, told of, and never read where they were touched."""
 
 import hashlib
+import io
 import pickle
 import shutil
 from dataclasses import replace
@@ -169,6 +170,11 @@ def test_nothing_but_the_nouns_is_read(kept, monkeypatch, content):
     monkeypatch.setattr(shutil, "rmtree", lambda *_: pytest.fail("a file of the cache ran code"))
     assert ask(store) is proved()
     assert store.recalled == []
+
+
+def test_what_the_module_of_a_noun_imports_is_not_read():
+    with pytest.raises(pickle.UnpicklingError, match="bisect_right"):
+        bound_store._Reader(io.BytesIO(), None).find_class("wcet_probe.model.image", "bisect_right")
 
 
 def test_an_allocator_of_ones_own_is_proved_each_time(tmp_path, monkeypatch):

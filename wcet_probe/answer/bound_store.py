@@ -172,7 +172,9 @@ class _Reader(pickle.Unpickler):
         if (module, name) in _KNOWN:
             return _KNOWN[module, name]
         if module.startswith("wcet_probe.model.") and "." not in name:
-            return super().find_class(module, name)
+            found = super().find_class(module, name)
+            if isinstance(found, type) and found.__module__ == module:  # and not what the module imports
+                return found
         raise pickle.UnpicklingError(f"{module}.{name}")
 
 
