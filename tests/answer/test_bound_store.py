@@ -1,6 +1,7 @@
 """Bounds that are kept: found again by all that they depend on, told of, and never read where they were touched."""
 
 import hashlib
+import io
 import pickle
 import shutil
 from dataclasses import replace
@@ -144,6 +145,18 @@ def test_a_damaged_file_is_not_read(kept, monkeypatch, change):
     assert store.recalled == ["free"]  # what was proved took its place
 
 
+def write_as_it_should_be(file, text):
+    file.write_bytes(hashlib.sha256(file.name.encode() + text).digest() + text)
+
+
+def test_a_file_under_the_key_of_another_question_is_not_read(kept, monkeypatch):
+    store, file = kept
+    asked = proofs(monkeypatch)
+    shutil.copy(file, file.with_name(bound_key(program(), "malloc", HEAP_BYTES)))
+    store(program(), "malloc", HEAP_BYTES)
+    assert (asked, store.recalled) == ([("cortex-m4", "malloc", HEAP_BYTES)], [])
+
+
 class Hostile:
     def __reduce__(self):
         return shutil.rmtree, ("/nowhere/at/all",)
@@ -153,11 +166,15 @@ class Hostile:
 def test_nothing_but_the_nouns_is_read(kept, monkeypatch, content):
     store, file = kept
     proofs(monkeypatch)
-    text = pickle.dumps(content)
-    file.write_bytes(hashlib.sha256(text).digest() + text)
+    write_as_it_should_be(file, pickle.dumps(content))
     monkeypatch.setattr(shutil, "rmtree", lambda *_: pytest.fail("a file of the cache ran code"))
     assert ask(store) is proved()
     assert store.recalled == []
+
+
+def test_what_the_module_of_a_noun_imports_is_not_read():
+    with pytest.raises(pickle.UnpicklingError, match="bisect_right"):
+        bound_store._Reader(io.BytesIO(), None).find_class("wcet_probe.model.image", "bisect_right")
 
 
 def test_an_allocator_of_ones_own_is_proved_each_time(tmp_path, monkeypatch):
