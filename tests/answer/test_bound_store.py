@@ -20,6 +20,7 @@ from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.cli.app import main
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.allocator import OwnBuild
+from wcet_probe.model.scenario import OperationKind
 
 HEAP_BYTES = 4096
 
@@ -66,6 +67,16 @@ def test_a_bound_is_proved_once(tmp_path, monkeypatch):
     assert (asked, first.recalled, second.recalled) == ([("cortex-m4", "free", HEAP_BYTES)], [], ["free"])
     assert found == proved()
     assert found is not proved()
+
+
+def test_members_of_enumerations_are_kept(tmp_path, monkeypatch):
+    told = replace(proved(), entry=OperationKind.FREE)
+    monkeypatch.setattr(bound_store, "prove_anew", lambda *_: told)
+    ask(BoundStore(tmp_path))
+    monkeypatch.setattr(bound_store, "prove_anew", None)
+    found = ask(BoundStore(tmp_path))
+    assert found == told
+    assert isinstance(found.entry, OperationKind)
 
 
 def test_its_certificates_are_of_a_proof_of_now(kept, monkeypatch):

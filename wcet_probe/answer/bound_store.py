@@ -148,6 +148,8 @@ class _Writer(pickle.Pickler):
         self._certify = certify
 
     def reducer_override(self, value: object) -> Any:  # noqa: ANN401  (as the class above says it)
+        if isinstance(value, Enum):  # by its value: some versions of Python look it up by name, through getattr
+            return (type(value), (value.value,))
         return (_read_only, (dict(value),)) if isinstance(value, MappingProxyType) else NotImplemented
 
     def persistent_id(self, value: object) -> str | None:
