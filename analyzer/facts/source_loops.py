@@ -277,10 +277,8 @@ def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Foun
         head_end = next((child for child in node.children if child.type == ")"), node)
     elif node.type == "while_statement" and condition is not None:
         head_end = condition
-    elif node.type not in _LOOPS:  # assembler code
-        head_end = node
-    else:
-        head_end = node.children[0]
+    else:  # all of assembler code
+        head_end = node.children[0] if node.type in _LOOPS else node
     lines = set(range(_first_line(node), _last_line(head_end) + 1))
     if node.type == "do_statement" and condition is not None:
         keyword = next((child for child in node.children if child.type == "while"), condition)
