@@ -212,6 +212,9 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None]) -> Prepare
             return _prepare(work, entry, None, progress)
         except UnboundedRecursionError as error:
             target = require_symbol(image, error.function).address
+            if target in work.calls.refused and target in work.calls.counted:
+                why = work.calls.refused[target].removesuffix(".")
+                raise UnboundedRecursionError(error.place, error.function, why) from error
             if target in work.calls.counted or not work.may_summarise or _expected(work, error.function) is None:
                 raise
             work.calls.counted.add(target)

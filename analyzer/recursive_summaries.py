@@ -53,6 +53,8 @@ def counted_summary(  # noqa: PLR0917  the function, and how its parts are prove
     try:
         prepared, found = _settled(calls, key, registers, analysed, effect)
         stage, repeated = _bounded(prepared)
+        if any(loop.address == key.target for loop in stage.loops.loops):
+            raise AnalysisError("it begins with a loop, whose rounds would be counted as calls of it.")
         values = prepared.values
         names = {index: point_name(values.graph.points[index]) for index in sorted(values.states)}
         inside = [one.edge for one in values.edges.values() for call in one.calls if call.key.target == key.target]

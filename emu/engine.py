@@ -159,18 +159,18 @@ class Engine:
         self._uc.context_restore(registers)
 
     def run_to_either(self, begin: int, until: int, other: int, *, goes_on: bool) -> bool:
-        """As ``run``, but stop at ``other``, too; whether it was there.
+        """As ``run``, but stop at ``other``, too, before what is there is executed; whether it was there.
 
         Raises:
             EngineFault: as ``run``.
         """
-        self._uc.ctl_exits_enabled(True)
+        # No exit of the engine: one at the start of a page needs the page before, which may not be there.
+        stop = self._uc.hook_add(unicorn_const.UC_HOOK_CODE, lambda uc, *_: uc.emu_stop(), begin=other, end=other)
+        self._uc.ctl_flush_tb()
         try:
-            self._uc.ctl_set_exits([until, other])
-            self._uc.ctl_flush_tb()
             self.run(begin, until, goes_on=goes_on)
         finally:
-            self._uc.ctl_exits_enabled(False)
+            self._uc.hook_del(stop)
             self._uc.ctl_flush_tb()
         return self.program_counter == other
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -76,7 +77,24 @@ def guest_regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region
     uses.append(Use("stack", stack, writable=True))
     uses += [] if _is_of_image(image) else [Use("heap", heap, writable=True)]
     uses.append(Use("operations", harness, writable=True, harness=True))
-    return regions([*uses, Use("return", returning, writable=False, harness=True)])
+    uses.append(Use("return", returning, writable=False, harness=True))
+    _check_apart(uses)
+    return regions(uses)
+
+
+def _check_apart(uses: Sequence[Use]) -> None:
+    """Regions may share a page, but no byte: what one of them holds, the other would hold, too.
+
+    Raises:
+        ImageError: two of them do.
+    """
+    for one, other in pairwise(sorted(uses, key=lambda use: use.extent.base_address)):
+        if other.extent.base_address < one.extent.end_address:
+            message = (
+                f"{one.name} from {one.extent.base_address:#x} to {one.extent.end_address:#x} and {other.name} from "
+                f"{other.extent.base_address:#x} have memory in common; link the image to other addresses."
+            )
+            raise ImageError(message)
 
 
 def heap_range(image: Image, target: Target, heap_bytes: int) -> MemoryRange:

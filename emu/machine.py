@@ -294,8 +294,13 @@ class Machine:
         self._unhook()
         self._engine.set_hooks(*self._hooks)
         found: list[bool] = []
-        ends = (RETURN_ADDRESS, entry_address)
-        result = self._from(lambda: found.append(self._engine.run_to_either(address, *ends, goes_on=goes_on)))
+
+        def start() -> None:
+            found.append(self._engine.run_to_either(address, RETURN_ADDRESS, entry_address, goes_on=goes_on))
+            if found[0]:
+                self._observer.settle(entry_address)  # the block that begins there was announced, and has not run
+
+        result = self._from(start)
         return reached_call(self._engine, self._target.isa, entry_address) if found[0] else result
 
     def count(self, function: str, arguments: Sequence[int]) -> int:

@@ -63,14 +63,19 @@ def argument_ranges(facts: Facts, entry: str, isa: Isa, parameters: Mapping[str,
     """The ranges of registers in which ``entry`` is given arguments that facts speak of.
 
     Raises:
-        UsageError: a range is empty.
+        UsageError: a range is empty, or an argument on the stack.
 
     *Soundness:* as said of the module.
     """
-    first = 3 if isa is Isa.POWERPC else 0
+    first, most = (3, 8) if isa is Isa.POWERPC else (0, 4)
     ranges: dict[str, StridedInterval] = {}
     for fact in facts.arguments:
         if fact.function == entry:
+            if fact.index is not None and fact.index >= most:
+                raise UsageError(
+                    f"{fact.where}: argument {fact.index} is on the stack, those up to {most - 1} are in registers; "
+                    "leave the fact out, and bound the loops that need it."
+                )
             register = fact.register if fact.index is None else f"r{first + fact.index}"
             low, high = evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
             if low > high:

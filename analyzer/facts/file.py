@@ -157,13 +157,6 @@ class _Entry:
             raise self.error(key, f"cannot be {texts!r}; {remedy}")
         return tuple(texts)
 
-    def offsets(self, key: str) -> tuple[int, ...]:
-        remedy = "give an array of offsets in bytes, at least one, none below 0"
-        numbers = self.value(key, list, remedy)
-        if not numbers or not all(type(number) is int and number >= 0 for number in numbers):
-            raise self.error(key, f"cannot be {numbers!r}; {remedy}")
-        return tuple(numbers)
-
     def expression(self, key: str) -> Expression:
         remedy = "give a whole number or an expression such as 'H // (2*M)'"
         return _expression(self.value(key, object, remedy), lambda reason: self.error(key, reason))
@@ -304,8 +297,8 @@ def _pointer(entry: _Entry) -> PointerFact:
     visit = _visit(entry) if entry.has("visit") else None
     if (visit == "again") != bool(entry.has("visit_line_bytes")):
         raise entry.error("visit_line_bytes", "give it with visit = 'again', and only then")
-    keys = ("first_set", "sets", "lines", "lines_per_set", "visit_line_bytes", "line_changes", "units")
-    first_set, sets, lines, lines_per_set, line_bytes, line_changes, units = (
+    keys = ("first_set", "sets", "lines", "lines_per_set", "visit_line_bytes", "line_changes")
+    first_set, sets, lines, lines_per_set, line_bytes, line_changes = (
         entry.expression(key) if entry.has(key) else None for key in keys
     )
     return PointerFact(
@@ -323,8 +316,6 @@ def _pointer(entry: _Entry) -> PointerFact:
         visit=visit,
         visit_line_bytes=line_bytes,
         line_changes=line_changes,
-        units=units,
-        links=entry.offsets("links") if entry.has("links") else None,
     )
 
 

@@ -173,9 +173,6 @@ class PointerFact:
             and most of them in one cache set; or None.
         line_changes: most of these accesses in one call of the analysed entry that are to another line than the data
             access before; or None.
-        units: the links behind which the addresses are lead to so many objects of ``multiple_of`` bytes in a row, of
-            which ``wcet-probe verify-sets`` takes the sets to be told; or None for one.
-        links: offsets in such an object of the words that are links; a word from elsewhere in it is none. None for all.
     """
 
     where: str
@@ -192,8 +189,6 @@ class PointerFact:
     visit: Visit | None = None
     visit_line_bytes: Expression | None = None
     line_changes: Expression | None = None
-    units: Expression | None = None
-    links: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

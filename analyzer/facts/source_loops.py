@@ -1,8 +1,9 @@
 """Loops and functions of C sources: the only file that imports tree-sitter, and no tree-sitter type leaves it.
 
 The parser recovers from what it does not understand (macros, attributes), so a loop can be missed, and what is missed
-gets no bound from here. Loops are the statements ``for``, ``while`` and ``do``, backward ``goto``s, and the uses of
-macros whose text holds a loop. ``do … while (0)`` is no loop.
+gets no bound from here. Loops are the statements ``for``, ``while`` and ``do``, backward ``goto``s, assembler code
+with a label or a branch back, and the uses of macros whose text holds one of these or any ``goto``.
+``do … while (0)`` is no loop.
 
 Comments and pragmas are found by a lexical pass and blanked out before the text is parsed: what stands between a mark
 and its statement is then white space. The marks are
@@ -26,6 +27,7 @@ from types import MappingProxyType
 import tree_sitter_c
 from tree_sitter import Language, Node, Parser
 
+from wcet_probe.analyzer.facts.assembler_text import may_go_back
 from wcet_probe.analyzer.facts.source_parts import (
     SourceCounter,
     SourceFile,
@@ -49,7 +51,7 @@ _MARKER = re.compile(rb"\bmarker\s+([\w.-]+)")
 _RESTRICTION = re.compile(rb"\bflowrestriction\s+([^\"\n]+)")
 _DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
 _WORD = re.compile(rb"[A-Za-z_]\w*")
-_MACRO_LOOP = re.compile(rb"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))")
+_MACRO_LOOP = re.compile(rb"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))|\bgoto\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def parse_source(
     nodes = list(_walk(root))
     definitions = [node for node in nodes if node.type == "function_definition" and not _is_nested(node)]
     functions = tuple(_function(file, node) for node in definitions)
-    found = [_loop(file, node, functions) for node in nodes if node.type in _LOOPS and not _runs_once(node)]
+    found = [_loop(file, node, functions) for node in nodes if _is_loop(node)]
     counters = _loop_counters(root, definitions, macro_words, macros.keys())
     found = [replace(each, loop=replace(each.loop, counters=counters.get(each.start, ()))) for each in found]
     for definition in definitions:
@@ -115,14 +117,30 @@ def macro_words(texts: Iterable[str]) -> frozenset[str]:
     Soundness: a macro of a header that is not among the sources is overlooked.
     """
     found = set[str]()
-    for text in texts:
-        for name, body in (match.groups() for match in _DEFINE.finditer(_blanked(text.encode())[0])):
-            parameters, rest = b"", body
-            if body.startswith(b"("):
-                parameters, _, rest = body.partition(b")")
-                found.add(name.decode())
-            found |= {word.decode() for word in {*_WORD.findall(rest)} - {*_WORD.findall(parameters)}}
+    for name, body in _macros(texts):
+        parameters, rest = b"", body
+        if body.startswith(b"("):
+            parameters, _, rest = body.partition(b")")
+            found.add(name)
+        found |= {word.decode() for word in {*_WORD.findall(rest)} - {*_WORD.findall(parameters)}}
     return frozenset(found)
+
+
+def _macros(texts: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Names and texts of all macros, with the parameters in front."""
+    for text in texts:
+        yield from ((match[1].decode(), match[2]) for match in _DEFINE.finditer(_blanked(text.encode())[0]))
+
+
+def macro_calls(texts: Iterable[str]) -> Mapping[str, frozenset[str]]:
+    """The words in the text of each macro of the sources: what uses it may call these.
+
+    Soundness: as of `macro_words`.
+    """
+    found: dict[str, set[str]] = {}
+    for name, body in _macros(texts):
+        found.setdefault(name, set()).update(word.decode() for word in _WORD.findall(body))
+    return {name: frozenset(words) for name, words in found.items()}
 
 
 def loop_macros(texts: Iterable[str]) -> Mapping[str, int]:
@@ -131,11 +149,7 @@ def loop_macros(texts: Iterable[str]) -> Mapping[str, int]:
     Soundness: a macro's loop that is overlooked is taken for part of the loop around it; `match_loops` then finds two
     binary loops for one, and refuses.
     """
-    bodies = {
-        name.decode(): body
-        for text in texts
-        for name, body in (match.groups() for match in _DEFINE.finditer(_blanked(text.encode())[0]))
-    }
+    bodies = dict(_macros(texts))
     counts = {name: _loops_in(name, bodies, frozenset()) for name in bodies}
     return {name: count for name, count in counts.items() if count}
 
@@ -145,7 +159,8 @@ def _loops_in(name: str, bodies: Mapping[str, bytes], open_names: frozenset[str]
     if name not in bodies or name in open_names:
         return 0
     words = (word.decode() for word in re.findall(rb"[A-Za-z_]\w*", bodies[name]))
-    return len(_MACRO_LOOP.findall(bodies[name])) + sum(_loops_in(word, bodies, open_names | {name}) for word in words)
+    own = len(_MACRO_LOOP.findall(bodies[name])) + may_go_back(bodies[name])
+    return own + sum(_loops_in(word, bodies, open_names | {name}) for word in words)
 
 
 def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
@@ -227,11 +242,18 @@ def _function(file: str, node: Node) -> SourceFunction:
     text = (name.text or b"").decode("utf-8", "replace") if name is not None else ""
     digest = hashlib.sha256(b"\0".join(b" ".join(token.split()) for token in tokens)).hexdigest()
     calls = (each.child_by_field_name("function") for each in _walk(node) if each.type == "call_expression")
-    return SourceFunction(file, text, _first_line(node), _last_line(node), digest, frozenset(map(_text, calls)))
+    names = frozenset(_text(each) for each in _walk(node) if each.type in {"identifier", "type_identifier"})
+    return SourceFunction(file, text, _first_line(node), _last_line(node), digest, frozenset(map(_text, calls)), names)
 
 
 def _function_of(functions: tuple[SourceFunction, ...], line: int) -> str:
     return next((each.name for each in functions if each.first_line <= line <= each.last_line), "")
+
+
+def _is_loop(node: Node) -> bool:
+    if node.type == "gnu_asm_expression":
+        return may_go_back(node.text or b"")
+    return node.type in _LOOPS and not _runs_once(node)
 
 
 def _runs_once(node: Node) -> bool:
@@ -255,8 +277,8 @@ def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Foun
         head_end = next((child for child in node.children if child.type == ")"), node)
     elif node.type == "while_statement" and condition is not None:
         head_end = condition
-    else:
-        head_end = node.children[0]
+    else:  # all of assembler code
+        head_end = node.children[0] if node.type in _LOOPS else node
     lines = set(range(_first_line(node), _last_line(head_end) + 1))
     if node.type == "do_statement" and condition is not None:
         keyword = next((child for child in node.children if child.type == "while"), condition)

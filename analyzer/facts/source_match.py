@@ -4,6 +4,7 @@ Compilers attribute the back branch to the line of the loop statement or of its 
 inlined callee to the callee's lines; so the source loop may stand in another function than the binary loop. A match
 has to be unambiguous: where latch and body disagree there is none. Where a loop inside is already that source loop,
 there is one only if everything in the outer loop says so: compilers make two nested loops of one with a ``continue``.
+They also make loops of single statements, which may stand in a source loop, and are none of the source.
 Where the lines say nothing, those of the calls that are inlined there do.
 """
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
-from wcet_probe.analyzer.facts.source_loops import loop_macros, macro_words, parse_source
+from wcet_probe.analyzer.facts.source_loops import loop_macros, macro_calls, macro_words, parse_source
 from wcet_probe.analyzer.facts.source_parts import SourceFile, SourceFunction, SourceLoop, SourcePoint
 from wcet_probe.errors import UsageError, unknown_name
 
@@ -25,9 +26,10 @@ _NONE: frozenset[SourceLoop] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class SourceIndex:
-    """The sources of an image by file name, as the line table calls the files."""
+    """The sources of an image by file name, as the line table calls the files; and the words of each macro's text."""
 
     files: Mapping[str, SourceFile]
+    macros: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def loops(self, function: str, file: str | None = None) -> list[SourceLoop]:
         """The loops of ``function`` in the order of the text; of all its definitions, unless ``file`` is given."""
@@ -65,18 +67,21 @@ class SourceIndex:
 
     def may_call_itself(self, file: str, line: int) -> bool:
         """Whether the function at ``line`` may be called by what it calls: so where it calls what is not known."""
-        functions = {each.name: each for source in self.files.values() for each in source.functions}
+        functions: dict[str, set[str]] = {}
+        for each in (function for source in self.files.values() for function in source.functions):
+            functions.setdefault(each.name, set()).update(each.calls, each.names & self.macros.keys())
         known = self.files[file].functions if file in self.files else ()
         own = [each for each in known if line in range(each.first_line, each.last_line + 1)]
         if len(own) != 1:
             return True
-        reached, todo = set[str](), list(own[0].calls)
+        reached, todo = set[str](), [own[0].name]
         while todo:
             name = todo.pop()
-            if name not in reached:
-                reached.add(name)
-                todo += functions[name].calls if name in functions else ()
-        return own[0].name in reached or not reached <= functions.keys()
+            inside = functions.get(name, set()) | (self.macros.get(name, frozenset()) & {*functions, *self.macros})
+            todo += inside - reached
+            reached |= inside
+        called = {name for source in self.files.values() for each in source.functions for name in each.calls}
+        return own[0].name in reached or not reached & called <= functions.keys()
 
     def loops_at(self, file: str, line: int) -> list[SourceLoop]:
         """The loops that ``line`` may belong to: those with their head on it, else the innermost around it."""
@@ -127,7 +132,8 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     """Both operations of an allocator ask for the same sources."""
     macros = loop_macros([text for _, text in texts])
     words = macro_words([text for _, text in texts])
-    return SourceIndex({file: parse_source(file, text, macros, words) for file, text in texts})
+    parsed = {file: parse_source(file, text, macros, words) for file, text in texts}
+    return SourceIndex(parsed, macro_calls([text for _, text in texts]))
 
 
 def ancestors(address: int, outers: Mapping[int, int | None]) -> list[int]:
@@ -158,7 +164,28 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
         own = {found} if found else {loop for at in site.latch_lines for loop in index.loops_at(*at)}
         for ancestor in ancestors(address, outers):
             claimed[ancestor] |= own
+    for site in sites:
+        around = ancestors(site.header_address, outers)
+        if len(_lines(site)) == 1 and any(
+            loop == result[site.header_address]
+            for other in sites
+            if other.header_address in around
+            for at in other.latch_lines
+            for loop in index.loops_at(*at)
+        ):
+            result[site.header_address] = None  # a statement on the line of the loop around it may have made it
     return result
+
+
+def _lines(site: LoopSite) -> set[tuple[str, int]]:
+    return {(file, line) for file, line in (*site.latch_lines, *site.own_lines) if line}
+
+
+def _is_one_statement(site: LoopSite, index: SourceIndex) -> bool:
+    """Whether all code of a loop is of one line that is no loop's head: a copy of a structure, an atomic operation."""
+    lines = _lines(site)
+    heads = {(loop.file, line) for at in lines for loop in index.loops_at(*at) for line in loop.header_lines}
+    return len(lines) == 1 and not lines & heads
 
 
 def match_loop(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop] = _NONE) -> SourceLoop | None:
@@ -166,7 +193,7 @@ def match_loop(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop
 
     The latches' lines say it, unless most of the loop's own lines belong to a loop that is not inside of that one; if
     the latches say nothing, those own lines do. If that is not clear, either, code of inlined functions counts for the
-    lines of their calls (`_match_seen_from_callers`).
+    lines of their calls (`_match_seen_from_callers`). A loop that the compiler has made of one statement has none.
 
     Parameters:
         claimed: the source loops of the binary loops inside of the site, or what they may come from.
@@ -177,6 +204,8 @@ def match_loop(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop
     Soundness: heuristic, because the line table is; therefore what comes from a match counts as an assumption, and the
     observer counts the binary loop that it was applied to.
     """
+    if _is_one_statement(site, index):
+        return None
     return _match(site, index, claimed) or _match_seen_from_callers(site, index, claimed)
 
 

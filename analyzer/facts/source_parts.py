@@ -62,7 +62,7 @@ class SourceLoop:
 class SourceFunction:
     """A function's definition; ``sha256`` is over its tokens, without comments, white space and pragmas.
 
-    ``calls`` are the names of what it calls, macros among them.
+    ``calls`` are the names of what it calls, macros among them, and ``names`` all that it speaks of.
     """
 
     file: str
@@ -71,6 +71,7 @@ class SourceFunction:
     last_line: int
     sha256: str
     calls: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class UnboundedRecursionError(AnalysisError):
             f'[[recursion]] function = "{function}", max_depth = … or max_calls = …, or its argument by [[argument]]'
             + (f" ({why})" if why else "")
         )
-        self.function = function
+        self.place, self.function = place, function
 
 
 def unbounded_recursion(image: Image, cut: Cut) -> UnboundedRecursionError:

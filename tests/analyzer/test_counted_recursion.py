@@ -196,3 +196,35 @@ def test_what_an_inner_call_writes_is_not(target, store):
     source = FRAMES.replace("AFTER", store)
     with suppress(AnalysisError):
         assert bound_of(target, "of_down", fact("down", 9, source), source)[1].by_type
+
+
+ROUNDS = """typedef unsigned u; volatile u words[4];
+#define AGAIN goto again
+__attribute__((noinline)) void jumps(u n) {
+  if (n == 0) return;
+again:
+  words[0] = words[0] - 1;
+  if (words[0] & 31) AGAIN;
+  jumps(n - 1);
+  words[0] = 40;
+  jumps(n >> 1);
+}
+u of_jumps(u n) { words[0] = 40; jumps(n); return 0; }
+__attribute__((noinline)) void begins(u n, volatile u *p) {
+  u k;
+  _Pragma("loopbound min 1 max 16")
+  do { k = *p; *p = k - 1; } while (k & 15);
+  if (n == 0) return;
+  begins(n - 1, p); *p = 1;
+  begins(n >> 1, p); *p = 2;
+}
+void of_begins(u n) { words[0] = 31; begins(n, words); }
+"""
+
+
+@pytest.mark.parametrize(("name", "calls"), [("jumps", 11), ("begins", 1)])
+def test_rounds_of_a_loop_are_no_calls(name, calls):
+    """Neither those of a loop that a macro makes, nor those of one that the function begins with."""
+    told = "no bound for the loop" if name == "jumps" else "it begins with a loop"
+    with pytest.raises(AnalysisError, match=rf"calls {name} recursively: .*{told}"):
+        bound_of("cortex-m4", f"of_{name}", fact(name, calls, ROUNDS), ROUNDS)

@@ -180,8 +180,7 @@ def verdict(name: str, number: Number) -> str:
                 cross_check=False, cache_dir=images_dir(), prove=True,
             )  # fmt: skip
             try:
-                with patch.object(probe, "prove_operation", side_effect=lambda _, role, __: bounds[role]):  # noqa: B023
-                    probe.observe(request)
+                probe.observe(request, proving=lambda _, role, __: bounds[role])  # noqa: B023
             except ContradictionError:
                 return f"reported by {scenario}{f' {seed}' if seed else ''}, {heap_bytes} bytes"
             except (UsageError, StateError):

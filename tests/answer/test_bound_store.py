@@ -1,6 +1,7 @@
 """Bounds that are kept: found again by all that they depend on, told of, and never read where they were touched."""
 
 import hashlib
+import io
 import pickle
 import shutil
 from dataclasses import replace
@@ -20,6 +21,7 @@ from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.cli.app import main
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.allocator import OwnBuild
+from wcet_probe.model.scenario import OperationKind
 
 HEAP_BYTES = 4096
 
@@ -66,6 +68,16 @@ def test_a_bound_is_proved_once(tmp_path, monkeypatch):
     assert (asked, first.recalled, second.recalled) == ([("cortex-m4", "free", HEAP_BYTES)], [], ["free"])
     assert found == proved()
     assert found is not proved()
+
+
+def test_members_of_enumerations_are_kept(tmp_path, monkeypatch):
+    told = replace(proved(), entry=OperationKind.FREE)
+    monkeypatch.setattr(bound_store, "prove_anew", lambda *_: told)
+    ask(BoundStore(tmp_path))
+    monkeypatch.setattr(bound_store, "prove_anew", None)
+    found = ask(BoundStore(tmp_path))
+    assert found == told
+    assert isinstance(found.entry, OperationKind)
 
 
 def test_its_certificates_are_of_a_proof_of_now(kept, monkeypatch):
@@ -133,6 +145,18 @@ def test_a_damaged_file_is_not_read(kept, monkeypatch, change):
     assert store.recalled == ["free"]  # what was proved took its place
 
 
+def write_as_it_should_be(file, text):
+    file.write_bytes(hashlib.sha256(file.name.encode() + text).digest() + text)
+
+
+def test_a_file_under_the_key_of_another_question_is_not_read(kept, monkeypatch):
+    store, file = kept
+    asked = proofs(monkeypatch)
+    shutil.copy(file, file.with_name(bound_key(program(), "malloc", HEAP_BYTES)))
+    store(program(), "malloc", HEAP_BYTES)
+    assert (asked, store.recalled) == ([("cortex-m4", "malloc", HEAP_BYTES)], [])
+
+
 class Hostile:
     def __reduce__(self):
         return shutil.rmtree, ("/nowhere/at/all",)
@@ -142,11 +166,15 @@ class Hostile:
 def test_nothing_but_the_nouns_is_read(kept, monkeypatch, content):
     store, file = kept
     proofs(monkeypatch)
-    text = pickle.dumps(content)
-    file.write_bytes(hashlib.sha256(text).digest() + text)
+    write_as_it_should_be(file, pickle.dumps(content))
     monkeypatch.setattr(shutil, "rmtree", lambda *_: pytest.fail("a file of the cache ran code"))
     assert ask(store) is proved()
     assert store.recalled == []
+
+
+def test_what_the_module_of_a_noun_imports_is_not_read():
+    with pytest.raises(pickle.UnpicklingError, match="bisect_right"):
+        bound_store._Reader(io.BytesIO(), None).find_class("wcet_probe.model.image", "bisect_right")
 
 
 def test_an_allocator_of_ones_own_is_proved_each_time(tmp_path, monkeypatch):

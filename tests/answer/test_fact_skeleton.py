@@ -117,6 +117,16 @@ def test_a_bound_that_fails_tells_all_that_is_missing_and_not_only_the_first(tar
     assert tool("bound", "f.elf", "--entry", "f", "--target", target, "--facts", "facts.toml")[0] == ExitCode.OK
 
 
+def test_what_comes_behind_a_recursive_call_is_told_with_it(tool):
+    write(
+        "volatile int v;\nint f(int n)\n{\n    if (n < 2)\n        return v;\n    int s = f(n - 1) + f(n - 2);\n"
+        "    do\n        s += v;\n    while (s & 7);\n    return s;\n}\n",
+        "cortex-m4",
+    )
+    lines = [line for line in tool("bound", "f.elf", "--entry", "f")[2].splitlines() if line.startswith("  ")]
+    assert [re.findall(r"\[\[(\w+)\]\]", line) for line in lines] == [["recursion"], ["loop"]]
+
+
 def test_a_recursion_without_source_is_offered_by_the_code_of_its_function(tool):
     Path("guest.c").write_text("", "utf-8")
     code, text, _ = tool("facts", "f.elf", "--entry", "depth")

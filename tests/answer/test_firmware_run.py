@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import TARGETS, image_of
+from tests.support import TARGETS, assembler, image_of
+from wcet_probe.answer import firmware_run
 from wcet_probe.answer.run_script import parse_script
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.cli.app import main
@@ -195,6 +196,52 @@ def test_a_call_that_another_function_makes_is_held_against_facts_about_argument
     assert "fact facts.toml:1" in capsys.readouterr().err
     assert firmware("f", ARGUMENT, "--run", "many(2)", "--search", "3") == ExitCode.USAGE
     assert "a search changes the inputs of a call of f" in capsys.readouterr().err
+
+
+COUNTED = {
+    "cortex-m4": {"h": "subs r0, r0, #1\nbne h\nbx lr", "t": "b h"},
+    "arm926ej-s": {"h": "subs r0, r0, #1\nbne h\nbx lr", "t": "b h"},
+    "mpc603e": {"h": "addic. 3, 3, -1\nbne h\nblr", "t": "b h"},
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_entry_may_be_the_first_of_all_code_begin_with_a_loop_and_be_called_last(target, firmware, capsys):
+    core = load_target(target)
+    image = image_of(assembler(COUNTED[target], core), core)
+    assert image.symbols["h"].address == image.segments[0].address
+    Path(f"{target}.elf").write_bytes(image.elf)
+    loop = '[[loop]]\nfunction = "h"\noffset = 0\nmax = 3\nbecause = "so few"\n'
+    facts = hashed(lambda *words: firmware(*words, target=target), "h", loop, capsys)
+    assert firmware("h", facts, "--run", "t(3); t(2); h(1)", "--json", target=target) == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    counts = [one["instructions"] for one in document["observed"]["calls"]]
+    assert (counts, document["bound"]["instructions"]) == ([7, 5, 3], 7)
+    checked = {one["id"]: one["executions"] for one in document["bound"]["assumptions"]}
+    measured = 4 if target == "arm926ej-s" else 1  # what its caches evict is drawn
+    assert checked["fact facts.toml:1"] == 3 * measured
+
+
+def test_an_argument_is_held_wherever_registers_have_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    source = (
+        "int six(int a, int b, int c, int d, int e, int f) { int s = 0; for (int i = 0; i < e; i++) s += a ^ i; "
+        "return s + b + c + d + f; }\n__attribute__((noinline)) int more(int n) { return six(1, 2, 3, 4, n, 5) + 1; }\n"
+    ).replace("int six", "__attribute__((noinline, optnone)) int six")
+    Path("facts.toml").write_text(ARGUMENT.replace('"f"', '"six"').replace("index = 0", "index = 4"), "utf-8")
+    for target, code in (("mpc603e", ExitCode.CONTRADICTION), ("cortex-m4", ExitCode.USAGE)):
+        Path("guest.elf").write_bytes(image_of(source, load_target(target), ".c").elf)
+        asked = ["bound", "guest.elf", "--entry", "six", "--target", target, "--facts", "facts.toml", "-q"]
+        assert main([*asked, "--run", "more(17)"]) == code
+    said = capsys.readouterr().err
+    assert "argument 4 is 17 in call 1 of six in more(17), against the fact facts.toml:1" in said
+    assert "facts.toml:1: argument 4 is on the stack" in said
+
+
+def test_a_function_that_calls_without_end_is_stopped(firmware, monkeypatch, capsys):
+    monkeypatch.setattr(firmware_run, "_MOST_CALLS", 11)
+    assert firmware("f", ARGUMENT, "--run", "many(12)") == ExitCode.FAILURE
+    assert "many(12) calls f more than 11 times" in capsys.readouterr().err
 
 
 REFUSED = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import wcet_probe.build.image as image_module
 from tests.support import TARGETS, assembler, image_of, tlsf_guest
 from wcet_probe.build.image import read_image, require_symbol
 from wcet_probe.catalog.lookup import load_target
@@ -112,6 +114,20 @@ def test_an_elf_without_symbols_is_refused():
         read_image(bytes(elf), Isa.ARM, "test")
 
 
+def test_segments_with_memory_in_common_are_refused():
+    """What is analysed would be the one, what is run the other."""
+    elf = bytearray(tlsf_guest("arm926ej-s").image.elf)
+    (table_at,), (size, count) = struct.unpack_from("<I", elf, 28), struct.unpack_from("<HH", elf, 42)
+    rows = [table_at + number * size for number in range(count)]
+    code, data, *_ = [row for row in rows if struct.unpack_from("<I", elf, row)[0] == 1]  # PT_LOAD
+    address, _, _, size_bytes = struct.unpack_from("<4I", elf, code + 8)
+    struct.pack_into("<I", elf, data + 8, address + size_bytes)
+    read_image(bytes(elf), Isa.ARM, "test")
+    struct.pack_into("<I", elf, data + 8, address + size_bytes - 1)
+    with pytest.raises(ImageError, match="have memory in common, which holds one of them at a time"):
+        read_image(bytes(elf), Isa.ARM, "test")
+
+
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", b"#!/bin/sh\n", bytes(4096), b"\x7fELF\x01\x01\x01" + bytes(60)])
 def test_what_is_no_elf_is_refused(data):
     with pytest.raises(ImageError):
@@ -146,10 +162,23 @@ def test_a_line_table_covers_ranges():
     assert LineTable().find(0) is None
 
 
+@pytest.mark.parametrize("follow", [image_module._origin, image_module._type_of])
+def test_debug_information_in_a_circle_has_an_end(follow):
+    entry = SimpleNamespace(tag="DW_TAG_typedef", attributes={"DW_AT_abstract_origin": 1, "DW_AT_type": 1})
+    entry.get_DIE_from_attribute = lambda _: entry
+    with pytest.raises(image_module.DAMAGED):
+        follow(entry)
+
+
 def test_what_pyelftools_stumbles_over_is_refused(monkeypatch):
     """A name of the line table that is missing is a TypeError deep in it, of other damage an AttributeError."""
     elf = tlsf_guest("mpc603e").image.elf
-    for error in (TypeError("not NoneType"), AttributeError("no attribute"), OverflowError("too large")):
+    for error in (
+        TypeError("not NoneType"),
+        AttributeError("no attribute"),
+        OverflowError("too large"),
+        ZeroDivisionError(),
+    ):
 
         def fail(*_, error=error):
             raise error

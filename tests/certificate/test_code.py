@@ -120,6 +120,60 @@ def test_an_indirect_jump_to_the_next_instruction_is_charged_as_executed_where_i
     assert "graph" not in not_checked(guest)
 
 
+ON_A_BRANCH = """
+ cmp r0, #0
+ beq 1f
+1: ite lo
+ movlo r2, #1
+ movhs r2, #2
+ bhs 2f
+2: b 3f
+3: add r0, r0, r2
+ bx lr
+"""
+UNOPTIMISED = """
+    volatile int port;
+    int f(int n) { int s = 0; for (int i = 0; i < 9; i++) { if (n > i) s += port; else s -= 2; } return s; }
+"""
+
+
+NEVER_TAKEN = """
+ and r2, r1, #7
+ cmp r0, #0
+ bhs 1f
+ adds r3, #1
+1: add r0, r2, r2
+ bx lr
+"""
+
+
+def test_nothing_needs_to_hold_behind_what_is_never_executed():
+    """The analysis follows both ways of the branch, the checker sees that no word is below 0."""
+    target = load_target("cortex-m4")
+    assert not_checked(guest_of(assembler({"f": NEVER_TAKEN}, target), target)) == set()
+
+
+def test_a_direct_branch_to_the_next_instruction_falls_into_it():
+    """Whether it is taken or not: what holds behind it is what holds on both ways."""
+    target = load_target("cortex-m4")
+    on = guest_of(assembler({"f": ON_A_BRANCH}, target), target)
+    assert not_checked(on) == set()
+    document, binary = document_of(on)
+
+    def less(problem, derivations, followed):
+        (node,) = problem.nodes
+        return replace(problem, nodes=(replace(node, cost=node.cost - 1),)), derivations, followed
+
+    with pytest.raises(VerificationError, match="costs at least"):
+        check_bound(solved_again(document, less), binary)
+
+
+@pytest.mark.parametrize("target", ["cortex-m7", "mpc603e"])
+def test_code_that_is_not_optimised_is_checked_in_full(target):
+    """A compiler then jumps to what follows."""
+    assert not_checked(guest_of(UNOPTIMISED, load_target(target), ".c", "-O0")) == set()
+
+
 RELOADED = """
  sub sp, sp, #16
  str r2, [sp, #4]
@@ -195,6 +249,78 @@ def test_a_loop_is_counted_and_not_one_round_less(body, executions):
     with patch("wcet_probe.certificate.check.check_shown", return_value="nothing"):
         found = {one.check for one in check_bound(sealed(forged), binary).findings if one.verdict != "ok"}
     assert "loop bounds" in found
+
+
+NAMED_LIKE_A_WAY_OUT = """
+ ldr r5, =away
+ movs r4, #0
+ movs r6, #100
+1: bvs 2f
+ add r4, r4, #1
+ bx r5
+.globl away
+.thumb_func
+away: sub r4, r4, #1
+2: subs r6, r6, #1
+ bne 1b
+ bx lr
+"""
+
+
+def test_no_edge_is_called_like_a_way_out():
+    """By that name, what holds where r4 is a step further would be taken for what holds on the edge back."""
+    target = load_target("cortex-m4")
+    on = guest_of(assembler({"f": NAMED_LIKE_A_WAY_OUT}, target), target)
+    document, binary = document_of(on)
+    assert check_bound(document, binary).is_full
+    jump = next(one.address for one in on.instructions if one.text == "bx r5")
+
+    def renamed(problem, derivations, followed):
+        (loop,) = problem.loops
+        source = max((node.address, node.name) for node in problem.nodes if node.address <= jump)[1]
+        name, old = f"leave:{source}", loop.back_edges[0]
+        edges = tuple(replace(edge, name=name) if edge.name == old else edge for edge in problem.edges)
+        loops = (replace(loop, back_edges=(name,), max_back_edges=0),)
+        counter = {"initial_low": 0, "initial_high": 0, "step": -1, "comparison": ">"}
+        return (
+            replace(problem, edges=edges, loops=loops),
+            [replace(one, **counter, max_header=1) for one in derivations],
+            followed,
+        )
+
+    forged = solved_again(document, renamed)
+    forged["bound"]["loops"] = [{**loop, "max": 1} for loop in forged["bound"]["loops"]]
+    with pytest.raises(VerificationError, match="the name of a way out"):
+        check_bound(sealed(forged), binary)
+
+
+TWO_LOOPS = """volatile int port;
+int f(int n) { int s = 0;
+for (int i = 0; i < 90; i++) s += port;
+for (int i = 0; i < 3; i++)
+  s ^= port;
+return s; }
+"""
+
+
+def test_code_of_one_loop_is_not_put_into_another_by_an_edge_that_nobody_takes():
+    """Else what a fact says of the second loop could be told of the first."""
+    from wcet_probe.certificate.coverage import Code, cover
+    from wcet_probe.certificate.records import Edge, graph_of, invariants_of, read_records
+    from wcet_probe.certificate.sums import Sums
+
+    on = guest_of(TWO_LOOPS, load_target("cortex-m4"), ".c", "-O1")
+    records = read_records(document_of(on)[0]["bound"]["certificates"][0])
+    graph, code = graph_of(records), Code(on.image, {one.address: one for one in on.instructions})
+    name, _, entering, back = records["loop"][0]
+    last = max(graph.nodes, key=lambda node: graph.nodes[node][0])
+    more = Edge("more", last, name, 0)
+    leading = {**graph.leading, last: [*graph.leading[last], more]}
+    forged = replace(graph, edges=(*graph.edges, more), leading=leading)
+    loops = [(name, entering.split(), [*back.split(), "more"])]
+    found = Sums(code, forged, cover(code, forged, invariants_of(records), {}), loops, Asserted(), {}).loops[name]
+    assert 3 in {line for _, line in found.lines}
+    assert not {4, 5, 6} & {line for _, line in found.lines}
 
 
 FLAGS = """

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -12,10 +13,12 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.records import MOST_DIGITS, MOST_NODES
 from wcet_probe.certificate.verify import check_certificate
 from wcet_probe.cli import main, streams
+from wcet_probe.emu.layout import HARNESS_ADDRESS, RETURN_ADDRESS
 from wcet_probe.errors import EmulationError, ImageError, VerificationError
 from wcet_probe.evidence.audit import audit
 from wcet_probe.evidence.container import pack_bytes
 from wcet_probe.evidence.packing import evidence_members
+from wcet_probe.model.image import Segment
 from wcet_probe.reports.screens.terminal import render_table
 
 HEAD = "wcet-probe certificate 1\nimage {}\nentry-function f\ntarget t\nunit instructions\n".format("0" * 64)
@@ -113,11 +116,17 @@ def test_a_guest_may_take_so_many_instructions_and_no_more():
 
 
 def test_a_segment_larger_than_any_memory_is_refused():
-    from dataclasses import replace
-
     on = guest_of("int f(void) { return 1; }", load_target("cortex-m4"), ".c")
     segments = tuple(replace(one, size_bytes=0xFFF00000) for one in on.image.segments)
     with pytest.raises(ImageError, match="has 4293918720 bytes"):
+        replace(on, image=replace(on.image, segments=segments)).machine()
+
+
+@pytest.mark.parametrize("address", [HARNESS_ADDRESS + 8, RETURN_ADDRESS - 4])
+def test_a_segment_where_the_emulator_has_its_own_is_refused(address):
+    on = guest_of("int f(void) { return 1; }", load_target("cortex-m4"), ".c")
+    segments = (*on.image.segments, Segment(address, b"12345678", 8, writable=True, executable=False))
+    with pytest.raises(ImageError, match="have memory in common; link the image to other addresses"):
         replace(on, image=replace(on.image, segments=segments)).machine()
 
 

@@ -155,11 +155,11 @@ f: ldr r3, [sp, #4]
 """
 
 
-def after(source, steps, known):
+def after(source, steps, known, *, escapes=False):
     """The state behind some instructions of ``source``, where ``known`` is known of the stack."""
     on = guest_of(source, load_target("arm926ej-s"), ".s")
     code = {one.address: one for one in on.instructions}
-    running, state = Machine(on.image), State({**arm.entry_state().values, **known})
+    running, state = Machine(on.image, escapes), State({**arm.entry_state().values, **known})
     for number_ in range(steps):
         (outcome,) = arm.execute(running, code[on.address("f") + 4 * number_], state)
         state = outcome.state
@@ -218,6 +218,34 @@ def test_a_static_word_is_what_was_stored_unless_a_store_may_be_to_it(store, *, 
     assert (found.read("r4") == number(7)) is is_known
 
 
+PARTS = """
+ .syntax unified
+ .arm
+ .globl f
+ .type f, %function
+f: str r2, [sp]
+   str sp, [sp, #8]
+   ldrb r0, [sp, #8]
+   ldrb r1, [sp, #9]
+   orr r0, r0, r1, lsl #8
+   ldrh r1, [sp, #10]
+   orr r0, r0, r1, lsl #16
+   ldrb r5, [sp, #3]
+   str r6, [r0]
+   ldr r3, [sp]
+   bx lr
+ .size f, . - f
+"""
+
+
+def test_what_is_made_of_parts_of_a_stack_address_may_be_one():
+    """The parts make the stack pointer again, and the word that was 3 is another one."""
+    state = after(PARTS, 10, {"r2": number(3), "r13": Value("stack", -16, -16, 0)}, escapes=True)
+    assert state.read("r0").may_be_stack
+    assert not state.read("r5").may_be_stack
+    assert state.read("r3") == ANY
+
+
 def test_names_of_sums_do_not_grow():
     """Sums of sums have so many parts as there are numbers."""
     body = "add r0, r0, r0\n add r1, r1, #1\n" * 60
@@ -233,6 +261,15 @@ def test_what_is_known_of_a_sum_is_known_of_its_parts():
     below = assume(state, "nzcv", "<", is_signed=False)
     assert below.read("r0") == number(0, 47)
     assert below.read("r2") == number(16, 63)
+
+
+@pytest.mark.parametrize("text", ["mov {}, pc", "add {}, pc, #4"])
+def test_the_program_counter_is_not_one_value(text):
+    """What is read of it at two instructions has two values, whatever a comparison tells of the first."""
+    body = f"{text.format('r0')}\n {text.format('r1')}\n cmp r0, #0\n bx lr"
+    source = f".syntax unified\n.arm\n.globl f\n.type f, %function\nf: {body}\n.size f, . - f\n"
+    found = assume(after(source, 3, {}), "nzcv", "!=", is_signed=False)
+    assert found.read("r1").low == found.read("r0").low + 4
 
 
 PREDICATED = """
@@ -293,6 +330,20 @@ def test_a_line_of_the_stack_that_is_cleared_may_begin_before_its_address():
     """With a stack pointer that is a multiple of 32, dcbz clears the word that was stored."""
     assert not behind("li 5, 7\n stw 5, 8(1)\n addi 3, 1, 16\n dcbz 0, 3\n lwz 6, 8(1)").read("r6").is_constant
     assert behind("li 5, 7\n stw 5, 48(1)\n addi 3, 1, 16\n dcbz 0, 3\n lwz 6, 48(1)").read("r6") == number(7)
+
+
+@pytest.mark.parametrize("part", ["lbz 5, 0(4)", "lfs 1, 0(4)"])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_part_of_a_stack_address_may_be_copied_by_code_that_stands_before_it_is_stored(part, *, is_first):
+    """In the next round of a loop, or where a certificate lists the nodes the other way round."""
+    texts = [part, "stw 1, 8(1)"] if is_first else ["stw 1, 8(1)", part]
+    source = ".globl f\n.type f, @function\nf: {}\n {}\n blr\n.size f, . - f\n".format(*texts)
+    on = guest_of(source, load_target("mpc603e"), ".s")
+    running = Machine(on.image)
+    for one in (each for each in on.instructions if 0 <= each.address - on.address("f") < 8):
+        assert not running.found_escape
+        powerpc.execute(running, one, State({**powerpc.entry_state().values, "r4": Value("stack", 8, 8, 0)}))
+    assert running.found_escape
 
 
 def test_what_nobody_knows_of_leaves_no_condition_field():

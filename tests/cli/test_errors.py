@@ -108,10 +108,10 @@ def test_bad_luck(world, monkeypatch, error, code, sentence):
 def test_one_failure_of_several_prints_no_result(world, monkeypatch):
     from wcet_probe.answer import probe
 
-    def observe(request, progress):
+    def observe(request, progress, *, proving):
         if request.heap_bytes == 8:
             raise UsageError("a heap of 8 bytes is too small.")
-        return world.observe(request, progress)
+        return world.observe(request, progress, proving=proving)
 
     monkeypatch.setattr(probe, "observe", observe)
     assert world.run(*RUN, "--heap", "4M", "--heap", "8")[:2] == (2, "")

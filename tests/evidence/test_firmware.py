@@ -81,6 +81,22 @@ def run(capsys, monkeypatch, folder):
     return call
 
 
+@pytest.mark.parametrize(("index", "code"), [(3, 0), (4, 1)])
+def test_a_fact_about_an_argument_on_the_stack_is_not_taken_for_one_about_a_register(
+    index, code, run, tmp_path, monkeypatch
+):
+    facts = f'[[argument]]\nfunction = "weight"\nindex = {index}\nmin = 0\nmax = 9\nbecause = "so it is"\n'
+    (tmp_path / "own.toml").write_text(facts)
+    for module in ("prepared", "bound"):  # a prover that does not look
+        monkeypatch.setattr(f"wcet_probe.analyzer.{module}.argument_ranges", lambda *_: {})
+    files = ("--facts", tmp_path / "own.toml")
+    found, text, _ = run("bound", "firmware.elf", "--entry", "weight", *files, "--json", "-q")
+    assert found == 0
+    (tmp_path / "own.json").write_text(text)
+    found, text, error = run("verify", tmp_path / "own.json", "--image", "firmware.elf", *files)
+    assert ("is in no register" in text + error, bool(found)) == (code == 1, code == 1), (found, text, error)
+
+
 PACK = ("length.json", "weight.json", "--image", "firmware.elf", "--facts", "facts.toml")
 
 

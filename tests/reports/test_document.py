@@ -104,8 +104,19 @@ def test_the_command_repeats_the_document(capsys, tmp_path, monkeypatch):
 
 def test_every_option_that_changes_the_answer_is_in_the_command():
     """A new option must go into the document's command, or be known here to change nothing."""
-    known = {"scenario", "targets", "heaps", "caches", "values", "preset", "initial_cache", "seed", "compiler"}
-    known |= {"no_bound", "why", "fact_effects", "cross_check", "as_json", "quiet", "verbose"}
+    known = {
+        "scenario",
+        "targets",
+        "heaps",
+        "caches",
+        "values",
+        "preset",
+        "initial_cache",
+        "seed",
+        "compiler",
+        "prove_facts",
+    }
+    known |= {"no_bound", "prove_anew", "why", "fact_effects", "cross_check", "as_json", "quiet", "verbose"}
     assert {parameter.name for parameter in run.params} <= known
 
 

@@ -148,6 +148,8 @@ class _Writer(pickle.Pickler):
         self._certify = certify
 
     def reducer_override(self, value: object) -> Any:  # noqa: ANN401  (as the class above says it)
+        if isinstance(value, Enum):  # by its value: some versions of Python look it up by name, through getattr
+            return (type(value), (value.value,))
         return (_read_only, (dict(value),)) if isinstance(value, MappingProxyType) else NotImplemented
 
     def persistent_id(self, value: object) -> str | None:
@@ -170,7 +172,9 @@ class _Reader(pickle.Unpickler):
         if (module, name) in _KNOWN:
             return _KNOWN[module, name]
         if module.startswith("wcet_probe.model.") and "." not in name:
-            return super().find_class(module, name)
+            found = super().find_class(module, name)
+            if isinstance(found, type) and found.__module__ == module:  # and not what the module imports
+                return found
         raise pickle.UnpicklingError(f"{module}.{name}")
 
 
@@ -179,7 +183,7 @@ def _read(file: Path, program: Program, role: str, heap_bytes: int) -> Bound | N
     try:
         content = file.read_bytes()
         digest, text = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-        if hashlib.sha256(text).digest() != digest:
+        if _digest(file, text) != digest:
             return None
         kept: list[Bound] = []
         certify = partial(proved_again, kept, program, role, heap_bytes)
@@ -192,10 +196,15 @@ def _read(file: Path, program: Program, role: str, heap_bytes: int) -> Bound | N
     return found
 
 
+def _digest(file: Path, text: bytes) -> bytes:
+    """Of ``text`` and of the key that ``file`` is named by: a copy under the key of another question is not read."""
+    return hashlib.sha256(file.name.encode() + text).digest()
+
+
 def _write(file: Path, bound: Bound) -> None:
     text = io.BytesIO()
     try:
         _Writer(text, bound.certify).dump(bound)
-        write_whole(file, hashlib.sha256(text.getvalue()).digest() + text.getvalue())
+        write_whole(file, _digest(file, text.getvalue()) + text.getvalue())
     except (pickle.PicklingError, TypeError, AttributeError, WcetProbeError):
         return  # what cannot be kept is proved again

@@ -1,7 +1,7 @@
 """All facts that a bound still needs, at once: each open loop, call and recursion, with the lines that are accepted.
 
 What stands in the way is told for trial, one after the other: a loop runs once, a call goes to some function that
-returns, a recursion is one deep. So everything behind it comes to light. What is told for trial goes into no answer.
+returns, a recursion is two deep. So everything behind it comes to light. What is told for trial goes into no answer.
 Then arguments are given a range and pointers an alignment, also for trial, to see what a fact about them would help.
 """
 
@@ -278,7 +278,7 @@ def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
             where, sha256 = ("offset = 0",), code
         table = ("[[recursion]]", f'function = "{name}"', *where, 'max_depth = "?"', 'because = "?"')
         trial.missing.append(OpenFact(message.partition(": ")[0], (*table, f'sha256 = "{sha256}"')))
-        fact = RecursionFact(_TRIAL, place, parse("1"), None, _TRIAL, code)
+        fact = RecursionFact(_TRIAL, place, parse("2"), None, _TRIAL, code)
         trial.told = replace(trial.told, recursions=(*trial.told.recursions, fact))
         return True
     trial.stopped = message

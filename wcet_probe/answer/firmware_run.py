@@ -46,6 +46,8 @@ _MOST_INSTRUCTIONS = 1 << 30
 _REPEATED_INSTRUCTIONS = 200_000
 _REPEATED_CALLS = 16
 """Within one call, those after them are not repeated by the second engine."""
+_MOST_CALLS = 100_000
+"""Within one call: a few minutes, each being measured by itself."""
 _WORDS_IN_REGISTERS = 4
 _PATIENCE = 50
 """Changes without improvement after which a search begins again with the inputs of the script, changed at random."""
@@ -172,6 +174,11 @@ class _Guest:
         self._settle(statement.text)
         while isinstance(at, ReachedCall):
             number += 1
+            if number > _MOST_CALLS:
+                raise EmulationError(
+                    f"{statement.text} calls {entry} more than {_MOST_CALLS:,} times, and each is held by itself: look "
+                    "for an endless loop, or run a function that calls it less often."
+                )
             given = tuple(at.registers[f"r{first + index}"] for index in range(_WORDS_IN_REGISTERS))
             text = f"call {number} of {entry} in {statement.text}"
             seen = (number, *self.measured(text, given, repeats=number <= _REPEATED_CALLS, reached=at))
@@ -215,10 +222,10 @@ class _Guest:
             reached: the call, where another one makes it.
         """
         bound, machine = self.found.bound, self.machine
-        self._check_arguments(text, arguments)
+        registers = reached.registers if reached else machine.entry_registers(arguments)
+        self._check_arguments(text, registers)
         check_entry_memory(bound.initial_data, machine.memory.read, self.found.image, text)
         before = machine.memory.snapshot()
-        registers = reached.registers if reached else machine.entry_registers(arguments)
         self.held += 1
         runs = []
         for victims in victim_choices(self.target)[:LEAST_TRIED]:
@@ -277,22 +284,24 @@ class _Guest:
         if not any(function.name == name for function in self.found.image.functions):
             raise unknown_name("function", name, (function.name for function in self.found.image.functions))
 
-    def _check_arguments(self, text: str, arguments: tuple[int, ...]) -> None:
-        """What facts say of the arguments must hold of these."""
+    def _check_arguments(self, text: str, registers: Mapping[str, int]) -> None:
+        """What facts say of the arguments must hold of these ``registers``, as far as the call is given them."""
+        first = 3 if self.target.isa is Isa.POWERPC else 0
         for fact in self.argument_facts():
-            index = argument_index(fact, self.target)
-            if index is None or index >= len(arguments):
+            register = fact.register if fact.index is None else f"r{first + fact.index}"
+            value = registers.get(str(register))
+            if value is None:
                 continue
             low, high = self.range_of(fact)
-            value = arguments[index]
             signed = value - (1 << 32) if low < 0 and value >> 31 else value
             if not low <= signed <= high:
+                name = register if fact.index is None else f"argument {fact.index}"
                 raise ContradictionError(
-                    f"CONTRADICTED: argument {index} is {signed} in {text}, against the fact {fact.where}, which says "
+                    f"CONTRADICTED: {name} is {signed} in {text}, against the fact {fact.where}, which says "
                     f"{low} to {high}; correct the fact, or the call."
                 )
-            name = f"fact {fact.where}"
-            self.argument_checks[name] = self.argument_checks.get(name, 0) + 1
+            place = f"fact {fact.where}"
+            self.argument_checks[place] = self.argument_checks.get(place, 0) + 1
 
     def argument_facts(self) -> list[ArgumentFact]:
         """The facts about arguments of the entry."""

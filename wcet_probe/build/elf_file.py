@@ -157,6 +157,8 @@ def _read(data: bytes) -> ElfFile:
     table = next((number for number, one in enumerate(sections) if one.kind == SHT_SYMTAB), None)
     if table is None:
         raise ValueError("it has no symbol table")
+    if not header[13] < len(sections):
+        raise ValueError("it has no names of sections")
     rows, names = sections[table], sections[sections[table].link]
     texts = data[names.offset : names.offset + names.size_bytes]
     symbols = tuple(

@@ -35,11 +35,13 @@ from wcet_probe.model.target import Isa, MemoryRange
 _MACHINES = {"EM_ARM": (Isa.ARM, Isa.THUMB), "EM_PPC": (Isa.POWERPC,)}
 DAMAGED = (
     *(ELFError, DWARFError, ConstructError),
-    *(ValueError, KeyError, IndexError, AssertionError, EOFError, TypeError, AttributeError, OverflowError),
+    *(ValueError, KeyError, IndexError, AssertionError, EOFError, TypeError, AttributeError, ArithmeticError),
 )
 """What pyelftools and the readers here raise of a file that is not as it should be."""
 _KEPT = 32
 """Images that are remembered: campaigns ask for those of all allocators by turns."""
+_MOST_REFERENCES = 1 << 10
+"""From one entry of the debug information to the next: more than compilers write, fewer than a circle has."""
 _SCOPES = frozenset({"DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"})
 _MAPPING = {"$a": Isa.ARM, "$t": Isa.THUMB, "$d": None}
 
@@ -227,7 +229,7 @@ def _read(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...]) -> Image:
         sha256=hashlib.sha256(elf).hexdigest(),
         isa=isa,
         big_endian=not file.little_endian,
-        segments=tuple(apart(_segments(file), _parts(file))),
+        segments=tuple(apart(_disjoint(_segments(file)), _parts(file))),
         symbols=symbols,
         functions=tuple(functions),
         code=tuple(_code_ranges(file, isa, mapping)),
@@ -247,6 +249,23 @@ def _segments(file: ELFFile) -> Iterator[Segment]:
                 writable=bool(segment["p_flags"] & P_FLAGS.PF_W),
                 executable=bool(segment["p_flags"] & P_FLAGS.PF_X),
             )
+
+
+def _disjoint(segments: Iterable[Segment]) -> list[Segment]:
+    """``segments``, of which no two have a byte in common: what lies there would be what is loaded last.
+
+    Raises:
+        ImageError: two have, as those of overlays.
+    """
+    found = list(segments)
+    for one, other in pairwise(sorted(found, key=lambda each: each.address)):
+        if other.address < one.address + one.size_bytes:
+            message = (
+                f"the segments at {one.address:#010x} and {other.address:#010x} have memory in common, which holds one "
+                "of them at a time; link the image without overlays."
+            )
+            raise ImageError(message)
+    return found
 
 
 def _parts(file: ELFFile) -> list[Part]:
@@ -374,9 +393,11 @@ def _unit_paths(dwarf: DWARFInfo, unit: CompileUnit) -> Iterator[PurePosixPath]:
 
 def _origin(entry: DIE) -> DIE:
     """The entry that an inlined or concrete copy is of."""
-    while "DW_AT_abstract_origin" in entry.attributes:
+    for _ in range(_MOST_REFERENCES):
+        if "DW_AT_abstract_origin" not in entry.attributes:
+            return entry
         entry = entry.get_DIE_from_attribute("DW_AT_abstract_origin")
-    return entry
+    raise DWARFError("a copy is one of itself")
 
 
 def _name_of(entry: DIE) -> str:
@@ -442,9 +463,11 @@ def _unit_bytes(entry: DIE) -> int | None:
 def _type_of(entry: DIE) -> DIE | None:
     """The type of ``entry`` without its names and qualifiers."""
     found = entry.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in entry.attributes else None
-    while found is not None and found.tag in _QUALIFIERS:
+    for _ in range(_MOST_REFERENCES):
+        if found is None or found.tag not in _QUALIFIERS:
+            return found
         found = found.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in found.attributes else None
-    return found
+    raise DWARFError("a type is another name of itself")
 
 
 def _text(name: bytes | str) -> str:

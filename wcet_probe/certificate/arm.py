@@ -265,12 +265,13 @@ def _result(
         if name in _SHIFTS:  # of a register, its lowest byte says how far
             b = numbers.conjunction(b, constant(0xFF))
         by_constant = b.is_number and b.is_constant
-        own = _name_of(name, state.name(left), right_name, b)
+        left_name = _name(state, left)
+        own = _name_of(name, left_name, right_name, b)
         if name == "sub":
-            return numbers.subtract(a, b), own, Comparison(state.name(left), a, right_name, b)
+            return numbers.subtract(a, b), own, Comparison(left_name, a, right_name, b)
         if name == "add" and by_constant and 0 < b.low < WORD // 2:
             # The flags are those of the comparison with -b: a carry where the sum is 2**32 or more.
-            return numbers.add(a, b), own, Comparison(state.name(left), a, None, constant(WORD - b.low))
+            return numbers.add(a, b), own, Comparison(left_name, a, None, constant(WORD - b.low))
         return _BINARY[name](a, b), own, _NO_FLAGS
     numeric = [_immediate(one) for one in operands if one.startswith("#")]
     old = state.read(_register(operands[0]))
@@ -307,11 +308,12 @@ def _compared(state: State, name: str, operands: list[str], instruction: Instruc
     left = _register(operands[0])
     a = _read(state, left, instruction, thumb=thumb)
     b, right = _second_operand(state, operands[1:], instruction, thumb=thumb)
+    left_name = _name(state, left)
     if name == "cmp":
-        return Comparison(state.name(left), a, right, b)
+        return Comparison(left_name, a, right, b)
     result = numbers.conjunction(a, b) if name == "tst" else numbers.add(a, b)
-    is_same = name == "tst" and right == state.name(left)
-    asserted = (state.name(left), a) if is_same else (None, result)
+    is_same = name == "tst" and right == left_name
+    asserted = (left_name, a) if is_same else (None, result)
     return Comparison(*asserted, None, constant(0), is_result=True)
 
 
@@ -326,7 +328,7 @@ def _second_operand(
     register = _register(operands[0])
     value = _read(state, register, instruction, thumb=thumb)
     if len(operands) == 1:
-        return value, state.name(register)
+        return value, _name(state, register)
     shift, amount = operands[1].split(" ") if " " in operands[1] else (operands[1], "#1")
     bits = constant(_immediate(amount)) if amount.startswith("#") else TOP
     if shift in _SHIFTS:
@@ -338,6 +340,11 @@ def _read(state: State, register: str, instruction: Instruction, *, thumb: bool)
     if register != PC:
         return state.read(register)
     return TOP if thumb else constant(instruction.address + 8)
+
+
+def _name(state: State, register: str) -> object:
+    """The name of what ``register`` holds; the program counter holds another value at each instruction."""
+    return object() if register == PC else state.name(register)
 
 
 # ------------------------------------------------------------------------------------------------------------- accesses
@@ -355,7 +362,7 @@ def _access(machine: Machine, instruction: Instruction, name: str, state: State)
     else:
         for address, size_bytes, register in _transfers(machine, instruction, state):
             value = state.read(register)
-            machine.store(address, size_bytes, value, state.name(register), state)
+            machine.store(address, size_bytes, value, _name(state, register), state)
         _write_back(machine, instruction, name, state)
         unknown = instruction.writes - _moved(instruction, name)
     for register in unknown - {PC}:

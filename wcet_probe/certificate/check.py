@@ -192,11 +192,12 @@ class _Check:
 
     def _arguments(self) -> dict[Place, Value]:
         """What facts say of registers at entry."""
-        first = 3 if self._binary.image.isa is Isa.POWERPC else 0
+        first, most = (3, 8) if self._binary.image.isa is Isa.POWERPC else (0, 4)
         found: dict[Place, Value] = {}
         for fact in self._binary.asserted.of("argument"):
             if fact.content.get("function") == self._graph.entry_function:
                 index = fact.content.get("index")
+                demand(index is None or 0 <= int(index) < most, f"the argument at {fact.where} is in no register")
                 register = f"r{first + int(index)}" if index is not None else str(fact.content.get("register"))
                 low, high = (value_of(fact.expression(key), self._parameters) for key in ("min", "max"))
                 demand(0 <= low <= high < 1 << 32, f"the range at {fact.where} is none")
@@ -258,9 +259,7 @@ class _Check:
             (edges[back.split()[0]].target, entering.split(), back.split())
             for _, _, entering, back in self._records[0]["loop"]
         ]
-        self._sums = Sums(
-            self._code, self._graph, self._coverage.instructions, loops, self._binary.asserted, self._parameters
-        )
+        self._sums = Sums(self._code, self._graph, self._coverage, loops, self._binary.asserted, self._parameters)
         where = {loop["name"]: loop for loop in self._section["loops"]}
         derived = [{loop["constraint"]: loop for loop in one.loops} for one in self._bounds]
         demand(all(one == derived[0] for one in derived), "the certificates derive their loop bounds differently")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: 0BSD
 """Does the graph of a certificate cover the code: each block executed once, from what is said to hold where it begins.
 
-A node is the code from its address on, up to an instruction that may go elsewhere, or to where an edge leads by falling
-through. For each way out that the last instruction allows there must be an edge to a node at that address, in which
-what then holds lies in what is said of that node; so by induction every execution is a path of the graph. A way is left
-out only where the invariants leave no value for it. Calls and returns are no exception: a call puts an address into the
-link register, a return goes to the address that it finds.
+A node is the code from its address on, up to an instruction that may go elsewhere than to the next one, or to where an
+edge leads by falling through. For each way out that the last instruction allows there must be an edge to a node at that
+address, in which what then holds lies in what is said of that node; so by induction every execution is a path of the
+graph. A way is left out only where the invariants leave no value for it, and so is what holds behind a node that no way
+leads to. Calls and returns are no exception: a call puts an address into the link register, a return goes to the
+address that it finds.
 """
 
 from __future__ import annotations
@@ -101,12 +102,18 @@ def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: Stat
         demand(len(instructions) <= _LONGEST_BLOCK, f"{node} does not end")
         outcomes: list[Outcome] = [way for one in states for way in code.isa.ways(machine, instruction, one)]
         following = address + instruction.size_bytes
-        goes_on = instruction.control is Control.NEXT and following not in ends
+        goes_on = _falls(instruction, following) and following not in ends
         if not goes_on or {outcome.address for outcome in outcomes} != {following}:
             return Block(tuple(instructions), tuple(outcomes))
         states, address = [outcome.state for outcome in outcomes], following
         if len(states) > _MOST_STATES:
             states = [reduce(joined, states)]
+
+
+def _falls(instruction: Instruction, following: int) -> bool:
+    """Whether it goes on with the next instruction; a direct branch to that one does, whatever its condition."""
+    is_branch = instruction.control in {Control.BRANCH, Control.CONDITIONAL_BRANCH}
+    return instruction.control is Control.NEXT or (is_branch and instruction.branch_target == following)
 
 
 def cover(
@@ -135,14 +142,20 @@ def cover(
 
 
 def _covered(code: Code, machine: Machine, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]]) -> Coverage:
-    found = Coverage()
-    for node in graph.nodes:
+    found, reached, waiting = Coverage(), {graph.entry}, [graph.entry]
+    while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
+        node = waiting.pop()
         block = run_block(code, machine, graph, node, State(dict(invariants[node])))
         found.instructions[node] = block.instructions
         for outcome in block.outcomes:
             _follow(code, graph, invariants, node, outcome, found)
-        if machine.found_escape and not machine.escapes:
-            break  # all over again: what is loaded may be a stack address
+        targets = [edge.target for edge in graph.leading[node] if edge.name in found.taken]
+        waiting += [target for target in dict.fromkeys(targets) if target not in reached]
+        reached.update(targets)
+    unreached = Machine(code.image, escapes=True)
+    for node in graph.nodes.keys() - found.instructions.keys():  # they are charged, and nothing needs to hold behind
+        found.instructions[node] = run_block(code, unreached, graph, node, State(dict(invariants[node]))).instructions
+    found.instructions = {node: found.instructions[node] for node in graph.nodes}
     return found
 
 

@@ -182,6 +182,7 @@ class Machine:
     _read_only: list[tuple[int, bytes]] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count)
     _holds_stack: bool = False
+    _reads_parts: bool = False
 
     def __post_init__(self) -> None:
         self._read_only = [(s.address, s.data) for s in self.image.segments if not s.writable]
@@ -233,10 +234,9 @@ class Machine:
                 words = (extended(word, 8 * size_bytes, is_signed=True) for word in words)
             return reduce(join, words), self.fresh()
         if size_bytes < 4:
-            if address.may_be_stack and self._holds_stack:
-                self.found_escape = True
             part = number(0, (1 << 8 * size_bytes) - 1)
-            return extended(part, 8 * size_bytes, is_signed=True) if is_signed else part, self.fresh()
+            part = extended(part, 8 * size_bytes, is_signed=True) if is_signed else part
+            return self._part(part, address, size_bytes, state), self.fresh()
         if address.is_constant and address.is_number and address.low in self.words:
             return self.words[address.low], self.fresh()
         otherwise = ANY if address.may_be_stack or self.escapes else TOP
@@ -244,6 +244,20 @@ class Machine:
             return otherwise, self.fresh()
         place = STATIC + address.low
         return state.values.get(place, otherwise), state.name(place)
+
+    def _part(self, part: Value, address: Value, size_bytes: int, state: State) -> Value:
+        """What is loaded of less than a word: it may be a part of a stack address, which parts may become again."""
+        ends = address.low & ~3, address.low + size_bytes - 1 & ~3
+        if address.base == "stack" and address.is_constant and not any(state.read(end).may_be_stack for end in ends):
+            return part
+        self._note_copies(is_part=address.may_be_stack)
+        return replace(part, base="any") if self.escapes else part
+
+    def _note_copies(self, *, is_stack: bool = False, is_part: bool = False) -> None:
+        """Of a word of the stack that holds a stack address, parts may be copied, whichever code comes first."""
+        self._holds_stack |= is_stack
+        self._reads_parts |= is_part
+        self.found_escape |= self._holds_stack and self._reads_parts
 
     def table(self, addresses: Value, size_bytes: int) -> list[int] | None:
         """What stands in read-only memory at all of ``addresses``; None where they are too many or may be written."""
@@ -266,7 +280,7 @@ class Machine:
             exact = address.is_constant and size_bytes == 4 and low % 4 == 0
             if exact:
                 state.write(low, value, name)
-            self._holds_stack |= exact and value.may_be_stack
+            self._note_copies(is_stack=exact and value.may_be_stack)
             self.found_escape |= not exact and value.may_be_stack
             for place in () if address.is_constant else _words(state):
                 if place >= STATIC:
@@ -305,7 +319,7 @@ class Machine:
                 address = self.address_of(access, state, each)
                 if access.kind != AccessKind.STORE:
                     is_tainted |= address.may_be_stack or self.escapes
-                    self.found_escape |= bool(others) and address.may_be_stack and self._holds_stack
+                    self._note_copies(is_part=bool(others) and address.may_be_stack)
                 if access.kind != AccessKind.LOAD:
                     stored = ANY if is_tainted else TOP
                     self.store(address, access.bytes_each, stored, self.fresh(), state)

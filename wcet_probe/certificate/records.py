@@ -55,6 +55,8 @@ _RECORDS = {
     }.items()
 }
 ONCE = ("wcet-probe", "image", "entry-function", "target", "unit", "bound", "optimum", "entry")
+LEAVE = "leave:"
+"""What the names of the ways out of the function begin with, behind which the node's follows; of no edge."""
 _LONG = re.compile(rf"[0-9]{{{MOST_DIGITS}}}")
 
 Records = Mapping[str, list[tuple[str, ...]]]
@@ -136,7 +138,7 @@ def graph_of(records: Records) -> Graph:
     """The flow graph in ``records``.
 
     Raises:
-        VerificationError: an edge leads to no node.
+        VerificationError: an edge leads to no node, or is called like a way out of the function.
     """
     nodes = {name: (int(address, 16), int(cost)) for name, address, cost in records["node"]}
     edges = tuple(Edge(name, source, target, int(cost)) for name, source, target, cost in records["edge"])
@@ -145,6 +147,7 @@ def graph_of(records: Records) -> Graph:
     named = {entry, *(name for name, _ in records["exit"]), *(name for name, _ in records["excluded"])}
     named |= {end for edge in edges for end in (edge.source, edge.target)}
     demand(named <= nodes.keys(), "an edge leads to no node")
+    demand(not any(edge.name.startswith(LEAVE) for edge in edges), "an edge has the name of a way out of the function")
     for edge in edges:
         leading[edge.source].append(edge)
     excluded: dict[str, set[int | None]] = {}

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.certificate.asserted import Asserted, Fact, function_lines, loop_extent, point_line
-from wcet_probe.certificate.coverage import Code
+from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.walk import arriving_edges, natural_loop
@@ -40,15 +40,18 @@ class Sums:
         self,
         code: Code,
         graph: Graph,
-        instructions: Mapping[str, Sequence[Instruction]],
+        coverage: Coverage,
         loops: Sequence[tuple[str, Sequence[str], Sequence[str]]],
         asserted: Asserted,
         parameters: Mapping[str, int],
     ) -> None:
         """``loops`` are header, entering and back edges."""
         self._code, self._graph, self._asserted, self._parameters = code, graph, asserted, parameters
-        self._instructions = instructions
+        self._instructions = coverage.instructions
         self._arriving = arriving_edges(graph)
+        self._taken = {
+            node: [edge for edge in own if edge.name in coverage.taken] for node, own in self._arriving.items()
+        }
         self.loops = {header: self._loop(header, entering, back, loops) for header, entering, back in loops}
         self._contexts_hold: bool | None = None
 
@@ -85,7 +88,8 @@ class Sums:
         loops: Sequence[tuple[str, Sequence[str], Sequence[str]]],
     ) -> Loop:
         edges = {edge.name: edge for edge in self._graph.edges}
-        own = natural_loop(header, [edges[name] for name in back], self._arriving)
+        # By edges that nobody takes, code of any loop could be put into any other.
+        own = natural_loop(header, [edge for edge in self._taken[header] if edge.name in back], self._taken)
         inner: set[str] = set()
         for other, _, ends in loops:
             if other != header and other in own:

@@ -216,7 +216,7 @@ class Tracer:
             outcomes = self._code.isa.execute(machine, instruction, named)
             known = self._code.isa.execute(machine, instruction, numbers)
             if instruction is not block[-1]:
-                numbers, named = known[0].state, outcomes[0].state
+                numbers, named = (reduce(joined, [one.state for one in ways]) for ways in (known, outcomes))
                 self._rename(instruction, before, named, numbers, alignments, _written_back(executed[-1]))
         leaving: dict[str, tuple[State, ...]] = {}
         numbers = reduce(joined, (one.state for one in known)) if known else numbers

@@ -77,3 +77,42 @@ u f(u n) {
 """
     with pytest.raises(AnalysisError, match=r"no bound for the loop|recursively"):
         proved(guest_of(source, load_target(target), ".c"), "f", sources={"guest.c": source})
+
+
+HIDDEN = """typedef unsigned u; volatile u port, sink;
+#define AGAIN goto again
+#define DEEPER down(n - 1)
+static inline void jump(u n) {
+again:
+  sink = n;
+  if (--n) AGAIN;
+}
+static inline void down(u n) {
+  sink = n;
+  if (n) DEEPER;
+}
+static inline void spin(u n) {
+  __asm__ volatile("1: subs %0, %0, #1\\n" "bne 1b" : "+r"(n));
+}
+struct many { u words[100]; } many;
+__attribute__((noinline)) u pick(struct many held, u n) { return held.words[n & 63]; }
+static inline void copy(u n) {
+  sink = pick(many, n);
+}
+u f(u n) {
+  _Pragma("loopbound min 0 max 3")
+  BODY
+  return n;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["\n    jump(n);", "\n    down(n);", "\n    spin(n);", "\n    copy(n);", "\n    pick(many, n);", " pick(many, n);"],
+)
+def test_a_loop_that_no_statement_of_the_source_is_does_not_take_the_pragma_around_it(body):
+    """Jumps and calls of macros, assembler code, and copies of structures: all in a loop of few iterations."""
+    source = HIDDEN.replace("BODY", f"for (u i = 0; i != 3; i++){body}")
+    proof = proved(guest_of(source, load_target("cortex-m4"), ".c"), "f", sources={"guest.c": source})
+    assert attack(proof, 50) <= proof.bound.instructions
