@@ -67,7 +67,7 @@ def flow_facts(
             *(claim for each in restricted for claim in each.claims),
         ),
         expressions=tuple(dict.fromkeys(str(fact.maximum) for fact in facts.flows)),
-        assumptions=(*(each.assumption for each in everything), *_others(facts, entry, analysed)),
+        assumptions=(*(each.assumption for each in everything), *other_assumptions(facts, entry, analysed)),
         idle=tuple(each for each in (*asserted, *pragmas) if isinstance(each, IdleFact)),
     )
 
@@ -344,7 +344,11 @@ def _inside(address: int, ranges: Sequence[MemoryRange]) -> bool:
     return any(address in code for code in ranges)
 
 
-def _others(facts: Facts, entry: str, analysed: Analysed) -> Iterator[Assumption]:
+def other_assumptions(facts: Facts, entry: str, analysed: Analysed) -> Iterator[Assumption]:
+    """What facts about arguments, recursion and calls take as given of the values of ``entry``, and the lemmas.
+
+    *Soundness:* each fact that the values can rest on is told.
+    """
     for argument in facts.arguments:
         if argument.function == entry:
             name = argument.register if argument.index is None else f"argument {argument.index}"

@@ -29,7 +29,7 @@ from wcet_probe.analyzer.invariants.contents import (
     number,
     remainder_of,
 )
-from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, Frontier, clipped
+from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, Frontier, moved_in
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.reach import remainder
 from wcet_probe.analyzer.values.state import Base, State
@@ -54,6 +54,7 @@ class Told:
         self._sides: dict[tuple[int, Term, bool], State | None] = {}
         self._ways: dict[tuple[int, Term], StridedInterval] = {}
         self._bounded: dict[tuple[int, Term], list[Term]] = {}
+        self._conditions: dict[tuple[int, Term], list[tuple[Term, StridedInterval]]] = {}
         self._values: dict[tuple[int, Term], StridedInterval] = {}
         self._kept: dict[int, State] = {}  # alive, as they are known by their identity
 
@@ -90,6 +91,19 @@ class Told:
                 if state.terms[one].opcode == "INT_OR" and term in state.terms.operands(one):
                     found = strided.meet(found, strided.between(WORD_BITS, 0, known.unsigned_range()[1]))
             self._values[key] = found
+        return found
+
+    def conditions(self, state: State, symbol: Term) -> list[tuple[Term, StridedInterval]]:
+        """The terms made of ``symbol`` of which the state knows the value."""
+        key = id(state), symbol
+        found = self._conditions.get(key)
+        if found is None:
+            self._kept[id(state)] = state
+            found = self._conditions[key] = [
+                (term, value)
+                for term, value in state.known.items()
+                if value.is_constant and state.terms.operands(term) and symbol in state.terms.symbols(term)
+            ]
         return found
 
     def bounded(self, state: State, count: Term) -> list[Term]:
@@ -233,9 +247,7 @@ class Evaluation:
         found = self._lookup(symbol)
         if given.get(_BARE) is not None:
             return found
-        for term, value in state.known.items():
-            if not value.is_constant or not state.terms.operands(term) or symbol not in state.terms.symbols(term):
-                continue
+        for term, value in self._told.conditions(state, symbol):
             operands = state.terms.operands(term)
             equals = (state.terms[term].opcode == "INT_EQUAL") == bool(value.value)
             if symbol in operands and equals and state.terms[term].opcode in {"INT_EQUAL", "INT_NOTEQUAL"}:
@@ -308,8 +320,8 @@ class Evaluation:
         parts = [self._evaluate(state, one, given, depth) for one in coefficients]
         if advanced is not None and self._area is not None and not is_anything(parts[0]):
             reached, constant = advanced
-            moved = contents_of((self._added((part,), [1], reached) for part in parts[0]), self._way_bits)
-            parts = [clipped(moved, self._area, self._way_bits)]
+            moved = ((part, self._added((part,), [1], reached)) for part in parts[0])
+            parts = [contents_of((moved_in(*each, self._area, self._way_bits) for each in moved), self._way_bits)]
         factors = list(coefficients.values())
         if any(map(is_anything, parts)):
             return self._anything

@@ -61,16 +61,15 @@ def frontiers(operations: Sequence[Operation]) -> tuple[Frontier, ...]:
     return tuple(Frontier({term: tuple(sorted(each)) for term, each in own.items()}, min(steps)) for own, _ in found)
 
 
-def clipped(contents: Contents, area: Area, way_bits: int) -> Contents:
-    """``contents`` without addresses behind the end of the area."""
+def moved_in(part: Part, moved: Part, area: Area, way_bits: int) -> Part:
+    """``moved``, to where ``part`` is advanced, without what is behind the area, where ``part`` is in it or at its end.
+
+    *Soundness:* of an address that may be elsewhere the lemma says nothing: all that it may come to is told.
+    """
     reachable = strided.between(way_bits, area.first, area.end)
-    return contents_of(
-        (
-            part._replace(way=strided.meet(part.way, reachable), flags=0) if _begins_in(part, area) else part
-            for part in contents
-        ),
-        way_bits,
-    )
+    if part.region is not Region.ARENA or not strided.leq(part.way, reachable):
+        return moved
+    return moved._replace(way=strided.meet(moved.way, reachable), flags=0)
 
 
 def without_end(contents: Contents, area: Area, step: int, way_bits: int) -> Contents:
@@ -88,6 +87,11 @@ def without_end(contents: Contents, area: Area, step: int, way_bits: int) -> Con
         ),
         way_bits,
     )
+
+
+def leads_on(coefficients: Mapping[Term, int], constant: int) -> bool:
+    """Whether a sum is a link and a place behind it: what is followed, and no word of a table."""
+    return list(coefficients.values()) == [1] and signed(WORD_BITS, constant) >= 0
 
 
 def _begins_in(part: Part, area: Area) -> bool:

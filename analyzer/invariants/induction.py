@@ -37,13 +37,13 @@ from wcet_probe.analyzer.invariants.contents import (
     anything,
     contents_of,
     is_anything,
-    number,
     remainder_of,
 )
 from wcet_probe.analyzer.invariants.evaluation import Evaluation, Told
-from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, frontiers, without_end
+from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, frontiers, leads_on, without_end
 from wcet_probe.analyzer.invariants.operations import Meeting, Moved, Operation
-from wcet_probe.analyzer.values.memory import MOST_READ
+from wcet_probe.analyzer.invariants.static_memory import StaticMemory, number_of_null
+from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Node, Term
 from wcet_probe.model.image import Image
@@ -151,7 +151,7 @@ class _Equations:
     def __init__(self, module: Module, unstored: frozenset[tuple[int, int]]) -> None:
         self._module, self._unstored = module, unstored
         self._lattice = ContentsLattice(module.way_bits)
-        self._memory = _StaticMemory(module.image, module.way_bits)
+        self._memory = StaticMemory(module.image, module.way_bits)
         self._loads = [_load_symbols(one) for one in module.operations]
         self._unknown = frozenset(self._unknowns())
         self._memo: dict[object, tuple[tuple[Contents, ...], Contents]] = {}
@@ -222,7 +222,9 @@ class _Equations:
         """Where a load or a store goes, and what it stores."""
         transfer = moved.transfer
         whole = self._value(key[0], transfer.state, transfer.pointer, found)
-        step.addresses[key] = self._within(whole)
+        inside = self._within(whole, transfer.state.terms.linear(transfer.pointer))
+        is_told = self._memory.is_object(inside, transfer.size_bytes)
+        step.addresses[key] = inside if is_told else anything(self._module.way_bits)
         if moved.distance is not None or not self._memory.is_static(whole, transfer.size_bytes):
             step.excused.append(key)
         if transfer.value is not None:
@@ -283,13 +285,13 @@ class _Equations:
             self._module.way_bits,
         )
 
-    def _within(self, address: Contents) -> Contents:
-        """``address`` without what lemmas exclude: null, and what is behind static data."""
-        inside = self._memory.within(
-            tuple(part for part in address if part.region is Region.ARENA or not _is_by_null(part))
-        )
-        area = self._module.area
-        return inside if area is None else without_end(inside, area, self._frontiers[0].step, self._module.way_bits)
+    def _within(self, address: Contents, form: Linear) -> Contents:
+        """``address``, computed as ``form``, without what lemmas exclude: null, and behind static data or the area."""
+        followed = tuple(part for part in address if part.region is Region.ARENA or not _is_by_null(part))
+        inside, area = self._memory.within(followed, form.constant), self._module.area
+        if area is None or not leads_on(form.coefficients, form.constant):
+            return inside
+        return without_end(inside, area, self._frontiers[0].step, self._module.way_bits)
 
     def _value(self, number: int, state: State, term: Term, found: Found) -> Contents:
         """What ``term`` may be, evaluated again only where something that it is made of has changed."""
@@ -368,11 +370,6 @@ class _Equations:
         return found
 
 
-def number_of_null(way_bits: int) -> Contents:
-    """Null alone."""
-    return number(strided.constant(WORD_BITS, 0), way_bits)
-
-
 def _is_link_to_address(source: _Target, stored: Contents) -> bool:
     """Whether a word that is loaded through a link is one in which addresses alone are stored."""
     is_link = any(part.region is Region.ARENA for part in source.address)
@@ -433,68 +430,3 @@ def _overlap(distances: StridedInterval, loaded_bytes: int, stored_bytes: int) -
     if partly or (0 in distances and loaded_bytes != stored_bytes):
         return None
     return 0 in distances
-
-
-class _StaticMemory:
-    """What the image says of its memory."""
-
-    def __init__(self, image: Image, way_bits: int) -> None:
-        self._image, self._way_bits = image, way_bits
-        self._writable = [(s.address, s.address + s.size_bytes) for s in image.segments if s.writable]
-
-    def within(self, address: Contents) -> Contents:
-        """``address`` without what is behind static data that it begins in (lemma ``objects-apart``)."""
-        return contents_of(map(self._clipped, address), self._way_bits)
-
-    def _clipped(self, part: Part) -> Part:
-        if part.region is Region.NUMBER:
-            low, high = part.value.unsigned_range()
-            for start, end in self._writable:
-                if start <= low < end <= high:
-                    inside = strided.between(WORD_BITS, start, end - 1)
-                    return Part(part.region, part.flags, strided.meet(part.value, inside), part.way)
-        return part
-
-    def is_static(self, address: Contents, size_bytes: int) -> bool:
-        """Whether all of ``address`` is static data, to the last of ``size_bytes``."""
-        return all(
-            part.region is Region.NUMBER
-            and any(
-                segment.address <= part.value.unsigned_range()[0]
-                and part.value.unsigned_range()[1] + size_bytes <= segment.address + segment.size_bytes
-                for segment in self._image.segments
-            )
-            for part in address
-        )
-
-    def initial(self, address: Contents, stored: frozenset[int]) -> Contents:
-        """What is at ``address`` before anything is stored; of the arena nothing (lemma ``stored-before-loaded``).
-
-        Nothing, too, of addresses that are ``stored`` before they are loaded.
-        """
-        found: list[Part] = []
-        for part in address:
-            if part.region is Region.NUMBER and not (part.value.is_constant and part.value.value in stored):
-                found += self._initial(part.value)
-        return contents_of(found, self._way_bits)
-
-    def _initial(self, value: StridedInterval) -> Iterator[Part]:
-        for segment in self._image.segments:
-            inside = strided.between(WORD_BITS, segment.address, segment.address + segment.size_bytes - _WORD_BYTES)
-            words = strided.meet(value, inside)
-            if words.is_bottom:
-                continue
-            low, high = words.unsigned_range()
-            data = segment.data[low - segment.address : high + _WORD_BYTES - segment.address]
-            if not any(data):
-                yield from number_of_null(self._way_bits)
-            elif words.size <= MOST_READ:
-                for one in words.values():
-                    yield from self._word(segment.data, one - segment.address)
-            else:
-                yield from number(strided.top(WORD_BITS), self._way_bits)
-
-    def _word(self, data: bytes, offset: int) -> Contents:
-        raw = data[offset : offset + _WORD_BYTES].ljust(_WORD_BYTES, b"\0")
-        word = int.from_bytes(raw, "big" if self._image.big_endian else "little")
-        return number(strided.constant(WORD_BITS, word), self._way_bits)

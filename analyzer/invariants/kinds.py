@@ -260,14 +260,17 @@ def operated(opcode: str, one: Word, other: Word, mask: int | None) -> Word:
     """``opcode`` on two words that it does not add; ``mask`` is the second one where it is a constant.
 
     *Soundness:* an address whose bits below `MODULUS` alone are changed stays one, by the definition of its kind; of
-    what else is made of an address nothing is told but that. A few of its lowest bits are a number.
+    what else is made of an address nothing is told but that, and of what is surely one not even that. A few of its
+    lowest bits are a number.
     """
+    is_address = any(parts and all(part.kind in _ADDRESSES for part in parts) for parts in (one, other))
     found = []
     for first in one:
         for second in other:
             residues = _bitwise(opcode, first.residues, second.residues) if opcode in _BITWISE else ALL
             is_loaded = first.is_loaded or second.is_loaded
-            found.append(Part(_kind_of(opcode, first, second, mask), is_loaded, residues))
+            kind = _kind_of(opcode, first, second, mask)
+            found.append(Part(Kind.ANY if kind is Kind.MIXED and is_address else kind, is_loaded, residues))
     return word(
         Part(part.kind, part.is_loaded and part.kind is not Kind.ANY, part.residues & _below(opcode, mask))
         for part in found

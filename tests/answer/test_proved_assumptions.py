@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 
@@ -20,6 +21,7 @@ from wcet_probe.reports.dossier.qualification import load_qualification
 from wcet_probe.reports.formats.bound_document import bound_section
 
 HEAP_BYTES = 5000
+BECAUSE = 'because = "it is said"'
 PURE, WITH_LINES = "djgpp-sbrk/facts.toml:3", "djgpp-sbrk/facts.toml:11"
 
 
@@ -73,6 +75,19 @@ def test_a_fact_that_is_not_proved_stays_an_assumption_and_says_why(program, pla
     assert {(one.is_proved, one.why_not, one.lemmas) for one in found.pointer_facts} == {
         (False, "the stack escapes", ())
     }
+
+
+def test_what_is_said_of_another_operation_is_an_assumption_too():
+    """What is proved of free's words is proved of those that init and malloc store, with what is said of them."""
+    allocator = load_allocator("djgpp-sbrk")
+    told = ('function = "djgpp_sbrk_init"', "index = 1", "min = 4096", "max = 5000")
+    text = "\n".join(("[[pointer]]", "multiple_of = 4", BECAUSE, "[[argument]]", *told, BECAUSE))
+    one = replace(allocator, facts=(("facts.toml", text),))
+    program = load_program(one, load_target("mpc603e"), "zig", images_dir())
+    bound = claiming()(program, "free", HEAP_BYTES)
+    assert [one.is_proved for one in bound.pointer_facts] == [True]
+    assert "fact facts.toml:4" in ids(bound)
+    assert "fact facts.toml:4" not in ids(prove_operation(program, "free", HEAP_BYTES))
 
 
 def test_somebody_discharges_what_a_proof_rests_on(claimed):

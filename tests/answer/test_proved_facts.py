@@ -44,6 +44,13 @@ OTHERS = {
         LIST,
         LIST.replace("= k", "= (void *)((char *)k").replace(";", " + 2);"),
     ),
+    "a link with a bit of a word": (
+        "kingsley",
+        "kingsley.c",
+        LIST,
+        "{ static volatile size_t odd; void *link = block->next; if (link != NULL)\n"
+        "    (void)*(volatile size_t *)link, (void)*(volatile char *)((size_t)link | odd); odd = 2; }" + LIST,
+    ),
     "a break that is moved wrongly": ("djgpp-quarters", "djgpp_buckets.h", "= old + bytes;", "= old + bytes / 3;"),
     "a break from the payload": (
         "djgpp-quarters",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.dcache.addresses import Places
+from wcet_probe.analyzer.facts.flow import other_assumptions
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.kinds import ALL, Kind, Part, Word
@@ -41,7 +42,7 @@ class ProvedFacts:
     Attributes:
         claims: by fact.
         why_not: why nothing is proved, or empty.
-        assumed: what the values of the operations rest on, besides facts and the induction's lemmas.
+        assumed: what the values of the operations rest on, besides the induction's lemmas.
     """
 
     claims: tuple[AlignmentClaim, ...]
@@ -83,7 +84,7 @@ class TypedModule:
         places: of each, what facts say of its accesses.
         memory: what the words are.
         evaluator: of terms.
-        assumed: what the values of the operations rest on, besides facts.
+        assumed: what the values of the operations rest on.
     """
 
     operations: tuple[TypedOperation, ...]
@@ -109,9 +110,10 @@ def typed_module(program: Program, heap_bytes: int) -> TypedModule:
 
 
 def _assumed(program: Program, prepared: Prepared) -> Iterable[Assumption]:
-    """What the values of an operation rest on, besides facts: of the stack, and of where control goes."""
+    """What the values of an operation rest on: of the stack, of where control goes, and the facts that tell of them."""
     found = assumptions(Facts(), program.image, program.target, prepared.values, prepared.data.lines)
-    return (one for one in found if one.id in _OF_VALUES)
+    yield from (one for one in found if one.id in _OF_VALUES)
+    yield from other_assumptions(prepared.request.facts, prepared.request.entry, prepared.analysed)
 
 
 def proved_facts_text(program: Program, found: ProvedFacts) -> str:

@@ -50,8 +50,8 @@ LEMMAS: Mapping[str, tuple[str, str]] = {
     ),
     "frontier-in-its-area": (
         (
-            "an address in the allowed sets that an operation advances by a constant in static data, wherever "
-            "it is computed, is not above their end, and what is at the end is not followed"
+            "an address in the allowed sets or at their end that an operation advances by a constant in static "
+            "data, wherever it is computed, is not above their end, and what is at the end is not followed"
         ),
         "a counter tells how many objects are left before the end",
     ),

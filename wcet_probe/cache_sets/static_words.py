@@ -69,10 +69,12 @@ def module_operations(program: Program, heap_bytes: int) -> Sequence[Operation] 
     """What the allocator's entry points do: init, malloc and free.
 
     None where others are named, apart from a check, where one of them cannot be analysed, and where flow facts tell of
-    words or arguments, on which all would rest.
+    words, arguments, calls or recursion, on which all would rest.
     """
     entry_points, facts = program.allocator.entry_points, allocator_facts(program.allocator)
-    if not set(_ROLES) <= set(entry_points) <= {*_ROLES, "check"} or facts.words or facts.arguments:
+    if facts.words or facts.arguments or facts.calls or facts.recursions:
+        return None
+    if not set(_ROLES) <= set(entry_points) <= {*_ROLES, "check"}:
         return None
     try:
         return [_operation(program, role, heap_bytes) for role in _ROLES]

@@ -1,5 +1,6 @@
 """Kinds and residues of words: what operations on them give contains what the operations give."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,14 @@ def test_a_loaded_address_and_a_constant_of_static_data_may_be_anything():
     assert [part.kind for part in found] == [Kind.ANY]
     found = operated("INT_AND", of(Kind.NUMBER, 8, is_loaded=True), of(Kind.STATIC, 0x3FFFF8), 0x3FFFF8)
     assert [part.kind for part in found] == [Kind.ANY]
+
+
+@pytest.mark.parametrize("opcode", ["INT_AND", "INT_OR", "INT_XOR", "INT_RIGHT", "INT_MULT"])
+def test_a_loaded_address_changed_by_a_word_may_be_one(opcode):
+    """Such as a link that is masked as another word tells: what is followed of it is not left out."""
+    link = of(Kind.ARENA, 8, is_loaded=True)
+    for one, other in ((link, of(Kind.NUMBER, 4)), (of(Kind.NUMBER, 4), link)):
+        assert [part.kind for part in operated(opcode, one, other, None)] == [Kind.ANY]
 
 
 @given(st.sampled_from(("INT_AND", "INT_OR", "INT_XOR", "INT_MULT")), WORDS, WORDS, st.booleans())

@@ -1,0 +1,100 @@
+"""Other allocators than CAMA with links in the arena: nothing follows of them that the lemmas do not say."""
+
+from dataclasses import replace
+
+from tests.support import images_dir
+from wcet_probe.build.program import load_program
+from wcet_probe.cache_sets.specification import allowed_sets, prove_sets
+from wcet_probe.catalog.lookup import load_allocator, load_target
+
+HEAP_BYTES = 64 << 10
+HEAD = '#include "cama.h"\n'
+CHECK = f"{HEAD}int cama_check(void)\n{{\n    return 0;\n}}\n"
+STEPS = """
+_Alignas(4096) static struct { char *fresh; char *base; } pool;
+
+int cama_init(void *arena, size_t bytes)
+{
+    pool.fresh = (char *)(((uintptr_t)arena + START) & ~(uintptr_t)MASK);
+    pool.base = (char *)(((uintptr_t)arena + 4095) & ~(uintptr_t)4095);
+    return bytes < 8192;
+}
+
+void *cama_malloc(size_t bytes, unsigned set)
+{
+    char *one = pool.fresh;
+
+    (void)bytes;
+    if (set < PLACES)
+        *(volatile uint32_t *)(pool.base + 4 * set) = 1;
+    pool.fresh = one + 128;
+    if ((((uintptr_t)one + 128) & 4095) != 1024)
+        *(volatile uint32_t *)(one + 128) = 1;
+    return NULL;
+}
+
+void cama_free(void *block)
+{
+    (void)block;
+}
+"""
+PAGES = """
+struct node { struct node *next; uint32_t key; };
+_Alignas(4096) struct { uint32_t unused[4]; uintptr_t page; struct node *base; } pool;
+
+int cama_init(void *arena, size_t bytes)
+{
+    uintptr_t page = ((uintptr_t)arena + 4095) & ~(uintptr_t)4095;
+
+    if (bytes < 8192)
+        return 1;
+    pool.page = page >> 12;
+    pool.base = (struct node *)page;
+    pool.base->next = (struct node *)(page + 64);
+    return 0;
+}
+
+void *cama_malloc(size_t bytes, unsigned set)
+{
+    (void)bytes, (void)set;
+    *(volatile uint32_t *)&pool.base->next->key = 1;
+    return NULL;
+}
+
+void cama_free(void *block)
+{
+    (void)block;
+    *(struct node *volatile *)WHERE = (struct node *)((char *)pool.base + BEHIND);
+}
+"""
+
+
+def proof_of(text, role="malloc"):
+    allocator = load_allocator("cama")
+    own = {"cama.c": HEAD + text, "cama_check.c": CHECK}
+    sources = tuple((name, own.get(name, before)) for name, before in allocator.sources)
+    one = replace(allocator, sources=sources, facts=())
+    program = load_program(one, load_target("mpc603e"), "zig", images_dir())
+    return prove_sets(program, role, (HEAP_BYTES,), allowed_sets(program))
+
+
+def steps(mask, places=256):
+    return STEPS.replace("START", mask).replace("MASK", mask).replace("PLACES", str(places))
+
+
+def test_what_is_advanced_from_elsewhere_is_not_taken_to_the_area():
+    """The lemma speaks of addresses in the allowed sets; an arena may begin elsewhere."""
+    assert proof_of(steps("4095")).holds
+    assert not proof_of(steps("127")).holds
+
+
+def test_a_table_may_end_behind_the_area():
+    """What is at the end is not followed: that is no table's word."""
+    assert not proof_of(steps("4095", 280)).holds
+
+
+def test_a_page_number_leads_back_into_the_arena():
+    """What is stored through it is loaded through a link."""
+    assert proof_of(PAGES.replace("WHERE", "pool.base").replace("BEHIND", "128")).holds
+    assert not proof_of(PAGES.replace("WHERE", "pool.base").replace("BEHIND", "2048")).holds
+    assert not proof_of(PAGES.replace("WHERE", "(pool.page << 12)").replace("BEHIND", "2048")).holds
