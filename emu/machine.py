@@ -26,7 +26,7 @@ from wcet_probe.emu.compiled import (
 )
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
 from wcet_probe.emu.faults import culprit, inaccessible, outside, stopped, stray
-from wcet_probe.emu.guest_registers import ARM_FLAGS
+from wcet_probe.emu.guest_registers import ARM_FLAGS, argument_registers, result_register
 from wcet_probe.emu.layout import (
     HARNESS_ADDRESS,
     OPERATIONS_AT_ONCE,
@@ -59,7 +59,6 @@ from wcet_probe.model.target import OWN_VICTIMS, Isa, MemoryRange, Target, Victi
 from wcet_probe.model.watched_loop import LoopCount, WatchedLoop
 
 _SLOT_BYTES = 4
-_MOST_ARGUMENTS = 4
 _LEAST_HEAP_BYTES = 16
 """Of translated code, which takes the size of an access off that of the heap."""
 
@@ -216,7 +215,7 @@ class Machine:
         if len(trace) > OPERATIONS_AT_ONCE:
             message = f"{len(trace)} operations are too many to watch at once; give {OPERATIONS_AT_ONCE} at most."
             raise UsageError(message)
-        first = register_id(self._target.isa, "r3" if self._target.isa is Isa.POWERPC else "r0")
+        first = register_id(self._target.isa, result_register(self._target.isa))
         watch = SetWatch(tuple(self.memory.regions.values()), cache.sets, trace.kinds, expected, first)
         self._observer.record_sets(watch.setup)
         try:
@@ -392,13 +391,9 @@ class Machine:
 
     def entry_registers(self, arguments: Sequence[int]) -> dict[str, int]:
         """Registers by name as a call with ``arguments`` finds them."""
-        if len(arguments) > _MOST_ARGUMENTS:
-            message = f"a call takes at most {_MOST_ARGUMENTS} words, not {len(arguments)}; pass a pointer to more."
-            raise UsageError(message)
         return_address = RETURN_ADDRESS | (self._target.isa is Isa.THUMB)
-        first = 3 if self._target.isa is Isa.POWERPC else 0
-        registers = {f"r{first + i}": argument & 0xFFFFFFFF for i, argument in enumerate(arguments)}
-        return registers | {self._stack_register: self._stack_pointer, "lr": return_address}
+        told = {self._stack_register: self._stack_pointer, "lr": return_address}
+        return argument_registers(self._target.isa, arguments) | told
 
     def _hook(self, *, instructions: bool) -> None:
         block = self._observer.callback("block")
@@ -492,7 +487,7 @@ class Machine:
             raise stray(self._image, pc, look(pc), str(fault)) from fault
         self._check_stop()
         self._observer.finish()
-        return self._engine.read_register("r3" if self._target.isa is Isa.POWERPC else "r0")
+        return self._engine.read_register(result_register(self._target.isa))
 
     def _check_stop(self) -> None:
         """Raise what the observer stopped the engine for; an earlier run's stop is not this run's."""
