@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from wcet_probe.emu import claim_layouts as claims
 from wcet_probe.emu import native
 from wcet_probe.emu.engine import register_id, register_read_address, stop_address
+from wcet_probe.emu.guest_registers import result_register
 from wcet_probe.emu.loops import LoopTable, loop_setup
 from wcet_probe.emu.memory import Region
 from wcet_probe.emu.operations import OperationColumns, operation_columns, operation_instructions
@@ -77,7 +78,7 @@ class Observer:
         self._left = (ctypes.c_uint32 * table.row_count)()
         self._path = (ctypes.c_uint32 * (2 * PATH_CAPACITY))()
         self._operations = (native.OperationCountsLayout * 0)()
-        self._result_register = register_id(target.isa, "r3" if target.isa is Isa.POWERPC else "r0")
+        self._result_register = register_id(target.isa, result_register(target.isa))
         stack_pointer = "r1" if target.isa is Isa.POWERPC else "r13"
         self._uncached = native.uncached_layout(target.memory.regions)
         setup = native.SetupLayout(
