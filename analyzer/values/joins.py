@@ -223,12 +223,12 @@ def _common(
 
 
 def _still_held(terms: Terms, states: Sequence[State]) -> set[Term]:
-    """The values at entry of which something is known and that registers hold which no path has written.
+    """The values at entry that something is known of, by themselves or as parts, if no path has written the register.
 
     *Soundness:* such a register is in no state's locations, and then holds its value at entry, see `state.State.read`.
     """
     found = set()
-    for term in terms.given & states[0].known.keys():
+    for term in terms.given & set().union(*map(terms.symbols, states[0].known)):
         register = terms[term].arguments[1]
         if not any(one.overlapping(register) for one in states):  # type: ignore[arg-type]
             found.add(term)
