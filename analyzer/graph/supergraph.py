@@ -8,6 +8,7 @@ functions are errors unless a flow fact bounds or names them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph
 from wcet_probe.analyzer.graph.expansion import MOST_EXPANDED, to_summarise
-from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest
+from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest, reachable
 from wcet_probe.analyzer.graph.returning import function_from, returning_functions
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.errors import AnalysisError
@@ -379,15 +380,15 @@ def _grouped(points: tuple[Point, ...], edges: tuple[Edge, ...], end: str) -> Ma
 
 
 def reducible(graph: Supergraph, image: Image) -> Supergraph:
-    """``graph`` with its irreducible loops split.
+    """``graph`` with its irreducible loops split, a few in each call of a function.
 
     Raises:
-        AnalysisError: a loop is too tangled; the message names its entries.
+        AnalysisError: a loop is too tangled, or there are too many; the message names its entries.
 
     *Soundness:* as said of `split`.
     """
-    entries: tuple[int, ...] = ()
-    for _ in range(_MOST_SPLITS):
+    splits: Counter[Context] = Counter()
+    while True:
         successors = {
             index: tuple(edge.target for edge in edges if edge.target != EXIT)
             for index, edges in graph.successors().items()
@@ -396,21 +397,23 @@ def reducible(graph: Supergraph, image: Image) -> Supergraph:
         try:
             loop_forest(successors, 0)
         except IrreducibleError as error:
-            entries = error.entries
-            graph = split(graph, error.members, entries)
+            context = graph.points[error.entries[0]].context
+            splits[context] += 1
+            if splits[context] > _MOST_SPLITS:
+                places = ", ".join(image.location(graph.points[node].block.address) for node in error.entries)
+                raise AnalysisError(
+                    f"{graph.entry.name} has an irreducible loop, entered at {places}: rewrite its goto, or compile "
+                    "with less optimisation."
+                ) from error
+            graph = split(graph, error.members, error.entries)
         else:
             return graph
-    places = ", ".join(image.location(graph.points[node].block.address) for node in entries)
-    raise AnalysisError(
-        f"{graph.entry.name} has an irreducible loop, entered at {places}: rewrite its goto, or compile with less "
-        "optimisation."
-    )
 
 
 def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -> Supergraph:
-    """``graph`` with the irreducible loop ``members``, entered at ``entries``, split: it is entered at the first only.
+    """``graph`` with the irreducible loop ``members`` split, which is entered at ``entries``: then at one of them only.
 
-    What entered elsewhere enters a copy of the other members, which leads into the loop through the first entry.
+    What entered elsewhere enters a copy of what leads from there to that one. It is the one with the least to copy.
 
     *Soundness:* the copies have the same blocks and edges, so every path of the graph is a path of the result (node
     splitting: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2nd edition, section 9.7.6).
@@ -418,14 +421,15 @@ def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -
     Raises:
         AnalysisError: the graph would have too many points.
     """
-    header, *others = entries
+    header, copied = min(((one, _leading_to(one, graph, members, entries)) for one in entries), key=lambda x: len(x[1]))
+    others = {*entries} - {header}
     points = list(graph.points)
     copies: dict[int, int] = {}
     numbers: dict[tuple[Context, int], int] = {}
     for point in graph.points:
         place = point.context, point.block.address
         numbers[place] = max(point.copy, numbers.get(place, 0))
-    for member in sorted(set(members) - {header}):
+    for member in sorted(copied):
         point = graph.points[member]
         copies[member] = len(points)
         place = point.context, point.block.address
@@ -440,6 +444,15 @@ def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -
         if edge.source in copies:
             edges.append(replace(edge, source=copies[edge.source], target=copies.get(edge.target, edge.target)))
     return replace(graph, points=tuple(points), edges=tuple(edges))
+
+
+def _leading_to(header: int, graph: Supergraph, members: Collection[int], entries: Sequence[int]) -> frozenset[int]:
+    """Of ``members``, what an execution that enters elsewhere than at ``header`` comes to before that."""
+    onward = {edge.source: [] for edge in graph.edges if edge.source in members}
+    for edge in graph.edges:
+        if edge.source in members and edge.target in members and edge.target != header:
+            onward[edge.source].append(edge.target)
+    return frozenset().union(*(reachable(onward, one) for one in entries if one != header))
 
 
 def restricted(graph: Supergraph, kept: Collection[int], dead_ends: Collection[int]) -> Supergraph:

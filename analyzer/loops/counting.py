@@ -16,6 +16,7 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import Loop, dominators
 from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.loops.advances import most_advances
 from wcet_probe.analyzer.loops.conditions import relations, repetitions
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.moved_bits import most_rounds
@@ -107,6 +108,8 @@ class _Counter:
             found += self._of_one_of(going_on)
         found += self._of_one_of([self._values.edges[edge] for edge in self._shape.back_edges])
         found += [] if found else self._of_moved_bits()
+        most = None if found else most_advances(self._values, self._shape, self._killed)
+        found += [] if most is None else [Count("<", 1, 0, most - 1, most, None, "rounds")]
         best = min(found, key=_rank, default=None)
         totals = [count.total for count in found if count.total is not None]
         return replace(best, total=min(totals)) if best is not None and totals else best

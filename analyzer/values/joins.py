@@ -92,7 +92,7 @@ def _merge_locations(
             continue
         term = classes.get((before, parts))
         if term is None and predicate is not None and not speaks:
-            term = terms.gamma(predicate, *parts)
+            term = terms.gamma(predicate, *parts) or _gamma_by_name(states, place, predicate, parts, made)
             if term is not None:
                 made.gammas[term] = parts
         if term is None:
@@ -101,6 +101,28 @@ def _merge_locations(
         classes[before, parts] = term
         merged.set_location(location, term)
     return made
+
+
+def _gamma_by_name(
+    states: Sequence[State], place: SymbolName, predicate: Term, parts: Sequence[Term], made: _Made
+) -> Term | None:
+    """A gamma node by a symbol that is 1 where ``predicate`` holds and else 0, for one that would be too deep.
+
+    A part whose truth value its state knows is that.
+    """
+    terms, (one, other) = states[0].terms, map(_truth, states, parts)
+    bits = terms[predicate].bits
+    symbol = terms.symbol(("phi", place, "condition"), bits)
+    term = terms.gamma(symbol, one, other)
+    if term is not None:
+        made.symbols[symbol] = terms.constant(1, bits), terms.constant(0, bits)
+    return term
+
+
+def _truth(state: State, part: Term) -> Term:
+    value = state.value(part)
+    is_told = state.terms[part].opcode in TRUTHS and value.is_constant
+    return state.terms.constant(value.value, value.bits) if is_told else part
 
 
 def _to_merge(
