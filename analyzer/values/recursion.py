@@ -61,7 +61,7 @@ def unbounded_recursion(image: Image, cut: Cut) -> UnboundedRecursionError:
 
 
 def _gets_narrower(image: Image, values: Values, cut: Cut) -> bool:
-    """Whether an argument of few values has others in the last call that is followed than in the one before."""
+    """Whether an argument has others of few values in the last call that is followed than in the one before, or half."""
     entries = [
         arguments
         for point in sorted(values.graph.points, key=lambda point: len(point.context))
@@ -74,7 +74,11 @@ def _gets_narrower(image: Image, values: Values, cut: Cut) -> bool:
     if len(entries) < 2:
         return False
     before, last = entries[-2:]
-    return any(value.extent < _MOST_EXTENT and value != before.get(name) for name, value in last.items())
+    return any(
+        (value.extent < _MOST_EXTENT and value != before.get(name))
+        or (name in before and 2 * value.extent <= before[name].extent)
+        for name, value in last.items()
+    )
 
 
 def _arguments(image: Image, values: Values, index: int) -> dict[str, StridedInterval]:
