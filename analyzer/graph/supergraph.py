@@ -72,6 +72,10 @@ class Edge:
     address: int | None
 
 
+class TooManyPointsError(AnalysisError):
+    """The graph with each call expanded is larger than is analysed."""
+
+
 class Cut(NamedTuple):
     """A call of ``function`` at ``site``, the end of the block at ``address`` in ``context``, that has no edge."""
 
@@ -152,6 +156,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     counted: Collection[int] = (),
     unwinding: Unwinding = MappingProxyType({}),
     resolved: Collection[int] = (),
+    opened: Collection[Cut] = (),
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
 
@@ -173,9 +178,11 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         counted: see there.
         unwinding: returns that pop the frame of a caller, as values tell; whoever uses the graph shows that they do.
         resolved: where functions start that can be summarised though not all targets are known: theirs are.
+        opened: calls that are followed though they are deeper than ``depth``.
 
     Raises:
-        AnalysisError: a call of what is no code, too many points, or no way to return.
+        TooManyPointsError: the graph would be too large.
+        AnalysisError: a call of what is no code, or no way to return.
 
     *Soundness:* where all targets are known, an execution that returns comes to no dead end; whoever uses the
     graph shows that none comes to a cut.
@@ -185,7 +192,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         known = replace(known, branching=frozenset())
     if not known.may_matter(entry.address):
         raise never_returns(entry.name)
-    builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding)
+    builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding, opened)
     if whole is not None:
         unknown = [function for function in known.branching if function not in resolved]
         builder.summarise(
@@ -212,8 +219,9 @@ class _Builder:
         returns: Returns,
         depth: int,
         unwinding: Unwinding,
+        opened: Collection[Cut],
     ) -> None:
-        self._unwinding = unwinding
+        self._unwinding, self._opened = unwinding, opened
         self._depth, self._cuts, self._summarised = depth, list[Cut](), frozenset[int]()
         self._image, self._lifter, self._indirect, self._returns = image, lifter, indirect, returns
         self._depths = recursion_depths
@@ -269,7 +277,7 @@ class _Builder:
                     "give the function its size in the ELF."
                 )
             if len(self._points) == _MOST_POINTS:
-                raise AnalysisError(
+                raise TooManyPointsError(
                     f"{self._points[0].function.name} has more than {_MOST_POINTS:,} basic blocks when each call is "
                     "expanded: analyse the functions that it calls most by themselves."
                 )
@@ -363,9 +371,10 @@ class _Builder:
                 return
             again = again.handed_over_by
         depth = frame.waiting.count(target)
-        if depth >= self._depths.get(symbol.name, self._depth):
+        cut = Cut(frame.context, self._points[source].block.address, site, symbol.name)
+        if depth >= self._depths.get(symbol.name, self._depth) and cut not in self._opened:
             if symbol.name not in self._depths:
-                self._cuts.append(Cut(frame.context, self._points[source].block.address, site, symbol.name))
+                self._cuts.append(cut)
             self._leave_out(source, way, target)
             return
         callee = _Frame((*frame.context, site), symbol, back, (*frame.waiting, target), by)
@@ -419,7 +428,7 @@ def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -
     splitting: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2nd edition, section 9.7.6).
 
     Raises:
-        AnalysisError: the graph would have too many points.
+        TooManyPointsError: the graph would be too large.
     """
     header, copied = min(((one, _leading_to(one, graph, members, entries)) for one in entries), key=lambda x: len(x[1]))
     others = {*entries} - {header}
@@ -436,7 +445,9 @@ def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -
         numbers[place] += 1
         points.append(replace(point, index=len(points), copy=numbers[place]))
     if len(points) > _MOST_POINTS:
-        raise AnalysisError(f"{graph.entry.name} is too large with its irreducible loops split: analyse it in parts.")
+        raise TooManyPointsError(
+            f"{graph.entry.name} is too large with its irreducible loops split: analyse it in parts."
+        )
     edges: list[Edge] = []
     for edge in graph.edges:
         enters = edge.target in others and edge.source not in members
