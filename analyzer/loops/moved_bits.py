@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.conditions import relations
 from wcet_probe.analyzer.pcode.semantics import signed
@@ -244,7 +245,7 @@ def _rounds_from(  # noqa: PLR0917  the entry, and what is known of the loop
     zeros = _union(_known_zeros(state, spread))
     found = [
         max(from_bit.get(bit, _MOST_ROUNDS) for bit in candidates)
-        for sources in _known_nonzero(state, spread, from_bit)
+        for sources in _known_nonzero(values, state, spread, from_bit)
         if (candidates := sources - zeros)
     ]
     return min((most for most in found if most < _MOST_ROUNDS), default=None)
@@ -269,9 +270,35 @@ def _low_zeros(value: StridedInterval) -> int:
     return (both & -both).bit_length() - 1 if both else value.bits
 
 
-def _known_nonzero(state: State, spread: Spread, wanted: Mapping[Bit, int]) -> Iterator[frozenset[Bit]]:
+def _known_nonzero(values: Values, state: State, spread: Spread, wanted: Mapping[Bit, int]) -> Iterator[frozenset[Bit]]:
     """Sets of bits one of which is set at least: those of terms that are not 0."""
-    leaves = {bit[0] for bit in wanted}
-    for term in dict.fromkeys((*state.known, *leaves)):
-        if state.terms[term].bits <= _MOST_BITS and _is_number(state, term) and 0 not in state.value(term):
+    leaves = {bit[0] for bit in wanted if bit != _ONE}
+    for term in dict.fromkeys((*state.known, *sorted(leaves))):
+        if state.terms[term].bits > _MOST_BITS or not _is_number(state, term):
+            continue
+        if 0 not in state.value(term) or (term in leaves and _stays_nonzero(values, term)):
             yield _union(spread(term))
+
+
+def _stays_nonzero(values: Values, symbol: Term) -> bool:
+    """Whether a symbol of another loop's header is not 0: it is entered so, and no round moves the last bit out.
+
+    *Soundness:* by induction over the rounds. On a back edge each bit that is not known to be 0 is among the sources.
+    """
+    match values.terms[symbol].arguments:
+        case ("phi", (int(header),), Location() as location):
+            nodes = next((loop.nodes for loop in loops_of(values.forest) if loop.header == header), frozenset())
+        case _:
+            return False
+    for edge, found in values.edges.items():
+        if edge.target != header:
+            continue
+        state, term = found.state, found.state.read(location)
+        if term is None or not _is_number(state, term):
+            return False
+        spread = Spread(state)
+        own = {(symbol, place) for place in range(values.terms[symbol].bits)}
+        kept = _union((*spread(term), *_known_zeros(state, spread)))
+        if not (own <= kept if edge.source in nodes else 0 not in state.value(term)):
+            return False
+    return bool(nodes)
