@@ -68,9 +68,18 @@ DOWNWARDS = """
 """Bits that come down to the lowest place."""
 
 IN_TWO_LOOPS = """
-    cmp r1, #0
+    push {r4, r5, lr}
+    movs r4, #2
+    movs r1, #3
+0:  mov r5, r1
+    subs r2, r1, #1
     beq 9f
-    movs r3, #1
+    bcc 9f
+    tst r1, #0xe0000000
+    itte eq
+    lsleq r1, r1, #3
+    moveq r3, #8
+    movne r3, #1
 1:  cmp r1, #0x10000000
     it cc
     cmpcc r1, r0
@@ -85,7 +94,14 @@ IN_TWO_LOOPS = """
     lslcc r1, r1, #1
     lslcc r3, r3, #1
     bcc 2b
-9:  bx lr
+9:  adds r1, r5, #2
+    udiv r3, r0, r1
+    mul r3, r3, r1
+    cmp r3, r0
+    beq 3f
+    subs r4, r4, #1
+    bne 0b
+3:  pop {r4, r5, pc}
 """
 """A divisor is aligned by fours and then by ones: that it is not 0 holds behind the first loop, too."""
 
