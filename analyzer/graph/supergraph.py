@@ -459,7 +459,7 @@ def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -
 
 def _leading_to(header: int, graph: Supergraph, members: Collection[int], entries: Sequence[int]) -> frozenset[int]:
     """Of ``members``, what an execution that enters elsewhere than at ``header`` comes to before that."""
-    onward = {edge.source: [] for edge in graph.edges if edge.source in members}
+    onward: dict[int, list[int]] = {edge.source: [] for edge in graph.edges if edge.source in members}
     for edge in graph.edges:
         if edge.source in members and edge.target in members and edge.target != header:
             onward[edge.source].append(edge.target)

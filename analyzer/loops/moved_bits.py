@@ -128,7 +128,7 @@ def most_rounds(values: Values, shape: LoopShape, edges: Sequence[EdgeValues], l
     """
     symbols = {
         symbol: location
-        for location, symbol in reversed(values.states[shape.loop.header].locations.items())
+        for location, symbol in reversed([*values.states[shape.loop.header].locations.items()])
         if values.terms[symbol].opcode == "leaf" and values.terms[symbol].arguments[:2] == ("phi", (shape.loop.header,))
     }
     tested = _tested(values, edges) if edges else _NONE
