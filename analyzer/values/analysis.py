@@ -31,6 +31,7 @@ from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
+from wcet_probe.analyzer.values.needed_operations import needed_operations
 from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.analyzer.values.thresholds import thresholds
@@ -158,7 +159,8 @@ class _Analysis:
         self._image, self._lifter, self._graph = image, lifter, graph
         self._ranges, self._rounds = ranges, rounds
         self._terms = Terms()
-        self._transfer = Transfer(lifter, self._terms, memory)
+        needed = needed_operations(graph, lifter)
+        self._transfer = Transfer(lifter, self._terms, memory, needed=needed)
         self._memory, self._stack_escapes = memory, memory.stack_escapes
         self._stack_pointer = self._register("r1" if lifter.isa is Isa.POWERPC else "r13")
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
