@@ -29,7 +29,7 @@ from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets, recursion_depths
 from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims, word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
-from wcet_probe.analyzer.graph.expansion import FEW, MOST_EXPANDED
+from wcet_probe.analyzer.graph.expansion import FEW, FEWEST, MANY_SUMMARISED, MOST_EXPANDED
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
@@ -425,7 +425,7 @@ def _values_with(
         indirect,
         depths,
         whole=expanded.whole,
-        most=FEW if called else MOST_EXPANDED,
+        most=(FEW if work.calls.points < MANY_SUMMARISED else FEWEST) if called else MOST_EXPANDED,
         unbounded=expanded.unbounded,
         given=request.given,
         counted=work.calls.counted - work.calls.refused.keys(),
@@ -434,6 +434,7 @@ def _values_with(
 
     def analysed(graph: Supergraph, is_enough: Callable[[Values], bool] = lambda _: False) -> Values:
         effect = work.calls.effect
+        work.calls.points += len(graph.points) if called else 0
         return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough, work.analyze)
 
     resolved = (

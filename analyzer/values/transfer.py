@@ -160,8 +160,8 @@ class Transfer:
             flows = [way for flow in flows for way in self._instruction(run, flow.state, own)]
             if number == last:
                 break
-            for flow in (each for each in flows if each.way != "fall"):
-                raise LostFlowError(self._memory.image.location(one.instruction.address), flow.way, flow.address)
+            if lost := next((flow for flow in flows if flow.way != "fall"), None):
+                raise LostFlowError(self._memory.image.location(one.instruction.address), lost.way, lost.address)
             if not flows:
                 return []
             if len(flows) > _WAYS_OF_A_CONDITION or not one.is_under_the_condition_of(prepared[number + 1]):
