@@ -34,12 +34,13 @@ from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.needed_operations import needed_operations
 from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Term, Terms
-from wcet_probe.analyzer.values.thresholds import thresholds
+from wcet_probe.analyzer.values.thresholds import Thresholds
 from wcet_probe.analyzer.values.transfer import Access, Flow, LostFlowError, Transfer
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
 
+_ROUNDS_WITH_OWN = 4
 _ROUNDS_WITH_THRESHOLDS = 5
 _ROUNDS_BEFORE_SETTLING = 12
 _WITHOUT_LOW_BITS = (0xFFFF_FFFE, 0xFFFF_FFFC)
@@ -170,7 +171,7 @@ class _Analysis:
             self._entry_state(arguments, called.pointers if called else ()),
             called is not None,
         )
-        self._thresholds = thresholds(graph)
+        self._thresholds = Thresholds(graph, self._order.loops)
 
     def values(self) -> Values:
         """The fixpoint, with the notes of its check."""
@@ -249,10 +250,13 @@ class _Analysis:
         return resumed([one.state for one in entering], (node,), former, in_haste=number > 0)
 
     def widened(self, node: int, former: State, grown: State, number: int) -> State:
-        """With thresholds at first, then without, then so that all settles."""
+        """With thresholds of the loop at first, then with all, then without, then so that all settles."""
         if number >= _ROUNDS_BEFORE_SETTLING:
             return settled(former, grown, (node,))
-        wider = widened(former, grown, self._thresholds if number < _ROUNDS_WITH_THRESHOLDS else ())
+        stops: tuple[int, ...] = ()
+        if number < _ROUNDS_WITH_THRESHOLDS:
+            stops = self._thresholds.of(node, former) if number < _ROUNDS_WITH_OWN else self._thresholds.all
+        wider = widened(former, grown, stops)
         return self._within_ranges(node, wider)
 
     def leq(self, one: State, other: State) -> bool:
