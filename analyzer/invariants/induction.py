@@ -19,6 +19,7 @@ may give anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
+from wcet_probe.analyzer.invariants.components import Components
 from wcet_probe.analyzer.invariants.contents import (
     NEAR_NULL,
     WORD_BITS,
@@ -48,7 +50,8 @@ from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Node, Term
 from wcet_probe.model.image import Image
 
-_ROUNDS_BEFORE_WIDENING = 16
+_GROWTH_BEFORE_WIDENING = 8
+"""So often an unknown grows before it is widened: one that counts grows in each round, another seldom."""
 _WORD_BYTES = 4
 
 Unknown = tuple[int, Term]
@@ -145,6 +148,16 @@ class _Step:
     excused: list[tuple[int, int]]
 
 
+@dataclass(slots=True)
+class _Question:
+    """What a term may be in ``state``: the ``answer`` where what is ``known`` of its ``symbols`` is so."""
+
+    state: State
+    symbols: tuple[Term, ...]
+    known: tuple[Contents, ...] | None = None
+    answer: Contents = ()
+
+
 class _Equations:
     """The equations of the induction (`fixpoint.Equations`) for the one node; an arrival is what a pass gives."""
 
@@ -154,11 +167,13 @@ class _Equations:
         self._memory = StaticMemory(module.image, module.way_bits)
         self._loads = [_load_symbols(one) for one in module.operations]
         self._unknown = frozenset(self._unknowns())
-        self._memo: dict[object, tuple[tuple[Contents, ...], Contents]] = {}
-        self._symbols: dict[object, tuple[Term, ...]] = {}
+        self._components: dict[tuple[int, int], Components] = {}
+        self._questions: dict[tuple[int, int, Term], _Question] = {}
+        self._same: dict[object, _Question] = {}
         self._seen: dict[object, bool | None] = {}
         self._told = Told(module.way_bits)
         self._frontiers = frontiers(module.operations) if module.area is not None else ()
+        self._growth = Counter[Unknown]()
         self.rounds = 0
         self.first_lost: tuple[tuple[int, int], ...] = ()
 
@@ -176,11 +191,14 @@ class _Equations:
         return self._joined(former, self.merged(node, entering, None))
 
     def widened(self, node: int, former: Found, grown: Found, number: int) -> Found:  # noqa: ARG002
-        """The join at first; then what still grows goes to the next threshold."""
-        if number < _ROUNDS_BEFORE_WIDENING:
-            return self._joined(former, grown)
-        keys = former.keys() | grown.keys()
-        return {key: self._lattice.widen(former.get(key, ()), grown.get(key, ())) for key in sorted(keys)}
+        """The join, unknown by unknown; what has grown too often goes to the next threshold."""
+        result = self._joined(former, grown)
+        for key, contents in result.items():
+            if contents != former.get(key, ()):
+                self._growth[key] += 1
+                if self._growth[key] > _GROWTH_BEFORE_WIDENING:
+                    result[key] = self._lattice.widen(former.get(key, ()), contents)
+        return result
 
     def leq(self, one: Found, other: Found) -> bool:
         """Unknown by unknown."""
@@ -190,7 +208,7 @@ class _Equations:
         """What all operations make of it."""
         yield Arrow(node, node), state if self.first_lost else self.step(state).found
 
-    def _joined(self, one: Found, other: Found) -> Found:
+    def _joined(self, one: Found, other: Found) -> dict[Unknown, Contents]:
         keys = sorted(one.keys() | other.keys())
         return {key: self._lattice.join(one.get(key, ()), other.get(key, ())) for key in keys}
 
@@ -295,21 +313,29 @@ class _Equations:
 
     def _value(self, number: int, state: State, term: Term, found: Found) -> Contents:
         """What ``term`` may be, evaluated again only where something that it is made of has changed."""
-        key = number, id(state), term
-        symbols = self._symbols.get(key)
-        if symbols is None:
-            symbols = self._symbols[key] = tuple(sorted(_related(state, term)))
-        known = tuple(self._known(number, one, found) for one in symbols)
-        before = self._memo.get(key)
-        if before is not None and before[0] == known:
-            return before[1]
-        given = dict(zip(symbols, known, strict=True))
+        question = self._question(number, state, term)
+        known = tuple(self._known(number, one, found) for one in question.symbols)
+        if question.known == known:
+            return question.answer
+        given = dict(zip(question.symbols, known, strict=True))
         frontier = self._frontiers[number] if self._frontiers else NO_FRONTIER
         way_bits, area, top = self._module.way_bits, self._module.area, anything(self._module.way_bits)
         evaluation = Evaluation(way_bits, lambda one: given.get(one, top), frontier, area, self._told)
-        contents = evaluation.contents(state, term)
-        self._memo[key] = known, contents
-        return contents
+        question.answer, question.known = evaluation.contents(question.state, term), known
+        return question.answer
+
+    def _question(self, number: int, state: State, term: Term) -> _Question:
+        """What is asked of ``term``: the same in all states that know the same of it."""
+        place = number, id(state), term
+        question = self._questions.get(place)
+        if question is None:
+            if (number, id(state)) not in self._components:
+                self._components[number, id(state)] = Components(state)
+            key = number, term, self._components[number, id(state)].of(term)
+            if key not in self._same:
+                self._same[key] = _Question(state, tuple(sorted(_related(state, term))))
+            question = self._questions[place] = self._same[key]
+        return question
 
     def _known(self, number: int, symbol: Term, found: Found) -> Contents:
         contents = found.get((number, symbol))
