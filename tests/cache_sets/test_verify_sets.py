@@ -23,6 +23,7 @@ from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets import specification, verdict
 from wcet_probe.cache_sets.heap_words import LEMMAS, HeapWords
+from wcet_probe.cache_sets.preparations import preparations
 from wcet_probe.cache_sets.run import WORKLOADS, run_operations, traces
 from wcet_probe.cache_sets.specification import Justification, allowed_sets, prove_sets, words_of
 from wcet_probe.cache_sets.static_words import PREMISES
@@ -55,14 +56,20 @@ def asked(allocator="cama", operations=1500, target="mpc603e"):
 
 
 @cache
+def cama_prepared():
+    return preparations(cama_program())
+
+
+@cache
 def cama_words():
-    return words_of(cama_program(), HEAP_BYTES, allowed_sets(cama_program()))
+    return words_of(cama_program(), HEAP_BYTES, allowed_sets(cama_program()), prepared=cama_prepared())
 
 
 @cache
 def cama_report():
-    """As the command makes it; what its words are is asked for once for all tests."""
-    with patch.object(verdict, "words_of", lambda *_: cama_words()):
+    """As the command makes it; what its operations and words are is asked for once for all tests."""
+    known = {"words_of": lambda *_: cama_words(), "preparations": lambda _: cama_prepared()}
+    with patch.multiple(verdict, **known):
         return verify_sets(asked())
 
 
@@ -168,14 +175,13 @@ def test_another_promise_than_the_one_that_is_kept_is_refuted(monkeypatch):
     # How many accesses there are does not depend on the promise.
     counts = {proof.role: proof.counts for proof in cama_report().proofs.values()}
     roles = {cama_program().allocator.entry_points[role]: role for role in counts}
-    of = {"most_accesses": lambda asked: asked, "most_accesses_of": lambda prepared: prepared.request}
-    for name, request_of in of.items():
 
-        def known(asked, request_of=request_of):
-            request = request_of(asked)
-            return counts[roles[request.entry]][request.parameters["H"]]
+    def known(prepared):
+        request = prepared.request
+        return counts[roles[request.entry]][request.parameters["H"]]
 
-        monkeypatch.setattr(specification, name, known)
+    monkeypatch.setattr(specification, "most_accesses_of", known)
+    monkeypatch.setattr(verdict, "preparations", lambda _: cama_prepared())
     monkeypatch.setattr(verdict, "words_of", lambda *_: cama_words())
     allowed = replace(allowed_sets(cama_program()), reserved=SHIFTED)
     report = verify_program(asked(), cama_program(), allowed)
@@ -245,7 +251,9 @@ def test_no_flow_fact_about_pointers_is_believed():
     assert proof.holds
     assert proof.justifications == told.justifications
     assert (proof.lemmas, proof.sites) == (told.lemmas, told.sites)
-    nothing = prove_sets(cama_program(), "free", (HEAP_BYTES,), allowed, words=lambda: HeapWords({}))
+    nothing = prove_sets(
+        cama_program(), "free", (HEAP_BYTES,), allowed, words=lambda: HeapWords({}), prepared=cama_prepared()
+    )
     assert {one.address for one in nothing.possible_violations} == {site.address for site in told.sites}
     assert len(nothing.may_touch) == 128
 

@@ -19,6 +19,7 @@ from wcet_probe.analyzer.invariants.frontier import Area
 from wcet_probe.analyzer.invariants.induction import Module, invariants
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets import static_words
+from wcet_probe.cache_sets.preparations import Preparations, preparations
 from wcet_probe.cache_sets.static_words import are_blocks, arguments_of, module_operations, static_addresses
 
 LEMMAS: Mapping[str, tuple[str, str]] = {
@@ -72,7 +73,11 @@ class HeapWords(NamedTuple):
 
 
 def heap_words(
-    program: Program, heap_bytes: int, area: Area | None, progress: Callable[[str], None] = lambda _: None
+    program: Program,
+    heap_bytes: int,
+    area: Area | None,
+    progress: Callable[[str], None] = lambda _: None,
+    prepared: Preparations | None = None,
 ) -> HeapWords:
     """Where the accesses of ``program``'s operations go.
 
@@ -83,9 +88,11 @@ def heap_words(
         heap_bytes: size of the heap that flow facts speak of.
         area: remainders modulo a way of what the allocator reserves for itself; None: links are not followed.
         progress: is told in words what is being done.
+        prepared: the operations, where others prepare them, too.
     """
     progress("following the words that operations load through all operations")
-    cache, operations = program.target.dcache, module_operations(program, heap_bytes)
+    cache = program.target.dcache
+    operations = module_operations(program, heap_bytes, prepared or preparations(program))
     if cache is None or operations is None:
         return HeapWords({})
     if addresses := static_addresses(program, heap_bytes, operations):
