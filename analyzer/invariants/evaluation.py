@@ -135,6 +135,8 @@ class Evaluation:
     ) -> None:
         self._told = told or Told(way_bits)
         self._way_bits, self._lookup, self._frontier, self._area = way_bits, lookup, frontier, area
+        self.is_cut = False
+        """Whether the lemma has left anything out."""
         self._anything = anything(way_bits)
         self._memo: dict[tuple[int, Term], Contents] = {}
         self._by_case: dict[tuple[int, Term], Contents] = {}  # what depends on the case of a count
@@ -330,8 +332,10 @@ class Evaluation:
         parts = [self._evaluate(state, one, given, depth) for one in coefficients]
         if advanced is not None and self._area is not None and not is_anything(parts[0]):
             reached, constant = advanced
-            moved = ((part, self._added((part,), [1], reached)) for part in parts[0])
-            parts = [contents_of((moved_in(*each, self._area, self._way_bits) for each in moved), self._way_bits)]
+            moved = [self._added((part,), [1], reached) for part in parts[0]]
+            cut = [moved_in(*each, self._area, self._way_bits) for each in zip(parts[0], moved, strict=True)]
+            self.is_cut |= cut != moved
+            parts = [contents_of(cut, self._way_bits)]
         factors = list(coefficients.values())
         if any(map(is_anything, parts)):
             return self._anything
