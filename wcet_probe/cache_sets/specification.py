@@ -102,7 +102,7 @@ class Lemma:
 
 @dataclass(frozen=True, slots=True)
 class LemmaSite:
-    """An instruction that keeps to the allowed sets by a lemma.
+    """An instruction at which a lemma is taken for granted, so that others keep to the allowed sets.
 
     Attributes:
         address, text: of the instruction.
@@ -129,7 +129,7 @@ class SetProof:
         stack_bytes: deepest access below the stack pointer at entry.
         possible_violations: instructions that are not known to keep to the allowed sets.
         lemmas: what is assumed of where links lead.
-        sites: the instructions that rest on them.
+        sites: the instructions of the operation and of init at which they are taken for granted.
         assumptions: names of all that the proof rests on, the lemmas included.
         counts: most accesses, by size of the heap in bytes.
         no_bound: why nothing is proved, or empty.
@@ -247,10 +247,11 @@ def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
         return SetProof(role, {}, frozenset(range(allowed.sets)), 0, (), (), (), {}, str(error))
     own = tuple(distances(own_prepared.values, roles))
     found = tuple(reaches(own_prepared.values, allowed.sets * allowed.line_bytes))
+    taken: Mapping[str, Collection[tuple[str, int, bool]]] = {}
     judged = list(_judged(program, bound, allowed, zip(own, found, strict=True)))
     if any(justification is Justification.OUTSIDE for _, justification, _ in judged):
         induced = words() if words is not None else words_of(program, sizes[0], allowed, progress, preparing)
-        addresses = induced.addresses.get(role, {})
+        addresses, taken = induced.addresses.get(role, {}), induced.sites
         judged = [
             _induced(one, known, addresses.get(number), allowed, induced.rests_on)
             for number, (one, known) in enumerate(zip(judged, own, strict=True))
@@ -271,7 +272,7 @@ def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
         lemmas=tuple(_lemmas({lemma for _, _, lemmas in judged for lemma in lemmas})),
         assumptions=tuple(dict.fromkeys((*(assumption.id for assumption in bound.assumptions), *_premises(judged)))),
         counts=counts,
-        sites=tuple(_sites(program, judged)),
+        sites=tuple(_sites(program, role, judged, taken)),
     )
 
 
@@ -397,10 +398,18 @@ def _possible_violations(
         yield PossibleViolation(address, texts[address], program.image.location(address), is_store, len(sets))
 
 
-def _sites(program: Program, judged: Iterable[Judged]) -> Iterator[LemmaSite]:
-    """The instructions that rest on lemmas, each with each of them, by address."""
+def _sites(
+    program: Program, role: str, judged: Iterable[Judged], taken: Mapping[str, Collection[tuple[str, int, bool]]]
+) -> Iterator[LemmaSite]:
+    """The instructions at which lemmas are ``taken`` for granted, by address.
+
+    Of a lemma of which nothing is told, those that rest on it.
+    """
     texts = {instruction.address: instruction.text for instruction in program.instructions}
-    found = {(access.address, access.is_store, lemma) for access, _, lemmas in judged for lemma in lemmas}
+    resting = {(access.address, access.is_store, lemma) for access, _, lemmas in judged for lemma in lemmas}
+    found = {one for one in resting if one[-1] not in taken}
+    for lemma in sorted({lemma for *_, lemma in resting} & taken.keys()):
+        found |= {(address, is_store, lemma) for of, address, is_store in taken[lemma] if of in {role, "init"}}
     for address, is_store, lemma in sorted(found):
         yield LemmaSite(address, texts[address], program.image.location(address), is_store, lemma)
 

@@ -182,7 +182,7 @@ def _requirements(
 def _sets_requirement(role: str, allowed: AllowedSets, proof: SetProof, run: SetRun | None) -> Requirement:
     outside = run.outside[role] if run else 0
     seen = f"{outside:,} of {run.operations[role]:,} outside" if run else "-"
-    status = _under(proof.sites) if proof.holds else Status.NOT_PROVEN
+    status = _under(proof.lemmas) if proof.holds else Status.NOT_PROVEN
     is_broken = run is not None and not run.violations.keys().isdisjoint({"alignment", "invariant"})
     if (outside or is_broken) and allowed.is_specified:
         status = Status.REFUTED
