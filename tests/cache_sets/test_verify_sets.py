@@ -366,6 +366,11 @@ def test_accesses_are_those_of_the_worst_path_by_set():
     assert Counter(found.by_set)[0] == 124
 
 
+def test_premises_hold_of_what_is_induced_without_a_lemma_too():
+    assert specification._premises([(None, Justification.INDUCED, ())]) == PREMISES
+    assert not specification._premises([(None, Justification.OWN, ())])
+
+
 def test_grounds_are_told_apart():
     proof = cama_report().proofs["malloc"]
     assert set(proof.instructions) == {

@@ -308,7 +308,8 @@ def _judged(program: Program, bound: Bound, allowed: AllowedSets, known: Iterabl
 
 def _premises(judged: Iterable[Judged]) -> tuple[str, ...]:
     """What an induction over the operations takes for granted of the caller."""
-    return static_words.PREMISES if any(lemmas for _, _, lemmas in judged) else ()
+    is_induced = any(justification is Justification.INDUCED for _, justification, _ in judged)
+    return static_words.PREMISES if is_induced else ()
 
 
 def _induced(
