@@ -161,6 +161,19 @@ def test_what_was_followed_is_not_null_behind_that():
     assert lemmas_of("one != NULL", "set > 2 && one != NULL")[1] == 0
 
 
+@pytest.mark.parametrize(("test", "places"), [("1", 1), ("one != NULL", 0)])
+def test_what_was_followed_in_one_round_may_be_null_in_the_next(test, places):
+    """The head is compared before the loop; the links in it are not, or are."""
+    body = f"if ({test}) {{\n*(volatile uint32_t *)&one->key = i;\none = one->next;\n}}"
+    walk = f"if (one != NULL)\nfor (unsigned i = bytes & 7; i != 0; i--)\n{body}\nif (0)"
+    text = HEADS.replace("struct node *next;", "struct node *volatile next;").replace("(void)bytes, ", "")
+    text = text.replace("if (AGAIN)", walk).replace("TEST", "0")
+    cut = "pool.base->next = pool.base;\nif ((uintptr_t)block & 8)\npool.base->next = NULL;"
+    proof = proof_of(text.replace("pool.other = pool.base;", cut))
+    assert proof.holds
+    assert len([site for site in proof.sites if site.lemma == "null-is-not-followed"]) == places
+
+
 @pytest.mark.parametrize(("block", "lemmas"), [("NULL", []), ("pool.block", ["objects-apart"])])
 def test_a_block_of_the_arena_lies_in_it_by_a_lemma(block, lemmas):
     """All words are in static data here; the caller writes into the block."""
