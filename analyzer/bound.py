@@ -46,7 +46,7 @@ from wcet_probe.analyzer.ipet.flow_problem import (
 from wcet_probe.analyzer.loops.bounds import analysed_code
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.analyzer.prepared import (
     Bounded,
     BoundRequest,
@@ -187,7 +187,7 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
 
 def _prepared(request: BoundRequest, progress: Callable[[str], None]) -> Prepared:
     image = request.image
-    lifter = Lifter(request.target.pcode_language, request.target.isa, code_reader(image.segments))
+    lifter = image_lifter(request.target.pcode_language, request.target.isa, image.segments)
     entry = require_symbol(image, request.entry)
     if not entry.is_function:
         raise UsageError(f"{request.entry} is no function of the image; name one of its functions.")

@@ -24,7 +24,7 @@ from wcet_probe.analyzer.ipet.exact_lp import FlowSystem
 from wcet_probe.analyzer.ipet.flow_problem import edge_name, point_name
 from wcet_probe.analyzer.ipet.flow_system import ENTER, flow_system
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.analyzer.prepared import Bounded, BoundRequest
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.answer.call_paths import check_call_path
@@ -56,7 +56,7 @@ class Proved:
 @lru_cache(maxsize=8)
 def lifter_of(language: str, isa: Isa, segments: tuple[Segment, ...]) -> Lifter:
     """One for all functions and runs of a program: to make it takes longer than most of them."""
-    return Lifter(language, isa, code_reader(segments))
+    return image_lifter(language, isa, segments)
 
 
 def proved(
@@ -65,12 +65,7 @@ def proved(
     """Prove ``entry``; AnalysisError where that cannot be done."""
     told = facts or Facts()
     request = BoundRequest(guest.image, guest.target, guest.instructions, guest.costs, entry, told, sources, {})
-
-    def shared(language: str, isa: Isa, _read_code: object) -> Lifter:
-        return lifter_of(language, isa, guest.image.segments)
-
-    with patch.object(bound_module, "Lifter", shared):
-        prepared = prepare(request)
+    prepared = prepare(request)
     with patch.object(bound_module, "prepare", return_value=prepared):
         bound = prove(request)
     stage = prepared.bounded({})
