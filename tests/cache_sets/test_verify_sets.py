@@ -7,7 +7,7 @@ import random
 import re
 from collections import Counter
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -64,6 +64,25 @@ def cama_report():
     """As the command makes it; what its words are is asked for once for all tests."""
     with patch.object(verdict, "words_of", lambda *_: cama_words()):
         return verify_sets(asked())
+
+
+@pytest.fixture(autouse=True)
+def _prepared_once(monkeypatch):
+    """What is prepared of an operation, and the bound of that, are functions of the question: once for all tests."""
+    for name in ("prepare", "prove_prepared"):
+        monkeypatch.setattr(specification, name, partial(remembered, getattr(specification, name)))
+
+
+REMEMBERED = {}
+
+
+def remembered(make, asked):
+    request = asked if isinstance(asked, BoundRequest) else asked.request
+    given = sorted(request.parameters.items()), sorted(request.sources.items()), request.facts, request.target
+    key = make, request.image.sha256, request.entry, repr(given)
+    if key not in REMEMBERED:
+        REMEMBERED[key] = make(asked)
+    return REMEMBERED[key]
 
 
 def mutant(file, *changes):
