@@ -22,7 +22,8 @@ from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_targ
 from wcet_probe.errors import UsageError
 from wcet_probe.model.scenario import Operation, OperationKind
 
-EVALUATIONS = 300
+EVALUATIONS = 120
+"""`make soundness` looks further."""
 CASES = Path(__file__).parents[1] / "search_cases"
 VALUES = {"quick-fit": {"page-bytes": 256}}  # a page of 4096 bytes and its header do not fit into 4 KiB
 
@@ -48,6 +49,14 @@ def test_no_better_state_is_known(name, kind):
     assert not result.beaten, result
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OperationKind)
+@pytest.mark.parametrize("name", allocator_names())
+def test_no_better_state_is_found_by_a_longer_search(name, kind):
+    result = search(replace(request(name, kind), evaluations=300))
+    assert not result.beaten, result
+
+
 def test_the_same_seed_finds_the_same():
     asked = request("tlsf", OperationKind.FREE)
     assert search(asked) == search(asked)
@@ -67,7 +76,7 @@ def test_a_weak_construction_is_beaten(monkeypatch):
 
 @pytest.mark.parametrize("file", sorted(CASES.glob("*.txt")), ids=lambda file: file.stem)
 def test_a_kept_case_is_what_it_was_and_no_worse_than_the_scenario(file):
-    case = read_case(file.read_text("utf-8"), "zig")
+    case = read_case(file.read_text("utf-8"), "zig", images_dir())
     assert replay_case(case) == case.instructions
     assert case.instructions <= constructed_instructions(case.request)
 
@@ -85,14 +94,14 @@ def test_a_case_is_read_as_it_was_written():
         Operation(OperationKind.FREE, 3),
         *(Operation(OperationKind.MALLOC, slot, 8) for slot in range(12)),
     )
-    case = read_case(case_text(SearchResult(asked, 9, 7, operations, 1)), "zig")
+    case = read_case(case_text(SearchResult(asked, 9, 7, operations, 1)), "zig", images_dir())
     assert (case.request, case.instructions, case.sequence) == (asked, 7, operations)
 
 
 @pytest.mark.parametrize("text", ["", "allocator tlsf\n", "heap\n" * 9])
 def test_a_text_that_is_no_case_is_refused(text):
     with pytest.raises(UsageError, match="no case of a search"):
-        read_case(text, "zig")
+        read_case(text, "zig", images_dir())
 
 
 def test_a_mutation_never_leaves_nothing():
