@@ -60,10 +60,12 @@ from wcet_probe.analyzer.recursive_calls import expected_calls
 from wcet_probe.analyzer.recursive_summaries import counted_summary
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, effect_of, plain_call
+from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.dead_ends import returning_part
 from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers, register_bytes
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError, deeper
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
@@ -197,6 +199,7 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None]) -> Prepare
         index_sources(request.sources),
         CallSummaries(lambda key: _summary(work, key, progress)),
         cost_table(request.instructions, request.costs),
+        constants=ConstantExecution(Memory(image), lifter.float_bytes),
         may_summarise=request.summaries and may_summarise(request.facts),
     )
     for fact in request.facts.given:
@@ -235,6 +238,7 @@ class _Work:
     index: SourceIndex
     calls: CallSummaries
     costs: Costs
+    constants: ConstantExecution
     may_summarise: bool
 
 
@@ -257,7 +261,7 @@ def _prepare(work: _Work, entry: Symbol, called: CallKey | None, progress: Calla
         icache = None if request.target.unified_cache else request.target.icache
         fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
         data = data_misses(values, request.target, asserted)
-    parts = request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs
+    parts = request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs, work.constants
     return Prepared(*parts, is_callee=called is not None)
 
 

@@ -50,8 +50,10 @@ from wcet_probe.analyzer.ipet.flow_system import (
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
 from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
+from wcet_probe.analyzer.loops.unfolding import unfolded, unfolded_constraints
 from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.certificate.coverage import Code
 from wcet_probe.certificate.machine import Place
@@ -139,6 +141,7 @@ class Prepared:
     data: DataMisses
     calls: CallSummaries
     costs: Costs
+    constants: ConstantExecution
     is_callee: bool = False
 
     def bounded(self, given: Mapping[str, int], repeated: Collection[int] = ()) -> Bounded:
@@ -178,7 +181,14 @@ class Prepared:
             if one.variable not in limited:
                 why = "; ".join(idle.why for idle in asserted.idle)
                 raise UnboundedRecursionError(self.request.image.location(one.address), one.function, why)
-        return Bounded(self, parameters, loops, asserted, counted)
+        return Bounded(self, parameters, self._with_unfolded(loops), asserted, counted)
+
+    def _with_unfolded(self, loops: BoundedLoops) -> BoundedLoops:
+        """``loops`` with the limits that following them round by round gives."""
+        bounds = {loop.header: loop.max_header for loop in loops.flow}
+        nests = unfolded(self.values, bounds, self.constants, self.calls.effect)
+        told = unfolded_constraints(self.values, loops.flow, nests)
+        return replace(loops, constraints=(*loops.constraints, *told))
 
     def _counted(self) -> Iterator[CountedCalls]:
         """The functions that call themselves and are not expanded, but for the callee itself."""

@@ -37,7 +37,7 @@ _ALWAYS = ("no-interference", "timing-model")
 _FACT_CONSTRAINT = re.compile(r"(fact|flow|infeasible):")
 _KINDS_OF_CONSTRAINTS = re.compile(
     r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|restriction:[0-9]+|rounds:[0-9]+"
-    r"|total:.+|never:.+)"
+    r"|total:.+|never:.+|unfolded:[0-9]+)"
 )
 _DIVIDED = re.compile(r"\((.+?)( \+ 1)?\) // ([0-9]+)")
 """A count of a source loop, divided by the iterations that a round of the binary loop is."""

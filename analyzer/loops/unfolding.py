@@ -1,0 +1,213 @@
+"""How often each block of a nest of loops is executed, by following the nest round by round with what is constant.
+
+Where counters, limits and the choices of a switch follow from constants, each round is known: which case it takes, and
+how often a loop in it repeats, whatever the counter is made of (a float's rounds are followed through its routines).
+What is not known lets control go both ways; ways that come together in the same round are one again.
+
+*Soundness:* each arrival of the states at a block stands for all executions that are in the same rounds of all loops
+around it, of which there is one at most for each entry of the nest, as the parts of a loop are in an order of control
+flow. So no execution passes a block more often than it was arrived at. A loop that goes on without end here is cut
+where its bound says so; a nest that takes too long, or whose loops have none, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.graph.loop_forest import Loop
+from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.call_effects import CallKey, Effect
+from wcet_probe.analyzer.values.constant_execution import ConstantExecution, Constants, Leaving
+from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+
+MOST_BLOCKS = 30_000
+"""Most blocks that are followed in all nests of one function."""
+_INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": ("call",)}
+"""The ways of the edges that an indirect branch or return, and an indirect call, may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfolded:
+    """Most executions of each point of a nest for each entry of it; of what is not in ``counts``, none."""
+
+    shape: LoopShape
+    counts: Mapping[int, int]
+
+
+class _LeftAloneError(Exception):
+    """A nest cannot be followed to its end."""
+
+
+def unfolded(
+    values: Values, bounds: Mapping[int, int], execution: ConstantExecution, effect: Callable[[CallKey], Effect]
+) -> tuple[Unfolded, ...]:
+    """The nests of ``values`` that could be followed; where one is not, the loops in it.
+
+    Args:
+        values: points, edges and states.
+        bounds: of loops by header, the most executions of it for each entry.
+        execution: of the code.
+        effect: of calls that are not expanded.
+
+    *Soundness:* as said of the module.
+    """
+    shapes = loop_shapes(values)
+    inner = {shape.loop.header: [one for one in shapes if one.parent == shape.loop] for shape in shapes}
+    following = _Following(values, bounds, execution, effect)
+    found: list[Unfolded] = []
+    todo = [shape for shape in shapes if shape.parent is None][::-1]
+    while todo and following.left > 0:
+        shape = todo.pop()
+        if not _may_pay(values, shape):
+            continue
+        try:
+            found.append(Unfolded(shape, following.nest(shape)))
+        except _LeftAloneError:
+            todo += inner[shape.loop.header][::-1]
+    return tuple(found)
+
+
+def _may_pay(values: Values, shape: LoopShape) -> bool:
+    """Whether the nest has choices, or loops in it: a plain loop has nothing that its bound does not tell."""
+    nodes, header = shape.loop.nodes, shape.loop.header
+    if any(isinstance(part, Loop) for part in shape.loop.parts):
+        return True
+    inside = [edge.source for edge in values.edges if edge.source in nodes and edge.target in nodes]
+    return header not in values.states or len(inside) > len(set(inside))
+
+
+class _Following:
+    """Follows nests, until as many blocks were executed as may be."""
+
+    def __init__(
+        self,
+        values: Values,
+        bounds: Mapping[int, int],
+        execution: ConstantExecution,
+        effect: Callable[[CallKey], Effect],
+    ) -> None:
+        self._values, self._bounds, self._execution, self._effect = values, bounds, execution, effect
+        self.left = MOST_BLOCKS
+        self._outgoing: dict[int, list[Edge]] = {}
+        for edge in values.edges:
+            self._outgoing.setdefault(edge.source, []).append(edge)
+
+    def nest(self, shape: LoopShape) -> Mapping[int, int]:
+        """Most executions of each point of a loop, for each entry.
+
+        Raises:
+            _LeftAloneError: it takes too long, or has no end.
+        """
+        loop = shape.loop
+        entering = [self._values.edges[edge].state for edge in shape.entry_edges]
+        # Where the function begins with the loop, nothing is known of the call's values.
+        state = self._execution.at(entering) if entering and loop.header else Constants({}, {})
+        pending = {loop.header: state}
+        return self._rounds(loop, loop.nodes, pending)
+
+    def _rounds(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
+        most = self._bounds.get(loop.header)
+        total: dict[int, int] = {}
+        former: Constants | None = None
+        last: dict[int, int] = {}
+        rounds = 0
+        while loop.header in pending:
+            if most is not None and rounds >= most:
+                del pending[loop.header]
+                break
+            state = pending[loop.header]
+            if former == state:
+                if most is None:
+                    raise _LeftAloneError
+                del pending[loop.header]
+                _add(total, last, most - rounds)
+                break
+            former, last = state.copy(), {}
+            for part in loop.parts:
+                if isinstance(part, Loop):
+                    if part.header in pending:
+                        _add(last, self._rounds(part, nodes, pending), 1)
+                elif part in pending:
+                    last[part] = 1
+                    self._point(part, nodes, pending)
+            _add(total, last, 1)
+            rounds += 1
+        return total
+
+    def _point(self, index: int, nodes: frozenset[int], pending: dict[int, Constants]) -> None:
+        self.left -= 1
+        if self.left <= 0:
+            raise _LeftAloneError
+        values = self._values
+        block = values.graph.points[index].block
+        leaving = self._execution.block(block.instructions, pending.pop(index), values.accesses.get(index, ()))
+        for way in leaving:
+            edges = [edge for edge in self._edges(index, way) if edge.target in nodes]
+            for number, edge in enumerate(edges):
+                state = way.state if number == len(edges) - 1 else way.state.copy()
+                for call in values.edges[edge].calls:
+                    self._execution.after_call(state, self._effect(call.key), call.stack_offset)
+                other = pending.get(edge.target)
+                pending[edge.target] = state if other is None else other.joined(state)
+
+    def _edges(self, index: int, way: Leaving) -> Sequence[Edge]:
+        """The edges that control may take.
+
+        *Soundness:* all where it is not clear which. An edge that the value analysis excludes is not among them.
+        """
+        own = self._outgoing.get(index, [])
+        if not way.is_indirect:
+            told = [edge for edge in own if edge.way == way.way and edge.address == way.address]
+            return told or own
+        away = [edge for edge in own if edge.way in _INDIRECT[way.way]]
+        if isinstance(way.target, int):
+            points, target = self._values.graph.points, way.target & ~1
+            known = [e for e in away if e.target != EXIT and points[e.target].block.address == target]
+            return known or away or own
+        return away or own
+
+
+def _add(total: dict[int, int], more: Mapping[int, int], times: int) -> None:
+    for index, count in more.items():
+        total[index] = total.get(index, 0) + times * count
+
+
+def unfolded_constraints(
+    values: Values, loops: Sequence[BoundedLoop], nests: Sequence[Unfolded]
+) -> Iterator[LinearConstraint]:
+    """The limits of points that ``nests`` tell and that do not follow from the bounds of ``loops``.
+
+    *Soundness:* not telling one costs precision only.
+    """
+    arriving: dict[int, list[Edge]] = {}
+    leaving: dict[int, list[Edge]] = {}
+    for edge in values.edges:
+        arriving.setdefault(edge.target, []).append(edge)
+        leaving.setdefault(edge.source, []).append(edge)
+    bounds = {loop.header: loop.max_header for loop in loops}
+    for nest in nests:
+        header, entries = nest.shape.loop.header, nest.shape.entry_edges
+        for index, product in _products(nest.shape.loop, bounds, 1):
+            count = nest.counts.get(index, 0)
+            before = arriving.get(index, [])
+            is_alone = len(before) == 1 and len(leaving[before[0].source]) == 1
+            if index not in values.states or (product is not None and count >= product):
+                continue
+            if is_alone and index != header and nest.counts.get(before[0].source, 0) == count:
+                continue
+            edges: tuple[Edge | None, ...] = (*entries, None) if header == 0 else entries
+            yield LinearConstraint(f"unfolded:{index}", ((index, 1),), tuple((edge, -count) for edge in edges))
+
+
+def _products(loop: Loop, bounds: Mapping[int, int], times: int | None) -> Iterator[tuple[int, int | None]]:
+    """Each point of ``loop`` with how often the bounds let it be executed for each entry of the nest; None: any."""
+    most = bounds.get(loop.header)
+    product = None if times is None or most is None else times * most
+    for part in loop.parts:
+        if isinstance(part, Loop):
+            yield from _products(part, bounds, product)
+        else:
+            yield part, product
