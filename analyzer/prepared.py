@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from wcet_probe.analyzer.call_summaries import (
     CallSummaries,
@@ -50,7 +51,7 @@ from wcet_probe.analyzer.ipet.flow_system import (
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
 from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
-from wcet_probe.analyzer.loops.unfolding import unfolded, unfolded_constraints
+from wcet_probe.analyzer.loops.unfolding import unfolded
 from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
@@ -181,14 +182,7 @@ class Prepared:
             if one.variable not in limited:
                 why = "; ".join(idle.why for idle in asserted.idle)
                 raise UnboundedRecursionError(self.request.image.location(one.address), one.function, why)
-        return Bounded(self, parameters, self._with_unfolded(loops), asserted, counted)
-
-    def _with_unfolded(self, loops: BoundedLoops) -> BoundedLoops:
-        """``loops`` with the limits that following them round by round gives."""
-        bounds = {loop.header: loop.max_header for loop in loops.flow}
-        nests = unfolded(self.values, bounds, self.constants, self.calls.effect)
-        told = unfolded_constraints(self.values, loops.flow, nests)
-        return replace(loops, constraints=(*loops.constraints, *told))
+        return Bounded(self, parameters, loops, asserted, counted)
 
     def _counted(self) -> Iterator[CountedCalls]:
         """The functions that call themselves and are not expanded, but for the callee itself."""
@@ -215,7 +209,8 @@ class Prepared:
         """All loops, those of callees that are not expanded among them."""
         image, missing = self.request.image, open_loops(self.calls.of(self.values).values())
         try:
-            loops = bound_loops(image, self.values, facts, parameters, repeated)
+            follow = partial(unfolded, self.values, execution=self.constants, effect=self.calls.effect)
+            loops = bound_loops(image, self.values, facts, parameters, repeated, follow=follow)
         except AnalysisError as error:
             if missing and error.headers:
                 raise no_bound(image, (*error.headers, *missing)) from error

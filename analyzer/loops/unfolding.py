@@ -31,10 +31,14 @@ _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": 
 
 @dataclass(frozen=True, slots=True)
 class Unfolded:
-    """Most executions of each point of a nest for each entry of it; of what is not in ``counts``, none."""
+    """Most executions of each point of a nest for each entry of it; of what is not in ``counts``, none.
+
+    ``rounds`` are most executions of the header of each loop in it, by header, for each entry of that.
+    """
 
     shape: LoopShape
     counts: Mapping[int, int]
+    rounds: Mapping[int, int]
 
 
 class _LeftAloneError(Exception):
@@ -64,7 +68,7 @@ def unfolded(
         if not _may_pay(values, shape):
             continue
         try:
-            found.append(Unfolded(shape, following.nest(shape)))
+            found.append(following.nest(shape))
         except _LeftAloneError:
             todo += inner[shape.loop.header][::-1]
     return tuple(found)
@@ -95,8 +99,8 @@ class _Following:
         for edge in values.edges:
             self._outgoing.setdefault(edge.source, []).append(edge)
 
-    def nest(self, shape: LoopShape) -> Mapping[int, int]:
-        """Most executions of each point of a loop, for each entry.
+    def nest(self, shape: LoopShape) -> Unfolded:
+        """What following one nest tells.
 
         Raises:
             _LeftAloneError: it takes too long, or has no end.
@@ -106,7 +110,9 @@ class _Following:
         # Where the function begins with the loop, nothing is known of the call's values.
         state = self._execution.at(entering) if entering and loop.header else Constants({}, {})
         pending = {loop.header: state}
-        return self._rounds(loop, loop.nodes, pending)
+        self._most_rounds: dict[int, int] = {}
+        counts = self._rounds(loop, loop.nodes, pending)
+        return Unfolded(shape, counts, self._most_rounds)
 
     def _rounds(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
         most = self._bounds.get(loop.header)
@@ -124,6 +130,7 @@ class _Following:
                     raise _LeftAloneError
                 del pending[loop.header]
                 _add(total, last, most - rounds)
+                rounds = most
                 break
             former, last = state.copy(), {}
             for part in loop.parts:
@@ -135,6 +142,7 @@ class _Following:
                     self._point(part, nodes, pending)
             _add(total, last, 1)
             rounds += 1
+        self._most_rounds[loop.header] = max(rounds, self._most_rounds.get(loop.header, 0))
         return total
 
     def _point(self, index: int, nodes: frozenset[int], pending: dict[int, Constants]) -> None:

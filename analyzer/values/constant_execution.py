@@ -1,6 +1,7 @@
 """Execution of blocks on states that know constants only: fast enough to follow a loop round by round.
 
-A value is a number, an offset from the stack pointer at entry (a tuple of one), or not known, which is not stored.
+A value is a number, an offset from the stack pointer at entry (a tuple of one), some bits of a byte (a tuple of two: a
+condition register holds a bit of which nothing is known), or not known, which is not stored.
 What the value analysis found is not found again: where a store of unknown address goes, and what calls do that are not
 expanded, it tells.
 
@@ -28,8 +29,10 @@ _WIDEST_BYTES = 8
 _MOST_WORDS = 512
 """Most words of memory that are remembered."""
 
-Value = int | tuple[int]
-"""A number, or in a tuple a signed offset from the stack pointer at entry."""
+_BYTE = 0xFF
+
+Value = int | tuple[int] | tuple[int, int]
+"""A number, a signed offset from the stack pointer at entry, or of a byte which bits are known, and their values."""
 _Operand = Location | int | None
 _Cell = tuple[str, int]
 _ZERO_DECIDES = frozenset({"INT_AND", "INT_MULT", "BOOL_AND"})
@@ -219,6 +222,7 @@ class ConstantExecution:
                 return [(op.inputs[0], current)]
             case "CBRANCH":
                 condition = self._read(one, 1, current)
+                condition = condition if isinstance(condition, int) else None
                 taken = [(op.inputs[0], current.copy() if condition is None else current)] if condition != 0 else []
                 return [*taken, *([(ahead, current)] if condition in (None, 0) else [])]
             case "CALL":
@@ -249,7 +253,10 @@ class ConstantExecution:
         elif one.function is None:
             value = None
         else:
-            value = _computed(op.opcode, one.function, [self._read(one, n, state) for n in range(len(one.inputs))])
+            values = [self._read(one, n, state) for n in range(len(one.inputs))]
+            value = _computed(op.opcode, one.function, values)
+            if value is None and op.output.size_bytes == op.inputs[0].size_bytes == 1:
+                value = _bits(op.opcode, values)
         if one.output is not None:
             self._set(state, one.output, value)
         elif op.output.space == "ram":
@@ -274,7 +281,7 @@ class ConstantExecution:
     # ------------------------------------------------------------------------------------------------------- memory
 
     def _load(self, state: Constants, address: Value | None, size_bytes: int) -> Value | None:
-        if address is None:
+        if address is None or _is_bits(address):
             return None
         if type(address) is int:
             content = self._memory.constant(address, size_bytes)
@@ -286,7 +293,7 @@ class ConstantExecution:
     def _store(
         self, state: Constants, address: Value | None, value: Value | None, size_bytes: int, told: _Told
     ) -> None:
-        if address is not None:
+        if address is not None and not _is_bits(address):
             space, offset = cell = _cell(address)
             _forget(state, space, offset, offset + size_bytes - 1)
             is_owned = space == "stack" or self._memory.is_static(offset)
@@ -306,6 +313,35 @@ class ConstantExecution:
 
 
 _CONTROL = frozenset({"CALL", "CALLIND", "TRAP", "BRANCH", "CBRANCH", "RETURN", "BRANCHIND"})
+
+
+def _is_bits(value: Value) -> bool:
+    return isinstance(value, tuple) and len(value) > 1
+
+
+def _bits(opcode: str, values: Sequence[Value | None]) -> Value | None:
+    """The bits of a byte that are known of the result of an operation on bytes."""
+    if opcode not in {"INT_AND", "INT_OR", "INT_LEFT", "INT_RIGHT"}:
+        return None
+    (known, value), (other_known, other) = map(_known_bits, values)
+    if opcode == "INT_AND":
+        found = known & other_known | known & ~value | other_known & ~other, value & other
+    elif opcode == "INT_OR":
+        found = known & other_known | value | other, value | other
+    elif other_known != _BYTE or other > _BYTE.bit_length():
+        return None
+    elif opcode == "INT_LEFT":
+        found = (known << other | (1 << other) - 1) & _BYTE, value << other & _BYTE
+    else:
+        found = known >> other | ~(_BYTE >> other) & _BYTE, value >> other
+    return found[1] if found[0] == _BYTE else found if found[0] else None
+
+
+def _known_bits(value: Value | None) -> tuple[int, int]:
+    """Which bits of a byte are known, and their values; the others are 0."""
+    if isinstance(value, int):
+        return _BYTE, value
+    return (0, 0) if value is None or len(value) == 1 else value
 
 
 def _cell(address: Value) -> _Cell:
@@ -334,7 +370,12 @@ def _computed(opcode: str, function: Callable[..., int], values: Sequence[Value 
     first, second = values
     if opcode == "INT_ADD" and isinstance(second, tuple):
         first, second = second, first
-    if isinstance(first, tuple) and isinstance(second, int) and opcode in {"INT_ADD", "INT_SUB"}:
+    if (
+        isinstance(first, tuple)
+        and not _is_bits(first)
+        and isinstance(second, int)
+        and opcode in {"INT_ADD", "INT_SUB"}
+    ):
         moved = first[0] + (second if opcode == "INT_ADD" else -second)
         return (signed(32, moved % _WORD),)
     if opcode in _ZERO_DECIDES and 0 in (first, second):
