@@ -48,6 +48,7 @@ from wcet_probe.analyzer.ipet.flow_system import (
     leave,
     solve,
 )
+from wcet_probe.analyzer.loops.body_counts import with_bodies
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
 from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
@@ -159,6 +160,7 @@ class Prepared:
         asserted_loops = bound_facts(facts, self.index, self.analysed, parameters)
         rounds = source_rounds(self.request.image, values, asserted_loops, self.index)
         loops = with_rounds(self._loops(rounds.facts, parameters, repeated), rounds)
+        loops = with_bodies(self.request.image, values, loops, asserted_loops, self.index)
         counted = tuple(self._counted())
         unexpanded = None if self.is_callee else self._unexpanded(counted)
         asserted = flow_facts(

@@ -33,7 +33,8 @@ _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": 
 class Unfolded:
     """Most executions of each point of a nest for each entry of it; of what is not in ``counts``, none.
 
-    ``rounds`` are most executions of the header of each loop in it, by header, for each entry of that.
+    ``rounds`` are most executions of the header of each loop in it that ended by itself, by header, for each entry of
+    that: where a loop was cut by its bound, that bound is not proved.
     """
 
     shape: LoopShape
@@ -111,8 +112,10 @@ class _Following:
         state = self._execution.at(entering) if entering and loop.header else Constants({}, {})
         pending = {loop.header: state}
         self._most_rounds: dict[int, int] = {}
+        self._cut: set[int] = set()
         counts = self._rounds(loop, loop.nodes, pending)
-        return Unfolded(shape, counts, self._most_rounds)
+        ended = {header: rounds for header, rounds in self._most_rounds.items() if header not in self._cut}
+        return Unfolded(shape, counts, ended)
 
     def _rounds(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
         most = self._bounds.get(loop.header)
@@ -122,12 +125,14 @@ class _Following:
         rounds = 0
         while loop.header in pending:
             if most is not None and rounds >= most:
+                self._cut.add(loop.header)
                 del pending[loop.header]
                 break
             state = pending[loop.header]
             if former == state:
                 if most is None:
                     raise _LeftAloneError
+                self._cut.add(loop.header)
                 del pending[loop.header]
                 _add(total, last, most - rounds)
                 rounds = most
