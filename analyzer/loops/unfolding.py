@@ -114,6 +114,8 @@ class _Following:
         self._most_rounds: dict[int, int] = {}
         self._cut: set[int] = set()
         counts = self._rounds(loop, loop.nodes, pending)
+        if pending:  # control went against the order of the parts
+            raise _LeftAloneError
         ended = {header: rounds for header, rounds in self._most_rounds.items() if header not in self._cut}
         return Unfolded(shape, counts, ended)
 

@@ -183,7 +183,9 @@ class ConstantExecution:
         return _Op(op, function, tuple(map(self._operand, op.inputs)), self._location(output) if output else None)
 
     def _operand(self, varnode: Varnode) -> _Operand:
-        return varnode.offset if varnode.space == "const" else self._location(varnode)
+        if varnode.space == "const":
+            return varnode.offset & (1 << 8 * varnode.size_bytes) - 1
+        return self._location(varnode)
 
     def _location(self, varnode: Varnode) -> Location | None:
         if varnode.space == "ram" or (varnode.space == "register" and varnode.offset in self._float_bytes):
@@ -363,7 +365,7 @@ def _forget(state: Constants, space: str, low: int, high: int) -> None:
 
 def _computed(opcode: str, function: Callable[..., int], values: Sequence[Value | None]) -> Value | None:
     """The result of a pure integer function."""
-    if all(type(value) is int for value in values):
+    if {*map(type, values)} == {int}:
         return function(*values)
     if len(values) == 1:
         return values[0] if opcode == "COPY" else None
