@@ -75,7 +75,7 @@ def bound_loops(
     parameters: Mapping[str, int],
     counted: Collection[int] = (),
     *,
-    follow: Callable[[Mapping[int, int]], Sequence[Unfolded]] = lambda _: (),
+    follow: Callable[[Mapping[int, int], Collection[int]], Sequence[Unfolded]] = lambda *_: (),
 ) -> BoundedLoops:
     """Bound every loop of ``values``.
 
@@ -85,7 +85,7 @@ def bound_loops(
         facts: what facts and pragmas say of its loops.
         parameters: what the facts' expressions were evaluated with.
         counted: headers, by address, of the loops that the caller limits; they are left out where they have no bound.
-        follow: follows nests round by round with the bounds of loops by header (`loops.unfolding`).
+        follow: follows nests round by round, with the bounds of loops and those that are exact (`loops.unfolding`).
 
     Raises:
         AnalysisError: loops without a bound; the message names each.
@@ -104,7 +104,9 @@ def bound_loops(
             if choice is not None:
                 yield shape, choice
 
-    nests = follow({shape.loop.header: choice.max_header for shape, choice in choices()})
+    preliminary = {shape.loop.header: choice for shape, choice in choices()}
+    exact = {header for header, one in preliminary.items() if one.count and one.count.is_exact}
+    nests = follow({header: choice.max_header for header, choice in preliminary.items()}, exact)
     for header, rounds in ((header, rounds) for nest in nests for header, rounds in nest.rounds.items()):
         own = counts.get(header)
         if own is None or rounds < own.max_header:

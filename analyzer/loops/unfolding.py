@@ -23,8 +23,8 @@ from wcet_probe.analyzer.values.call_effects import CallKey, Effect
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution, Constants, Leaving
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
 
-MOST_BLOCKS = 30_000
-"""Most blocks that are followed in all nests of one function."""
+MOST_INSTRUCTIONS = 250_000
+"""Most instructions that are followed in all nests of one function."""
 _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": ("call",)}
 """The ways of the edges that an indirect branch or return, and an indirect call, may be."""
 
@@ -47,13 +47,19 @@ class _LeftAloneError(Exception):
 
 
 def unfolded(
-    values: Values, bounds: Mapping[int, int], execution: ConstantExecution, effect: Callable[[CallKey], Effect]
+    values: Values,
+    bounds: Mapping[int, int],
+    exact: Collection[int],
+    *,
+    execution: ConstantExecution,
+    effect: Callable[[CallKey], Effect],
 ) -> tuple[Unfolded, ...]:
     """The nests of ``values`` that could be followed; where one is not, the loops in it.
 
     Args:
         values: points, edges and states.
         bounds: of loops by header, the most executions of it for each entry.
+        exact: headers of the loops whose bound is the same for each entry, and attained.
         execution: of the code.
         effect: of calls that are not expanded.
 
@@ -66,7 +72,7 @@ def unfolded(
     todo = [shape for shape in shapes if shape.parent is None][::-1]
     while todo and following.left > 0:
         shape = todo.pop()
-        if not _may_pay(values, shape):
+        if not _may_pay(values, shape, exact):
             continue
         try:
             found.append(following.nest(shape))
@@ -75,13 +81,20 @@ def unfolded(
     return tuple(found)
 
 
-def _may_pay(values: Values, shape: LoopShape) -> bool:
-    """Whether the nest has choices, or loops in it: a plain loop has nothing that its bound does not tell."""
-    nodes, header = shape.loop.nodes, shape.loop.header
-    if any(isinstance(part, Loop) for part in shape.loop.parts):
+def _may_pay(values: Values, shape: LoopShape, exact: Collection[int]) -> bool:
+    """Whether the nest has choices, or loops whose rounds may be fewer: else its bounds tell all."""
+    inside = list(shape.loop.walk())
+    if any(one.header not in exact for one in inside):
         return True
-    inside = [edge.source for edge in values.edges if edge.source in nodes and edge.target in nodes]
-    return header not in values.states or len(inside) > len(set(inside))
+    innermost = {node: one for one in inside for node in one.nodes}
+    going_on = [
+        edge.source
+        for edge in values.edges
+        if edge.source in innermost
+        and edge.target in (own := innermost[edge.source]).nodes
+        and edge.target != own.header
+    ]
+    return len(going_on) > len(set(going_on))
 
 
 class _Following:
@@ -95,7 +108,7 @@ class _Following:
         effect: Callable[[CallKey], Effect],
     ) -> None:
         self._values, self._bounds, self._execution, self._effect = values, bounds, execution, effect
-        self.left = MOST_BLOCKS
+        self.left = MOST_INSTRUCTIONS
         self._outgoing: dict[int, list[Edge]] = {}
         for edge in values.edges:
             self._outgoing.setdefault(edge.source, []).append(edge)
@@ -153,11 +166,11 @@ class _Following:
         return total
 
     def _point(self, index: int, nodes: frozenset[int], pending: dict[int, Constants]) -> None:
-        self.left -= 1
-        if self.left <= 0:
-            raise _LeftAloneError
         values = self._values
         block = values.graph.points[index].block
+        self.left -= len(block.instructions)
+        if self.left <= 0:
+            raise _LeftAloneError
         leaving = self._execution.block(block.instructions, pending.pop(index), values.accesses.get(index, ()))
         for way in leaving:
             edges = [edge for edge in self._edges(index, way) if edge.target in nodes]
