@@ -159,6 +159,10 @@ class Transfer:
             own = needed.operations[number] if needed else range(len(one.instruction.ops))
             flows = [way for flow in flows for way in self._instruction(run, flow.state, own)]
             if number == last:
+                falling = [flow for flow in flows if flow.way == "fall"]
+                flows = [flow for flow in flows if flow.way != "fall"]
+                if falling:
+                    flows.insert(0, self._merged(falling, run.place_behind, fork))
                 break
             if lost := next((flow for flow in flows if flow.way != "fall"), None):
                 raise LostFlowError(self._memory.image.location(one.instruction.address), lost.way, lost.address)
@@ -166,12 +170,9 @@ class Transfer:
                 return []
             if len(flows) > _WAYS_OF_A_CONDITION or not one.is_under_the_condition_of(prepared[number + 1]):
                 flows = [self._merged(flows, run.place_behind, fork)]
-        falling = [flow for flow in flows if flow.way == "fall"]
-        flows = [flow for flow in flows if flow.way != "fall"]
-        if falling:
-            flows.insert(0, self._merged(falling, run.place_behind, fork))
-        for flow in flows if needed else ():
-            flow.state.forget([at for at in needed.dead if at in flow.state.locations])
+        dead = needed.dead if needed else ()
+        for flow in flows:
+            flow.state.forget([at for at in dead if at in flow.state.locations])
         return flows
 
     def _prepare(self, instruction: LiftedInstruction) -> PreparedInstruction:

@@ -341,7 +341,9 @@ def _words_of_bound(bound: Json) -> Iterator[str]:
     loops, claims = bound["loops"], bound["flow_claims"]
     seen = [loop["observed_max"] for loop in loops] + [one["observed"] for one in claims]
     seen += [block["observed_executions"] for block in bound["graph"]["blocks"]]
-    facts = claims or bound["idle_facts"] or any(one.startswith(("fact ", "pragma ", "rounds ", "body ")) for one in ids)
+    facts = (
+        claims or bound["idle_facts"] or any(one.startswith(("fact ", "pragma ", "rounds ", "body ")) for one in ids)
+    )
     parts = (
         (any(loop["origin"] == "proved" for loop in loops), "how counters of loops are told"),
         (any(loop["total"] is not None for loop in loops), "totals of loops"),
