@@ -60,10 +60,12 @@ from wcet_probe.analyzer.recursive_calls import expected_calls
 from wcet_probe.analyzer.recursive_summaries import counted_summary
 from wcet_probe.analyzer.values.analysis import Values, analyze_values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, effect_of, plain_call
+from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.dead_ends import returning_part
 from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers, register_bytes
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.recursion import Followed, UnboundedRecursionError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
@@ -206,6 +208,7 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
         index_sources(request.sources),
         CallSummaries(lambda key: _summary(work, key, progress)),
         cost_table(request.instructions, request.costs),
+        constants=ConstantExecution(Memory(image), own.lifter.float_bytes),
         may_summarise=request.summaries and may_summarise(request.facts),
         analyze=analyze_values if own is not remembered else own.analyze,
     )
@@ -245,6 +248,7 @@ class _Work:
     index: SourceIndex
     calls: CallSummaries
     costs: Costs
+    constants: ConstantExecution
     may_summarise: bool
     analyze: Callable[..., Values]
 
@@ -268,7 +272,7 @@ def _prepare(work: _Work, entry: Symbol, called: CallKey | None, progress: Calla
         icache = None if request.target.unified_cache else request.target.icache
         fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
         data = data_misses(values, request.target, asserted)
-    parts = request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs
+    parts = request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs, work.constants
     return Prepared(*parts, is_callee=called is not None)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from wcet_probe.analyzer.call_summaries import (
     CallSummaries,
@@ -47,11 +48,14 @@ from wcet_probe.analyzer.ipet.flow_system import (
     leave,
     solve,
 )
+from wcet_probe.analyzer.loops.body_counts import with_bodies
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
 from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
+from wcet_probe.analyzer.loops.unfolding import unfolded
 from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.certificate.coverage import Code
 from wcet_probe.certificate.machine import Place
@@ -139,6 +143,7 @@ class Prepared:
     data: DataMisses
     calls: CallSummaries
     costs: Costs
+    constants: ConstantExecution
     is_callee: bool = False
 
     def bounded(self, given: Mapping[str, int], repeated: Collection[int] = ()) -> Bounded:
@@ -155,6 +160,7 @@ class Prepared:
         asserted_loops = bound_facts(facts, self.index, self.analysed, parameters)
         rounds = source_rounds(self.request.image, values, asserted_loops, self.index)
         loops = with_rounds(self._loops(rounds.facts, parameters, repeated), rounds)
+        loops = with_bodies(self.request.image, values, loops, asserted_loops, self.index)
         counted = tuple(self._counted())
         unexpanded = None if self.is_callee else self._unexpanded(counted)
         asserted = flow_facts(
@@ -205,7 +211,8 @@ class Prepared:
         """All loops, those of callees that are not expanded among them."""
         image, missing = self.request.image, open_loops(self.calls.of(self.values).values())
         try:
-            loops = bound_loops(image, self.values, facts, parameters, repeated)
+            follow = partial(unfolded, self.values, execution=self.constants, effect=self.calls.effect)
+            loops = bound_loops(image, self.values, facts, parameters, repeated, follow=follow)
         except AnalysisError as error:
             if missing and error.headers:
                 raise no_bound(image, (*error.headers, *missing)) from error

@@ -6,8 +6,8 @@ an error. Totals of facts are limits of the flow problem, whatever the loop's ow
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from wcet_probe.analyzer.facts.binding import Analysed, BoundFact
@@ -18,6 +18,7 @@ from wcet_probe.analyzer.ipet.certificate import LoopDerivation
 from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint, point_name
 from wcet_probe.analyzer.loops.counting import Count, count_loops
 from wcet_probe.analyzer.loops.type_bounds import type_bound
+from wcet_probe.analyzer.loops.unfolding import Unfolded, unfolded_constraints
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.errors import AnalysisError
@@ -73,6 +74,8 @@ def bound_loops(
     facts: Sequence[BoundFact],
     parameters: Mapping[str, int],
     counted: Collection[int] = (),
+    *,
+    follow: Callable[[Mapping[int, int], Collection[int]], Sequence[Unfolded]] = lambda *_: (),
 ) -> BoundedLoops:
     """Bound every loop of ``values``.
 
@@ -82,6 +85,7 @@ def bound_loops(
         facts: what facts and pragmas say of its loops.
         parameters: what the facts' expressions were evaluated with.
         counted: headers, by address, of the loops that the caller limits; they are left out where they have no bound.
+        follow: follows nests round by round, with the bounds of loops and those that are exact (`loops.unfolding`).
 
     Raises:
         AnalysisError: loops without a bound; the message names each.
@@ -89,16 +93,31 @@ def bound_loops(
     *Soundness:* as said of the module.
     """
     shapes = loop_shapes(values)
-    counts = count_loops(values, shapes)
-    chosen: list[tuple[LoopShape, _Choice]] = []
-    missing: list[int] = []
-    for shape in shapes:
-        address = _header(values, shape).block.address
-        choice = _choose(counts.get(shape.loop.header), [fact for fact in facts if fact.header_address == address])
-        if choice is not None:
-            chosen.append((shape, choice))
-        elif address not in counted:
-            missing.append(address)
+    counts = dict(count_loops(values, shapes))
+    by_address: dict[int, list[BoundFact]] = {}
+    for fact in facts:
+        by_address.setdefault(fact.header_address, []).append(fact)
+
+    def choices() -> Iterator[tuple[LoopShape, _Choice]]:
+        for shape in shapes:
+            choice = _choose(counts.get(shape.loop.header), by_address.get(_address(values, shape), ()))
+            if choice is not None:
+                yield shape, choice
+
+    preliminary = {shape.loop.header: choice for shape, choice in choices()}
+    exact = {header for header, one in preliminary.items() if one.count and one.count.is_exact}
+    nests = follow({header: choice.max_header for header, choice in preliminary.items()}, exact)
+    for header, rounds in ((header, rounds) for nest in nests for header, rounds in nest.rounds.items()):
+        own = counts.get(header)
+        if own is None or rounds < own.max_header:
+            counts[header] = replace(_followed(rounds), total=own.total if own else None)
+    chosen = list(choices())
+    bounded = {shape.loop.header for shape, _ in chosen}
+    missing = [
+        address
+        for one in shapes
+        if one.loop.header not in bounded and (address := _address(values, one)) not in counted
+    ]
     if missing:
         raise no_bound(image, missing)
     totals = _fact_totals(values, shapes, facts)
@@ -107,12 +126,17 @@ def bound_loops(
         for shape in shapes
         if (count := counts.get(shape.loop.header)) and count.total is not None and shape.parent is not None
     ]
+    flow = tuple(BoundedLoop(s.loop.header, s.entry_edges, s.back_edges, c.max_header) for s, c in chosen)
     used = {choice.where: _assumption(image, values, s, choice) for s, choice in chosen if choice.fact is not None}
     used |= {f"total {claim.where}": Assumption(f"fact {claim.where}", claim.statement, _CHECK) for _, claim in totals}
     return BoundedLoops(
         loops=tuple(_loop_bound(image, values, shape, choice) for shape, choice in chosen),
-        flow=tuple(BoundedLoop(s.loop.header, s.entry_edges, s.back_edges, c.max_header) for s, c in chosen),
-        constraints=(*proved, *(constraint for constraint, _ in totals)),
+        flow=flow,
+        constraints=(
+            *proved,
+            *(constraint for constraint, _ in totals),
+            *unfolded_constraints(values, flow, nests),
+        ),
         derivations=tuple(_derivation(image, values, shape, choice, parameters) for shape, choice in chosen),
         claims=_claims(values, chosen),
         flow_claims=tuple(claim for _, claim in totals),
@@ -143,6 +167,7 @@ def no_bound(image: Image, headers: Iterable[int]) -> AnalysisError:
     )
 
 
+_FOLLOWED = "rounds"
 _CHECK = "every emulated run counts the loop's iterations"
 
 
@@ -173,6 +198,8 @@ def _choose(count: Count | None, facts: Sequence[BoundFact]) -> _Choice | None:
     if count is not None:
         words = (
             f"{count.counter or 'a counter'} {count.relation}, steps of {count.step}, {count.distance_high} at entry"
+            if count.relation != _FOLLOWED
+            else "followed round by round from constants"
         )
         choices.append(_Choice(count.max_header, count, None, words, 0))
     for fact in facts:
@@ -182,6 +209,11 @@ def _choose(count: Count | None, facts: Sequence[BoundFact]) -> _Choice | None:
             most = max(1, fact.total + fact.total_for_each_entry)
             choices.append(_Choice(most, None, fact, fact.total_expression, fact.total_for_each_entry))
     return min(choices, key=lambda choice: choice.max_header, default=None)
+
+
+def _followed(rounds: int) -> Count:
+    """The count of a loop that was followed to its end; the distance is what is left of its rounds."""
+    return Count(_FOLLOWED, 1, 0, rounds - 1, rounds, None, "")
 
 
 def _loop_bound(image: Image, values: Values, shape: LoopShape, choice: _Choice) -> LoopBound:
@@ -260,6 +292,8 @@ def _distance(count: Count) -> tuple[_Comparison, int, int, int]:
             return ">=", low, high, step
         case "==":
             return ">", 1, 1, 1
+        case "rounds":  # those that are left
+            return ">", low, high, 1
     return ">", 0, high.bit_length(), step  # a shift: the number of bits that are left
 
 
@@ -331,6 +365,10 @@ def _entries(shape: LoopShape) -> tuple[Edge | None, ...]:
 
 def _header(values: Values, shape: LoopShape) -> Point:
     return values.graph.points[shape.loop.header]
+
+
+def _address(values: Values, shape: LoopShape) -> int:
+    return _header(values, shape).block.address
 
 
 def _name(address: int) -> str:

@@ -47,6 +47,7 @@ class Count:
         counter: what counts, for people.
         distance: the distance at entry, or the counter, as coefficients of terms, and a constant.
         lasts: for how many executions of the header the condition, once broken, is known to stay so.
+        is_exact: whether the loop, if nothing else ends it, repeats so often for each entry; nothing rests on it.
     """
 
     relation: str
@@ -58,6 +59,7 @@ class Count:
     counter: str
     distance: tuple[tuple[tuple[Term, int], ...], int] = ((), 0)
     lasts: int = 0
+    is_exact: bool = False
 
 
 def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, Count]:
@@ -168,7 +170,8 @@ class _Counter:
             left = min(span, high) if step.amount < 0 else max(0, span - low)
             first = self._at_entry(Linear({symbol: 1}, 0, start.bits)) or Linear({}, 0, start.bits)
             form = tuple(first.coefficients.items()), first.constant
-            found.append(Count("<=", amount, 0, left, left // amount + 2, None, self._name(step.location), form))
+            counted = Count("<=", amount, 0, left, left // amount + 2, None, self._name(step.location), form)
+            found.append(replace(counted, is_exact=start.is_constant))
         return found
 
     def _only_at_first(self, edge: EdgeValues) -> bool:
@@ -374,7 +377,7 @@ class _Counter:
         total = self._total(relation, step, distance, header)
         counters = ", ".join(sorted(self._name(self._own[t].location) for t in self._own))
         form = tuple(distance.coefficients.items()), distance.constant
-        return Count(relation, step, low, high, header, total, counters, form, lasts)
+        return Count(relation, step, low, high, header, total, counters, form, lasts, is_exact=low == high)
 
     def _cannot_wrap(
         self,

@@ -60,6 +60,12 @@ int pragma(int n)
         found += buffer[i & 15];
     return found;
 }
+void stores(int n)
+{
+    _Pragma("loopbound min 0 max 3")
+    for (int i = 0; i < n; i++)
+        buffer[i & 15] = n;
+}
 """
 ARGUMENT = '[[argument]]\nfunction = "f"\nindex = 0\nmin = 0\nmax = 16\nbecause = "the buffer"\n'
 LOOP = '[[loop]]\nfunction = "f"\nlabel = "scan"\nmax = 2\nbecause = "wrong"\n'
@@ -141,6 +147,13 @@ def test_a_false_pragma_is_named(firmware, capsys):
     capsys.readouterr()
     assert firmware("pragma", ARGUMENT, "--run", "pragma(5)") == ExitCode.CONTRADICTION
     assert re.search(r"pragma guest\.c:\d+", capsys.readouterr().err)
+
+
+def test_a_claim_about_the_entries_of_a_loop_is_held_against_runs(firmware, capsys):
+    assert firmware("stores", ARGUMENT, "--run", "stores(3); stores(2)") == ExitCode.OK
+    capsys.readouterr()
+    assert firmware("stores", ARGUMENT, "--run", "stores(4)") == ExitCode.CONTRADICTION
+    assert re.search(r"guest\.c:\d+", capsys.readouterr().err)
 
 
 def test_an_argument_out_of_its_declared_range_is_named(firmware, capsys):

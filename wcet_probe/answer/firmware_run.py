@@ -237,8 +237,9 @@ class _Guest:
             except EmulationError:
                 self._settle(text)
                 raise
+            counts = machine.loop_counts()  # which are settled at once
             self._settle(text)
-            check_flows(bound, machine.loop_counts(), machine.executions, text)
+            check_flows(bound, counts, machine.executions, text)
             check_counts(bound, runs[-1], text)
         dearest = max(runs, key=lambda one: (one.cycles, one.instructions))
         is_repeated = False

@@ -37,7 +37,7 @@ _ALWAYS = ("no-interference", "timing-model")
 _FACT_CONSTRAINT = re.compile(r"(fact|flow|infeasible):")
 _KINDS_OF_CONSTRAINTS = re.compile(
     r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|restriction:[0-9]+|rounds:[0-9]+"
-    r"|total:.+|never:.+)"
+    r"|total:.+|never:.+|unfolded:[0-9]+|body:[0-9]+)"
 )
 _DIVIDED = re.compile(r"\((.+?)( \+ 1)?\) // ([0-9]+)")
 """A count of a source loop, divided by the iterations that a round of the binary loop is."""
@@ -457,6 +457,8 @@ class _Check:
             kinds = ("flow", "infeasible", "loop")
             known = {f"fact {fact.where}" for kind in kinds for fact in asserted.of(kind)}
             demand(known & listed.keys(), "constraints of facts are used, and no fact is listed")
+        if any(name.startswith("body:") for name in constraints):
+            demand(any(one.startswith("body ") for one in listed), "code is of bodies, and no assumption says which")
         for used in self._used:
             is_proved = used.startswith("fact ") and used.replace("fact ", "proved ", 1) in listed
             demand(used in listed or is_proved, f"the assumption {used} is used and not listed")

@@ -216,7 +216,7 @@ def _check_assumptions(
         name, kind = one["id"], one["id"].partition(" ")[0]
         if kind == "proved":
             allowed: Sequence[str] = (PROVED_CHECK,)
-        elif kind in {"fact", "given", "lemma", "pragma", "rounds"}:
+        elif kind in {"fact", "given", "lemma", "pragma", "rounds", "body"}:
             allowed = (lemmas.get(name.partition(" ")[2], ""),) if kind == "lemma" else _FACT_CHECKS
         elif name in of_build:
             demand(one["statement"] == of_build[name].statement, f"the assumption {name} says something else")
@@ -240,7 +240,7 @@ def _check_assumptions(
 
 
 def _check_claims(bound: Json, asserted: Asserted) -> None:
-    kinds = ("rounds ", "pragma ")
+    kinds = ("rounds ", "pragma ", "body ")
     shared = {one["id"].partition(" ")[2] for one in bound["assumptions"] if one["id"].startswith(kinds)}
     for claim in bound["flow_claims"]:
         fact = asserted.at(claim["where"])
@@ -341,7 +341,9 @@ def _words_of_bound(bound: Json) -> Iterator[str]:
     loops, claims = bound["loops"], bound["flow_claims"]
     seen = [loop["observed_max"] for loop in loops] + [one["observed"] for one in claims]
     seen += [block["observed_executions"] for block in bound["graph"]["blocks"]]
-    facts = claims or bound["idle_facts"] or any(one.startswith(("fact ", "pragma ", "rounds ")) for one in ids)
+    facts = (
+        claims or bound["idle_facts"] or any(one.startswith(("fact ", "pragma ", "rounds ", "body ")) for one in ids)
+    )
     parts = (
         (any(loop["origin"] == "proved" for loop in loops), "how counters of loops are told"),
         (any(loop["total"] is not None for loop in loops), "totals of loops"),

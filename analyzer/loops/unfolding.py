@@ -1,0 +1,241 @@
+"""How often each block of a nest of loops is executed, by following the nest round by round with what is constant.
+
+Where counters, limits and the choices of a switch follow from constants, each round is known: which case it takes, and
+how often a loop in it repeats, whatever the counter is made of (a float's rounds are followed through its routines).
+What is not known lets control go both ways; ways that come together in the same round are one again.
+
+*Soundness:* each arrival of the states at a block stands for all executions that are in the same rounds of all loops
+around it, of which there is one at most for each entry of the nest, as the parts of a loop are in an order of control
+flow. So no execution passes a block more often than it was arrived at. A loop that goes on without end here is cut
+where its bound says so; a nest that takes too long, or whose loops have none, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.graph.loop_forest import Loop
+from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.call_effects import CallKey, Effect
+from wcet_probe.analyzer.values.constant_execution import ConstantExecution, Constants, Leaving
+from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+
+MOST_INSTRUCTIONS = 250_000
+"""Most instructions that are followed in all nests of one function."""
+_INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": ("call",)}
+"""The ways of the edges that an indirect branch or return, and an indirect call, may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfolded:
+    """Most executions of each point of a nest for each entry of it; of what is not in ``counts``, none.
+
+    ``rounds`` are most executions of the header of each loop in it that ended by itself, by header, for each entry of
+    that: where a loop was cut by its bound, that bound is not proved.
+    """
+
+    shape: LoopShape
+    counts: Mapping[int, int]
+    rounds: Mapping[int, int]
+
+
+class _LeftAloneError(Exception):
+    """A nest cannot be followed to its end."""
+
+
+def unfolded(
+    values: Values,
+    bounds: Mapping[int, int],
+    exact: Collection[int],
+    *,
+    execution: ConstantExecution,
+    effect: Callable[[CallKey], Effect],
+) -> tuple[Unfolded, ...]:
+    """The nests of ``values`` that could be followed; where one is not, the loops in it.
+
+    Args:
+        values: points, edges and states.
+        bounds: of loops by header, the most executions of it for each entry.
+        exact: headers of the loops whose bound is the same for each entry, and attained.
+        execution: of the code.
+        effect: of calls that are not expanded.
+
+    *Soundness:* as said of the module.
+    """
+    shapes = loop_shapes(values)
+    inner = {shape.loop.header: [one for one in shapes if one.parent == shape.loop] for shape in shapes}
+    following = _Following(values, bounds, execution, effect)
+    found: list[Unfolded] = []
+    todo = [shape for shape in shapes if shape.parent is None][::-1]
+    while todo and following.left > 0:
+        shape = todo.pop()
+        if not _may_pay(values, shape, exact):
+            continue
+        try:
+            found.append(following.nest(shape))
+        except _LeftAloneError:
+            todo += inner[shape.loop.header][::-1]
+    return tuple(found)
+
+
+def _may_pay(values: Values, shape: LoopShape, exact: Collection[int]) -> bool:
+    """Whether the nest has choices, or loops whose rounds may be fewer: else its bounds tell all."""
+    inside = list(shape.loop.walk())
+    if any(one.header not in exact for one in inside):
+        return True
+    innermost = {node: one for one in inside for node in one.nodes}
+    going_on = [
+        edge.source
+        for edge in values.edges
+        if edge.source in innermost
+        and edge.target in (own := innermost[edge.source]).nodes
+        and edge.target != own.header
+    ]
+    return len(going_on) > len(set(going_on))
+
+
+class _Following:
+    """Follows nests, until as many blocks were executed as may be."""
+
+    def __init__(
+        self,
+        values: Values,
+        bounds: Mapping[int, int],
+        execution: ConstantExecution,
+        effect: Callable[[CallKey], Effect],
+    ) -> None:
+        self._values, self._bounds, self._execution, self._effect = values, bounds, execution, effect
+        self.left = MOST_INSTRUCTIONS
+        self._outgoing: dict[int, list[Edge]] = {}
+        for edge in values.edges:
+            self._outgoing.setdefault(edge.source, []).append(edge)
+
+    def nest(self, shape: LoopShape) -> Unfolded:
+        """What following one nest tells.
+
+        Raises:
+            _LeftAloneError: it takes too long, or has no end.
+        """
+        loop = shape.loop
+        entering = [self._values.edges[edge].state for edge in shape.entry_edges]
+        # Where the function begins with the loop, nothing is known of the call's values.
+        state = self._execution.at(entering) if entering and loop.header else Constants({}, {})
+        pending = {loop.header: state}
+        self._most_rounds: dict[int, int] = {}
+        self._cut: set[int] = set()
+        counts = self._rounds(loop, loop.nodes, pending)
+        if pending:  # control went against the order of the parts
+            raise _LeftAloneError
+        ended = {header: rounds for header, rounds in self._most_rounds.items() if header not in self._cut}
+        return Unfolded(shape, counts, ended)
+
+    def _rounds(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
+        most = self._bounds.get(loop.header)
+        total: dict[int, int] = {}
+        former: Constants | None = None
+        last: dict[int, int] = {}
+        rounds = 0
+        while loop.header in pending:
+            if most is not None and rounds >= most:
+                self._cut.add(loop.header)
+                del pending[loop.header]
+                break
+            state = pending[loop.header]
+            if former == state:
+                if most is None:
+                    raise _LeftAloneError
+                self._cut.add(loop.header)
+                del pending[loop.header]
+                _add(total, last, most - rounds)
+                rounds = most
+                break
+            former, last = state.copy(), {}
+            for part in loop.parts:
+                if isinstance(part, Loop):
+                    if part.header in pending:
+                        _add(last, self._rounds(part, nodes, pending), 1)
+                elif part in pending:
+                    last[part] = 1
+                    self._point(part, nodes, pending)
+            _add(total, last, 1)
+            rounds += 1
+        self._most_rounds[loop.header] = max(rounds, self._most_rounds.get(loop.header, 0))
+        return total
+
+    def _point(self, index: int, nodes: frozenset[int], pending: dict[int, Constants]) -> None:
+        values = self._values
+        block = values.graph.points[index].block
+        self.left -= len(block.instructions)
+        if self.left <= 0:
+            raise _LeftAloneError
+        leaving = self._execution.block(block.instructions, pending.pop(index), values.accesses.get(index, ()))
+        for way in leaving:
+            edges = [edge for edge in self._edges(index, way) if edge.target in nodes]
+            for number, edge in enumerate(edges):
+                state = way.state if number == len(edges) - 1 else way.state.copy()
+                for call in values.edges[edge].calls:
+                    self._execution.after_call(state, self._effect(call.key), call.stack_offset)
+                other = pending.get(edge.target)
+                pending[edge.target] = state if other is None else other.joined(state)
+
+    def _edges(self, index: int, way: Leaving) -> Sequence[Edge]:
+        """The edges that control may take.
+
+        *Soundness:* all where it is not clear which. An edge that the value analysis excludes is not among them.
+        """
+        own = self._outgoing.get(index, [])
+        if not way.is_indirect:
+            told = [edge for edge in own if edge.way == way.way and edge.address == way.address]
+            return told or own
+        away = [edge for edge in own if edge.way in _INDIRECT[way.way]]
+        if isinstance(way.target, int):
+            points, target = self._values.graph.points, way.target & ~1
+            known = [e for e in away if e.target != EXIT and points[e.target].block.address == target]
+            return known or away or own
+        return away or own
+
+
+def _add(total: dict[int, int], more: Mapping[int, int], times: int) -> None:
+    for index, count in more.items():
+        total[index] = total.get(index, 0) + times * count
+
+
+def unfolded_constraints(
+    values: Values, loops: Sequence[BoundedLoop], nests: Sequence[Unfolded]
+) -> Iterator[LinearConstraint]:
+    """The limits of points that ``nests`` tell and that do not follow from the bounds of ``loops``.
+
+    *Soundness:* not telling one costs precision only.
+    """
+    arriving: dict[int, list[Edge]] = {}
+    leaving: dict[int, list[Edge]] = {}
+    for edge in values.edges:
+        arriving.setdefault(edge.target, []).append(edge)
+        leaving.setdefault(edge.source, []).append(edge)
+    bounds = {loop.header: loop.max_header for loop in loops}
+    for nest in nests:
+        header, entries = nest.shape.loop.header, nest.shape.entry_edges
+        for index, product in _products(nest.shape.loop, bounds, 1):
+            count = nest.counts.get(index, 0)
+            before = arriving.get(index, [])
+            is_alone = len(before) == 1 and len(leaving[before[0].source]) == 1
+            if index not in values.states or (product is not None and count >= product):
+                continue
+            if is_alone and index != header and nest.counts.get(before[0].source, 0) == count:
+                continue
+            edges: tuple[Edge | None, ...] = (*entries, None) if header == 0 else entries
+            yield LinearConstraint(f"unfolded:{index}", ((index, 1),), tuple((edge, -count) for edge in edges))
+
+
+def _products(loop: Loop, bounds: Mapping[int, int], times: int | None) -> Iterator[tuple[int, int | None]]:
+    """Each point of ``loop`` with how often the bounds let it be executed for each entry of the nest; None: any."""
+    most = bounds.get(loop.header)
+    product = None if times is None or most is None else times * most
+    for part in loop.parts:
+        if isinstance(part, Loop):
+            yield from _products(part, bounds, product)
+        else:
+            yield part, product

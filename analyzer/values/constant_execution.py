@@ -1,0 +1,385 @@
+"""Execution of blocks on states that know constants only: fast enough to follow a loop round by round.
+
+A value is a number, an offset from the stack pointer at entry (a tuple of one), some bits of a byte (a tuple of two: a
+condition register holds a bit of which nothing is known), or not known, which is not stored.
+What the value analysis found is not found again: where a store of unknown address goes, and what calls do that are not
+expanded, it tells.
+
+*Soundness:* each operation is that of `pcode.semantics` where its operands are known, and else its result is not known.
+A store of known address changes the bytes there; any other forgets all that the value analysis says it may change.
+A condition that is not known lets control go both ways, and what meets agrees or is forgotten. So a state stands for
+all executions that reach it, under the value analysis' assumptions (``stack-separation``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from wcet_probe.analyzer.pcode.lift import LiftedInstruction, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.semantics import operation, signed
+from wcet_probe.analyzer.values.call_effects import Effect
+from wcet_probe.analyzer.values.locations import Location, Overlaps
+from wcet_probe.analyzer.values.memory import Memory
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.transfer import Access
+
+_WORD = 1 << 32
+_WIDEST_BYTES = 8
+_MOST_WORDS = 512
+"""Most words of memory that are remembered."""
+
+_BYTE = 0xFF
+
+Value = int | tuple[int] | tuple[int, int]
+"""A number, a signed offset from the stack pointer at entry, or of a byte which bits are known, and their values."""
+_Operand = Location | int | None
+_Cell = tuple[str, int]
+_ZERO_DECIDES = frozenset({"INT_AND", "INT_MULT", "BOOL_AND"})
+
+
+class Constants(NamedTuple):
+    """What is known: registers by location, and memory by space and offset, with size and value."""
+
+    registers: dict[Location, Value]
+    memory: dict[_Cell, tuple[int, Value]]
+
+    def copy(self) -> Constants:
+        """An independent state with the same content."""
+        return Constants(self.registers.copy(), self.memory.copy())
+
+    def joined(self, other: Constants) -> Constants:
+        """What both know."""
+        return Constants(
+            dict(self.registers.items() & other.registers.items()), dict(self.memory.items() & other.memory.items())
+        )
+
+
+class Leaving(NamedTuple):
+    """Control leaves a block: ``way`` and ``address`` as of `supergraph.Edge`; ``target`` of an indirect branch."""
+
+    way: str
+    address: int | None
+    is_indirect: bool
+    target: Value | None
+    state: Constants
+
+
+class _Op(NamedTuple):
+    """An operation as it is executed: operands are locations, numbers, or None for what is never known."""
+
+    op: PcodeOp
+    function: Callable[..., int] | None
+    inputs: tuple[_Operand, ...]
+    output: Location | None
+
+
+class _Told(NamedTuple):
+    """The instruction at ``address`` is executed, of whose block the value analysis found these accesses."""
+
+    address: int
+    accesses: Sequence[Access]
+
+
+class ConstantExecution:
+    """Executes the blocks of one analysed function.
+
+    Args:
+        memory: what the analysis knows of the image's memory.
+        float_bytes: of floating-point registers, of which nothing is known, in the space ``register``.
+    """
+
+    def __init__(self, memory: Memory, float_bytes: Collection[int]) -> None:
+        self._memory, self._float_bytes = memory, float_bytes
+        self._prepared: dict[int, tuple[LiftedInstruction, tuple[_Op, ...], bool]] = {}
+        self._overlaps = Overlaps()
+
+    def at(self, states: Iterable[State]) -> Constants:
+        """The constants that all ``states`` know."""
+        found: Constants | None = None
+        for state in states:
+            one = Constants({}, {})
+            for location, term in state.locations.items():
+                base, value = state.base(term), state.value(term)
+                if base is Base.ANY or not value.is_constant:
+                    continue
+                known: Value = value.value if base is Base.NUMBER else (signed(value.bits, value.value),)
+                if location.space in {"stack", "static"}:
+                    if location.size_bytes <= _WIDEST_BYTES:
+                        one.memory[location.space, location.offset] = location.size_bytes, known
+                elif location.space == "register":
+                    self._overlaps.add(location)
+                    one.registers[location] = known
+            found = one if found is None else found.joined(one)
+        return found if found is not None else Constants({}, {})
+
+    def after_call(self, state: Constants, effect: Effect, offset: int | None) -> None:
+        """Make of ``state``, at a call, what holds behind it; ``offset`` is the stack pointer, if it is known.
+
+        *Soundness:* as of `call_effects.apply_effect`.
+        """
+        for one in effect.written:
+            if one.base is not Base.NUMBER:
+                is_known = one.base is Base.STACK and offset is not None
+                low, high = (one.low + (offset or 0), one.high + (offset or 0)) if is_known else (-_WORD, _WORD)
+                if one.high - one.low >= _WORD // 2 or low < -_WORD // 2 or high >= _WORD // 2:
+                    low, high = -_WORD, _WORD
+                _forget(state, "stack", low, high)
+            if one.base is not Base.STACK:
+                low, high = (0, _WORD) if one.base is Base.ANY else (one.low, one.high)
+                _forget(state, "static", low, high)
+        for result in effect.results:
+            known = result.value.value if result.base is Base.NUMBER and result.value.is_constant else None
+            self._set(state, result.location, known)
+
+    def block(
+        self, instructions: Sequence[LiftedInstruction], state: Constants, accesses: Sequence[Access]
+    ) -> list[Leaving]:
+        """How control leaves a block that is entered in ``state``, which is used up.
+
+        Args:
+            instructions: the block's.
+            state: at its entry.
+            accesses: those that the value analysis found in it.
+        """
+        found: list[Leaving] = []
+        for instruction in instructions:
+            _, ops, is_straight = self._of(instruction)
+            told = _Told(instruction.address, accesses)
+            if is_straight:
+                for one in ops:
+                    self._straight(one, state, told)
+                self._forget_temporaries(ops, state)
+                continue
+            ways = self._ways(instruction, ops, state, told)
+            for way in ways:
+                self._forget_temporaries(ops, way.state)
+            falling = [way.state for way in ways if way.way == "fall"]
+            found += [way for way in ways if way.way != "fall"]
+            if not falling:
+                return found
+            state = falling[0]
+            for other in falling[1:]:
+                state = state.joined(other)
+        last = instructions[-1]
+        return [*found, Leaving("fall", last.address + last.size_bytes, False, None, state)]
+
+    # ------------------------------------------------------------------------------------------------- instructions
+
+    def _of(self, instruction: LiftedInstruction) -> tuple[LiftedInstruction, tuple[_Op, ...], bool]:
+        known = self._prepared.get(instruction.address)
+        if known is None or known[0] is not instruction:
+            ops = tuple(self._op(op) for op in instruction.ops)
+            is_straight = not any(op.opcode in _CONTROL for op in instruction.ops)
+            known = self._prepared[instruction.address] = instruction, ops, is_straight
+        return known
+
+    def _op(self, op: PcodeOp) -> _Op:
+        function = None
+        if op.output is not None and not op.opcode.startswith("FLOAT_"):
+            sizes = tuple(one.size_bytes for one in op.inputs)
+            function = operation(op.user_op or op.opcode, sizes, op.output.size_bytes)
+        output = op.output if op.output is not None and op.output.space != "ram" else None
+        return _Op(op, function, tuple(map(self._operand, op.inputs)), self._location(output) if output else None)
+
+    def _operand(self, varnode: Varnode) -> _Operand:
+        if varnode.space == "const":
+            return varnode.offset & (1 << 8 * varnode.size_bytes) - 1
+        return self._location(varnode)
+
+    def _location(self, varnode: Varnode) -> Location | None:
+        if varnode.space == "ram" or (varnode.space == "register" and varnode.offset in self._float_bytes):
+            return None
+        location = Location(varnode.space, varnode.offset, varnode.size_bytes)
+        self._overlaps.add(location)
+        return location
+
+    def _ways(self, instruction: LiftedInstruction, ops: Sequence[_Op], state: Constants, told: _Told) -> list[Leaving]:
+        """How control leaves an instruction that branches, or goes its own ways inside."""
+        following, count = instruction.address + instruction.size_bytes, len(ops)
+        pending: dict[int, Constants] = {0: state}
+        left: list[Leaving] = []
+        for index, one in enumerate(ops):
+            current = pending.pop(index, None)
+            if current is None:
+                continue
+            for to, new in self._steps(one, current, told):
+                if isinstance(to, Leaving):
+                    left.append(to)
+                elif to.space == "ram" and to.offset != following:
+                    left.append(Leaving("jump", to.offset, False, None, new))
+                else:
+                    inside = index + signed(8 * to.size_bytes, to.offset) if to.space == "const" else count
+                    place = min(inside, count)
+                    pending[place] = pending[place].joined(new) if place in pending else new
+        if count in pending:
+            left.append(Leaving("fall", following, False, None, pending[count]))
+        return left
+
+    def _steps(self, one: _Op, current: Constants, told: _Told) -> list[tuple[Varnode | Leaving, Constants]]:
+        """Where control goes behind an operation: out of the instruction, or to a place as of a branch."""
+        op, ahead = one.op, Varnode("const", 1, 4)
+        match op.opcode:
+            case "BRANCH":
+                return [(op.inputs[0], current)]
+            case "CBRANCH":
+                condition = self._read(one, 1, current)
+                condition = condition if isinstance(condition, int) else None
+                taken = [(op.inputs[0], current.copy() if condition is None else current)] if condition != 0 else []
+                return [*taken, *([(ahead, current)] if condition in (None, 0) else [])]
+            case "CALL":
+                return [(Leaving("call", op.inputs[0].offset, False, None, current), current)]
+            case "CALLIND" | "BRANCHIND" | "RETURN":
+                way = "call" if op.opcode == "CALLIND" else "jump"
+                return [(Leaving(way, None, True, self._read(one, 0, current), current), current)]
+        if op.opcode == "TRAP":
+            return []
+        self._straight(one, current, told)
+        return [(ahead, current)]
+
+    def _forget_temporaries(self, ops: Sequence[_Op], state: Constants) -> None:
+        for one in ops:
+            if one.output is not None and one.output.space == "unique":
+                state.registers.pop(one.output, None)
+
+    def _straight(self, one: _Op, state: Constants, told: _Told) -> None:
+        op = one.op
+        if op.opcode == "STORE":
+            address, value = self._read(one, 0, state), self._read(one, 1, state)
+            self._store(state, address, value, op.inputs[1].size_bytes, told)
+            return
+        if op.output is None:
+            return
+        if op.opcode == "LOAD":
+            value = self._load(state, self._read(one, 0, state), op.output.size_bytes)
+        elif one.function is None:
+            value = None
+        else:
+            values = [self._read(one, n, state) for n in range(len(one.inputs))]
+            value = _computed(op.opcode, one.function, values)
+            if value is None and op.output.size_bytes == op.inputs[0].size_bytes == 1:
+                value = _bits(op.opcode, values)
+        if one.output is not None:
+            self._set(state, one.output, value)
+        elif op.output.space == "ram":
+            self._store(state, op.output.offset, value, op.output.size_bytes, told)
+
+    def _read(self, one: _Op, number: int, state: Constants) -> Value | None:
+        operand = one.inputs[number]
+        if type(operand) is int:
+            return operand
+        if operand is None:
+            varnode = one.op.inputs[number]
+            return self._load(state, varnode.offset, varnode.size_bytes) if varnode.space == "ram" else None
+        return state.registers.get(operand)  # type: ignore[arg-type]
+
+    def _set(self, state: Constants, location: Location, value: Value | None) -> None:
+        registers = state.registers
+        for other in self._overlaps.add(location):
+            registers.pop(other, None)
+        if value is not None:
+            registers[location] = value
+
+    # ------------------------------------------------------------------------------------------------------- memory
+
+    def _load(self, state: Constants, address: Value | None, size_bytes: int) -> Value | None:
+        if address is None or _is_bits(address):
+            return None
+        if type(address) is int:
+            content = self._memory.constant(address, size_bytes)
+            if content is not None:
+                return content
+        held = state.memory.get(_cell(address))
+        return held[1] if held is not None and held[0] == size_bytes else None
+
+    def _store(
+        self, state: Constants, address: Value | None, value: Value | None, size_bytes: int, told: _Told
+    ) -> None:
+        if address is not None and not _is_bits(address):
+            space, offset = cell = _cell(address)
+            _forget(state, space, offset, offset + size_bytes - 1)
+            is_owned = space == "stack" or self._memory.is_static(offset)
+            if value is not None and is_owned and size_bytes <= _WIDEST_BYTES and len(state.memory) < _MOST_WORDS:
+                state.memory[cell] = size_bytes, value
+            return
+        stores = [one for one in told.accesses if one.is_store and one.instruction_address == told.address]
+        if not stores:
+            state.memory.clear()
+        for one in stores:
+            if one.base is not Base.NUMBER:
+                low, high = one.offset.signed_range() if one.base is Base.STACK else (-_WORD, _WORD)
+                _forget(state, "stack", low, high + one.size_bytes - 1)
+            if one.base is not Base.STACK:
+                low, high = one.offset.unsigned_range() if one.base is Base.NUMBER else (0, _WORD)
+                _forget(state, "static", low, high + one.size_bytes - 1)
+
+
+_CONTROL = frozenset({"CALL", "CALLIND", "TRAP", "BRANCH", "CBRANCH", "RETURN", "BRANCHIND"})
+
+
+def _is_bits(value: Value) -> bool:
+    return isinstance(value, tuple) and len(value) > 1
+
+
+def _bits(opcode: str, values: Sequence[Value | None]) -> Value | None:
+    """The bits of a byte that are known of the result of an operation on bytes."""
+    if opcode not in {"INT_AND", "INT_OR", "INT_LEFT", "INT_RIGHT"}:
+        return None
+    (known, value), (other_known, other) = map(_known_bits, values)
+    if opcode == "INT_AND":
+        found = known & other_known | known & ~value | other_known & ~other, value & other
+    elif opcode == "INT_OR":
+        found = known & other_known | value | other, value | other
+    elif other_known != _BYTE or other > _BYTE.bit_length():
+        return None
+    elif opcode == "INT_LEFT":
+        found = (known << other | (1 << other) - 1) & _BYTE, value << other & _BYTE
+    else:
+        found = known >> other | ~(_BYTE >> other) & _BYTE, value >> other
+    return found[1] if found[0] == _BYTE else found if found[0] else None
+
+
+def _known_bits(value: Value | None) -> tuple[int, int]:
+    """Which bits of a byte are known, and their values; the others are 0."""
+    if isinstance(value, int):
+        return _BYTE, value
+    return (0, 0) if value is None or len(value) == 1 else value
+
+
+def _cell(address: Value) -> _Cell:
+    return ("static", address) if isinstance(address, int) else ("stack", address[0])
+
+
+def _forget(state: Constants, space: str, low: int, high: int) -> None:
+    """Forget what is held of the bytes from ``low`` to ``high``."""
+    memory = state.memory
+    if high - low < _WIDEST_BYTES * 2:
+        for offset in range(low - _WIDEST_BYTES + 1, high + 1):
+            held = memory.get((space, offset))
+            if held is not None and offset + held[0] > low:
+                del memory[space, offset]
+        return
+    for cell in [c for c, held in memory.items() if c[0] == space and c[1] <= high and c[1] + held[0] > low]:
+        del memory[cell]
+
+
+def _computed(opcode: str, function: Callable[..., int], values: Sequence[Value | None]) -> Value | None:
+    """The result of a pure integer function."""
+    if {*map(type, values)} == {int}:
+        return function(*values)
+    if len(values) == 1:
+        return values[0] if opcode == "COPY" else None
+    first, second = values
+    if opcode == "INT_ADD" and isinstance(second, tuple):
+        first, second = second, first
+    if (
+        isinstance(first, tuple)
+        and not _is_bits(first)
+        and isinstance(second, int)
+        and opcode in {"INT_ADD", "INT_SUB"}
+    ):
+        moved = first[0] + (second if opcode == "INT_ADD" else -second)
+        return (signed(32, moved % _WORD),)
+    if opcode in _ZERO_DECIDES and 0 in (first, second):
+        return 0
+    return None

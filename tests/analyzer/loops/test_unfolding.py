@@ -1,0 +1,55 @@
+"""Nests that are followed round by round: what is constant decides the counts, and what is not decides nothing."""
+
+import pytest
+
+from tests.analyzer.firmware_code import checked, of
+from tests.support import TARGETS
+
+CONSTANT = """typedef unsigned u; volatile u o; const u ends[6] = {1, 1, 4, 9, 9, 11};
+void doubled(void) { for (u i = 1; i < 14; i++) for (u j = 1; j <= i; j *= 2) o = j; }
+void kept(void) { u j = 0; for (u i = 0; i < 6; i++) { o = i; for (; j < ends[i]; j++) o = j; } }
+void cases(u x) {
+  for (u i = 0; i < 6; i++)
+    switch (i) {
+      case 0: o = x; break;
+      case 1: o = x; o = x * 3; break;
+      case 2: for (u k = 0; k < 9; k++) o = k; break;
+      case 3: o = 7; o = x; o = x; break;
+      case 4: o = 4; break;
+      default: o = x ^ 5;
+    }
+}
+void outer_is_left(u x) { for (u i = 0; i < 9; i++) { for (u j = i; j < 9; j++) o = j; if (o == x + 77) break; } }
+"""
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("entry", ["doubled", "kept", "cases", "outer_is_left"])
+def test_the_bound_of_constant_rounds_is_attained(target, entry):
+    proof = of(target, CONSTANT, entry, ".c")
+    assert checked(proof, (5,)) == proof.bound.instructions
+
+
+OPEN = """typedef unsigned u; volatile u o; u n, m, a[8]; u *const where[2] = {&n, &m};
+#define LOOP(end) { u e = (end) & 15; for (u j = 0; j < e; j++) o = j; }
+__attribute__((noinline)) void put(u x, u v) { *where[x & 1] = v; }
+void by_store(u x) { n = 2; *where[x & 1] = 11; for (u i = 0; i < 3; i++) { o = i; LOOP(n) } }
+void by_callee(u x) { n = 2; put(x, 11); for (u i = 0; i < 3; i++) { o = i; LOOP(n) } }
+void by_choice(u x) { u k = 2; for (u i = 0; i < 3; i++) { if (x >> i & 1) k += 3; LOOP(k) } }
+void by_round(u x) { n = 1; for (u i = 0; i < 3; i++) { LOOP(n) *where[x & 1] = 8; } }
+void by_index(u x) { a[3] = 1; for (u i = 0; i < 3; i++) { a[x & 7] = 8; LOOP(a[3]) } }
+"""
+"""What looks constant may be changed: by a store that may go there, in a callee, in another round, by a choice."""
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("entry", "worst"), [("by_store", 0), ("by_callee", 0), ("by_choice", 7), ("by_round", 0), ("by_index", 3)]
+)
+def test_what_may_be_changed_is_not_constant(target, entry, worst):
+    proof = of(target, OPEN, entry, ".c")
+    runs = [checked(proof, (number,)) for number in (0, 1, 3, 7)]
+    assert max(runs) == checked(proof, (worst,)) <= proof.bound.instructions
+    assert min(runs) < max(runs)
