@@ -17,7 +17,7 @@ from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import FLOAT_OPERATION, LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.analyzer.values.joins import join
-from wcet_probe.analyzer.values.learning import assume
+from wcet_probe.analyzer.values.learning import assume, settle_stack_addresses
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.plain_numbers import plain_number
@@ -200,6 +200,8 @@ class Transfer:
         flows = [flow for flow in done if flow.way != "fall"]
         if falling:
             flows.insert(0, self._merged(falling, (place, instruction.address, len(instruction.ops)), fork))
+        for flow in flows if len(flows) > 1 else ():
+            settle_stack_addresses(flow.state)
         return flows
 
     def _merged(self, flows: list[Flow], place: tuple[int, ...], fork: State) -> Flow:
