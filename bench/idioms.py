@@ -158,7 +158,7 @@ def _asked(read: ReadFirmware, empty: Answer, seconds: int) -> Answer:
 
 
 def _answer(read: ReadFirmware, empty: Answer) -> Answer:
-    asked = replace(read.asked, entry=empty.function, summaries=False)
+    asked = replace(read.asked, entry=empty.function)
     try:
         bound = prove(asked)
     except UnboundedRecursionError as error:

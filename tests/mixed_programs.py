@@ -72,7 +72,12 @@ class _MixedFunction(Function):
         )  # fmt: skip
         return made.replace("r.v + 1", "r.v")  # which has eight words
 
+    def _block(self, draws: int, depth: int) -> str:
+        return super()._block(max(1, min(draws, 3 - depth)), depth)
+
     def _statement(self, depth: int) -> str:
+        if depth > 2:
+            return self._assignment()
         kind = self._draw.random()
         if kind < 0.08 and depth < 3 and len(self._helpers) < 3:
             return self._mixed_call()

@@ -16,6 +16,7 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import FLOAT_OPERATION, LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
+from wcet_probe.analyzer.values.aligned_addresses import aligned_address
 from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.learning import assume, settle_stack_addresses
 from wcet_probe.analyzer.values.locations import Location
@@ -335,6 +336,8 @@ class _Run:
         operands = tuple([self._read(state, index, number) for number in range(len(op.inputs))])
         bits = 8 * op.output.size_bytes
         term = self._terms.apply(name, operands, bits)
+        if name == "INT_AND" and term is not None:
+            term = aligned_address(state, term)
         if term is None:
             term = self._opaque(state, name, operands, bits, index)
         self._write(state, op.output, term, index)
