@@ -408,8 +408,8 @@ def test_a_return_near_the_callers_address_is_not_taken_for_one_to_it():
 ALIGNED = {
     "cortex-m4": "push {r4, lr}\n sub sp, #24\n add r0, sp, #5\n add r1, r0, #16\n bic r3, r0, #3\n subs r1, r1, r3\n"
     "1: str r2, [r3], #4\n subs r1, #4\n bhi 1b\n add sp, #24\n pop {r4, pc}",
-    "arm926ej-s": "push {r4, lr}\n sub sp, sp, #24\n add r0, sp, #5\n add r1, r0, #16\n bic r3, r0, #7\n sub r1, r1, r3\n"
-    "1: str r2, [r3], #4\n subs r1, r1, #4\n bhi 1b\n add sp, sp, #24\n pop {r4, pc}",
+    "arm926ej-s": "push {r4, lr}\n sub sp, sp, #24\n add r0, sp, #5\n add r1, r0, #16\n bic r3, r0, #7\n"
+    " sub r1, r1, r3\n1: str r2, [r3], #4\n subs r1, r1, #4\n bhi 1b\n add sp, sp, #24\n pop {r4, pc}",
     "mpc603e": "stwu 1, -48(1)\n stw 31, 44(1)\n addi 6, 1, 13\n addi 7, 6, 16\n clrrwi 8, 6, 2\n subf 7, 8, 7\n"
     " srwi 7, 7, 2\n mtctr 7\n1: stw 5, 0(8)\n addi 8, 8, 4\n bdnz 1b\n lwz 31, 44(1)\n addi 1, 1, 48\n blr",
 }
