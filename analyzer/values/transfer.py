@@ -350,10 +350,8 @@ class _Run:
         operands = tuple([self._read(state, index, number) for number in range(len(op.inputs))])
         bits = 8 * op.output.size_bytes
         term = self._terms.apply(name, operands, bits)
-        if name == "INT_AND" and term is not None:
-            term = aligned_address(state, term)
-        if term is None:
-            term = self._opaque(state, name, operands, bits, index)
+        term = self._opaque(state, name, operands, bits, index) if term is None else term
+        term = aligned_address(state, term) if name == "INT_AND" else term
         self._write(state, op.output, term, index)
 
     def _opaque(self, state: State, name: str, operands: tuple[Term, ...], bits: int, index: int) -> Term:
