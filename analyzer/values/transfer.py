@@ -144,6 +144,7 @@ class Transfer:
             LostFlowError: control symbols the block before its end.
         """
         needed = self._needed.get(place)
+        dead = needed.dead if needed else ()
         prepared = [self._prepare(instruction) for instruction in instructions]
         last, fork, flows = len(instructions) - 1, state, [Flow("fall", None, state)]
         for number, one in enumerate(prepared):
@@ -163,10 +164,10 @@ class Transfer:
         falling = [flow for flow in flows if flow.way == "fall"]
         flows = [flow for flow in flows if flow.way != "fall"]
         if falling:
-            flows.insert(0, self._merged(falling, run.place_behind, fork))
+            flows.insert(0, self._merged(falling, (place, *prepared[last].end), fork))
         for flow in flows if len(flows) > 1 else ():
             settle_stack_addresses(flow.state)
-        return _without_dead(flows, needed.dead) if needed else flows
+        return _without_dead(flows, dead)
 
     def _prepare(self, instruction: LiftedInstruction) -> PreparedInstruction:
         prepared = self._prepared.get(instruction.address)
@@ -247,7 +248,7 @@ class _Run:
         self._place, self._instruction = place, prepared.instruction
         self._accesses, self._transfers = accesses, transfers
         self._following = prepared.following
-        self.place_behind = (place, prepared.instruction.address, len(prepared.instruction.ops))
+        self.place_behind = (place, *prepared.end)
 
     def operation(self, index: int, flow: Flow) -> list[tuple[int | None, Flow]]:
         """Execute operation ``index``: where to go within the instruction (None: out of it), and how."""
