@@ -29,7 +29,7 @@ from wcet_probe.output_files import write_whole
 
 _PARTS = ("app", "kernel", "sequential", "test")
 _MIB = 1 << 20
-_FLAGS = (
+FLAGS = (
     "-w",
     "-g",
     "-ffreestanding",
@@ -39,8 +39,8 @@ _FLAGS = (
     "-fno-unwind-tables",
     "-fno-asynchronous-unwind-tables",
 )
-_FAMILY_FLAGS = {"clang": ("-fdebug-compilation-dir=.",), "gcc": ("-ffile-prefix-map={folder}=.",)}
-_SCRIPT = f"""\
+FAMILY_FLAGS = {"clang": ("-fdebug-compilation-dir=.",), "gcc": ("-ffile-prefix-map={folder}=.",)}
+SCRIPT = f"""\
 MEMORY
 {{{{
   code (rx) : ORIGIN = {{code:#x}}, LENGTH = {4 * _MIB}
@@ -74,7 +74,7 @@ class _Build:
     level: str
 
 
-class _CompileError(Exception):
+class CompileError(Exception):
     """A program that the compiler or the linker refuses."""
 
 
@@ -101,8 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = f"{target.name} {Path(options.cc).name} O{options.level}"
     place = options.build / name.replace(" ", "-")
     place.mkdir(parents=True, exist_ok=True)
-    runtime = _runtime(options.build, target) if toolchain.family == "clang" else None
-    build = _Build(place, toolchain, target, runtime, options.level)
+    routines = runtime(options.build, target) if toolchain.family == "clang" else None
+    build = _Build(place, toolchain, target, routines, options.level)
     known = _known(options.json)
     rows = []
     for folder in folders:
@@ -130,7 +130,7 @@ def _row(folder: Path, build: _Build, seconds: int, memory_mib: int, *, initial_
     name = folder.name
     try:
         elf = _compile(folder, build)
-    except _CompileError as error:
+    except CompileError as error:
         return Row(name, "NOT COMPILED", why=str(error))
     return ask(
         Question(elf, f"{name}_main", f"{name}_init", build.target.name, (folder,), seconds, memory_mib, initial_data)
@@ -141,19 +141,19 @@ def _compile(folder: Path, build: _Build) -> Path:
     """The linked program of ``folder``.
 
     Raises:
-        _CompileError: with what the compiler says.
+        CompileError: with what the compiler says.
     """
     name, objects = folder.name, []
     family = build.toolchain.family
-    own_flags = tuple(flag.format(folder=folder.resolve()) for flag in _FAMILY_FLAGS[family])
+    own_flags = tuple(flag.format(folder=folder.resolve()) for flag in FAMILY_FLAGS[family])
     for source in sorted(folder.glob("*.c")):
         made = (build.place / f"{name}-{source.stem}.o").resolve()
-        flags = (*build.target.compiler_flags[family], f"-O{build.level}", *_FLAGS, *own_flags)
-        _call([*build.toolchain.compile, *flags, "-c", source.name, "-o", str(made)], folder)
+        flags = (*build.target.compiler_flags[family], f"-O{build.level}", *FLAGS, *own_flags)
+        call([*build.toolchain.compile, *flags, "-c", source.name, "-o", str(made)], folder)
         objects.append(made)
     script, elf = (build.place / "program.ld").resolve(), (build.place / f"{name}.elf").resolve()
     memory = build.target.memory_map
-    script.write_text(_SCRIPT.format(code=memory.code.base_address, data=memory.data.base_address), "utf-8")
+    script.write_text(SCRIPT.format(code=memory.code.base_address, data=memory.data.base_address), "utf-8")
     roots = ("--gc-sections", f"--entry={name}_main", *(f"--undefined={name}_{one}" for one in ("main", "init")))
     if build.runtime:
         options, last = roots, (str(build.runtime.resolve()),)
@@ -162,7 +162,7 @@ def _compile(folder: Path, build: _Build) -> Path:
         options = (*build.target.compiler_flags[family], *(f"-Wl,{option}" for option in roots))
         # A GCC calls memcpy and its kin for what the source copies by itself; newlib's are linked where it is there.
         last = ("-Wl,--start-group", *_c_library(build), *build.toolchain.libraries, "-Wl,--end-group")
-    _call([*build.toolchain.link, *options, "-T", str(script), *map(str, objects), *last, "-o", str(elf)], folder)
+    call([*build.toolchain.link, *options, "-T", str(script), *map(str, objects), *last, "-o", str(elf)], folder)
     return elf
 
 
@@ -172,7 +172,7 @@ def _c_library(build: _Build) -> tuple[str, ...]:
     return ("-lc",) if found.is_absolute() else ()
 
 
-def _runtime(place: Path, target: Target) -> Path:
+def runtime(place: Path, target: Target) -> Path:
     """compiler-rt of the packaged compiler for ``target``, a section for each function.
 
     Raises:
@@ -189,17 +189,22 @@ def _runtime(place: Path, target: Target) -> Path:
     command += ["-target", f"{_ZIG_MACHINES[target.isa]}-freestanding-eabi", f"-mcpu{cpu}{soft}"]
     command += ["-OReleaseFast", "-fstrip", "-ffunction-sections", "-fdata-sections", f"-femit-bin={made.resolve()}"]
     try:
-        _call(command, place)
-    except _CompileError as error:
+        call(command, place)
+    except CompileError as error:
         raise UsageError(f"compiler-rt cannot be made for {target.name} ({error}); choose another --cc.") from error
     return made
 
 
-def _call(command: list[str], folder: Path) -> None:
+def call(command: list[str], folder: Path) -> None:
+    """Run ``command`` in ``folder``.
+
+    Raises:
+        CompileError: it fails, with its first word about that.
+    """
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         problems = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
-        raise _CompileError((problems or [f"exit status {done.returncode}"])[0].strip())
+        raise CompileError((problems or [f"exit status {done.returncode}"])[0].strip())
 
 
 def _put(page: Path, name: str, text: str) -> None:

@@ -1,9 +1,11 @@
 """Bounds of random functions held against emulation, in slices with a tally that is kept.
 
 ``python -m tests.random_campaign TALLY.json [--functions N] [--slices N]`` goes on where the tally ends. A slice is one
-file of random functions, for one core and one level of optimisation; of it the tally tells how many functions have more
-than 20 instructions, how many of those are bounded, how many runs were held against bounds, and each finding: a run
-above a bound or outside what is claimed, or an error that no sentence is made for.
+file of random functions, for one core, compiler and level of optimisation. Of it the tally tells how many functions
+have more than 20 instructions, how many of those are bounded, how many runs were held against bounds, how many of them
+the second engine repeated, with each register at each block, and each finding: a run above a bound or outside of what
+is proved or claimed, or an error that no sentence is made for. A slice of a GCC that is not installed tells that it was
+not built; to run it later, remove it from the tally.
 """
 
 from __future__ import annotations
@@ -17,22 +19,40 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from bench.suite import runtime
+from tests.mixed_programs import mixed_source
 from tests.random_programs import arguments, packed_source, source
-from tests.support import Guest, guest_of
+from tests.support import Guest, guest_on
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.answer.contradiction import check_counts, check_loops
+from wcet_probe.answer.cross_check import Call, cross_check
+from wcet_probe.build import compilation
+from wcet_probe.build.image import read_image
+from wcet_probe.build.toolchain import find_toolchain
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, BuildError, ContradictionError, EmulationError
+from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache
 
-TARGETS = ("cortex-m4", "arm926ej-s", "mpc603e", "cortex-m0plus")
+CORES = (
+    ("cortex-m4", "zig"),
+    ("arm926ej-s", "arm-none-eabi-gcc"),
+    ("mpc603e", "zig"),
+    ("cortex-m4", "arm-none-eabi-gcc"),
+    ("arm926ej-s", "zig"),
+    ("mpc603e", "powerpc-linux-gnu-gcc"),
+    ("cortex-m0plus", "zig"),
+)
 OPTIMISATIONS = ("-O2", "-Os", "-O1", "-O0")
+SOURCES = (mixed_source, mixed_source, source, mixed_source, mixed_source, mixed_source, packed_source)
+"""Of the kinds of programs, in turn."""
 FUNCTIONS = 16
 RUNS = 6
 LEAST_INSTRUCTIONS = 21
@@ -41,23 +61,53 @@ LONGEST = 100_000
 """Bounds above it are not held against runs that hang."""
 HANGS = 400_000
 """A run of so many instructions is taken to hang."""
+REPEATED_INSTRUCTIONS = 3_000
+"""Longer runs are not repeated by the second engine."""
+ROUTINES = Path("build/suite")
+"""Where the packaged compiler's routines for division are kept."""
 
 
-def slice_of(number: int) -> tuple[str, str, int, bool]:
-    """Core, optimisation, seed and whether members of packed structures are accessed, of a slice."""
-    first, rest = divmod(number, len(TARGETS))
-    return TARGETS[rest], OPTIMISATIONS[first % len(OPTIMISATIONS)], 10_000 + number, first % 3 == 2
+def slice_of(number: int) -> tuple[str, str, str, str]:
+    """Core, compiler, optimisation and the text of a slice."""
+    first, rest = divmod(number, len(CORES))
+    text = SOURCES[first % len(SOURCES)](10_000 + number, FUNCTIONS)
+    return *CORES[rest], OPTIMISATIONS[first % len(OPTIMISATIONS)], text
+
+
+def built(target_name: str, compiler: str, optimisation: str, text: str) -> Guest:
+    """The program ``text``, with the compiler's routines for division.
+
+    Raises:
+        BuildError: the compiler is not installed, or refuses it.
+    """
+    target = load_target(target_name)
+    toolchain = find_toolchain(compiler, target)
+    flags = (*target.compiler_flags[toolchain.family], *compilation.COMMON_FLAGS, optimisation, "-w")
+    layout = target.memory_map
+    if toolchain.family == "clang":
+        link = (*toolchain.link, "-T", "image.ld", "guest.o", str(runtime(ROUTINES, target).resolve()))
+    else:
+        flags += ("-fno-tree-loop-distribute-patterns",)
+        link = (*toolchain.link, *target.compiler_flags["gcc"], "-T", "image.ld", "guest.o", *toolchain.libraries)
+    with TemporaryDirectory() as name:
+        here = Path(name)
+        (here / "guest.c").write_text(text, "utf-8")
+        (here / "image.ld").write_text(compilation._LINKER_SCRIPT.format(code=layout.code, data=layout.data), "utf-8")
+        compilation._call([*toolchain.compile, *flags, "-c", "guest.c", "-o", "guest.o"], here)
+        compilation._call([*link, "-o", "image.elf"], here)
+        image = read_image((here / "image.elf").read_bytes(), target.isa, toolchain.identity, flags)
+    return guest_on(image, target)
 
 
 def run_slice(number: int, functions: int = FUNCTIONS, runs: int = RUNS) -> dict[str, Any]:
     """Prove and run the functions of one slice: counts, and ``findings`` in words."""
-    target, optimisation, seed, is_packed = slice_of(number)
-    text = (packed_source if is_packed else source)(seed, functions)
-    draw = random.Random(f"campaign {seed}")
+    target, compiler, optimisation, text = slice_of(number)
+    where = f"slice {number} ({target} {compiler} {optimisation})"
+    draw = random.Random(f"campaign {number}")
     try:
-        guest = guest_of(text, load_target(target), ".c", optimisation)
-    except BuildError:  # a multiplication of long words, which no library is linked for
-        return {"slices not built": 1, "findings": []}
+        guest = built(target, compiler, optimisation, text)
+    except BuildError as error:
+        return {"slices not built": 1, "why": str(error), "findings": []}
     found, findings = Counter[str](), []
     for index in range(functions):
         entry = f"f{index}"
@@ -71,9 +121,9 @@ def run_slice(number: int, functions: int = FUNCTIONS, runs: int = RUNS) -> dict
         try:
             found[_answer(guest, entry, draw, runs, found)] += 1
         except ContradictionError as error:
-            findings.append(f"{target} {optimisation} seed {seed} {entry}: {error}")
+            findings.append(f"{where} {entry}: {error}")
         except Exception:  # noqa: BLE001  whatever it is, it is a finding
-            findings.append(f"{target} {optimisation} seed {seed} {entry}: {traceback.format_exc()}")
+            findings.append(f"{where} {entry}: {traceback.format_exc()}")
     return {**found, "findings": findings}
 
 
@@ -91,12 +141,22 @@ def _answer(guest: Guest, entry: str, draw: random.Random, runs: int, found: Cou
         for _ in range(runs):
             machine.memory.restore(before)
             machine.restart_loop_counts()
-            found["runs"] += _is_held(guest, bound, machine, arguments(draw), draw.choice(INITIAL))
+            given, initial = arguments(draw), draw.choice(INITIAL)
+            seen = _held(guest, bound, machine, given, initial)
+            if seen is None:
+                break  # what it left in the machine is not the next run's
+            found["runs"] += 1
+            if seen.instructions <= REPEATED_INSTRUCTIONS:
+                call = Call(bound.entry, machine.entry_registers(given), before, initial)
+                cross_check(guest, bound, call, seen, f"{bound.entry}{given}")
+                found["runs repeated"] += 1
     return "by type" if bound.by_type else "bounded"
 
 
-def _is_held(guest: Guest, bound: Bound, machine: Machine, given: tuple[int, ...], initial: InitialCache) -> bool:
-    """Hold one run against ``bound``; False where it hangs and the bound allows that.
+def _held(
+    guest: Guest, bound: Bound, machine: Machine, given: tuple[int, ...], initial: InitialCache
+) -> Measurement | None:
+    """Hold one run against ``bound``; None where it hangs and the bound allows that.
 
     Raises:
         ContradictionError: something of the bound is not true.
@@ -107,7 +167,7 @@ def _is_held(guest: Guest, bound: Bound, machine: Machine, given: tuple[int, ...
         seen = machine.measure(bound.entry, given, initial)
     except EmulationError as error:
         if may_hang:
-            return False
+            return None
         raise ContradictionError(
             f"CONTRADICTED: {subject} within {bound.instructions} instructions: {error}"
         ) from error
@@ -116,12 +176,15 @@ def _is_held(guest: Guest, bound: Bound, machine: Machine, given: tuple[int, ...
     broken = machine.broken_claim()
     if broken is not None:
         raise ContradictionError(f"CONTRADICTED: {subject}: {broken}")
-    return True
+    return seen
 
 
 def totals(tally: Mapping[str, Mapping[str, Any]]) -> Counter[str]:
     """The sums of all slices, findings counted."""
-    return sum((Counter({**one, "findings": len(one["findings"])}) for one in tally.values()), Counter[str]())
+    counts = ({name: value for name, value in one.items() if isinstance(value, int)} for one in tally.values())
+    found = sum(map(Counter[str], counts), Counter[str]())
+    found["findings"] = sum(len(one["findings"]) for one in tally.values())
+    return found
 
 
 def main() -> int:

@@ -26,7 +26,7 @@ _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 def source(seed: int, functions: int) -> str:
     """``functions`` functions ``f0`` … of three words, and what they call."""
     draw = random.Random(seed)
-    return HEAD + "".join(_Function(draw, number).text() for number in range(functions))
+    return HEAD + "".join(Function(draw, number).text() for number in range(functions))
 
 
 def arguments(draw: random.Random) -> tuple[int, ...]:
@@ -40,7 +40,9 @@ def packed_source(seed: int, functions: int) -> str:
     return HEAD + PACKED_HEAD + "".join(_PackedFunction(draw, number).text() for number in range(functions))
 
 
-class _Function:
+class Function:
+    """One function: its text is drawn anew by each of its methods."""
+
     def __init__(self, draw: random.Random, number: int) -> None:
         self._draw, self._number = draw, number
         self._counters: list[str] = []
@@ -156,7 +158,7 @@ class _Function:
         return f"{guard}{{ {text} }}"
 
 
-class _PackedFunction(_Function):
+class _PackedFunction(Function):
     def _member(self) -> str:
         index = self._of(str(self._draw.randrange(8)), f"{self._of(*_VARIABLES)} & 7", f"{self._of(*_VARIABLES)} & 3")
         return f"{self._of('q', 'q', 'q', 'z')}[{index}].{self._of('v', 'x', 'x', 'w', 'k')}"

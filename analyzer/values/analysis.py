@@ -30,12 +30,13 @@ from wcet_probe.analyzer.values.enumeration import enumerated
 from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed, settled, widened
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
 from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.lost_flow import LostFlowError
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.needed_operations import needed_operations
 from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.analyzer.values.thresholds import Thresholds
-from wcet_probe.analyzer.values.transfer import Access, Flow, LostFlowError, Transfer
+from wcet_probe.analyzer.values.transfer import Access, Flow, Transfer
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa

@@ -111,6 +111,30 @@ def _assume(state: State, condition: Term, holds: bool) -> bool:  # noqa: FBT001
     return True
 
 
+def settle_stack_addresses(state: State) -> None:
+    """Let locations hold as a plain offset what is known to be one place of the stack, however it was chosen.
+
+    What predicated instructions did to the stack pointer is decided where a branch tests their condition again, as in
+    ``popgt {r4, lr}; bxgt lr``. Where ways meet later, the condition is forgotten and the choice would be open again.
+
+    *Soundness:* such an address is the stack pointer at entry and the offset that the state knows.
+    """
+    terms = state.terms
+    pointer = terms.symbol(("stack pointer",), 32)
+    known = state.value(pointer)
+    if state.bases.get(pointer) is not Base.STACK or not known.is_constant or known.value:
+        return
+    for location, term in list(state.locations.items()):
+        symbols = terms.symbols(term)
+        if len(symbols) > 1 and pointer in symbols and state.base(term) is Base.STACK:
+            offset = state.value(term)
+            plain = (
+                terms.apply("INT_ADD", (pointer, terms.constant(offset.value, 32)), 32) if offset.is_constant else None
+            )
+            if plain is not None:
+                state.set_location(location, plain)
+
+
 def has_room(state: State, condition: Term, holds: bool) -> bool:  # noqa: FBT001  a truth value it is
     """Whether `assume` surely does not refuse; where that is not told at once, it is to be tried.
 

@@ -24,6 +24,9 @@ SymbolName = tuple[object, ...]
 
 _MOST_DEPTH = 24
 _MOST_GAMMA_DEPTH = 10
+_MOST_DEPTH_OF_CONDITION = 20
+"""Of one between plain values, as stack pointers and saved registers are, so that no choice is lost among them."""
+_PLAIN_DEPTH = 1
 _SMALL = 16
 _NONE = frozenset[int]()
 _COMMUTATIVE = frozenset({"INT_ADD", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_EQUAL", "INT_NOTEQUAL"})
@@ -172,7 +175,9 @@ class Terms:
             chosen = condition if values == (1, 0) else self.negated(condition)
             bits = self._nodes[one].bits
             return chosen if self._nodes[chosen].bits == bits else self._plain("INT_ZEXT", (chosen,), bits)
-        if max(self._depth[part] for part in (condition, one, other)) >= _MOST_GAMMA_DEPTH:
+        depth = max(self._depth[one], self._depth[other])
+        most = _MOST_DEPTH_OF_CONDITION if depth <= _PLAIN_DEPTH else _MOST_GAMMA_DEPTH
+        if depth >= _MOST_GAMMA_DEPTH or self._depth[condition] >= most:
             return None
         if self._is_truth(one) and self._is_truth(other) and self._nodes[condition].bits == self._nodes[one].bits:
             truth = self._chosen_truth(condition, one, other)

@@ -17,9 +17,11 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import FLOAT_OPERATION, LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
+from wcet_probe.analyzer.values.aligned_addresses import aligned_address
 from wcet_probe.analyzer.values.joins import join
-from wcet_probe.analyzer.values.learning import assume
+from wcet_probe.analyzer.values.learning import assume, settle_stack_addresses
 from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.lost_flow import LostFlowError
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.needed_operations import Needed
 from wcet_probe.analyzer.values.plain_numbers import plain_number
@@ -96,14 +98,6 @@ class Flow:
     target: Term | None = None
 
 
-class LostFlowError(AssertionError):
-    """Control goes a way for which the graph has no edge: a bug, for some executions would be left out."""
-
-    def __init__(self, place: str, way: str, address: int | None) -> None:
-        where = "" if address is None else f" to {address:#010x}"
-        super().__init__(f"control leaves {place} by a {way}{where}, for which the graph has no edge")
-
-
 class Transfer:
     """Executes lifted instructions on states.
 
@@ -171,9 +165,9 @@ class Transfer:
         flows = [flow for flow in flows if flow.way != "fall"]
         if falling:
             flows.insert(0, self._merged(falling, (place, *prepared[last].end), fork))
-        for flow in flows:
-            flow.state.forget([at for at in dead if at in flow.state.locations])
-        return flows
+        for flow in flows if len(flows) > 1 else ():
+            settle_stack_addresses(flow.state)
+        return _without_dead(flows, dead)
 
     def _prepare(self, instruction: LiftedInstruction) -> PreparedInstruction:
         prepared = self._prepared.get(instruction.address)
@@ -229,6 +223,12 @@ class Transfer:
         if self._meetings is not None:
             self._meetings(place, states, merged)
         return Flow("fall", flows[0].address, merged, shared)
+
+
+def _without_dead(flows: list[Flow], dead: Sequence[Location]) -> list[Flow]:
+    for flow in flows:
+        flow.state.forget([at for at in dead if at in flow.state.locations])
+    return flows
 
 
 class _Run:
@@ -351,8 +351,8 @@ class _Run:
         operands = tuple([self._read(state, index, number) for number in range(len(op.inputs))])
         bits = 8 * op.output.size_bytes
         term = self._terms.apply(name, operands, bits)
-        if term is None:
-            term = self._opaque(state, name, operands, bits, index)
+        term = self._opaque(state, name, operands, bits, index) if term is None else term
+        term = aligned_address(state, term) if name == "INT_AND" else term
         self._write(state, op.output, term, index)
 
     def _opaque(self, state: State, name: str, operands: tuple[Term, ...], bits: int, index: int) -> Term:

@@ -166,6 +166,34 @@ def test_a_jump_to_the_return_address_is_a_return(target, name):
         assert any(edge.target == EXIT for edge in proof.values.edges)
 
 
+PREDICATED = {
+    # The condition rests on one that a predicated instruction has changed, as in libgcc's multiplication.
+    "of flags": "push {r4, r5, r6, lr}\n subs r4, r0, #3\n rsbsgt r5, r4, r1\n popgt {r4, r5, r6, lr}\n bxgt lr\n"
+    " mov lr, #0\n mov r4, #7\n1: subs r4, r4, #1\n bne 1b\n pop {r4, r5, r6, lr}\n bx lr",
+    # It rests on a long chain of choices, as in its addition, which counts leading zeros.
+    "of a chain": "push {r4, r5, r6, lr}\n mov r3, #20\n mov r2, r1\n cmp r2, #0x10000\n lsrcs r2, r2, #16\n"
+    " subcs r3, r3, #16\n cmp r2, #0x100\n lsrcs r2, r2, #8\n subcs r3, r3, #8\n cmp r2, #16\n lsrcs r2, r2, #4\n"
+    " subcs r3, r3, #4\n cmp r2, #4\n subcs r3, r3, #2\n subcc r3, r3, r2, lsr #1\n sub r3, r3, r2, lsr #3\n"
+    " subs r4, r0, r3\n addge r0, r0, r4\n popge {r4, r5, r6, lr}\n bxge lr\n"
+    " mov lr, #0\n mov r4, #7\n1: subs r4, r4, #1\n bne 1b\n pop {r4, r5, r6, lr}\n bx lr",
+}
+
+
+@pytest.mark.parametrize("name", PREDICATED)
+def test_a_return_on_the_condition_on_which_the_frame_was_popped(name):
+    """Pop and return are predicated apart; behind them and behind the call the frame is known again."""
+    source = ARM + arm("f", "push {r4, lr}\n bl g\n add r0, r0, #1\n pop {r4, lr}\n bx lr") + arm("g", PREDICATED[name])
+    proof = of("arm926ej-s", source)
+    runs = [(first, second) for first in (0, 3, 4, 30) for second in (0, 5, 0x12345, 0xFFFFFFFF)]
+    assert checked(proof, *runs) == proof.bound.instructions
+
+
+def test_a_return_on_another_condition_than_the_pop_is_refused():
+    body = PREDICATED["of flags"].replace("bxgt lr", "cmp r1, #5\n bxgt lr")
+    source = ARM + arm("f", "push {r4, lr}\n bl g\n add r0, r0, #1\n pop {r4, lr}\n bx lr") + arm("g", body)
+    assert "is not known to be one of its function" in refused("arm926ej-s", source)
+
+
 def test_a_jump_to_another_place_is_no_return():
     """The address is the caller's, and an instruction further."""
     source = ARM + arm("f", "str lr, [sp, #-8]!\n bl g\n nop\n mov r0, #1\n ldr pc, [sp], #8")
@@ -373,3 +401,24 @@ def test_a_return_near_the_callers_address_is_not_taken_for_one_to_it():
         assembler({"f": "adds r0, #1\n mov r3, lr\n adds r3, #4\n mov lr, r3\n bx lr"}, load_target("cortex-m4")),
     )
     assert assumed(proof, "return-address")
+
+
+# -------------------------------------------------------------------------------------------------- aligned pointers
+
+ALIGNED = {
+    "cortex-m4": "push {r4, lr}\n sub sp, #24\n add r0, sp, #5\n add r1, r0, #16\n bic r3, r0, #3\n subs r1, r1, r3\n"
+    "1: str r2, [r3], #4\n subs r1, #4\n bhi 1b\n add sp, #24\n pop {r4, pc}",
+    "arm926ej-s": "push {r4, lr}\n sub sp, sp, #24\n add r0, sp, #5\n add r1, r0, #16\n bic r3, r0, #7\n"
+    " sub r1, r1, r3\n1: str r2, [r3], #4\n subs r1, r1, #4\n bhi 1b\n add sp, sp, #24\n pop {r4, pc}",
+    "mpc603e": "stwu 1, -48(1)\n stw 31, 44(1)\n addi 6, 1, 13\n addi 7, 6, 16\n clrrwi 8, 6, 2\n subf 7, 8, 7\n"
+    " srwi 7, 7, 2\n mtctr 7\n1: stw 5, 0(8)\n addi 8, 8, 4\n bdnz 1b\n lwz 31, 44(1)\n addi 1, 1, 48\n blr",
+}
+
+
+@pytest.mark.parametrize("target", ALIGNED)
+def test_a_pointer_into_the_frame_is_aligned_as_the_stack_is(target):
+    """As a library's memset does it: the stores go to known places, and leave the saved registers alone."""
+    proof = of(target, assembler({"f": ALIGNED[target]}, load_target(target)))
+    assert assumed(proof, "stack-alignment")
+    assert checked(proof, (1,)) == proof.bound.instructions
+    assert {one.base for one in proof.bound.accesses} == {"stack"}

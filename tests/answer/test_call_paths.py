@@ -94,6 +94,25 @@ def test_contexts_are_held_apart(one, other, is_false):
         held(made, bound, done)
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_access_goes_to_two_lines_where_the_proof_allows_it(number):
+    """A load from one of eight structures of fifteen bytes crosses a line: the proof says so, and claims no less."""
+    source = """typedef struct __attribute__((packed)) { char k; int v; char l[10]; } Q;
+        Q q[8] __attribute__((aligned(32)));
+        int f(int n) { return q[n & 7].v; }"""
+    made = proved(guest_of(source, TARGET, ".c"), "f")
+    crossing = next(n for n in range(8) if (15 * n + 1) % 32 > 28)
+    done = run(made, crossing if number else 0)
+    claimed = replace(made.bound, accesses=tuple(replace(one, is_one_line=True) for one in made.bound.accesses))
+    assert not any(one.is_one_line for one in made.bound.accesses if one.stride)
+    held(made, made.bound, done)
+    with pytest.raises(ContradictionError) if number else nullcontext():
+        check_call_path(
+            claimed, done.path, done.accesses, made.guest.image, TARGET,
+            frames=MemoryRange(TARGET.memory_map.stack.base_address, 64), subject="a test",
+        )  # fmt: skip
+
+
 def test_the_fact_of_the_path_is_named():
     made, done = twice()
     bound = with_claims(made, exactly(HEAP + 40) | {"fact": "a.toml:1"}, exactly(HEAP) | {"fact": "a.toml:2"})

@@ -10,7 +10,7 @@ from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, build_supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values.analysis import analyze_values
-from wcet_probe.analyzer.values.transfer import LostFlowError
+from wcet_probe.analyzer.values.lost_flow import LostFlowError
 from wcet_probe.catalog.lookup import load_target
 
 HEAPLESS = """typedef unsigned u; u g[16];
