@@ -14,6 +14,12 @@ from wcet_probe.scenarios.families import HeapRequest
 _LINES_OF_A_WAY = 128
 """Of caches of 16 KiB with four ways and lines of 32 bytes; with others such states are merely further ones."""
 
+_WAYS = 4
+"""Of a cache with one counter for all sets."""
+
+_MOST_WALKED_TWICE = 2 * _WAYS * _LINES_OF_A_WAY
+"""Nodes of the longest walk of which something is left when it is made again."""
+
 _MOST_GAPPED = 64 * _LINES_OF_A_WAY
 """Nodes of the longest walk that gaps are tried with."""
 
@@ -46,6 +52,23 @@ def left_out_of_walks(count: int, request: HeapRequest) -> list[list[int]]:
     """Which of ``count`` nodes each of `gapped_walks` leaves out; those behind its last one are not among them."""
     walks = gapped_walks(count, request)
     return [sorted(set(range(max(walk))).difference(walk)) for walk in walks]
+
+
+def endings(count: int, request: HeapRequest) -> range:
+    """How many nodes are to be left out at the end of a walk through ``count``, one in each line, that is made twice.
+
+    Where one counter serves the whole cache, it stands at the second walk's begin where the first one has left it. What
+    the second one misses then evicts what is visited next, or what is not visited any more; and which it is changes
+    with each line. It makes no difference where a way holds all nodes, nor where the cache holds few of them.
+    """
+    fits = bool(request.data_line_bytes) and _LINES_OF_A_WAY < count <= _MOST_WALKED_TWICE
+    return range(1, _WAYS if fits else 1)
+
+
+def shifts_of_walks(count: int, request: HeapRequest) -> list[list[int]]:
+    """Which nodes are to be left out within the first way of such a walk, beside those of `left_out_of_walks`."""
+    middle = _LINES_OF_A_WAY // 2
+    return [list(range(middle, middle + number)) for number in endings(count, request)]
 
 
 def every_second_first(slots: Sequence[int], *, turned: bool = False) -> list[int]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.cache_sets import left_out_of_walks
+from wcet_probe.scenarios.cache_sets import endings, left_out_of_walks, shifts_of_walks
 from wcet_probe.scenarios.djgpp.tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
@@ -38,6 +38,7 @@ _WHY_DENSE = (
 _WHY_REST = "The block taken is split: its rest is held apart, and the one that was so far goes into its list."
 _WHY_THRICE = "The break moves, and the free block below it, the last node of the same list, is walked to."
 _WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
+_WHY_ENDED = "So many are visited that the second walk evicts what it comes to next."
 _WHY_FREE = (
     "Both neighbours are free, and the last two nodes of the list that holds all free blocks but the rest: two walks.",
     "The block is the least one that is not small: a smaller one would go into its bin. All others are least blocks.",
@@ -106,11 +107,14 @@ class _Strips:
         self._malloc(slot, used)
         return slot
 
-    def build(self, used: int, free: int, *, serves: bool = False, left_out: Collection[int] = ()) -> tuple[int, int]:
+    def build(
+        self, used: int, free: int, *, serves: bool = False, left_out: Collection[int] = (), ended: int = 0
+    ) -> tuple[int, int]:
         """The heap ends with a used and a free block of these sizes; below are strips, as many as fit.
 
         The last node becomes the rest of the last split. ``serves``: the heap starts with a larger free block.
-        ``left_out``: numbers of nodes, as they are visited, that do not become free; of one region only.
+        ``left_out``: numbers of nodes, as they are visited, that do not become free; of one region only. ``ended``: how
+        many do not become free of the last ones before those at the heap's end.
 
         Returns:
             How many nodes are in their list, and the slot of the used block at the end.
@@ -122,7 +126,8 @@ class _Strips:
         closed, lowest_bottom = self._bottom_bytes(serves=False), self._bottom_bytes(serves=serves)
         if body < lowest_bottom + 2 * strip:
             raise too_small(self.request)
-        regions = max(1, body // _PITCH_BYTES) if self.apart else 1
+        # As many as there is room for: nodes beyond a pitch would be visited in a row, and share lines.
+        regions = 1 + (body - lowest_bottom - 2 * strip) // _PITCH_BYTES if self.apart else 1
         fence = self.least if regions > 1 else 0
         pitch = _PITCH_BYTES - fence
         lowest = body - (regions - 1) * _PITCH_BYTES
@@ -134,7 +139,7 @@ class _Strips:
         end = self._strip(regions - 1, used + pad, free)
         kept = 0
         for number in range(max(counts)):
-            if counts[0] - 1 - number in left_out:
+            if number < ended or counts[0] - 1 - number in left_out:
                 kept += strip
                 continue
             for region in reversed(range(regions)):
@@ -147,9 +152,9 @@ class _Strips:
                 self._malloc(region, self._tops[region] - self.node)
         spent = self.request.heap_bytes - body + lowest_bottom - (not serves) * strip
         self.form = nodes_form(spent, strip) if regions == 1 else f"n about H / {strip}"
-        self.form += f" - {len(left_out)}" if left_out else ""
+        self.form += f" - {len(left_out) + ended}" if left_out or ended else ""
         # Those of the strips, of the regions' bottoms and of the end, but for the rest.
-        return sum(counts) - len(left_out) + regions - serves, end
+        return sum(counts) - len(left_out) - ended + regions - serves, end
 
     def _partition(self, fence: int) -> None:
         """The break moves over the room, and regions are cut from it, with a used block between any two."""
@@ -240,14 +245,24 @@ def _worst_free(request: HeapRequest) -> Iterator[ScenarioPlan]:
     most = request.heap_bytes // (2 * request.allocator.values["minimum-block"])
     for left_out in left_out_of_walks(most - _SPENT_NODES, request):
         yield _free_plan(request, left_out)
+    for ended in endings(most - _SPENT_NODES, request):
+        yield _free_plan(request, (), ended=ended)
+    for shift in shifts_of_walks(most - _SPENT_NODES, request):
+        for left_out in ([], *left_out_of_walks(most - _SPENT_NODES, request)):
+            yield _free_plan(request, left_out, shift)
 
 
-def _free_plan(request: HeapRequest, left_out: Collection[int]) -> ScenarioPlan:
+def _free_plan(
+    request: HeapRequest, left_out: Collection[int], shift: Collection[int] = (), ended: int = 0
+) -> ScenarioPlan:
+    """``left_out``, ``shift``: numbers of nodes that do not become free; ``ended``: how many of the last ones."""
     least, small = (request.allocator.values[name] for name in ("minimum-block", "small-block"))
     strips = _Strips(request, least)
-    nodes, slot = strips.build(small, least, left_out=left_out)
+    nodes, slot = strips.build(small, least, left_out=[*left_out, *shift], ended=ended)
     visited = 2 * nodes - 1
-    how = f", {len(left_out)} nodes left out from {min(left_out)} on" if left_out else ""
+    parts = [part for part in (left_out, shift) if part]
+    how = ", " + " and ".join(f"{len(part)} nodes left out from {min(part)} on" for part in parts) if parts else ""
+    how += f", {ended} of the last ones left out" if ended else ""
     return ScenarioPlan(
         scenario="worst-free",
         variant=f"between the last two nodes{how}",
@@ -255,7 +270,7 @@ def _free_plan(request: HeapRequest, left_out: Collection[int]) -> ScenarioPlan:
         measured=Operation(OperationKind.FREE, slot),
         initial_cache=InitialCache.DIRTY,
         state=f"{nodes} free blocks of {least} bytes; the last two of their list are the block's neighbours",
-        why=(*_WHY_FREE, _WHY_DENSE, *([_WHY_LEFT_OUT] if left_out else [])),
+        why=(*_WHY_FREE, _WHY_DENSE, *([_WHY_LEFT_OUT] if left_out else []), *([_WHY_ENDED] if ended or shift else [])),
         prediction={
             "nodes visited": visited,
             "free blocks": nodes + 1,
