@@ -11,22 +11,22 @@ from itertools import product
 
 from wcet_probe.scenarios.families import HeapRequest
 
-_LINES_OF_A_WAY = 128
+LINES_OF_A_WAY = 128
 """Of caches of 16 KiB with four ways and lines of 32 bytes; with others such states are merely further ones."""
 
 _WAYS = 4
 """Of a cache with one counter for all sets."""
 
-_MOST_WALKED_TWICE = 2 * _WAYS * _LINES_OF_A_WAY
+_MOST_WALKED_TWICE = 2 * _WAYS * LINES_OF_A_WAY
 """Nodes of the longest walk of which something is left when it is made again."""
 
-_MOST_GAPPED = 64 * _LINES_OF_A_WAY
+_MOST_GAPPED = 64 * LINES_OF_A_WAY
 """Nodes of the longest walk that gaps are tried with."""
 
 
 def way_bytes(request: HeapRequest) -> int | None:
     """Distance in bytes of addresses in one set, as far as states know of it; None without a cache."""
-    return request.data_line_bytes and _LINES_OF_A_WAY * request.data_line_bytes
+    return request.data_line_bytes and LINES_OF_A_WAY * request.data_line_bytes
 
 
 def gapped_walks(count: int, request: HeapRequest) -> tuple[tuple[int, ...], ...]:
@@ -42,7 +42,7 @@ def gapped_walks(count: int, request: HeapRequest) -> tuple[tuple[int, ...], ...
         return ()
     walks = dict[tuple[int, ...], None]()
     for gap, ways in product((1, 2), (4, 8)) if request.data_line_bytes else ():
-        ends = [_LINES_OF_A_WAY * number for number in range(1, ways)]
+        ends = [LINES_OF_A_WAY * number for number in range(1, ways)]
         left_out = {end - back for end in ends for back in range(1, gap + 1)}
         walks[tuple(number for number in range(count) if number not in left_out)] = None
     return tuple(walk for walk in walks if len(walk) < count)
@@ -61,13 +61,13 @@ def endings(count: int, request: HeapRequest) -> range:
     the second one misses then evicts what is visited next, or what is not visited any more; and which it is changes
     with each line. It makes no difference where a way holds all nodes, nor where the cache holds few of them.
     """
-    fits = bool(request.data_line_bytes) and _LINES_OF_A_WAY < count <= _MOST_WALKED_TWICE
+    fits = bool(request.data_line_bytes) and LINES_OF_A_WAY < count <= _MOST_WALKED_TWICE
     return range(1, _WAYS if fits else 1)
 
 
 def shifts_of_walks(count: int, request: HeapRequest) -> list[list[int]]:
     """Which nodes are to be left out within the first way of such a walk, beside those of `left_out_of_walks`."""
-    middle = _LINES_OF_A_WAY // 2
+    middle = LINES_OF_A_WAY // 2
     return [list(range(middle, middle + number)) for number in endings(count, request)]
 
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.cache_sets import endings, left_out_of_walks, shifts_of_walks
-from wcet_probe.scenarios.djgpp.tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
+from wcet_probe.scenarios.djgpp.tagged_heap import WHY_SECOND_WALK, DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, too_small
@@ -38,7 +38,6 @@ _WHY_DENSE = (
 _WHY_REST = "The block taken is split: its rest is held apart, and the one that was so far goes into its list."
 _WHY_THRICE = "The break moves, and the free block below it, the last node of the same list, is walked to."
 _WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
-_WHY_ENDED = "So many are visited that the second walk evicts what it comes to next."
 _WHY_FREE = (
     "Both neighbours are free, and the last two nodes of the list that holds all free blocks but the rest: two walks.",
     "The block is the least one that is not small: a smaller one would go into its bin. All others are least blocks.",
@@ -270,7 +269,12 @@ def _free_plan(
         measured=Operation(OperationKind.FREE, slot),
         initial_cache=InitialCache.DIRTY,
         state=f"{nodes} free blocks of {least} bytes; the last two of their list are the block's neighbours",
-        why=(*_WHY_FREE, _WHY_DENSE, *([_WHY_LEFT_OUT] if left_out else []), *([_WHY_ENDED] if ended or shift else [])),
+        why=(
+            *_WHY_FREE,
+            _WHY_DENSE,
+            *([_WHY_LEFT_OUT] if left_out else []),
+            *([WHY_SECOND_WALK] if ended or shift else []),
+        ),
         prediction={
             "nodes visited": visited,
             "free blocks": nodes + 1,
