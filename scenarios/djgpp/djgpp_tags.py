@@ -37,8 +37,8 @@ _WHY_FREE = (
 )
 
 
-_LATE = 21
-"""How far behind the first way's nodes one is visited that is postponed."""
+_EARLY, _LATE = 18, 21
+"""How far before the end of the first way's nodes, or behind it, one is visited that is postponed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ def _orders_of_two_walks(request: HeapRequest) -> Iterator[_Order]:
     way = LINES_OF_A_WAY
     if endings(pairs - 4, request) and pairs < 2 * way:
         yield _Order(apart=False, shift=(0,), postponed=(pairs - way, way - 1))
-        yield _Order(apart=False, postponed=(pairs - way, way - _LATE))
+        yield _Order(apart=False, postponed=(pairs - way, way - _EARLY))
     if endings(pairs - 4, request) and pairs > way + _LATE + 4:
         yield _Order(apart=False, shift=(way + _LATE - 1,), postponed=(2, way + _LATE))
 
