@@ -94,6 +94,18 @@ def test_contexts_are_held_apart(one, other, is_false):
         held(made, bound, done)
 
 
+@pytest.mark.parametrize(
+    ("offset", "is_one_line", "is_false"), [(30, False, False), (30, True, True), (28, True, False)]
+)
+def test_an_access_across_a_line_is_refused_where_the_proof_says_one_line_and_only_there(offset, is_one_line, is_false):
+    made = proved(guest_of(assembler({"f": "lwz 5, 0(3)\nblr"}, TARGET), TARGET), "f")
+    done = run(made, HEAP + offset)
+    bound = with_claims(made, {"is_one_line": is_one_line, "sets": None})
+    frames = MemoryRange(TARGET.memory_map.stack.base_address, 64)
+    with pytest.raises(ContradictionError, match="on this call path") if is_false else nullcontext():
+        check_call_path(bound, done.path, done.accesses, made.guest.image, TARGET, frames=frames, subject="a test")
+
+
 def test_the_fact_of_the_path_is_named():
     made, done = twice()
     bound = with_claims(made, exactly(HEAP + 40) | {"fact": "a.toml:1"}, exactly(HEAP) | {"fact": "a.toml:2"})

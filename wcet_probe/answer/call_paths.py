@@ -145,4 +145,4 @@ class _Ways:
         lines = range(one.address // cache.line_bytes, (one.address + one.size_bytes - 1) // cache.line_bytes + 1)
         if told.sets is not None and any(line % cache.sets not in told.sets for line in lines):
             return False
-        return told.is_one_line or len(lines) == 1 or one.size_bytes > cache.line_bytes
+        return not told.is_one_line or len(lines) == 1 or one.size_bytes > cache.line_bytes
