@@ -24,21 +24,25 @@ _MOST_GAPPED = 64 * LINES_OF_A_WAY
 """Nodes of the longest walk that gaps are tried with."""
 
 
+_MOST_LEFT_OUT = 512 * LINES_OF_A_WAY
+"""Of lists, whose states are made in linear time: gaps add some four in a thousand."""
+
+
 def way_bytes(request: HeapRequest) -> int | None:
     """Distance in bytes of addresses in one set, as far as states know of it; None without a cache."""
     return request.data_line_bytes and LINES_OF_A_WAY * request.data_line_bytes
 
 
-def gapped_walks(count: int, request: HeapRequest) -> tuple[tuple[int, ...], ...]:
+def gapped_walks(count: int, request: HeapRequest, most: int = _MOST_GAPPED) -> tuple[tuple[int, ...], ...]:
     """Which of ``count`` nodes, each in the line behind that of the one before, a walk passes if it leaves some out.
 
     Where one counter serves the whole cache, a walk through as many lines as a way has sets finds the counter where it
     was, and evicts what it filled itself, which is clean. With a line less, or two, it evicts what others modified.
     They are left out at the end of each way's worth of nodes, until all lines are the walk's own: in a cache of four
     ways, or of eight. There is no such walk without a cache, or where a way holds all nodes; and none is tried through
-    so many nodes that what a cache full of modified lines adds is below some two per cent.
+    more nodes than ``most``: what a cache full of modified lines adds is below some two per cent by default.
     """
-    if count > _MOST_GAPPED:
+    if count > most:
         return ()
     walks = dict[tuple[int, ...], None]()
     for gap, ways in product((1, 2), (4, 8)) if request.data_line_bytes else ():
@@ -50,7 +54,7 @@ def gapped_walks(count: int, request: HeapRequest) -> tuple[tuple[int, ...], ...
 
 def left_out_of_walks(count: int, request: HeapRequest) -> list[list[int]]:
     """Which of ``count`` nodes each of `gapped_walks` leaves out; those behind its last one are not among them."""
-    walks = gapped_walks(count, request)
+    walks = gapped_walks(count, request, _MOST_LEFT_OUT)
     return [sorted(set(range(max(walk))).difference(walk)) for walk in walks]
 
 
