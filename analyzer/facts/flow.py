@@ -310,7 +310,7 @@ def _outcomes(code: _Code, fact: FlowFact, term: FlowTerm, weight: int) -> Mappi
     if weight < 0:
         raise UsageError(f"{fact.where}: {term} has a negative weight; give one to a point or a loop instead.")
     if len(points) != 1 or points[0].test is None:
-        raise UsageError(f"{fact.where}: {place} is no `if` with one comparison; name one that is.")
+        raise UsageError(f"{fact.where}: {place} is no `if` with one comparison, alone on its line; name one that is.")
     test = points[0].test.of_variables({name for name in declared if declared.count(name) == 1})
     branches = [i for i in values.states if _branches(values, i) and _decides(code, i, ranges)]
     variables = variable_locations(analysed.image, analysed.functions) if branches else ()

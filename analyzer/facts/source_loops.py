@@ -336,6 +336,9 @@ def _points(
         rest = code[mark.end :].lstrip()
         line = 1 + code.count(b"\n", 0, len(code) - len(rest))
         if mark.kind == kind and rest and not rest.startswith(b"}"):
+            before = code[: len(code) - len(rest)].rpartition(b"\n")[2].strip()
+            is_first = before in (b"", b"else", b"} else", b"}else")
+            test = test_of(rest.decode("utf-8", "replace")) if is_first else None
             yield SourcePoint(
                 file, _function_of(functions, line), mark.text, line, test_of(rest.decode("utf-8", "replace"))
             )

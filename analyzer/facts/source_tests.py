@@ -26,6 +26,8 @@ Operand = str | int | None
 def test_of(statement: str) -> SourceTest | None:
     """The condition of the ``if`` at the start of ``statement``; None where there is none, or it is no comparison.
 
+    So where more than a brace stands behind it on its line: what branches there might be taken for it.
+
     *Soundness:* as said of the module.
     """
     tokens, text = _condition(statement)
@@ -53,7 +55,8 @@ def _condition(statement: str) -> tuple[list[tuple[str, int]], str]:
         depth -= word in _CLOSED
         found.append((word, depth))
         depth += word in _OPEN
-    return (found[:-1], statement[start : position - 1].strip()) if depth < 0 else ([], "")
+    is_alone = depth < 0 and statement[position:].partition("\n")[0].strip() in ("", "{")
+    return (found[:-1], statement[start : position - 1].strip()) if is_alone else ([], "")
 
 
 def _operand(words: Sequence[str], other: Sequence[str]) -> Operand:

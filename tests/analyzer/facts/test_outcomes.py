@@ -120,8 +120,8 @@ def test_a_negative_weight_is_refused():
 @pytest.mark.parametrize(
     ("statement", "left", "operator", "right"),
     [
-        ("if (a < b) x();", "a", "<", "b"),
-        ("if(p)", "p", "!=", 0),
+        ("if (a < b)\n    x();", "a", "<", "b"),
+        ("if(p) {", "p", "!=", 0),
         ("if (!p) {", "p", "==", 0),
         ("if (p == NULL) {", "p", "==", 0),
         ("if (n != 0x10u)", "n", "!=", 16),
@@ -137,7 +137,15 @@ def test_conditions_that_are_one_comparison(statement, left, operator, right):
 
 @pytest.mark.parametrize(
     "statement",
-    ["while (a < b)", "if (a < b && c)", "if (a & 3 == v)", "if (LIKELY(a < b))", "if (a < b ? c : d)", "if (010 < v)"],
+    [
+        "while (a < b)",
+        "if (a < b && c)",
+        "if (a & 3 == v)",
+        "if (LIKELY(a < b))",
+        "if (a < b ? c : d)",
+        "if (010 < v)",
+        "if (a < b) while (c < b)",
+    ],
 )
 def test_what_is_no_single_comparison_has_no_condition(statement):
     assert condition_of(statement) is None
