@@ -339,9 +339,7 @@ def _points(
             before = code[: len(code) - len(rest)].rpartition(b"\n")[2].strip()
             is_first = before in (b"", b"else", b"} else", b"}else")
             test = test_of(rest.decode("utf-8", "replace")) if is_first else None
-            yield SourcePoint(
-                file, _function_of(functions, line), mark.text, line, test_of(rest.decode("utf-8", "replace"))
-            )
+            yield SourcePoint(file, _function_of(functions, line), mark.text, line, test)
 
 
 # ------------------------------------------------------------------------------------------------------------- counters

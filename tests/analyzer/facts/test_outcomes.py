@@ -117,6 +117,14 @@ def test_a_negative_weight_is_refused():
         proved("cortex-m4", LOOP + FLOW.replace('"then better" = 1', '"then better" = -1'), "size < least")
 
 
+def test_a_condition_behind_other_code_on_its_line_is_none():
+    text = "void f(int a, int b)\n{\n    for (; a < b;) /* point: one */ if (b < a)\n        a++;\n}\n"
+    (point,) = index_sources({"f.c": text}).points("f")
+    assert point.test is None
+    (alone,) = index_sources({"f.c": text.replace("/* point: one */ ", "\n/* point: one */\n")}).points("f")
+    assert alone.test is not None
+
+
 @pytest.mark.parametrize(
     ("statement", "left", "operator", "right"),
     [
